@@ -1,0 +1,2 @@
+//! The command `passhost`.
+fn main() {}

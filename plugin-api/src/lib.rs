@@ -1,0 +1,3 @@
+//! The one crate that a passhost plugin depends on.
+
+pub mod meta;

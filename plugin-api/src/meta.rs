@@ -1,0 +1,326 @@
+//! What a plugin says of itself: owned records, as decoded from the metadata section of its file.
+//!
+//! The host lists, plans and checks with these alone, so no code of a plugin runs for that. Plugin authors never
+//! build them: the export macro derives them from the declarations of the passes and operators.
+
+use semver::{Version, VersionReq};
+use std::fmt;
+
+/// Everything in one metadata section.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PluginMeta {
+    /// Name of the plugin, by convention the name of its crate.
+    pub name: String,
+    /// Version of the plugin.
+    pub version: Version,
+    /// Version of the plugin API (the protocol) that it was built against.
+    pub api: Version,
+    /// Fingerprint of the layouts that cross the boundary.
+    pub fingerprint: u64,
+    /// Target triple or architecture and system, as known at compile time.
+    pub target: String,
+    /// Compiler that built it; reported, never compared.
+    pub rustc: String,
+    /// Passes in the order of their declaration.
+    pub passes: Vec<PassInfo>,
+    /// Operators in the order of their declaration.
+    pub operators: Vec<OpInfo>,
+}
+
+/// What a pass works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Granularity {
+    /// The whole module.
+    Module,
+    /// Each Relax function.
+    Function,
+    /// Each dataflow block of each Relax function.
+    DataflowBlock,
+    /// Each TIR PrimFunc.
+    PrimFunc,
+}
+
+impl fmt::Display for Granularity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Granularity::Module => "module",
+            Granularity::Function => "function",
+            Granularity::DataflowBlock => "dataflow block",
+            Granularity::PrimFunc => "PrimFunc",
+        })
+    }
+}
+
+/// Facts of one pass (TVM's `PassInfo`, with contract, options and documentation).
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassInfo {
+    /// Full name, `namespace.Name`.
+    pub name: String,
+    /// Lowest opt_level of the context at which it runs when nothing else asks for it.
+    pub opt_level: i32,
+    /// Passes whose effect must hold before it, in order.
+    pub required: Vec<Required>,
+    /// As in TVM; carried, without effect.
+    pub traceable: bool,
+    /// What it works on.
+    pub granularity: Granularity,
+    /// What it needs, gives and keeps.
+    pub contract: Contract,
+    /// Its options with defaults.
+    pub options: Vec<OptionInfo>,
+    /// Documentation; the first line is the summary.
+    pub doc: String,
+}
+
+impl PassInfo {
+    /// First line of the documentation.
+    pub fn summary(&self) -> &str {
+        self.doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+    }
+}
+
+/// An entry of `required`: a full name, and optionally a requirement on the plugin that provides it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Required {
+    /// Full name of the pass.
+    pub name: String,
+    /// Requirement on the version of the providing plugin, as in `relax.Normalize (>= 0.2)`.
+    pub version: Option<VersionReq>,
+}
+
+impl fmt::Display for Required {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.version {
+            None => f.write_str(&self.name),
+            Some(version) => write!(f, "{} ({version})", self.name),
+        }
+    }
+}
+
+/// The contract of a pass, by names of properties (`relax.anf`) and, where it says so, of passes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contract {
+    /// Properties that must hold before it.
+    pub requires: Vec<String>,
+    /// Properties that hold after it.
+    pub establishes: Vec<String>,
+    /// Properties or passes that stay valid when it changes the module; `all` for every one.
+    pub preserves: Vec<String>,
+    /// Properties or passes that it makes invalid although `preserves` would keep them.
+    pub invalidates: Vec<String>,
+}
+
+/// One option of a pass, or one attribute of an operator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptionInfo {
+    /// Key, as written in `Name{key=value}`.
+    pub name: String,
+    /// Type of its value.
+    pub ty: OptionType,
+    /// Value when it is not given; `None`: must be given.
+    pub default: Option<OptionValue>,
+    /// Documentation.
+    pub doc: String,
+}
+
+/// Type of an option's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum OptionType {
+    /// `true` or `false`.
+    Bool = 0,
+    /// A 64-bit integer.
+    Int = 1,
+    /// A 64-bit float; an integer is accepted.
+    Float = 2,
+    /// A string; quotes may be left out where it is a plain word.
+    Str = 3,
+    /// A list of booleans.
+    BoolList = 4,
+    /// A list of integers.
+    IntList = 5,
+    /// A list of floats.
+    FloatList = 6,
+    /// A list of strings.
+    StrList = 7,
+}
+
+impl fmt::Display for OptionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OptionType::Bool => "bool",
+            OptionType::Int => "int",
+            OptionType::Float => "float",
+            OptionType::Str => "string",
+            OptionType::BoolList => "list of bool",
+            OptionType::IntList => "list of int",
+            OptionType::FloatList => "list of float",
+            OptionType::StrList => "list of string",
+        })
+    }
+}
+
+/// Value of an option, a config key or an operator's attribute default.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OptionValue {
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A string.
+    Str(String),
+    /// A list.
+    List(Vec<OptionValue>),
+}
+
+impl OptionValue {
+    /// This value as one of type `ty`: integers widen to float, everything else must match. `None` if it does not.
+    pub fn coerce(self, ty: OptionType) -> Option<OptionValue> {
+        let element = match ty {
+            OptionType::BoolList => OptionType::Bool,
+            OptionType::IntList => OptionType::Int,
+            OptionType::FloatList => OptionType::Float,
+            OptionType::StrList => OptionType::Str,
+            OptionType::Float => {
+                return match self {
+                    OptionValue::Int(v) => Some(OptionValue::Float(v as f64)),
+                    OptionValue::Float(_) => Some(self),
+                    _ => None,
+                };
+            }
+            OptionType::Bool => return matches!(self, OptionValue::Bool(_)).then_some(self),
+            OptionType::Int => return matches!(self, OptionValue::Int(_)).then_some(self),
+            OptionType::Str => return matches!(self, OptionValue::Str(_)).then_some(self),
+        };
+        match self {
+            OptionValue::List(items) => {
+                items.into_iter().map(|item| item.coerce(element)).collect::<Option<Vec<_>>>().map(OptionValue::List)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// As written in a pipeline: strings are bare where they are plain words, otherwise quoted with `\"` and `\\` escaped.
+impl fmt::Display for OptionValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OptionValue::Bool(v) => write!(f, "{v}"),
+            OptionValue::Int(v) => write!(f, "{v}"),
+            OptionValue::Float(v) => write!(f, "{v:?}"),
+            OptionValue::Str(v) if is_plain_word(v) => f.write_str(v),
+            OptionValue::Str(v) => write!(f, "\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\"")),
+            OptionValue::List(items) => {
+                f.write_str("[")?;
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    write!(f, "{item}")?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+/// Whether a string can stand in a pipeline without quotes: letters, digits, `_`, `.`, `-`, not starting like a
+/// number, and not `true` or `false`.
+pub fn is_plain_word(text: &str) -> bool {
+    text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
+        && text != "true"
+        && text != "false"
+}
+
+/// One operator: signature, attributes and purity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpInfo {
+    /// Full name, as in `relax.nn.conv2d`.
+    pub name: String,
+    /// Tensor (or tuple, shape) arguments in order.
+    pub args: Vec<ArgInfo>,
+    /// Attributes in printing order, with types and defaults as TVM's text form has them.
+    pub attrs: Vec<AttrInfo>,
+    /// Whether it has no effect.
+    pub pure: bool,
+    /// Documentation.
+    pub doc: String,
+}
+
+/// One argument of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgInfo {
+    /// Name.
+    pub name: String,
+    /// What the argument must be.
+    pub kind: ArgKind,
+    /// Whether it may be left out (from the right).
+    pub optional: bool,
+}
+
+/// What an argument of an operator must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ArgKind {
+    /// A value of any type.
+    Any = 0,
+    /// A value of Tensor type.
+    Tensor = 1,
+    /// A value of Tuple type (of tensors).
+    Tuple = 2,
+    /// A value of Shape type.
+    Shape = 3,
+    /// A value of Prim type.
+    Prim = 4,
+    /// A function: a global, a closure or an external one.
+    Function = 5,
+}
+
+/// One attribute of an operator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttrInfo {
+    /// Key.
+    pub name: String,
+    /// What its value must be.
+    pub ty: AttrType,
+    /// Value when it is not written; `None`: must be written.
+    pub default: Option<AttrDefault>,
+}
+
+/// Type of an operator's attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum AttrType {
+    /// Boolean.
+    Bool = 0,
+    /// Integer.
+    Int = 1,
+    /// Float.
+    Float = 2,
+    /// String.
+    Str = 3,
+    /// List of integers.
+    IntList = 4,
+    /// Data type, written as a string; `None` allowed.
+    DType = 5,
+    /// Integer or `None`.
+    OptInt = 6,
+    /// List of integers, or `None`.
+    OptIntList = 7,
+    /// Anything that an attribute can hold.
+    Any = 8,
+    /// String, or `None`.
+    OptStr = 9,
+}
+
+/// Default of an operator's attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttrDefault {
+    /// `None`.
+    None,
+    /// A value.
+    Value(OptionValue),
+}
