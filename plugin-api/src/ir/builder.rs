@@ -1,0 +1,409 @@
+//! Builds bodies node by node. Readers and importers use this directly; passes mostly use `BlockBuilder` and `Edit`.
+
+use super::attrs::Attr;
+use super::import::Importer;
+use super::pool::Pool;
+use super::records::*;
+use super::types::*;
+use super::value::Value;
+use super::verify::SealError;
+use crate::abi::view::{Body, RawView, Sections, Tensor};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A value of a body under construction: a node or a leaf. Good only with the builder that gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct V {
+    pub(crate) op: u32,
+    /// Number of its builder; debug builds check it.
+    pub(crate) brand: u32,
+}
+
+/// A type in the table of a body under construction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TypeId(pub(crate) u32);
+
+impl TypeId {
+    /// No type.
+    pub const NONE: TypeId = TypeId(NONE);
+}
+
+/// Attributes in the table of a body under construction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AttrsId(pub(crate) u32);
+
+impl AttrsId {
+    /// No attributes.
+    pub const NONE: AttrsId = AttrsId(NONE);
+}
+
+/// What a new node is.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeSpec {
+    /// One of [`kind`].
+    pub kind: u16,
+    /// Flags of [`flag`]; REGION, TERM and DATAFLOW are set as the kind demands.
+    pub flags: u16,
+    /// Type.
+    pub ty: TypeId,
+    /// Attributes.
+    pub attrs: AttrsId,
+    /// Plain payload.
+    pub a: u32,
+}
+
+impl NodeSpec {
+    /// A node of a kind, without type and attributes.
+    pub fn new(kind: u16) -> NodeSpec {
+        NodeSpec { kind, flags: 0, ty: TypeId::NONE, attrs: AttrsId::NONE, a: 0 }
+    }
+
+    /// With these flags too.
+    pub fn flags(mut self, flags: u16) -> NodeSpec {
+        self.flags |= flags;
+        self
+    }
+
+    /// Of this type.
+    pub fn ty(mut self, ty: TypeId) -> NodeSpec {
+        self.ty = ty;
+        self
+    }
+
+    /// With these attributes.
+    pub fn attrs(mut self, attrs: AttrsId) -> NodeSpec {
+        self.attrs = attrs;
+        self
+    }
+
+    /// With this payload.
+    pub fn a(mut self, a: u32) -> NodeSpec {
+        self.a = a;
+        self
+    }
+}
+
+static BRANDS: AtomicU32 = AtomicU32::new(1);
+
+/// Builds a body from front to back.
+pub struct BodyBuilder {
+    pub(crate) pool: Pool,
+    open: Vec<u32>,
+    brand: u32,
+}
+
+impl Default for BodyBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BodyBuilder {
+    /// An empty body.
+    pub fn new() -> BodyBuilder {
+        BodyBuilder::over(Sections::default())
+    }
+
+    /// Goes on with existing sections (all regions closed).
+    pub(crate) fn over(sections: Sections) -> BodyBuilder {
+        let brand = BRANDS.fetch_add(1, Ordering::Relaxed);
+        BodyBuilder { pool: Pool::over(sections), open: Vec::new(), brand }
+    }
+
+    pub(crate) fn v(&self, op: u32) -> V {
+        V { op, brand: self.brand }
+    }
+
+    #[inline]
+    pub(crate) fn word(&self, v: V) -> u32 {
+        debug_assert_eq!(v.brand, self.brand, "a value of one builder was given to another; import it first");
+        v.op
+    }
+
+    /// The sections so far.
+    pub fn raw(&self) -> RawView<'_> {
+        self.pool.raw()
+    }
+
+    /// Looks at a value of this builder: `f` gets its view.
+    pub fn with<R>(&self, v: V, f: impl FnOnce(Value<'_>) -> R) -> R {
+        let raw = self.raw();
+        f(Value { raw: &raw, op: self.word(v) })
+    }
+
+    /// Type of a value.
+    pub fn type_of(&self, v: V) -> TypeId {
+        let op = self.word(v);
+        let s = &self.pool.s;
+        TypeId(if op & LEAF_BIT != 0 { s.leaves[(op & !LEAF_BIT) as usize].ty } else { s.nodes[op as usize].ty })
+    }
+
+    /// A type as an owned value.
+    pub fn type_owned(&self, ty: TypeId) -> Type {
+        Ty { raw: &self.raw(), id: ty.0 }.to_owned()
+    }
+
+    /// Adds a type to the table.
+    pub fn ty(&mut self, ty: &Type) -> TypeId {
+        TypeId(self.pool.ty(ty))
+    }
+
+    /// Adds attributes to the table; keys are sorted.
+    pub fn attrs<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> AttrsId {
+        AttrsId(self.pool.dict(entries))
+    }
+
+    /// A new symbolic variable.
+    pub fn sym(&mut self, name: &str, dtype: DType) -> Sym {
+        self.pool.sym(name, dtype)
+    }
+
+    fn leaf(&mut self, kind: u16, flags: u16, ty: u32, val: u64) -> V {
+        let id = self.pool.leaf_rec(LeafRec { kind, flags, ty, val });
+        self.v(id | LEAF_BIT)
+    }
+
+    /// An operator.
+    pub fn op(&mut self, name: &str) -> V {
+        let id = self.pool.str(name);
+        self.leaf(leaf::OP, val::STR, NONE, u64::from(id))
+    }
+
+    /// A function of the module.
+    pub fn global_var(&mut self, name: &str, ty: TypeId) -> V {
+        let id = self.pool.str(name);
+        self.leaf(leaf::GLOBAL_VAR, val::STR, ty.0, u64::from(id))
+    }
+
+    /// An external function.
+    pub fn extern_func(&mut self, name: &str, ty: TypeId) -> V {
+        let id = self.pool.str(name);
+        self.leaf(leaf::EXTERN_FUNC, val::STR, ty.0, u64::from(id))
+    }
+
+    /// A constant tensor.
+    pub fn constant(&mut self, tensor: &Tensor, ty: &Type) -> V {
+        let ty = self.pool.ty(ty);
+        let id = self.pool.constant(tensor, ty);
+        self.leaf(leaf::CONST, val::CONST, ty, u64::from(id))
+    }
+
+    /// A shape.
+    pub fn shape(&mut self, dims: &[Dim]) -> V {
+        let ty = self.pool.ty(&Type::shape(dims.to_vec()));
+        let (off, len) = self.pool.dims(dims);
+        self.leaf(leaf::SHAPE, val::PRIM_LIST, ty, list_val(off, len))
+    }
+
+    /// A dimension as a value (`R.prim_value`).
+    pub fn prim_value(&mut self, dim: &Dim) -> V {
+        let ty = self.pool.ty(&Type::Prim { dtype: dim.dtype(), value: Some(dim.clone()) });
+        let id = self.pool.dim(dim);
+        self.leaf(leaf::PRIM, val::PRIM, ty, u64::from(id))
+    }
+
+    /// A string (`R.str`).
+    pub fn string(&mut self, text: &str) -> V {
+        let (ty, id) = (self.pool.ty(&Type::Object), self.pool.str(text));
+        self.leaf(leaf::STR, val::STR, ty, u64::from(id))
+    }
+
+    /// A data type (`R.dtype`).
+    pub fn dtype(&mut self, dtype: DType) -> V {
+        let ty = self.pool.ty(&Type::Object);
+        self.leaf(leaf::DTYPE, val::PLAIN, ty, u64::from(dtype.0))
+    }
+
+    /// A type argument of a call; it must follow all other arguments.
+    pub fn type_arg(&mut self, ty: TypeId) -> V {
+        self.leaf(leaf::TYPE, val::TYPE, NONE, u64::from(ty.0))
+    }
+
+    /// Adds a node that is not a region; named ones are bound.
+    pub fn node(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
+        let at = self.pool.s.operands.len() as u32;
+        for v in ops {
+            let word = self.word(*v);
+            self.pool.s.operands.push(word);
+        }
+        self.node_at(spec, at, ops.len() as u32, name)
+    }
+
+    fn node_at(&mut self, spec: NodeSpec, ops: u32, n_ops: u32, name: Option<&str>) -> V {
+        let mut flags = spec.flags;
+        flags |= match spec.kind {
+            kind::YIELD => flag::TERM,
+            kind::FUNC => flag::REGION | flag::OWNER,
+            kind::IF | kind::SEQ => flag::REGION | flag::OWNER,
+            kind::BLOCK | kind::BRANCH | kind::PRIM_FUNC => flag::REGION,
+            kind::DATAFLOW => flag::REGION | flag::DATAFLOW,
+            kind::PARAM => flag::BOUND | flag::INNER,
+            _ => 0,
+        };
+        let name_off = match name {
+            Some(name) => {
+                flags |= flag::BOUND;
+                self.pool.name(name)
+            }
+            None => NONE,
+        };
+        let s = &mut self.pool.s;
+        let id = s.nodes.len() as u32;
+        let NodeSpec { kind, ty, attrs, a, .. } = spec;
+        s.nodes.push(NodeRec { kind, flags, ty: ty.0, ops, n_ops, attrs: attrs.0, a });
+        s.names.push(name_off);
+        self.v(id)
+    }
+
+    /// Opens a region; everything until [`BodyBuilder::end`] is its content.
+    pub fn begin(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
+        let v = self.node(spec.flags(flag::REGION), ops, name);
+        self.open.push(v.op);
+        v
+    }
+
+    /// Closes the innermost region. An effect inside makes an If or block around it effectful too.
+    pub fn end(&mut self) {
+        let Some(header) = self.open.pop() else { return };
+        let nodes = &mut self.pool.s.nodes;
+        let extent = nodes.len() as u32 - header - 1;
+        nodes[header as usize].a = extent;
+        let node = nodes[header as usize];
+        let inherits = !matches!(node.kind, kind::FUNC | kind::PRIM_FUNC);
+        if inherits && node.has(flag::IMPURE) {
+            self.taint();
+        }
+    }
+
+    /// Marks the open regions around as effectful, out to the function.
+    fn taint(&mut self) {
+        for header in self.open.iter().rev() {
+            let node = &mut self.pool.s.nodes[*header as usize];
+            if matches!(node.kind, kind::FUNC | kind::PRIM_FUNC) {
+                break;
+            }
+            node.flags |= flag::IMPURE;
+        }
+    }
+
+    /// Number of open regions.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Opens a function. Its type is set by [`BodyBuilder::end_function`].
+    pub fn begin_function(&mut self, flags: u16, attrs: AttrsId, name: Option<&str>) -> V {
+        self.begin(NodeSpec::new(kind::FUNC).flags(flags).attrs(attrs), &[], name)
+    }
+
+    /// Adds a parameter; all of them precede the first block.
+    pub fn param(&mut self, name: &str, ty: TypeId) -> V {
+        self.node(NodeSpec::new(kind::PARAM).ty(ty), &[], Some(name))
+    }
+
+    /// Sets the type of a function from its parameters and `ret`, adds the result and closes it.
+    pub fn end_function(&mut self, result: V, ret: TypeId) {
+        self.node(NodeSpec::new(kind::YIELD), &[result], None);
+        if let Some(header) = self.open.last().copied() {
+            self.set_function_type(header, ret);
+        }
+        self.end();
+    }
+
+    fn set_function_type(&mut self, header: u32, ret: TypeId) {
+        let s = &self.pool.s;
+        let params = s.nodes[header as usize + 1..].iter().take_while(|node| node.kind == kind::PARAM);
+        let mut types: Vec<u32> = params.map(|node| node.ty).collect();
+        let ndim = types.len() as i32;
+        types.push(ret.0);
+        let impure = s.nodes[header as usize].has(flag::IMPURE);
+        let object = if types.contains(&NONE) { self.pool.ty(&Type::Object) } else { NONE };
+        types.iter_mut().filter(|ty| **ty == NONE).for_each(|ty| *ty = object);
+        let (off, len) = self.pool.list(&types);
+        let flags = tyflag::TYPES | if impure { tyflag::IMPURE } else { 0 };
+        let ty = self.pool.type_rec(TypeRec { kind: tykind::CALLABLE, flags, dtype: 0, ndim, off, len, aux: NONE });
+        self.pool.s.nodes[header as usize].ty = ty;
+    }
+
+    /// A call. `effect` says that it must not be removed or repeated.
+    pub fn call(&mut self, callee: V, args: &[V], attrs: AttrsId, ty: TypeId, effect: bool, name: Option<&str>) -> V {
+        let at = self.pool.s.operands.len() as u32;
+        let word = self.word(callee);
+        self.pool.s.operands.push(word);
+        for v in args {
+            let word = self.word(*v);
+            self.pool.s.operands.push(word);
+        }
+        let flags = if effect { flag::IMPURE } else { 0 };
+        let v = self.node_at(NodeSpec { kind: kind::CALL, flags, ty, attrs, a: 0 }, at, args.len() as u32 + 1, name);
+        if effect {
+            self.taint();
+        }
+        v
+    }
+
+    /// A tuple; its type is made from those of its elements.
+    pub fn tuple(&mut self, items: &[V], name: Option<&str>) -> V {
+        let types: Vec<u32> = items.iter().map(|v| self.type_of(*v).0).collect();
+        let ty = if types.contains(&NONE) { NONE } else { self.tuple_type(&types) };
+        self.node(NodeSpec::new(kind::TUPLE).ty(TypeId(ty)), items, name)
+    }
+
+    fn tuple_type(&mut self, types: &[u32]) -> u32 {
+        let (off, len) = self.pool.list(types);
+        let ndim = types.len() as i32;
+        self.pool.type_rec(TypeRec { kind: tykind::TUPLE, flags: tyflag::TYPES, dtype: 0, ndim, off, len, aux: NONE })
+    }
+
+    /// Element `index` of a tuple; its type is that of the element where it is known.
+    pub fn tuple_get(&mut self, tuple: V, index: u32, name: Option<&str>) -> V {
+        let ty = {
+            let raw = self.raw();
+            let ty = Ty { raw: &raw, id: self.type_of(tuple).0 };
+            let element = ty.is_tuple().then(|| ty.children().nth(index as usize)).flatten();
+            element.map_or(NONE, Ty::id)
+        };
+        self.node(NodeSpec::new(kind::TUPLE_GET).ty(TypeId(ty)).a(index), &[tuple], name)
+    }
+
+    /// Makes a nested expression a binding.
+    pub fn bind(&mut self, v: V, name: &str) {
+        let (op, off) = (self.word(v), self.pool.name(name));
+        if op & LEAF_BIT == 0 {
+            self.pool.s.nodes[op as usize].flags |= flag::BOUND;
+            self.pool.s.names[op as usize] = off;
+        }
+    }
+
+    /// Adds flags to a node.
+    pub fn add_flags(&mut self, v: V, flags: u16) {
+        let op = self.word(v);
+        if op & LEAF_BIT == 0 {
+            self.pool.s.nodes[op as usize].flags |= flags;
+        }
+    }
+
+    /// Sets the type of a node.
+    pub fn set_type(&mut self, v: V, ty: TypeId) {
+        let op = self.word(v);
+        if op & LEAF_BIT == 0 {
+            self.pool.s.nodes[op as usize].ty = ty.0;
+        }
+    }
+
+    /// An importer that brings values of another body here.
+    pub fn importer<'a>(&self, from: &'a RawView<'a>) -> Importer<'a> {
+        Importer::new(from)
+    }
+
+    /// Validates and makes the body, through the host where there is one.
+    ///
+    /// # Errors
+    /// Says which record is wrong, and why; an open region is one.
+    pub fn finish(self) -> Result<Body, SealError> {
+        if !self.open.is_empty() {
+            let why = "a region is still open; call `end` once for each `begin`";
+            return Err(SealError::Malformed { what: "node", index: self.open[0] as usize, why });
+        }
+        crate::abi::seal(&self.pool.raw())
+    }
+}

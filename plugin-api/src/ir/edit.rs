@@ -1,0 +1,511 @@
+//! Rewriting: a mutable copy of a body, changed in place, with insertions kept aside and one compaction at the end.
+//!
+//! Old values keep their ids while editing, so a pass reads `Value`s of the body and writes `V`s of the edit. `k`
+//! changes cost O(nodes + k log k) in all. An edit that changed nothing gives the same handle back.
+
+use super::builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
+use super::records::*;
+use super::types::Type;
+use super::value::Value;
+use super::verify::SealError;
+use crate::abi::view::{Body, Sections};
+
+/// What happens to a node of the old body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Keep,
+    /// Gone, with its content.
+    Removed,
+    /// Its header is gone, its content stays.
+    Dissolved,
+}
+
+/// Where something is inserted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// Old position.
+    at: u32,
+    /// Whether it stands before the node at `at` (and outside regions that end there), or after `!anchor`.
+    before: bool,
+    /// For "after": the complement of the node it follows, so that inner ones come first.
+    anchor: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Item {
+    Node(u32),
+    Open(u32),
+    Close,
+}
+
+/// A body that is being changed.
+pub struct Edit<'b> {
+    old: &'b Body,
+    b: BodyBuilder,
+    n_old: u32,
+    state: Vec<State>,
+    forward: Vec<u32>,
+    side: Vec<(Place, Item)>,
+    place: Place,
+    dirty: bool,
+}
+
+impl Body {
+    /// Starts an edit.
+    pub fn edit(&self) -> Edit<'_> {
+        let n_old = self.len() as u32;
+        let end = Place { at: n_old, before: true, anchor: 0 };
+        Edit {
+            old: self,
+            b: BodyBuilder::over(Sections::copy_of(self.raw())),
+            n_old,
+            state: vec![State::Keep; self.len()],
+            forward: Vec::new(),
+            side: Vec::new(),
+            place: end,
+            dirty: false,
+        }
+    }
+
+    /// Keeps the bindings for which `keep` is true; the others, and what is nested in them, go.
+    ///
+    /// # Errors
+    /// If a removed binding is still used.
+    pub fn retain(&self, mut keep: impl FnMut(Value<'_>) -> bool) -> Result<Body, SealError> {
+        let mut drop: Vec<Value<'_>> = Vec::new();
+        let mut at = 0;
+        while at < self.len() {
+            let value = self.value_at(at);
+            at += 1;
+            if value.is_binding() && !keep(value) {
+                drop.push(value);
+                at = value.end();
+            }
+        }
+        if drop.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut edit = self.edit();
+        drop.into_iter().for_each(|value| edit.remove(value));
+        edit.finish()
+    }
+}
+
+impl<'b> Edit<'b> {
+    /// The body as it was.
+    pub fn old(&self) -> &'b Body {
+        self.old
+    }
+
+    /// A value of the old body, as one of this edit.
+    pub fn v(&self, value: Value<'_>) -> V {
+        debug_assert!(std::ptr::eq(value.raw, self.old.raw()), "a value of another body; import it first");
+        self.b.v(value.op)
+    }
+
+    /// The builder under this edit: for types, attributes and leaves. Nodes are added by the methods of the edit.
+    pub fn builder(&mut self) -> &mut BodyBuilder {
+        &mut self.b
+    }
+
+    /// Looks at a value of this edit, old or new, in its current state.
+    pub fn with<R>(&self, v: V, f: impl FnOnce(Value<'_>) -> R) -> R {
+        self.b.with(v, f)
+    }
+
+    /// Whether anything was changed so far.
+    pub fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// Removes a node and its content, and expressions nested in its operands.
+    pub fn remove(&mut self, value: Value<'_>) {
+        let v = self.v(value);
+        self.remove_v(v);
+    }
+
+    fn remove_v(&mut self, v: V) {
+        let mut work = vec![v.op];
+        while let Some(op) = work.pop() {
+            if op >= self.n_old || self.state[op as usize] == State::Removed {
+                continue;
+            }
+            self.dirty = true;
+            self.state[op as usize] = State::Removed;
+            let node = self.b.pool.s.nodes[op as usize];
+            for i in node.op_range() {
+                let operand = self.b.pool.s.operands[i];
+                if operand < self.n_old && !self.b.pool.s.nodes[operand as usize].has(flag::BOUND) {
+                    work.push(operand);
+                }
+            }
+        }
+    }
+
+    /// From now on every use of `value` means `with`; `value` itself is removed.
+    pub fn replace(&mut self, value: Value<'_>, with: V) {
+        self.forward_to(value, with);
+        self.remove(value);
+    }
+
+    /// Every use of `value` means `with`; `value` stays.
+    pub fn forward_to(&mut self, value: Value<'_>, with: V) {
+        let (from, to) = (self.v(value).op, self.b.word(with));
+        if from == to || from & LEAF_BIT != 0 {
+            return;
+        }
+        if self.forward.is_empty() {
+            self.forward.resize(self.n_old as usize, NONE);
+        }
+        self.dirty = true;
+        self.forward[from as usize] = to;
+    }
+
+    /// What a use of `v` means now.
+    pub fn resolve(&self, v: V) -> V {
+        self.b.v(self.resolve_word(v.op))
+    }
+
+    fn resolve_word(&self, mut op: u32) -> u32 {
+        let mut steps = 0;
+        while let Some(next) = self.forward.get(op as usize).copied().filter(|next| *next != NONE) {
+            op = next;
+            steps += 1;
+            if steps > self.forward.len() {
+                break;
+            }
+        }
+        op
+    }
+
+    /// Whether a value of the old body was removed.
+    pub fn is_removed(&self, value: Value<'_>) -> bool {
+        value.index().is_some_and(|i| self.state.get(i).is_some_and(|state| *state == State::Removed))
+    }
+
+    /// Replaces one operand of a node, old or new.
+    pub fn set_operand(&mut self, v: V, i: usize, with: V) {
+        let (op, with) = (self.b.word(v), self.b.word(with));
+        let node = self.b.pool.s.nodes[op as usize];
+        if i < node.n_ops as usize {
+            self.dirty = true;
+            self.b.pool.s.operands[node.ops as usize + i] = with;
+        }
+    }
+
+    /// Replaces all operands of a node.
+    pub fn set_operands(&mut self, v: V, ops: &[V]) {
+        let op = self.b.word(v);
+        let at = self.b.pool.s.operands.len() as u32;
+        for operand in ops {
+            let word = self.b.word(*operand);
+            self.b.pool.s.operands.push(word);
+        }
+        let node = &mut self.b.pool.s.nodes[op as usize];
+        (node.ops, node.n_ops) = (at, ops.len() as u32);
+        self.dirty = true;
+    }
+
+    /// Changes the record of a node; not its operands.
+    pub fn update(&mut self, v: V, f: impl FnOnce(&mut NodeRec)) {
+        let op = self.b.word(v) as usize;
+        if let Some(node) = self.b.pool.s.nodes.get_mut(op) {
+            let before = *node;
+            f(node);
+            self.dirty |= *node != before;
+        }
+    }
+
+    /// Sets the type of a node.
+    pub fn set_type(&mut self, v: V, ty: &Type) {
+        let ty = self.b.ty(ty);
+        self.update(v, |node| node.ty = ty.0);
+    }
+
+    /// Sets the attributes of a node.
+    pub fn set_attrs(&mut self, v: V, attrs: AttrsId) {
+        self.update(v, |node| node.attrs = attrs.0);
+    }
+
+    /// Gives a node a name, which makes a nested expression a binding.
+    pub fn bind(&mut self, v: V, name: &str) {
+        self.dirty = true;
+        self.b.bind(v, name);
+    }
+
+    /// Keeps only the header's content.
+    pub fn dissolve(&mut self, header: Value<'_>) {
+        if let Some(state) = header.index().and_then(|i| self.state.get_mut(i)) {
+            *state = State::Dissolved;
+            self.dirty = true;
+        }
+    }
+
+    /// New nodes go before `value` and the expressions nested in it.
+    pub fn before(&mut self, value: Value<'_>) -> &mut Self {
+        let mut at = value.index().unwrap_or(self.n_old as usize);
+        while at > 0 && is_nested(&self.old.raw().nodes()[at - 1]) {
+            at -= 1;
+        }
+        self.place = Place { at: at as u32, before: true, anchor: 0 };
+        self
+    }
+
+    /// New nodes go after `value` and its content.
+    pub fn after(&mut self, value: Value<'_>) -> &mut Self {
+        self.place = Place { at: value.end() as u32, before: false, anchor: !value.op };
+        self
+    }
+
+    /// New nodes go to the start of a region.
+    pub fn at_start(&mut self, header: Value<'_>) -> &mut Self {
+        let at = header.index().map_or(self.n_old, |i| i as u32 + 1);
+        self.place = Place { at, before: false, anchor: !header.op };
+        self
+    }
+
+    /// Adds a node at the current place.
+    pub fn node(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
+        let v = self.b.node(spec, ops, name);
+        self.insert(Item::Node(v.op));
+        v
+    }
+
+    /// Adds a call at the current place.
+    pub fn call(&mut self, callee: V, args: &[V], attrs: AttrsId, ty: TypeId, effect: bool, name: Option<&str>) -> V {
+        let v = self.b.call(callee, args, attrs, ty, effect, name);
+        self.insert(Item::Node(v.op));
+        v
+    }
+
+    /// Opens a region at the current place; [`Edit::close`] ends it, at the place that is current then.
+    pub fn open(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
+        let v = self.b.node(spec.flags(flag::REGION), ops, name);
+        self.insert(Item::Open(v.op));
+        v
+    }
+
+    /// Closes the innermost opened region at the current place.
+    pub fn close(&mut self) {
+        self.insert(Item::Close);
+    }
+
+    /// Puts the statements from `first` to `last` into a new region.
+    pub fn wrap(&mut self, first: Value<'_>, last: Value<'_>, spec: NodeSpec) -> V {
+        self.before(first);
+        let v = self.open(spec, &[], None);
+        self.after(last);
+        self.close();
+        v
+    }
+
+    fn insert(&mut self, item: Item) {
+        self.dirty = true;
+        self.side.push((self.place, item));
+    }
+
+    /// Compacts, validates and makes the new body; the same handle if nothing was changed.
+    ///
+    /// # Errors
+    /// If a removed value is still used, or the result is not valid.
+    pub fn finish(mut self) -> Result<Body, SealError> {
+        if !self.dirty {
+            return Ok(self.old.clone());
+        }
+        self.drop_unused_nested();
+        // Stable: items at one place keep the order in which they were added.
+        self.side.sort_by_key(|(place, _)| *place);
+        let old = std::mem::take(&mut self.b.pool.s);
+        let compact = Compact::new(&self, &old).run()?;
+        let (nodes, operands, names) = compact;
+        let sections = Sections { nodes, operands, names, spans: Vec::new(), ..old };
+        crate::abi::seal(&sections.raw())
+    }
+
+    /// Removes nested expressions that lost their user.
+    fn drop_unused_nested(&mut self) {
+        let s = &self.b.pool.s;
+        if !s.nodes[..self.n_old as usize].iter().any(is_nested) {
+            return;
+        }
+        let mut uses = vec![0u32; s.nodes.len()];
+        let removed = |i: usize| self.state.get(i).is_some_and(|state| *state == State::Removed);
+        for (i, node) in s.nodes.iter().enumerate().filter(|(i, _)| !removed(*i)) {
+            let _ = i;
+            for op in &s.operands[node.op_range()] {
+                let op = self.resolve_word(*op);
+                if op & LEAF_BIT == 0 {
+                    uses[op as usize] += 1;
+                }
+            }
+        }
+        for i in (0..self.n_old as usize).rev() {
+            let node = self.b.pool.s.nodes[i];
+            if uses[i] == 0 && is_nested(&node) && self.state[i] == State::Keep {
+                self.state[i] = State::Removed;
+                for op in &self.b.pool.s.operands[node.op_range()] {
+                    let op = self.resolve_word(*op);
+                    if op & LEAF_BIT == 0 {
+                        uses[op as usize] -= 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A nested expression: a value without a name.
+fn is_nested(node: &NodeRec) -> bool {
+    node.flags & (flag::BOUND | flag::TERM) == 0
+        && !matches!(
+            node.kind,
+            kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::FUNC | kind::PRIM_FUNC | kind::EXTERN | kind::MODULE
+        )
+}
+
+/// One forward walk that writes the new stream.
+struct Compact<'e> {
+    edit: &'e Edit<'e>,
+    old: &'e Sections,
+    map: Vec<u32>,
+    nodes: Vec<NodeRec>,
+    operands: Vec<u32>,
+    names: Vec<u32>,
+    /// Open regions: new header, old end or `NONE` for those closed by an item, old header.
+    open: Vec<(u32, u32, u32)>,
+    next: usize,
+}
+
+impl<'e> Compact<'e> {
+    fn new(edit: &'e Edit<'e>, old: &'e Sections) -> Compact<'e> {
+        let n = old.nodes.len();
+        Compact {
+            edit,
+            old,
+            map: vec![NONE; n],
+            nodes: Vec::with_capacity(n),
+            operands: Vec::with_capacity(old.operands.len()),
+            names: Vec::with_capacity(n),
+            open: Vec::new(),
+            next: 0,
+        }
+    }
+
+    #[allow(clippy::type_complexity, reason = "three parallel sections, used in one place")]
+    fn run(mut self) -> Result<(Vec<NodeRec>, Vec<u32>, Vec<u32>), SealError> {
+        let n_old = self.edit.n_old;
+        let mut at = 0;
+        loop {
+            self.items(at, false)?;
+            self.close_ended(at, 0);
+            self.items(at, true)?;
+            if at >= n_old {
+                break;
+            }
+            let node = self.old.nodes[at as usize];
+            match self.edit.state[at as usize] {
+                State::Removed => {
+                    let end = at + 1 + if node.has(flag::REGION) { node.a } else { 0 };
+                    self.skip_items(end);
+                    at = end;
+                    continue;
+                }
+                State::Dissolved => {}
+                State::Keep => {
+                    self.emit(at)?;
+                    if node.has(flag::REGION) {
+                        self.open.push((self.map[at as usize], at + 1 + node.a, at));
+                    }
+                }
+            }
+            at += 1;
+        }
+        while let Some((header, ..)) = self.open.pop() {
+            self.set_extent(header);
+        }
+        Ok((self.nodes, self.operands, self.names))
+    }
+
+    /// Closes old regions that end at `at` and whose header is not before `from`.
+    fn close_ended(&mut self, at: u32, from: u32) {
+        while let Some((header, end, old)) = self.open.last().copied() {
+            if end != at || old < from {
+                break;
+            }
+            self.open.pop();
+            self.set_extent(header);
+        }
+    }
+
+    fn set_extent(&mut self, header: u32) {
+        let extent = self.nodes.len() as u32 - header - 1;
+        let effect = self.nodes[header as usize + 1..].iter().any(|node| node.has(flag::IMPURE));
+        let node = &mut self.nodes[header as usize];
+        node.a = extent;
+        if !matches!(node.kind, kind::FUNC | kind::PRIM_FUNC) {
+            node.flags = node.flags & !flag::IMPURE | if effect { flag::IMPURE } else { 0 };
+        }
+    }
+
+    fn items(&mut self, at: u32, before: bool) -> Result<(), SealError> {
+        while let Some((place, item)) = self.edit.side.get(self.next).copied() {
+            if place.at != at || place.before != before {
+                break;
+            }
+            if !before {
+                self.close_ended(at, !place.anchor);
+            }
+            self.next += 1;
+            match item {
+                Item::Node(op) => self.emit(op)?,
+                Item::Open(op) => {
+                    self.emit(op)?;
+                    self.open.push((self.map[op as usize], NONE, NONE));
+                }
+                Item::Close => {
+                    if let Some((header, ..)) = self.open.pop() {
+                        self.set_extent(header);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over what was to be inserted inside a removed region.
+    fn skip_items(&mut self, end: u32) {
+        while self.edit.side.get(self.next).is_some_and(|(place, _)| place.at < end) {
+            self.next += 1;
+        }
+    }
+
+    fn emit(&mut self, op: u32) -> Result<(), SealError> {
+        let mut node = self.old.nodes[op as usize];
+        let ops = self.operands.len() as u32;
+        for i in node.op_range() {
+            let word = self.edit.resolve_word(self.old.operands[i]);
+            let word = if word & LEAF_BIT != 0 { word } else { self.map[word as usize] };
+            if word == NONE {
+                return Err(self.dangling(op, self.old.operands[i]));
+            }
+            self.operands.push(word);
+        }
+        node.ops = ops;
+        self.map[op as usize] = self.nodes.len() as u32;
+        self.nodes.push(node);
+        self.names.push(self.old.names.get(op as usize).copied().unwrap_or(NONE));
+        Ok(())
+    }
+
+    fn dangling(&self, user: u32, operand: u32) -> SealError {
+        let name = |op: u32| {
+            let raw = self.old.raw();
+            self.old.names.get(op as usize).and_then(|off| raw.name_at(*off)).unwrap_or("").to_string()
+        };
+        let target = self.edit.resolve_word(operand);
+        let removed = self.edit.state.get(target as usize).is_some_and(|state| *state == State::Removed);
+        let (index, user) = (user as usize, name(user));
+        let name = Some(name(target)).filter(|name| !name.is_empty()).unwrap_or_else(|| format!("node {target}"));
+        if removed { SealError::Removed { index, user, name } } else { SealError::UseBeforeDef { index, user, name } }
+    }
+}

@@ -1,0 +1,266 @@
+//! The bridge between bodies: brings types, leaves, attributes and nodes of one body into the tables of another.
+
+use super::builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
+use super::pool::Pool;
+use super::records::*;
+use super::types::{DType, Ty};
+use super::value::Value;
+use crate::abi::view::{RawView, Sections};
+
+/// Remembers what was brought over, so that each entry is brought once.
+pub struct Importer<'a> {
+    from: &'a RawView<'a>,
+    types: Vec<u32>,
+    leaves: Vec<u32>,
+    strs: Vec<u32>,
+    prims: Vec<u32>,
+    dicts: Vec<u32>,
+    syms: Vec<u32>,
+    nodes: Vec<u32>,
+    with_names: bool,
+}
+
+fn slot(map: &mut Vec<u32>, i: u32, len: usize) -> &mut u32 {
+    if map.is_empty() {
+        map.resize(len, NONE);
+    }
+    &mut map[i as usize]
+}
+
+impl<'a> Importer<'a> {
+    pub(crate) fn new(from: &'a RawView<'a>) -> Importer<'a> {
+        let none = Vec::new;
+        let (types, leaves, strs, prims, dicts) = (none(), none(), none(), none(), none());
+        Importer { from, types, leaves, strs, prims, dicts, syms: none(), nodes: none(), with_names: true }
+    }
+
+    fn str(&mut self, pool: &mut Pool, id: u32) -> u32 {
+        let from = self.from;
+        let slot = slot(&mut self.strs, id, from.strs().len());
+        if *slot == NONE {
+            *slot = pool.str(from.str(id));
+        }
+        *slot
+    }
+
+    fn sym(&mut self, pool: &mut Pool, id: u32, dtype: u32) -> u32 {
+        let from = self.from;
+        let slot = slot(&mut self.syms, id, from.var_names().len());
+        if *slot == NONE {
+            *slot = if self.with_names {
+                pool.sym(super::value::sym_name(from, id).unwrap_or("n"), DType(dtype)).id
+            } else {
+                pool.s.var_names.push(NONE);
+                pool.s.var_names.len() as u32 - 1
+            };
+        }
+        *slot
+    }
+
+    /// Says that a symbolic variable of the other body is this one here.
+    pub fn map_sym(&mut self, from: u32, to: u32) {
+        *slot(&mut self.syms, from, self.from.var_names().len()) = to;
+    }
+
+    fn prim(&mut self, pool: &mut Pool, id: u32) -> u32 {
+        let known = *slot(&mut self.prims, id, self.from.prims().len());
+        if known != NONE {
+            return known;
+        }
+        let mut rec = self.from.prims()[id as usize];
+        match rec.op {
+            prim::INT | prim::FLOAT => {}
+            prim::VAR => rec.a = self.sym(pool, rec.a, rec.dtype),
+            prim::NOT | prim::CAST => rec.a = self.prim(pool, rec.a),
+            _ => (rec.a, rec.b) = (self.prim(pool, rec.a), self.prim(pool, rec.b)),
+        }
+        let new = pool.prim_rec(rec);
+        self.prims[id as usize] = new;
+        new
+    }
+
+    fn prim_list(&mut self, pool: &mut Pool, off: u32, len: u32) -> (u32, u32) {
+        let ids: Vec<u32> = self.from.list(off, len).iter().map(|p| self.prim(pool, *p)).collect();
+        pool.list(&ids)
+    }
+
+    pub(crate) fn ty_id(&mut self, pool: &mut Pool, id: u32) -> u32 {
+        if id == NONE {
+            return NONE;
+        }
+        let known = *slot(&mut self.types, id, self.from.types().len());
+        if known != NONE {
+            return known;
+        }
+        let mut rec = self.from.types()[id as usize];
+        if rec.flags & tyflag::PRIMS != 0 {
+            (rec.off, rec.len) = self.prim_list(pool, rec.off, rec.len);
+        } else if rec.flags & tyflag::TYPES != 0 {
+            let ids: Vec<u32> = self.from.list(rec.off, rec.len).iter().map(|t| self.ty_id(pool, *t)).collect();
+            (rec.off, rec.len) = pool.list(&ids);
+        }
+        if rec.kind == tykind::BUFFER {
+            rec.aux = self.buffer(pool, rec.aux);
+        }
+        let new = pool.type_rec(rec);
+        self.types[id as usize] = new;
+        new
+    }
+
+    fn buffer(&mut self, pool: &mut Pool, id: u32) -> u32 {
+        let mut rec = self.from.buffers()[id as usize];
+        (rec.shape_off, rec.shape_len) = self.prim_list(pool, rec.shape_off, rec.shape_len);
+        (rec.strides_off, rec.strides_len) = self.prim_list(pool, rec.strides_off, rec.strides_len);
+        if rec.elem_offset != NONE {
+            rec.elem_offset = self.prim(pool, rec.elem_offset);
+        }
+        if rec.scope != NONE {
+            rec.scope = self.str(pool, rec.scope);
+        }
+        let buffers = &mut pool.s.buffers;
+        buffers.iter().position(|b| *b == rec).unwrap_or_else(|| {
+            buffers.push(rec);
+            buffers.len() - 1
+        }) as u32
+    }
+
+    fn value(&mut self, pool: &mut Pool, flags: u16, value: u64) -> u64 {
+        let (hi, lo) = ((value >> 32) as u32, value as u32);
+        match flags {
+            val::STR => u64::from(self.str(pool, lo)),
+            val::PRIM => u64::from(self.prim(pool, lo)),
+            val::PRIM_LIST => {
+                let (off, len) = self.prim_list(pool, hi, lo);
+                list_val(off, len)
+            }
+            val::CONST => {
+                let rec = self.from.consts()[lo as usize];
+                let ty = self.ty_id(pool, rec.ty);
+                u64::from(pool.constant(&self.from.tensors()[lo as usize], ty))
+            }
+            val::TYPE => u64::from(self.ty_id(pool, lo)),
+            val::DICT => u64::from(self.dict_id(pool, lo)),
+            val::ATTR_LIST => {
+                let recs = self.attr_recs(pool, hi, lo);
+                let (off, len) = pool.attr_list(&recs);
+                list_val(off, len)
+            }
+            _ => value,
+        }
+    }
+
+    fn attr_recs(&mut self, pool: &mut Pool, off: u32, len: u32) -> Vec<AttrRec> {
+        let from = self.from;
+        let entries = &from.attrs()[off as usize..][..len as usize];
+        let import = |rec: &AttrRec| {
+            let key = if rec.key == NONE { NONE } else { self.str(pool, rec.key) };
+            AttrRec { key, val: self.value(pool, rec.flags, rec.val), ..*rec }
+        };
+        entries.iter().map(import).collect()
+    }
+
+    pub(crate) fn dict_id(&mut self, pool: &mut Pool, id: u32) -> u32 {
+        if id == NONE {
+            return NONE;
+        }
+        let known = *slot(&mut self.dicts, id, self.from.dicts().len());
+        if known != NONE {
+            return known;
+        }
+        let rec = self.from.dicts()[id as usize];
+        let recs = self.attr_recs(pool, rec.off, rec.len);
+        let new = pool.dict_rec(&recs);
+        self.dicts[id as usize] = new;
+        new
+    }
+
+    fn leaf_id(&mut self, pool: &mut Pool, id: u32) -> u32 {
+        let known = *slot(&mut self.leaves, id, self.from.leaves().len());
+        if known != NONE {
+            return known;
+        }
+        let mut rec = self.from.leaves()[id as usize];
+        rec.ty = self.ty_id(pool, rec.ty);
+        rec.val = self.value(pool, rec.flags, rec.val);
+        let new = pool.leaf_rec(rec);
+        self.leaves[id as usize] = new;
+        new
+    }
+
+    /// Brings a type.
+    pub fn ty(&mut self, b: &mut BodyBuilder, ty: Ty<'_>) -> TypeId {
+        TypeId(self.ty_id(&mut b.pool, ty.id))
+    }
+
+    /// Brings the attributes of a value.
+    pub fn attrs(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> AttrsId {
+        AttrsId(self.dict_id(&mut b.pool, value.node().map_or(NONE, |node| node.attrs)))
+    }
+
+    /// Says that uses of a value of the other body mean `v` here.
+    pub fn map(&mut self, value: Value<'_>, v: V) {
+        if value.op & LEAF_BIT == 0 {
+            *slot(&mut self.nodes, value.op, self.from.nodes().len()) = v.op;
+        }
+    }
+
+    /// What a value of the other body is here: a leaf is brought over, a node must have been copied or mapped.
+    pub fn value_of(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> Option<V> {
+        if value.op & LEAF_BIT != 0 {
+            let id = self.leaf_id(&mut b.pool, value.op & !LEAF_BIT);
+            return Some(b.v(id | LEAF_BIT));
+        }
+        let op = *slot(&mut self.nodes, value.op, self.from.nodes().len());
+        (op != NONE).then(|| b.v(op))
+    }
+
+    /// Copies one node (with its content if it is a region). `None` if an operand was neither copied nor mapped.
+    pub fn copy(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> Option<V> {
+        let node = *value.node()?;
+        let mut ops = Vec::with_capacity(node.n_ops as usize);
+        for op in value.operands() {
+            ops.push(self.value_of(b, op)?);
+        }
+        let spec = NodeSpec {
+            kind: node.kind,
+            flags: node.flags,
+            ty: TypeId(self.ty_id(&mut b.pool, node.ty)),
+            attrs: AttrsId(self.dict_id(&mut b.pool, node.attrs)),
+            a: node.a,
+        };
+        let name = value.name().filter(|_| self.with_names);
+        if !node.has(flag::REGION) {
+            let v = b.node(spec, &ops, name);
+            self.map(value, v);
+            return Some(v);
+        }
+        let v = b.begin(spec, &ops, name);
+        self.map(value, v);
+        for child in value.region().children() {
+            self.copy(b, child)?;
+        }
+        b.end();
+        Some(v)
+    }
+}
+
+/// The same body with tables in order of first use, without names: equal bodies give equal sections.
+pub(crate) fn canonical(from: &RawView<'_>) -> Sections {
+    let mut importer = Importer::new(from);
+    importer.with_names = false;
+    let mut pool = Pool::default();
+    pool.s.nodes.reserve(from.nodes().len());
+    pool.s.operands.reserve(from.operands().len());
+    for node in from.nodes() {
+        let ops = pool.s.operands.len() as u32;
+        for op in &from.operands()[node.op_range()] {
+            let op = if op & LEAF_BIT == 0 { *op } else { importer.leaf_id(&mut pool, op & !LEAF_BIT) | LEAF_BIT };
+            pool.s.operands.push(op);
+        }
+        let ty = importer.ty_id(&mut pool, node.ty);
+        let attrs = importer.dict_id(&mut pool, node.attrs);
+        pool.s.nodes.push(NodeRec { ops, ty, attrs, ..*node });
+    }
+    pool.s.var_names.clear();
+    pool.s
+}

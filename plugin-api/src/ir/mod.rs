@@ -1,0 +1,23 @@
+//! The IR: modules, bodies, typed views, builders, rewriting.
+
+pub mod attrs;
+pub mod builder;
+pub mod edit;
+mod equal;
+pub mod import;
+pub mod module;
+mod pool;
+pub mod records;
+pub mod types;
+pub mod value;
+pub mod verify;
+
+pub use crate::abi::module::Module;
+pub use crate::abi::view::{Body, RawView, Sections, Tensor};
+pub use attrs::{Attr, AttrView, Dict};
+pub use builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
+pub use edit::Edit;
+pub use module::ModuleEdit;
+pub use types::{BufferType, DType, Dim, DimExpr, Sym, TensorType, Ty, Type};
+pub use value::{BodyKind, Call, Expr, Function, Region, Value};
+pub use verify::SealError;

@@ -1,0 +1,197 @@
+//! Modules: an ordered map from name to body, with attributes. Functions are shared, never copied.
+
+use super::attrs::{Attr, Dict};
+use super::builder::{AttrsId, BodyBuilder, NodeSpec};
+use super::records::{NONE, kind};
+use super::value::BodyKind;
+use super::verify::SealError;
+use crate::abi::module::{FuncEntry, Module};
+use crate::abi::view::Body;
+use std::collections::BTreeMap;
+
+impl Module {
+    /// A module of these functions; of two with one name the last one stays.
+    pub fn new<N: Into<String>>(functions: impl IntoIterator<Item = (N, Body)>) -> Module {
+        let functions = functions.into_iter().map(|(name, body)| (name.into(), body)).collect();
+        ModuleEdit { old: None, functions, meta: None, dirty: true }.finish()
+    }
+
+    /// Functions in the order of their names (bytes).
+    pub fn functions(&self) -> impl DoubleEndedIterator<Item = (&str, &Body)> + ExactSizeIterator {
+        self.entries().iter().map(FuncEntry::parts)
+    }
+
+    /// A function by name.
+    pub fn get(&self, name: &str) -> Option<&Body> {
+        let entries = self.entries();
+        let at = entries.binary_search_by(|entry| entry.parts().0.cmp(name)).ok()?;
+        Some(entries[at].parts().1)
+    }
+
+    /// Number of functions.
+    pub fn len(&self) -> usize {
+        self.entries().len()
+    }
+
+    /// Whether it has no function.
+    pub fn is_empty(&self) -> bool {
+        self.entries().is_empty()
+    }
+
+    /// Attributes of the module.
+    pub fn attrs(&self) -> Option<Dict<'_>> {
+        self.meta().map(|meta| meta.root().attrs())
+    }
+
+    /// Global infos of the module, such as virtual devices.
+    pub fn global_infos(&self) -> Option<Dict<'_>> {
+        self.attrs()?.get(GLOBAL_INFOS)?.as_dict()
+    }
+
+    /// Bindings of all Relax functions.
+    pub fn n_bindings(&self) -> usize {
+        self.functions().filter(|(_, body)| body.kind() == BodyKind::Function).map(|(_, body)| body.n_bindings()).sum()
+    }
+
+    /// Starts an edit of the map.
+    pub fn edit(&self) -> ModuleEdit {
+        let functions = self.functions().map(|(name, body)| (name.to_string(), body.clone())).collect();
+        ModuleEdit { old: Some(self.clone()), functions, meta: self.meta().cloned(), dirty: false }
+    }
+
+    /// Replaces functions by what `f` makes of them; the same handle if it gave every function back as it was.
+    ///
+    /// # Errors
+    /// The first error of `f`.
+    pub fn map_functions<E>(&self, mut f: impl FnMut(&str, &Body) -> Result<Body, E>) -> Result<Module, E> {
+        let mut changed: Vec<(usize, Body)> = Vec::new();
+        for (i, (name, body)) in self.functions().enumerate() {
+            let new = f(name, body)?;
+            if !new.same(body) {
+                changed.push((i, new));
+            }
+        }
+        Ok(self.with_bodies(changed))
+    }
+
+    /// Whether both have the same functions under the same names, and the same attributes.
+    pub fn structural_eq(&self, other: &Module) -> bool {
+        let same = |a: Option<&Body>, b: Option<&Body>| match (a, b) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a.structural_eq(b),
+            _ => false,
+        };
+        self.same(other)
+            || self.len() == other.len()
+                && same(self.meta(), other.meta())
+                && self.functions().zip(other.functions()).all(|((n, a), (m, b))| n == m && a.structural_eq(b))
+    }
+
+    /// Hash of names, functions and attributes, without names of variables.
+    pub fn structural_hash(&self) -> u64 {
+        let mut h = xxhash_rust::xxh3::Xxh3::new();
+        for (name, body) in self.functions() {
+            h.update(name.as_bytes());
+            h.update(&body.structural_hash().to_le_bytes());
+        }
+        if let Some(meta) = self.meta() {
+            h.update(&meta.structural_hash().to_le_bytes());
+        }
+        h.digest()
+    }
+}
+
+/// Key under which the global infos lie beside the attributes of the module.
+pub const GLOBAL_INFOS: &str = "\u{0}global_infos";
+
+/// A module that is being changed.
+pub struct ModuleEdit {
+    old: Option<Module>,
+    functions: BTreeMap<String, Body>,
+    meta: Option<Body>,
+    dirty: bool,
+}
+
+impl ModuleEdit {
+    /// A function by name, as it is now.
+    pub fn get(&self, name: &str) -> Option<&Body> {
+        self.functions.get(name)
+    }
+
+    /// Names of the functions.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.functions.keys().map(String::as_str)
+    }
+
+    /// Adds or replaces a function.
+    pub fn set(&mut self, name: impl Into<String>, body: Body) {
+        let name = name.into();
+        if self.functions.get(&name).is_some_and(|old| old.same(&body)) {
+            return;
+        }
+        self.dirty = true;
+        self.functions.insert(name, body);
+    }
+
+    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name.
+    pub fn add(&mut self, hint: &str, body: Body) -> String {
+        let name = self.fresh_name(hint);
+        self.set(name.clone(), body);
+        name
+    }
+
+    /// A name that no function has yet: `hint`, or `hint_1`, `hint_2`….
+    pub fn fresh_name(&self, hint: &str) -> String {
+        if !self.functions.contains_key(hint) {
+            return hint.to_string();
+        }
+        let mut name = String::new();
+        for i in 1.. {
+            name = format!("{hint}_{i}");
+            if !self.functions.contains_key(&name) {
+                break;
+            }
+        }
+        name
+    }
+
+    /// Removes a function.
+    pub fn remove(&mut self, name: &str) -> Option<Body> {
+        let body = self.functions.remove(name)?;
+        self.dirty = true;
+        Some(body)
+    }
+
+    /// Sets the attributes and global infos of the module.
+    ///
+    /// # Errors
+    /// If the attributes are not valid.
+    pub fn set_attrs(
+        &mut self,
+        attrs: Vec<(String, Attr)>,
+        global_infos: Vec<(String, Attr)>,
+    ) -> Result<(), SealError> {
+        self.dirty = true;
+        if attrs.is_empty() && global_infos.is_empty() {
+            self.meta = None;
+            return Ok(());
+        }
+        let mut b = BodyBuilder::new();
+        let mut entries = attrs;
+        if !global_infos.is_empty() {
+            entries.push((GLOBAL_INFOS.to_string(), Attr::Dict(global_infos)));
+        }
+        let attrs: AttrsId = b.attrs(entries.iter().map(|(k, v)| (k.as_str(), v.clone())));
+        b.node(NodeSpec::new(kind::MODULE).attrs(attrs).a(NONE), &[], None);
+        self.meta = Some(b.finish()?);
+        Ok(())
+    }
+
+    /// The new module; the same handle if nothing was changed.
+    pub fn finish(self) -> Module {
+        match self.old {
+            Some(old) if !self.dirty => old,
+            _ => Module::from_parts(self.functions.into_iter().collect(), self.meta),
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! Records of the flat body: fixed sizes, little-endian, padding explicit and zero, ids `u32`.
+//!
+//! Authors do not see these; they see the typed views of [`super::value`] and [`super::types`].
+
+/// "No id".
+pub const NONE: u32 = u32::MAX;
+/// Bit of an operand word that says "leaf table", not "node".
+pub const LEAF_BIT: u32 = 1 << 31;
+/// Deepest nesting of types, dimension expressions, unbound expressions, attributes and regions that a body may have.
+pub const MAX_DEPTH: u32 = 1_000;
+
+/// Node kinds. Stable numbers: 0x000 Relax, 0x100 TIR, 0x8000 vendors.
+pub mod kind {
+    /// Function: region of params, blocks and one terminator. Root of a body, or nested (then OWNER and BOUND).
+    pub const FUNC: u16 = 0x001;
+    /// Parameter of the function region around it.
+    pub const PARAM: u16 = 0x002;
+    /// Binding block that is not dataflow: region.
+    pub const BLOCK: u16 = 0x003;
+    /// Dataflow block: region.
+    pub const DATAFLOW: u16 = 0x004;
+    /// Call: operand 0 is the callee, then arguments, then type arguments (leaves of kind TYPE).
+    pub const CALL: u16 = 0x005;
+    /// Tuple of its operands.
+    pub const TUPLE: u16 = 0x006;
+    /// Element `a` of operand 0.
+    pub const TUPLE_GET: u16 = 0x007;
+    /// Value of one of the two BRANCH regions that follow; operand 0 is the condition.
+    pub const IF: u16 = 0x008;
+    /// Branch of an If: region of blocks and one terminator.
+    pub const BRANCH: u16 = 0x009;
+    /// Terminator of a function or branch: operand 0 is the result.
+    pub const YIELD: u16 = 0x00a;
+    /// Operand 0 at the type of this node, checked when run; defines symbolic variables.
+    pub const MATCH_CAST: u16 = 0x00b;
+    /// Operand 0 under another name or at a wider type.
+    pub const ALIAS: u16 = 0x00c;
+    /// Root of an external function; operand 0 is a leaf EXTERN_FUNC.
+    pub const EXTERN: u16 = 0x00d;
+    /// Root of the attributes of a module.
+    pub const MODULE: u16 = 0x00e;
+    /// Expression of blocks and one terminator, nested where TVM allows a `SeqExpr`: region, OWNER.
+    pub const SEQ: u16 = 0x00f;
+
+    /// TIR function: region of params and statements.
+    pub const PRIM_FUNC: u16 = 0x101;
+    /// Buffer that belongs to a parameter (operand 0), a match (operand 0: buffer region) or nothing (a declaration).
+    pub const BUFFER: u16 = 0x102;
+    /// Loop over INNER loop variable(s): region; operands min, extent.
+    pub const FOR: u16 = 0x103;
+    /// Schedulable block: region.
+    pub const SBLOCK: u16 = 0x104;
+    /// Block iterator: operands min, extent, value; `a` is the kind of axis.
+    pub const ITER_VAR: u16 = 0x105;
+    /// Store of operand 1 into operand 0 (buffer) at the other operands.
+    pub const STORE: u16 = 0x106;
+    /// Load from operand 0 (buffer) at the other operands.
+    pub const LOAD: u16 = 0x107;
+    /// Arithmetic: `a` is the operation, as in [`super::prim`].
+    pub const ARITH: u16 = 0x108;
+    /// Statement that evaluates operand 0.
+    pub const EVALUATE: u16 = 0x109;
+    /// Initialization of a reduction block: region.
+    pub const INIT: u16 = 0x10a;
+    /// Region of a buffer that a block reads (`a` = 0) or writes (`a` = 1): operands buffer, then min and extent pairs.
+    pub const ACCESS: u16 = 0x10b;
+    /// Loop variable, INNER to its FOR.
+    pub const LOOP_VAR: u16 = 0x10c;
+}
+
+/// Node flags.
+pub mod flag {
+    /// Has a name of its own in the text: a binding, a parameter.
+    pub const BOUND: u16 = 1;
+    /// Followed by its content, `a` nodes.
+    pub const REGION: u16 = 2;
+    /// Region without effects and control flow.
+    pub const DATAFLOW: u16 = 4;
+    /// Ends its region.
+    pub const TERM: u16 = 8;
+    /// Has an effect; on a function: is declared impure.
+    pub const IMPURE: u16 = 16;
+    /// Region that is itself a value.
+    pub const OWNER: u16 = 32;
+    /// Visible only in its own region.
+    pub const INNER: u16 = 64;
+    /// Function without a global symbol of its own.
+    pub const PRIVATE: u16 = 128;
+}
+
+/// Leaf kinds; what `val` means is told by the leaf's flags.
+pub mod leaf {
+    /// Operator, by name.
+    pub const OP: u16 = 1;
+    /// Function of the same module, by name.
+    pub const GLOBAL_VAR: u16 = 2;
+    /// Constant tensor.
+    pub const CONST: u16 = 3;
+    /// Shape: list of dimensions.
+    pub const SHAPE: u16 = 4;
+    /// Dimension as a value (`R.prim_value`), and the leaf that embeds a dimension in a TIR expression.
+    pub const PRIM: u16 = 5;
+    /// String.
+    pub const STR: u16 = 6;
+    /// Data type.
+    pub const DTYPE: u16 = 7;
+    /// External function, by name.
+    pub const EXTERN_FUNC: u16 = 8;
+    /// Type argument of a call.
+    pub const TYPE: u16 = 9;
+    /// Attribute value: an object that is passed as an argument.
+    pub const ATTR: u16 = 10;
+}
+
+/// What the `val` of a leaf or attribute is: says which ids it holds, so that unknown kinds can be moved.
+pub mod val {
+    /// Plain bits.
+    pub const PLAIN: u16 = 0;
+    /// Id of a string.
+    pub const STR: u16 = 1;
+    /// Id of a dimension expression.
+    pub const PRIM: u16 = 2;
+    /// List of dimension expressions (offset in the upper, length in the lower 32 bits).
+    pub const PRIM_LIST: u16 = 3;
+    /// Id of a constant.
+    pub const CONST: u16 = 4;
+    /// Id of a type.
+    pub const TYPE: u16 = 5;
+    /// Id of a dict.
+    pub const DICT: u16 = 6;
+    /// List of attribute entries (offset in the upper, length in the lower 32 bits).
+    pub const ATTR_LIST: u16 = 7;
+}
+
+/// Attribute kinds.
+pub mod attr {
+    /// `None`.
+    pub const NONE: u16 = 0;
+    /// Boolean.
+    pub const BOOL: u16 = 1;
+    /// 64-bit integer.
+    pub const INT: u16 = 2;
+    /// 64-bit float, as bits.
+    pub const FLOAT: u16 = 3;
+    /// String.
+    pub const STR: u16 = 4;
+    /// List of entries without keys.
+    pub const LIST: u16 = 5;
+    /// Dict.
+    pub const DICT: u16 = 6;
+    /// Data type.
+    pub const DTYPE: u16 = 7;
+    /// Type.
+    pub const TYPE: u16 = 8;
+    /// Dimension expression.
+    pub const PRIM: u16 = 9;
+    /// Constant tensor.
+    pub const CONST: u16 = 10;
+    /// Constructed object such as `T.target({...})`: a list whose first entry is the name of the constructor.
+    pub const OBJECT: u16 = 11;
+}
+
+/// Type kinds.
+pub mod tykind {
+    /// Any value (`R.Any`, `R.Object`).
+    pub const OBJECT: u16 = 1;
+    /// Scalar of a data type, optionally of a known value (a list of one dimension).
+    pub const PRIM: u16 = 2;
+    /// Shape.
+    pub const SHAPE: u16 = 3;
+    /// Tensor.
+    pub const TENSOR: u16 = 4;
+    /// Tuple.
+    pub const TUPLE: u16 = 5;
+    /// Function: list of parameter types and, last, the result type; `ndim` < 0: parameters unknown.
+    pub const CALLABLE: u16 = 6;
+    /// TIR buffer; `aux` is its [`super::BufferRec`].
+    pub const BUFFER: u16 = 7;
+    /// TIR pointer; `dtype` is what it points to.
+    pub const POINTER: u16 = 8;
+}
+
+/// Type flags.
+pub mod tyflag {
+    /// The list holds dimension expressions.
+    pub const PRIMS: u16 = 1;
+    /// The list holds types.
+    pub const TYPES: u16 = 2;
+    /// Callable: has effects.
+    pub const IMPURE: u16 = 4;
+}
+
+/// Operations of dimension expressions and of TIR arithmetic.
+pub mod prim {
+    /// 64-bit integer, low half in `a`, high half in `b`.
+    pub const INT: u16 = 1;
+    /// Symbolic variable; `a` is its number in the body.
+    pub const VAR: u16 = 2;
+    /// 64-bit float, low half in `a`, high half in `b`.
+    pub const FLOAT: u16 = 3;
+    /// Sum.
+    pub const ADD: u16 = 8;
+    /// Difference.
+    pub const SUB: u16 = 9;
+    /// Product.
+    pub const MUL: u16 = 10;
+    /// Quotient, rounded down (`//`).
+    pub const FLOORDIV: u16 = 11;
+    /// Remainder of that (`%`).
+    pub const FLOORMOD: u16 = 12;
+    /// Quotient, truncated.
+    pub const TRUNCDIV: u16 = 13;
+    /// Remainder of that.
+    pub const TRUNCMOD: u16 = 14;
+    /// Smaller one.
+    pub const MIN: u16 = 15;
+    /// Larger one.
+    pub const MAX: u16 = 16;
+    /// Equal.
+    pub const EQ: u16 = 17;
+    /// Not equal.
+    pub const NE: u16 = 18;
+    /// Less.
+    pub const LT: u16 = 19;
+    /// Less or equal.
+    pub const LE: u16 = 20;
+    /// Greater.
+    pub const GT: u16 = 21;
+    /// Greater or equal.
+    pub const GE: u16 = 22;
+    /// Both.
+    pub const AND: u16 = 23;
+    /// Either.
+    pub const OR: u16 = 24;
+    /// Not; `b` unused.
+    pub const NOT: u16 = 25;
+    /// Conversion to `dtype`; `b` unused.
+    pub const CAST: u16 = 26;
+    /// True quotient (`/`).
+    pub const DIV: u16 = 27;
+    /// Shift left.
+    pub const SHL: u16 = 28;
+    /// Shift right.
+    pub const SHR: u16 = 29;
+    /// Bitwise and.
+    pub const BITAND: u16 = 30;
+    /// Bitwise or.
+    pub const BITOR: u16 = 31;
+    /// Bitwise exclusive or.
+    pub const BITXOR: u16 = 32;
+}
+
+/// One node: a parameter, a binding, a nested expression, a region header or a terminator.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeRec {
+    /// See [`kind`].
+    pub kind: u16,
+    /// See [`flag`].
+    pub flags: u16,
+    /// Type id, or [`NONE`] where there is none.
+    pub ty: u32,
+    /// First operand.
+    pub ops: u32,
+    /// Number of operands.
+    pub n_ops: u32,
+    /// Dict id, or [`NONE`].
+    pub attrs: u32,
+    /// Extent of a region, else a plain payload; never an id.
+    pub a: u32,
+}
+
+/// One interned leaf.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LeafRec {
+    /// See [`leaf`].
+    pub kind: u16,
+    /// See [`val`].
+    pub flags: u16,
+    /// Type id, or [`NONE`].
+    pub ty: u32,
+    /// Value.
+    pub val: u64,
+}
+
+/// One interned type.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TypeRec {
+    /// See [`tykind`].
+    pub kind: u16,
+    /// See [`tyflag`].
+    pub flags: u16,
+    /// Data type, or 0.
+    pub dtype: u32,
+    /// Number of dimensions, -1 if unknown.
+    pub ndim: i32,
+    /// Start of its list.
+    pub off: u32,
+    /// Length of its list.
+    pub len: u32,
+    /// Virtual device (index in the module's global infos) or buffer record; [`NONE`] if there is none.
+    pub aux: u32,
+}
+
+/// One interned dimension expression.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PrimRec {
+    /// See [`prim`].
+    pub op: u16,
+    /// Zero.
+    pub flags: u16,
+    /// Data type.
+    pub dtype: u32,
+    /// Lower prim id, or payload.
+    pub a: u32,
+    /// Lower prim id, or payload.
+    pub b: u32,
+}
+
+/// A dict: a run of attribute entries, sorted by key.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DictRec {
+    /// First entry.
+    pub off: u32,
+    /// Number of entries.
+    pub len: u32,
+}
+
+/// One attribute entry of a dict or list.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AttrRec {
+    /// String id of the key; [`NONE`] in a list.
+    pub key: u32,
+    /// See [`attr`].
+    pub kind: u16,
+    /// See [`val`].
+    pub flags: u16,
+    /// Zero.
+    pub reserved: u64,
+    /// Value.
+    pub val: u64,
+}
+
+/// One string: a run of bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StrRec {
+    /// First byte.
+    pub off: u32,
+    /// Number of bytes.
+    pub len: u32,
+}
+
+/// One constant; its data is the tensor of the same number.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConstRec {
+    /// Content hash, low half.
+    pub hash_lo: u64,
+    /// Content hash, high half.
+    pub hash_hi: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+    /// Data type.
+    pub dtype: u32,
+    /// Type id (tensor with known shape).
+    pub ty: u32,
+}
+
+/// One TIR buffer. Its identity is the node that defines it; the record holds what two buffers may share.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BufferRec {
+    /// Data type.
+    pub dtype: u32,
+    /// Scope, a string id; [`NONE`]: global.
+    pub scope: u32,
+    /// Start of the shape in the lists.
+    pub shape_off: u32,
+    /// Number of dimensions.
+    pub shape_len: u32,
+    /// Start of the strides in the lists.
+    pub strides_off: u32,
+    /// Number of strides; 0: compact.
+    pub strides_len: u32,
+    /// Offset of the first element, a prim id; [`NONE`]: 0.
+    pub elem_offset: u32,
+    /// Alignment of the data in bytes.
+    pub align: u32,
+    /// Factor of the offset.
+    pub offset_factor: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl NodeRec {
+    /// Whether all bits of `flags` are set.
+    pub fn has(&self, flags: u16) -> bool {
+        self.flags & flags == flags
+    }
+
+    /// Range of its operands.
+    pub fn op_range(&self) -> std::ops::Range<usize> {
+        self.ops as usize..self.ops as usize + self.n_ops as usize
+    }
+}
+
+impl LeafRec {
+    /// Offset and length of a list value.
+    pub fn list(&self) -> (u32, u32) {
+        ((self.val >> 32) as u32, self.val as u32)
+    }
+}
+
+/// Packs the offset and length of a list into a value.
+pub fn list_val(off: u32, len: u32) -> u64 {
+    (u64::from(off) << 32) | u64::from(len)
+}

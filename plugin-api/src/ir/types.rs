@@ -1,0 +1,490 @@
+//! Types and dimensions: owned forms to compute with, and [`Ty`], the view of a type inside a body.
+
+use super::records::*;
+use crate::abi::view::RawView;
+use std::fmt;
+use std::sync::Arc;
+
+/// Data type: code, bits, lanes (as DLPack has them).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DType(pub u32);
+
+impl DType {
+    /// Unknown, or none.
+    pub const VOID: DType = DType::new(3, 0, 0);
+    /// `int32`.
+    pub const I32: DType = DType::new(0, 32, 1);
+    /// `int64`.
+    pub const I64: DType = DType::new(0, 64, 1);
+    /// `bool`.
+    pub const BOOL: DType = DType::new(6, 8, 1);
+    /// `float16`.
+    pub const F16: DType = DType::new(2, 16, 1);
+    /// `float32`.
+    pub const F32: DType = DType::new(2, 32, 1);
+    /// `float64`.
+    pub const F64: DType = DType::new(2, 64, 1);
+    /// `handle`.
+    pub const HANDLE: DType = DType::new(3, 64, 1);
+
+    /// From its parts.
+    pub const fn new(code: u8, bits: u8, lanes: u16) -> DType {
+        DType(code as u32 | (bits as u32) << 8 | (lanes as u32) << 16)
+    }
+
+    /// 0 int, 1 uint, 2 float, 3 handle, 4 bfloat, 6 bool, 7 and up the 8-bit floats.
+    pub const fn code(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// Bits of one lane.
+    pub const fn bits(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    /// Number of lanes.
+    pub const fn lanes(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// Whether it is known.
+    pub fn is_known(self) -> bool {
+        self != DType::VOID
+    }
+
+    /// Whether it is a float of any width.
+    pub fn is_float(self) -> bool {
+        matches!(self.code(), 2 | 4) || self.code() >= 7
+    }
+
+    /// Whether it is an integer, signed or not.
+    pub fn is_int(self) -> bool {
+        self.code() <= 1
+    }
+
+    /// Bytes of one element.
+    pub fn bytes(self) -> usize {
+        (usize::from(self.bits()) * usize::from(self.lanes())).div_ceil(8)
+    }
+}
+
+/// Codes of the narrow floats, in DLPack's order from 7 up.
+const NARROW: &[(&str, u8, u8)] = &[
+    ("float8_e3m4", 7, 8),
+    ("float8_e4m3", 8, 8),
+    ("float8_e4m3b11fnuz", 9, 8),
+    ("float8_e4m3fn", 10, 8),
+    ("float8_e4m3fnuz", 11, 8),
+    ("float8_e5m2", 12, 8),
+    ("float8_e5m2fnuz", 13, 8),
+    ("float8_e8m0fnu", 14, 8),
+    ("float6_e2m3fn", 15, 6),
+    ("float6_e3m2fn", 16, 6),
+    ("float4_e2m1fn", 17, 4),
+];
+
+impl std::str::FromStr for DType {
+    type Err = UnknownDType;
+
+    fn from_str(text: &str) -> Result<DType, UnknownDType> {
+        let unknown = || UnknownDType(text.to_string());
+        let (base, lanes) = match text.rsplit_once('x') {
+            Some((base, n)) if !base.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty() => {
+                (base, n.parse().map_err(|_| unknown())?)
+            }
+            _ => (text, 1),
+        };
+        if let Some((_, code, bits)) = NARROW.iter().find(|(name, ..)| *name == base) {
+            return Ok(DType::new(*code, *bits, lanes));
+        }
+        match base {
+            "bool" => return Ok(DType::new(6, 8, lanes)),
+            "handle" => return Ok(DType::new(3, 64, lanes)),
+            "void" | "" => return Ok(DType::VOID),
+            _ => {}
+        }
+        let (code, digits) = [("uint", 1u8), ("int", 0), ("bfloat", 4), ("float", 2)]
+            .iter()
+            .find_map(|(prefix, code)| base.strip_prefix(prefix).map(|digits| (*code, digits)))
+            .ok_or_else(unknown)?;
+        let bits: u8 = if digits.is_empty() { 32 } else { digits.parse().map_err(|_| unknown())? };
+        Ok(DType::new(code, bits, lanes))
+    }
+}
+
+/// No data type has that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no data type `{0}`; a data type is written like \"float32\", \"int64\", \"bool\"")]
+pub struct UnknownDType(pub String);
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == DType::VOID {
+            return f.write_str("void");
+        }
+        match self.code() {
+            0 => write!(f, "int{}", self.bits())?,
+            1 => write!(f, "uint{}", self.bits())?,
+            2 => write!(f, "float{}", self.bits())?,
+            3 => f.write_str("handle")?,
+            4 => write!(f, "bfloat{}", self.bits())?,
+            6 => f.write_str("bool")?,
+            code => match NARROW.iter().find(|(_, c, _)| *c == code) {
+                Some((name, ..)) => f.write_str(name)?,
+                None => write!(f, "custom{code}_{}", self.bits())?,
+            },
+        }
+        if self.lanes() > 1 {
+            write!(f, "x{}", self.lanes())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// A symbolic variable: its number in the body, and its data type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Sym {
+    /// Number in the body.
+    pub id: u32,
+    /// Data type, `int64` in shapes.
+    pub dtype: DType,
+}
+
+/// A dimension, or another scalar expression over symbolic variables.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Dim {
+    /// An `int64`.
+    Int(i64),
+    /// A symbolic variable.
+    Var(Sym),
+    /// Anything else.
+    Expr(Arc<DimExpr>),
+}
+
+/// A compound dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DimExpr {
+    /// Integer of a type other than `int64`.
+    Int(i64, DType),
+    /// Float, by its bits as `f64`.
+    Float(u64, DType),
+    /// Operation of [`super::records::prim`] on two operands.
+    Binary(u16, DType, Dim, Dim),
+    /// `NOT` or `CAST`.
+    Unary(u16, DType, Dim),
+}
+
+impl Dim {
+    /// Its value if it is an integer constant of any type.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Dim::Int(v) => Some(*v),
+            Dim::Expr(e) => match **e {
+                DimExpr::Int(v, _) => Some(v),
+                _ => None,
+            },
+            Dim::Var(_) => None,
+        }
+    }
+
+    /// Its data type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Dim::Int(_) => DType::I64,
+            Dim::Var(sym) => sym.dtype,
+            Dim::Expr(e) => match **e {
+                DimExpr::Int(_, t) | DimExpr::Float(_, t) | DimExpr::Binary(_, t, ..) | DimExpr::Unary(_, t, _) => t,
+            },
+        }
+    }
+
+    /// An operation on two dimensions, not simplified.
+    pub fn binary(op: u16, a: Dim, b: Dim) -> Dim {
+        let dtype = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { a.dtype() };
+        Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a, b)))
+    }
+
+    /// An integer of any type.
+    pub fn int(value: i64, dtype: DType) -> Dim {
+        if dtype == DType::I64 { Dim::Int(value) } else { Dim::Expr(Arc::new(DimExpr::Int(value, dtype))) }
+    }
+
+    /// A float.
+    pub fn float(value: f64, dtype: DType) -> Dim {
+        Dim::Expr(Arc::new(DimExpr::Float(value.to_bits(), dtype)))
+    }
+
+    /// Calls `f` with every symbolic variable, left to right, repeated ones repeatedly.
+    pub fn vars(&self, f: &mut impl FnMut(Sym)) {
+        match self {
+            Dim::Int(_) => {}
+            Dim::Var(sym) => f(*sym),
+            Dim::Expr(e) => match &**e {
+                DimExpr::Int(..) | DimExpr::Float(..) => {}
+                DimExpr::Binary(_, _, a, b) => {
+                    a.vars(f);
+                    b.vars(f);
+                }
+                DimExpr::Unary(_, _, a) => a.vars(f),
+            },
+        }
+    }
+}
+
+impl From<i64> for Dim {
+    fn from(v: i64) -> Dim {
+        Dim::Int(v)
+    }
+}
+
+/// A type, owned.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// Any value.
+    Object,
+    /// Scalar.
+    Prim {
+        /// Its data type.
+        dtype: DType,
+        /// Its value, where that is known.
+        value: Option<Dim>,
+    },
+    /// Shape.
+    Shape {
+        /// Number of dimensions, -1 if unknown.
+        ndim: i32,
+        /// The dimensions, where they are known.
+        dims: Option<Vec<Dim>>,
+    },
+    /// Tensor.
+    Tensor(TensorType),
+    /// Tuple.
+    Tuple(Vec<Type>),
+    /// Function.
+    Callable {
+        /// Parameters; `None`: any.
+        params: Option<Vec<Type>>,
+        /// Result.
+        ret: Box<Type>,
+        /// Whether it has no effects.
+        pure: bool,
+    },
+    /// TIR buffer.
+    Buffer(BufferType),
+    /// TIR pointer.
+    Pointer {
+        /// What it points to.
+        dtype: DType,
+    },
+    /// A type of a kind that this API does not know; the id is that of the body it came from.
+    Unknown(u16),
+}
+
+/// Type of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorType {
+    /// Data type of the elements, [`DType::VOID`] if unknown.
+    pub dtype: DType,
+    /// Number of dimensions, -1 if unknown.
+    pub ndim: i32,
+    /// The dimensions, where they are known.
+    pub shape: Option<Vec<Dim>>,
+    /// Index of its virtual device in the module's global infos.
+    pub vdevice: Option<u32>,
+}
+
+/// Type of a TIR buffer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BufferType {
+    /// Data type of the elements.
+    pub dtype: DType,
+    /// Shape.
+    pub shape: Vec<Dim>,
+    /// Strides in elements; empty: compact.
+    pub strides: Vec<Dim>,
+    /// Offset of the first element, in elements.
+    pub elem_offset: Option<Dim>,
+    /// Memory scope, empty for global.
+    pub scope: String,
+    /// Alignment of the data in bytes.
+    pub align: u32,
+    /// Factor of the offset.
+    pub offset_factor: u32,
+}
+
+impl Type {
+    /// Tensor of known shape.
+    pub fn tensor(shape: impl IntoIterator<Item = impl Into<Dim>>, dtype: DType) -> Type {
+        let shape: Vec<Dim> = shape.into_iter().map(Into::into).collect();
+        Type::Tensor(TensorType { dtype, ndim: shape.len() as i32, shape: Some(shape), vdevice: None })
+    }
+
+    /// Tensor of unknown shape; `ndim` -1 if that is unknown too.
+    pub fn tensor_ndim(ndim: i32, dtype: DType) -> Type {
+        Type::Tensor(TensorType { dtype, ndim, shape: None, vdevice: None })
+    }
+
+    /// Shape of known dimensions.
+    pub fn shape(dims: Vec<Dim>) -> Type {
+        Type::Shape { ndim: dims.len() as i32, dims: Some(dims) }
+    }
+
+    /// As a tensor type.
+    pub fn as_tensor(&self) -> Option<&TensorType> {
+        if let Type::Tensor(t) = self { Some(t) } else { None }
+    }
+}
+
+/// View of a type inside a body.
+#[derive(Clone, Copy)]
+pub struct Ty<'a> {
+    pub(crate) raw: &'a RawView<'a>,
+    pub(crate) id: u32,
+}
+
+impl PartialEq for Ty<'_> {
+    /// Same body and same entry; equal types of two bodies compare with [`Ty::to_owned`] or `same_type`.
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.raw, other.raw) && self.id == other.id
+    }
+}
+
+impl fmt::Debug for Ty<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_owned())
+    }
+}
+
+impl<'a> Ty<'a> {
+    /// Id in the type table of its body.
+    pub fn id(self) -> u32 {
+        self.id
+    }
+
+    /// The record; `None` where there is no type.
+    pub fn rec(self) -> Option<&'a TypeRec> {
+        self.raw.types().get(self.id as usize)
+    }
+
+    /// Whether a type is there at all.
+    pub fn is_known(self) -> bool {
+        self.rec().is_some()
+    }
+
+    /// Kind, one of [`super::records::tykind`]; 0 where there is no type.
+    pub fn kind(self) -> u16 {
+        self.rec().map_or(0, |rec| rec.kind)
+    }
+
+    /// Data type of a tensor, scalar or buffer.
+    pub fn dtype(self) -> DType {
+        self.rec().map_or(DType::VOID, |rec| DType(rec.dtype))
+    }
+
+    /// Number of dimensions of a tensor or shape, -1 if unknown.
+    pub fn ndim(self) -> i32 {
+        self.rec().map_or(-1, |rec| rec.ndim)
+    }
+
+    fn list(self) -> &'a [u32] {
+        self.rec().map_or(&[], |rec| self.raw.list(rec.off, rec.len))
+    }
+
+    /// Dimensions of a tensor or shape, where they are known.
+    pub fn dims(self) -> Option<impl ExactSizeIterator<Item = Dim> + 'a> {
+        let rec = self.rec()?;
+        let known = rec.flags & tyflag::PRIMS != 0 && matches!(rec.kind, tykind::TENSOR | tykind::SHAPE);
+        known.then(|| self.list().iter().map(move |id| dim_at(self.raw, *id)))
+    }
+
+    /// Dimensions if each is an integer constant.
+    pub fn static_dims(self) -> Option<Vec<i64>> {
+        self.dims()?.map(|dim| dim.as_int()).collect()
+    }
+
+    /// Types in its list: elements of a tuple; parameters, then the result, of a function.
+    pub fn children(self) -> impl ExactSizeIterator<Item = Ty<'a>> + 'a {
+        let ids = if self.rec().is_some_and(|rec| rec.flags & tyflag::TYPES != 0) { self.list() } else { &[] };
+        ids.iter().map(move |id| Ty { raw: self.raw, id: *id })
+    }
+
+    /// Whether it is a tensor.
+    pub fn is_tensor(self) -> bool {
+        self.kind() == tykind::TENSOR
+    }
+
+    /// Whether it is a tuple.
+    pub fn is_tuple(self) -> bool {
+        self.kind() == tykind::TUPLE
+    }
+
+    /// Result type and purity of a function.
+    pub fn callable(self) -> Option<(Ty<'a>, bool)> {
+        let rec = self.rec().filter(|rec| rec.kind == tykind::CALLABLE)?;
+        let ret = self.children().last()?;
+        Some((ret, rec.flags & tyflag::IMPURE == 0))
+    }
+
+    /// As an owned value.
+    pub fn to_owned(self) -> Type {
+        let Some(rec) = self.rec() else { return Type::Object };
+        let dims = |ids: &[u32]| ids.iter().map(|id| dim_at(self.raw, *id)).collect::<Vec<_>>();
+        match rec.kind {
+            tykind::OBJECT => Type::Object,
+            tykind::PRIM => {
+                Type::Prim { dtype: DType(rec.dtype), value: self.list().first().map(|id| dim_at(self.raw, *id)) }
+            }
+            tykind::SHAPE => {
+                let known = rec.flags & tyflag::PRIMS != 0;
+                Type::Shape { ndim: rec.ndim, dims: known.then(|| dims(self.list())) }
+            }
+            tykind::TENSOR => Type::Tensor(TensorType {
+                dtype: DType(rec.dtype),
+                ndim: rec.ndim,
+                shape: (rec.flags & tyflag::PRIMS != 0).then(|| dims(self.list())),
+                vdevice: (rec.aux != NONE).then_some(rec.aux),
+            }),
+            tykind::TUPLE => Type::Tuple(self.children().map(Ty::to_owned).collect()),
+            tykind::CALLABLE => {
+                let mut types: Vec<Type> = self.children().map(Ty::to_owned).collect();
+                let ret = Box::new(types.pop().unwrap_or(Type::Object));
+                let pure = rec.flags & tyflag::IMPURE == 0;
+                Type::Callable { params: (rec.ndim >= 0).then_some(types), ret, pure }
+            }
+            tykind::BUFFER => match self.raw.buffers().get(rec.aux as usize) {
+                Some(b) => Type::Buffer(BufferType {
+                    dtype: DType(b.dtype),
+                    shape: dims(self.raw.list(b.shape_off, b.shape_len)),
+                    strides: dims(self.raw.list(b.strides_off, b.strides_len)),
+                    elem_offset: (b.elem_offset != NONE).then(|| dim_at(self.raw, b.elem_offset)),
+                    scope: self.raw.str(b.scope).to_string(),
+                    align: b.align,
+                    offset_factor: b.offset_factor,
+                }),
+                None => Type::Object,
+            },
+            tykind::POINTER => Type::Pointer { dtype: DType(rec.dtype) },
+            other => Type::Unknown(other),
+        }
+    }
+}
+
+/// The dimension of an id; 0 if the id is out of range. Depth is bounded by the validator.
+pub fn dim_at(raw: &RawView<'_>, id: u32) -> Dim {
+    let Some(rec) = raw.prims().get(id as usize) else { return Dim::Int(0) };
+    let bits = u64::from(rec.a) | u64::from(rec.b) << 32;
+    let dtype = DType(rec.dtype);
+    match rec.op {
+        prim::INT => Dim::int(bits as i64, dtype),
+        prim::FLOAT => Dim::Expr(Arc::new(DimExpr::Float(bits, dtype))),
+        prim::VAR => Dim::Var(Sym { id: rec.a, dtype }),
+        prim::NOT | prim::CAST => Dim::Expr(Arc::new(DimExpr::Unary(rec.op, dtype, dim_at(raw, rec.a)))),
+        op => Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, dim_at(raw, rec.a), dim_at(raw, rec.b)))),
+    }
+}

@@ -1,0 +1,564 @@
+//! Typed views of the flat body: `Copy`, 16 bytes, no recursion. This is what passes read.
+
+use super::attrs::{AttrView, Dict};
+use super::records::*;
+use super::types::{DType, Dim, Ty, dim_at};
+use crate::abi::view::{Body, RawView, Tensor};
+use std::fmt;
+
+/// A value of a body: a node (parameter, binding, nested expression, region) or a leaf (operator, constant, shape…).
+#[derive(Clone, Copy)]
+pub struct Value<'a> {
+    pub(crate) raw: &'a RawView<'a>,
+    pub(crate) op: u32,
+}
+
+impl PartialEq for Value<'_> {
+    /// The same node or leaf of the same body.
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.raw, other.raw) && self.op == other.op
+    }
+}
+
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index() {
+            Some(i) => write!(f, "%{i}({})", self.name().unwrap_or("_")),
+            None => write!(f, "leaf {}", self.op & !LEAF_BIT),
+        }
+    }
+}
+
+/// What a value is. Match on it; kinds may be added.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Expr<'a> {
+    /// Parameter.
+    Param,
+    /// Call.
+    Call(Call<'a>),
+    /// Tuple; its elements are the operands.
+    Tuple(Value<'a>),
+    /// Element of a tuple.
+    TupleGet {
+        /// The tuple.
+        tuple: Value<'a>,
+        /// Which element, from 0.
+        index: u32,
+    },
+    /// If; see [`Value::branches`].
+    If {
+        /// The condition.
+        cond: Value<'a>,
+    },
+    /// The same value under another name or at a wider type.
+    Alias(Value<'a>),
+    /// The value at a type that is checked when run.
+    MatchCast(Value<'a>),
+    /// Function: the root of the body, or nested in it.
+    Function(Function<'a>),
+    /// Nested expression of blocks and a result.
+    Seq,
+    /// Header of a binding block.
+    Block,
+    /// Header of a dataflow block.
+    Dataflow,
+    /// Header of a branch.
+    Branch,
+    /// Result of a function or branch.
+    Yield(Value<'a>),
+    /// Operator, by name.
+    Op(&'a str),
+    /// Function of the module, by name.
+    GlobalVar(&'a str),
+    /// External function, by name.
+    ExternFunc(&'a str),
+    /// Constant.
+    Const(&'a Tensor),
+    /// Shape; see [`Value::dims`].
+    Shape,
+    /// Dimension as a value; see [`Value::dim`].
+    Prim,
+    /// String.
+    Str(&'a str),
+    /// Data type.
+    DType(DType),
+    /// Type argument of a call.
+    TypeArg(Ty<'a>),
+    /// Attribute value as an argument.
+    Attr(AttrView<'a>),
+    /// A kind that is not Relax or that this API does not know. Its operands and type can be read all the same.
+    Unknown(u16),
+}
+
+impl<'a> Value<'a> {
+    /// The record if it is a node.
+    #[inline]
+    pub fn node(self) -> Option<&'a NodeRec> {
+        if self.op & LEAF_BIT != 0 { None } else { self.raw.nodes().get(self.op as usize) }
+    }
+
+    /// The record if it is a leaf.
+    #[inline]
+    pub fn leaf(self) -> Option<&'a LeafRec> {
+        if self.op & LEAF_BIT == 0 { None } else { self.raw.leaves().get((self.op & !LEAF_BIT) as usize) }
+    }
+
+    /// Position in program order if it is a node.
+    #[inline]
+    pub fn index(self) -> Option<usize> {
+        (self.op & LEAF_BIT == 0).then_some(self.op as usize)
+    }
+
+    /// The operand word: what two uses of one value have in common.
+    #[inline]
+    pub fn word(self) -> u32 {
+        self.op
+    }
+
+    /// Kind of the node; 0 for a leaf.
+    #[inline]
+    pub fn kind(self) -> u16 {
+        self.node().map_or(0, |node| node.kind)
+    }
+
+    /// Whether it is a leaf: operator, constant, shape and the like.
+    #[inline]
+    pub fn is_leaf(self) -> bool {
+        self.op & LEAF_BIT != 0
+    }
+
+    /// Whether all of these node flags are set.
+    #[inline]
+    pub fn has(self, flags: u16) -> bool {
+        self.node().is_some_and(|node| node.has(flags))
+    }
+
+    /// Whether it has a name of its own: parameter or binding.
+    #[inline]
+    pub fn is_bound(self) -> bool {
+        self.has(flag::BOUND)
+    }
+
+    /// Whether it is a binding (bound and not a parameter).
+    #[inline]
+    pub fn is_binding(self) -> bool {
+        self.node().is_some_and(|node| node.has(flag::BOUND) && node.kind != kind::PARAM)
+    }
+
+    /// Its type.
+    pub fn ty(self) -> Ty<'a> {
+        let id = match (self.node(), self.leaf()) {
+            (Some(node), _) => node.ty,
+            (_, Some(leaf)) => leaf.ty,
+            _ => NONE,
+        };
+        Ty { raw: self.raw, id }
+    }
+
+    /// Its name in the text, as a hint; printing makes names unique.
+    pub fn name(self) -> Option<&'a str> {
+        self.raw.name_at(*self.raw.names().get(self.index()?)?)
+    }
+
+    /// Its attributes.
+    pub fn attrs(self) -> Dict<'a> {
+        Dict { raw: self.raw, id: self.node().map_or(NONE, |node| node.attrs) }
+    }
+
+    /// One attribute.
+    pub fn attr(self, key: &str) -> Option<AttrView<'a>> {
+        self.attrs().get(key)
+    }
+
+    /// Number of operands.
+    #[inline]
+    pub fn n_operands(self) -> usize {
+        self.node().map_or(0, |node| node.n_ops as usize)
+    }
+
+    /// Its operands.
+    #[inline]
+    pub fn operands(self) -> impl ExactSizeIterator<Item = Value<'a>> + DoubleEndedIterator + 'a {
+        let words = self.node().map_or(&[][..], |node| self.raw.operands().get(node.op_range()).unwrap_or(&[]));
+        words.iter().map(move |op| Value { raw: self.raw, op: *op })
+    }
+
+    /// One operand.
+    #[inline]
+    pub fn operand(self, i: usize) -> Option<Value<'a>> {
+        let node = self.node()?;
+        (i < node.n_ops as usize)
+            .then(|| Some(Value { raw: self.raw, op: *self.raw.operands().get(node.ops as usize + i)? }))?
+    }
+
+    /// What it is.
+    pub fn view(self) -> Expr<'a> {
+        let Some(node) = self.node() else { return self.leaf_view() };
+        let first = self.operand(0).unwrap_or(self);
+        match node.kind {
+            kind::PARAM => Expr::Param,
+            kind::CALL => Expr::Call(Call(self)),
+            kind::TUPLE => Expr::Tuple(self),
+            kind::TUPLE_GET => Expr::TupleGet { tuple: first, index: node.a },
+            kind::IF => Expr::If { cond: first },
+            kind::ALIAS => Expr::Alias(first),
+            kind::MATCH_CAST => Expr::MatchCast(first),
+            kind::FUNC => Expr::Function(Function(self)),
+            kind::SEQ => Expr::Seq,
+            kind::BLOCK => Expr::Block,
+            kind::DATAFLOW => Expr::Dataflow,
+            kind::BRANCH => Expr::Branch,
+            kind::YIELD => Expr::Yield(first),
+            other => Expr::Unknown(other),
+        }
+    }
+
+    fn leaf_view(self) -> Expr<'a> {
+        let Some(leaf) = self.leaf() else { return Expr::Unknown(0) };
+        match leaf.kind {
+            leaf::OP => Expr::Op(self.raw.str(leaf.val as u32)),
+            leaf::GLOBAL_VAR => Expr::GlobalVar(self.raw.str(leaf.val as u32)),
+            leaf::EXTERN_FUNC => Expr::ExternFunc(self.raw.str(leaf.val as u32)),
+            leaf::CONST => self.raw.tensors().get(leaf.val as usize).map_or(Expr::Unknown(leaf.kind), Expr::Const),
+            leaf::SHAPE => Expr::Shape,
+            leaf::PRIM => Expr::Prim,
+            leaf::STR => Expr::Str(self.raw.str(leaf.val as u32)),
+            leaf::DTYPE => Expr::DType(DType(leaf.val as u32)),
+            leaf::TYPE => Expr::TypeArg(Ty { raw: self.raw, id: leaf.val as u32 }),
+            leaf::ATTR => match self.raw.attrs().get(leaf.val as usize) {
+                Some(rec) => Expr::Attr(AttrView { raw: self.raw, rec }),
+                None => Expr::Unknown(leaf.kind),
+            },
+            other => Expr::Unknown(other),
+        }
+    }
+
+    /// As a call.
+    #[inline]
+    pub fn as_call(self) -> Option<Call<'a>> {
+        (self.kind() == kind::CALL).then_some(Call(self))
+    }
+
+    /// As a call of the operator `name`.
+    pub fn as_call_to(self, name: &str) -> Option<Call<'a>> {
+        self.as_call().filter(|call| call.op() == Some(name))
+    }
+
+    /// As an element of a tuple: the tuple and the index.
+    pub fn as_tuple_get(self) -> Option<(Value<'a>, u32)> {
+        let node = self.node().filter(|node| node.kind == kind::TUPLE_GET)?;
+        Some((self.operand(0)?, node.a))
+    }
+
+    /// As a function.
+    pub fn as_function(self) -> Option<Function<'a>> {
+        (self.kind() == kind::FUNC).then_some(Function(self))
+    }
+
+    /// Dimensions of a shape leaf.
+    pub fn dims(self) -> Option<Vec<Dim>> {
+        let leaf = self.leaf().filter(|leaf| leaf.kind == leaf::SHAPE)?;
+        let (off, len) = leaf.list();
+        Some(self.raw.list(off, len).iter().map(|id| dim_at(self.raw, *id)).collect())
+    }
+
+    /// Value of a dimension leaf (`R.prim_value`).
+    pub fn dim(self) -> Option<Dim> {
+        let leaf = self.leaf().filter(|leaf| leaf.kind == leaf::PRIM)?;
+        Some(dim_at(self.raw, leaf.val as u32))
+    }
+
+    /// The two branches of an If.
+    pub fn branches(self) -> Option<(Region<'a>, Region<'a>)> {
+        if self.kind() != kind::IF {
+            return None;
+        }
+        let mut inner = self.region().children();
+        Some((inner.next()?.region(), inner.next()?.region()))
+    }
+
+    /// Its content if it is a region header, else nothing.
+    pub fn region(self) -> Region<'a> {
+        let (start, len) = match (self.index(), self.node()) {
+            (Some(i), Some(node)) if node.has(flag::REGION) => (i + 1, node.a as usize),
+            (Some(i), _) => (i + 1, 0),
+            _ => (0, 0),
+        };
+        Region { raw: self.raw, start, end: start + len }
+    }
+
+    /// Position after it and its content.
+    pub fn end(self) -> usize {
+        self.region().end
+    }
+}
+
+/// Content of a region: a range of nodes in program order.
+#[derive(Clone, Copy)]
+pub struct Region<'a> {
+    raw: &'a RawView<'a>,
+    start: usize,
+    end: usize,
+}
+
+impl<'a> Region<'a> {
+    /// All nodes, those of inner regions too, in program order.
+    pub fn nodes(self) -> impl DoubleEndedIterator<Item = Value<'a>> + ExactSizeIterator + 'a {
+        (self.start..self.end).map(move |i| Value { raw: self.raw, op: i as u32 })
+    }
+
+    /// The nodes directly in it, not those of inner regions.
+    pub fn children(self) -> impl Iterator<Item = Value<'a>> + 'a {
+        let mut at = self.start;
+        std::iter::from_fn(move || {
+            if at >= self.end {
+                return None;
+            }
+            let value = Value { raw: self.raw, op: at as u32 };
+            at = value.end();
+            Some(value)
+        })
+    }
+
+    /// The bindings directly in it.
+    pub fn bindings(self) -> impl Iterator<Item = Value<'a>> + 'a {
+        self.children().filter(|value| value.is_binding())
+    }
+
+    /// Range of positions.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start..self.end
+    }
+
+    /// The result that its terminator yields.
+    pub fn result(self) -> Option<Value<'a>> {
+        let last = Value { raw: self.raw, op: self.end.checked_sub(1)? as u32 };
+        (self.end > self.start && last.has(flag::TERM)).then(|| last.operand(0))?
+    }
+}
+
+impl fmt::Debug for Region<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}..%{}", self.start, self.end)
+    }
+}
+
+/// View of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a>(pub(crate) Value<'a>);
+
+impl<'a> Call<'a> {
+    /// The call as a value.
+    pub fn value(self) -> Value<'a> {
+        self.0
+    }
+
+    /// What is called.
+    pub fn callee(self) -> Value<'a> {
+        self.0.operand(0).unwrap_or(self.0)
+    }
+
+    /// Name of the operator, if one is called.
+    pub fn op(self) -> Option<&'a str> {
+        let leaf = self.callee().leaf()?;
+        (leaf.kind == leaf::OP).then(|| self.0.raw.str(leaf.val as u32))
+    }
+
+    /// Name of the module's function, if one is called.
+    pub fn global(self) -> Option<&'a str> {
+        let leaf = self.callee().leaf()?;
+        (leaf.kind == leaf::GLOBAL_VAR).then(|| self.0.raw.str(leaf.val as u32))
+    }
+
+    fn n_args(self) -> usize {
+        let is_type = |v: &Value<'_>| v.leaf().is_some_and(|leaf| leaf.kind == leaf::TYPE);
+        let types = self.0.operands().rev().take_while(is_type).count();
+        self.0.n_operands().saturating_sub(1 + types)
+    }
+
+    /// Arguments, without type arguments.
+    pub fn args(self) -> impl ExactSizeIterator<Item = Value<'a>> + DoubleEndedIterator + 'a {
+        let n = self.n_args();
+        self.0.operands().skip(1).take(n)
+    }
+
+    /// One argument.
+    pub fn arg(self, i: usize) -> Option<Value<'a>> {
+        let value = self.0.operand(i + 1)?;
+        (value.leaf().is_none_or(|leaf| leaf.kind != leaf::TYPE)).then_some(value)
+    }
+
+    /// Type arguments (`out_ty` and the like).
+    pub fn type_args(self) -> impl ExactSizeIterator<Item = Ty<'a>> + 'a {
+        let raw = self.0.raw;
+        self.0.operands().skip(1 + self.n_args()).map(move |v| Ty { raw, id: v.leaf().map_or(NONE, |l| l.val as u32) })
+    }
+
+    /// One attribute.
+    pub fn attr(self, key: &str) -> Option<AttrView<'a>> {
+        self.0.attr(key)
+    }
+
+    /// Attributes.
+    pub fn attrs(self) -> Dict<'a> {
+        self.0.attrs()
+    }
+
+    /// Type of the result.
+    pub fn ty(self) -> Ty<'a> {
+        self.0.ty()
+    }
+}
+
+/// View of a function: the root of a body, or one nested in another.
+#[derive(Clone, Copy, Debug)]
+pub struct Function<'a>(pub(crate) Value<'a>);
+
+impl<'a> Function<'a> {
+    /// The function as a value.
+    pub fn value(self) -> Value<'a> {
+        self.0
+    }
+
+    /// Parameters in order.
+    pub fn params(self) -> impl Iterator<Item = Value<'a>> + 'a {
+        self.0.region().children().take_while(|value| value.kind() == kind::PARAM)
+    }
+
+    /// Attributes.
+    pub fn attrs(self) -> Dict<'a> {
+        self.0.attrs()
+    }
+
+    /// One attribute.
+    pub fn attr(self, key: &str) -> Option<AttrView<'a>> {
+        self.0.attr(key)
+    }
+
+    /// Whether it is declared to have no effects.
+    pub fn is_pure(self) -> bool {
+        !self.0.has(flag::IMPURE)
+    }
+
+    /// Whether it has no global symbol of its own.
+    pub fn is_private(self) -> bool {
+        self.0.has(flag::PRIVATE)
+    }
+
+    /// Declared type of the result.
+    pub fn ret_ty(self) -> Ty<'a> {
+        self.0.ty().callable().map_or(Ty { raw: self.0.raw, id: NONE }, |(ret, _)| ret)
+    }
+
+    /// Blocks in order.
+    pub fn blocks(self) -> impl Iterator<Item = Value<'a>> + 'a {
+        self.0.region().children().filter(|value| matches!(value.kind(), kind::BLOCK | kind::DATAFLOW))
+    }
+
+    /// What it returns.
+    pub fn result(self) -> Option<Value<'a>> {
+        self.0.region().result()
+    }
+
+    /// Whether function passes leave it alone.
+    pub fn skips_optimization(self) -> bool {
+        self.attr("SkipOptimization").is_some_and(|attr| attr.as_int().is_some_and(|v| v != 0))
+    }
+}
+
+/// What the root of a body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyKind {
+    /// Relax function.
+    Function,
+    /// TIR PrimFunc.
+    PrimFunc,
+    /// External function.
+    Extern,
+    /// Attributes of a module.
+    Module,
+    /// Something that this API does not know.
+    Other,
+}
+
+impl Body {
+    /// What its root is.
+    pub fn kind(&self) -> BodyKind {
+        match self.raw().nodes().first().map(|node| node.kind) {
+            Some(kind::FUNC) => BodyKind::Function,
+            Some(kind::PRIM_FUNC) => BodyKind::PrimFunc,
+            Some(kind::EXTERN) => BodyKind::Extern,
+            Some(kind::MODULE) => BodyKind::Module,
+            _ => BodyKind::Other,
+        }
+    }
+
+    /// The root as a Relax function; `None` if it is something else.
+    pub fn function(&self) -> Option<Function<'_>> {
+        self.root().as_function()
+    }
+
+    /// The root node.
+    pub fn root(&self) -> Value<'_> {
+        Value { raw: self.raw(), op: 0 }
+    }
+
+    /// The node at a position.
+    pub fn value_at(&self, index: usize) -> Value<'_> {
+        Value { raw: self.raw(), op: index as u32 }
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.raw().nodes().len()
+    }
+
+    /// Whether it has no nodes; a sealed body never is.
+    pub fn is_empty(&self) -> bool {
+        self.raw().nodes().is_empty()
+    }
+
+    /// All nodes in program order.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = Value<'_>> + ExactSizeIterator {
+        (0..self.len()).map(move |i| self.value_at(i))
+    }
+
+    /// All bindings in program order, those of inner regions too.
+    pub fn bindings(&self) -> impl DoubleEndedIterator<Item = Value<'_>> {
+        self.values().filter(|value| value.is_binding())
+    }
+
+    /// Number of bindings.
+    pub fn n_bindings(&self) -> usize {
+        self.raw().nodes().iter().filter(|n| n.has(flag::BOUND) && n.kind != kind::PARAM).count()
+    }
+
+    /// How often each node is an operand.
+    pub fn use_counts(&self) -> Vec<u32> {
+        let mut counts = vec![0u32; self.len()];
+        for op in self.raw().operands() {
+            if let Some(count) = counts.get_mut(*op as usize) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+
+    /// The leaf of an operator, to compare callees by word instead of by name; `None` if it is not used here.
+    pub fn find_op(&self, name: &str) -> Option<Value<'_>> {
+        let raw = self.raw();
+        let at = raw.leaves().iter().position(|l| l.kind == leaf::OP && raw.str(l.val as u32) == name)?;
+        Some(Value { raw, op: at as u32 | LEAF_BIT })
+    }
+
+    /// Name of a symbolic variable, as a hint.
+    pub fn sym_name(&self, id: u32) -> Option<&str> {
+        sym_name(self.raw(), id)
+    }
+}
+
+/// Name of a symbolic variable, as a hint.
+pub(crate) fn sym_name<'a>(raw: &RawView<'a>, id: u32) -> Option<&'a str> {
+    raw.name_at(*raw.var_names().get(id as usize)?)
+}
