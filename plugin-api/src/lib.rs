@@ -3,3 +3,4 @@
 pub mod abi;
 pub mod ir;
 pub mod meta;
+pub mod op;
