@@ -1,0 +1,117 @@
+//! The arrows of the architecture, read from `cargo metadata`, and what the documents promise about files.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// Normal dependencies that each crate may have on crates of this workspace.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("passhost-plugin-api", &[]),
+    ("passhost-registry", &["passhost-plugin-api"]),
+    ("passhost-script", &["passhost-plugin-api"]),
+    ("passhost", &["passhost-plugin-api", "passhost-registry", "passhost-script"]),
+    ("passhost-plugin-test", &["passhost", "passhost-plugin-api", "passhost-registry", "passhost-script"]),
+    (
+        "passhost-tests",
+        &["passhost", "passhost-plugin-api", "passhost-plugin-test", "passhost-registry", "passhost-script"],
+    ),
+];
+
+/// What any crate under `plugins/` may depend on.
+const PLUGIN: &[&str] = &["passhost-plugin-api"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in a folder of the workspace")
+}
+
+fn packages() -> BTreeMap<String, Value> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let args = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
+    let output = Command::new(cargo).args(args).current_dir(root()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let data: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let list = data["packages"].as_array().expect("packages").clone();
+    list.into_iter().map(|package| (package["name"].as_str().expect("name").to_string(), package)).collect()
+}
+
+fn dependencies(package: &Value, kinds: &[Option<&str>]) -> BTreeSet<String> {
+    let all = package["dependencies"].as_array().expect("dependencies").iter();
+    all.filter(|dep| kinds.contains(&dep["kind"].as_str()))
+        .map(|dep| dep["name"].as_str().expect("name").to_string())
+        .collect()
+}
+
+fn is_plugin(package: &Value) -> bool {
+    let manifest = package["manifest_path"].as_str().expect("manifest_path");
+    Path::new(manifest).starts_with(root().join("plugins"))
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let packages = packages();
+    for (name, package) in &packages {
+        let allowed: &[&str] = match ARROWS.iter().find(|(crate_name, _)| crate_name == name) {
+            Some((_, allowed)) => allowed,
+            None if is_plugin(package) => PLUGIN,
+            None => panic!("`{name}` is not in the list of arrows; say where it stands"),
+        };
+        for dep in dependencies(package, &[None]).iter().filter(|dep| packages.contains_key(*dep)) {
+            assert!(allowed.contains(&dep.as_str()), "`{name}` must not depend on `{dep}`");
+        }
+    }
+}
+
+#[test]
+fn plugins_have_one_dependency() {
+    for (name, package) in packages().iter().filter(|(_, package)| is_plugin(package)) {
+        let deps = dependencies(package, &[None]);
+        assert_eq!(deps, BTreeSet::from(["passhost-plugin-api".to_string()]), "normal dependencies of `{name}`");
+    }
+}
+
+#[test]
+fn no_crate_links_two_plugins() {
+    let packages = packages();
+    for (name, package) in &packages {
+        let linked = dependencies(package, &[None, Some("dev"), Some("build")]);
+        let mut plugins: Vec<&String> =
+            linked.iter().filter(|dep| packages.get(*dep).is_some_and(is_plugin)).collect();
+        if is_plugin(package) {
+            plugins.push(name);
+        }
+        assert!(plugins.len() <= 1, "`{name}` links several plugins: {plugins:?}");
+    }
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace manifest");
+    let section = manifest.split("[workspace.dependencies]").nth(1).expect("workspace dependencies");
+    for line in section.lines().take_while(|line| !line.starts_with('[')) {
+        let external = line.contains('=') && !line.starts_with('#') && !line.contains("path =");
+        assert!(!external || line.contains(" # "), "no reason beside `{line}`");
+    }
+}
+
+#[test]
+fn architecture_names_files_that_exist_and_a_test_for_each_invariant() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let mut paths = 0;
+    for word in text.split('`').skip(1).step_by(2) {
+        let path_like = word.contains('/') && !word.contains([' ', '<', '{', '*', ':']) && !word.starts_with('-');
+        if path_like {
+            paths += 1;
+            assert!(root().join(word).exists(), "ARCHITECTURE.md names `{word}`, which does not exist");
+        }
+    }
+    assert!(paths >= 10, "the map names only {paths} paths");
+    let invariants = text.split("## Invariants").nth(1).expect("a section of invariants");
+    let invariants = invariants.split("\n## ").next().unwrap_or(invariants);
+    for line in invariants.lines().filter(|line| line.starts_with("- ")) {
+        let test = line.rsplit("(test `").next().and_then(|rest| rest.strip_suffix("`)")).unwrap_or_default();
+        let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("no test named at the end of: {line}"));
+        let source = std::fs::read_to_string(root().join(file)).unwrap_or_else(|_| panic!("no file `{file}`"));
+        assert!(source.contains(&format!("fn {name}(")), "no test `{name}` in `{file}`");
+    }
+}
