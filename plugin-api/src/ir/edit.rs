@@ -437,14 +437,31 @@ impl<'e> Compact<'e> {
         }
     }
 
+    /// Ends a region: its extent, and whether anything in it has an effect.
     fn set_extent(&mut self, header: u32) {
         let extent = self.nodes.len() as u32 - header - 1;
-        let effect = self.nodes[header as usize + 1..].iter().any(|node| node.has(flag::IMPURE));
-        let node = &mut self.nodes[header as usize];
-        node.a = extent;
-        if !matches!(node.kind, kind::FUNC | kind::PRIM_FUNC) {
-            node.flags = node.flags & !flag::IMPURE | if effect { flag::IMPURE } else { 0 };
+        let node = self.nodes[header as usize];
+        self.nodes[header as usize].a = extent;
+        if matches!(node.kind, kind::FUNC | kind::PRIM_FUNC) {
+            return;
         }
+        let effect = self.children_have_effect(header, extent);
+        let flags = node.flags & !flag::IMPURE;
+        self.nodes[header as usize].flags = flags | if effect { flag::IMPURE } else { 0 };
+    }
+
+    /// Looks at direct children only: inner regions were ended before, and a nested function is no effect.
+    fn children_have_effect(&self, header: u32, extent: u32) -> bool {
+        let (mut at, end) = (header + 1, header + 1 + extent);
+        while at < end {
+            let node = &self.nodes[at as usize];
+            let function = matches!(node.kind, kind::FUNC | kind::PRIM_FUNC);
+            if node.has(flag::IMPURE) && !function {
+                return true;
+            }
+            at += 1 + if node.has(flag::REGION) { node.a } else { 0 };
+        }
+        false
     }
 
     fn items(&mut self, at: u32, before: bool) -> Result<(), SealError> {

@@ -1,0 +1,54 @@
+//! Synthetic modules of any size: (8, 8) float32 tensors, one dataflow block a function, and in each ten bindings one
+//! duplicate, one dead one and one trivial rebinding.
+
+use std::fmt::Write;
+
+const TENSOR: &str = "R.Tensor((8, 8), dtype=\"float32\")";
+
+/// TVMScript of `functions` functions with `bindings` bindings each.
+pub fn module_text(functions: usize, bindings: usize) -> String {
+    let mut text = String::with_capacity(functions * (bindings * 75 + 400));
+    text.push_str("# from tvm.script import ir as I\n# from tvm.script import relax as R\n\n@I.ir_module\nclass Module:\n");
+    for f in 0..functions {
+        let name = if functions == 1 { "main".to_string() } else { format!("f{f:06}") };
+        if f > 0 {
+            text.push('\n');
+        }
+        function_text(&mut text, &name, bindings);
+    }
+    text
+}
+
+fn function_text(text: &mut String, name: &str, bindings: usize) {
+    let _ = write!(
+        text,
+        "    @R.function\n    def {name}(x: {TENSOR}, y: {TENSOR}) -> {TENSOR}:\n        with R.dataflow():\n"
+    );
+    // The live chain: every value is used by the next one, but for the dead and the duplicate ones.
+    let mut last = "x".to_string();
+    for i in 0..bindings.saturating_sub(1) {
+        let value = match i % 10 {
+            3 => format!("R.multiply({last}, y)"),
+            // The same as the binding before it.
+            4 => format!("R.multiply({}, y)", previous(i, 2)),
+            // Dead: nobody uses it.
+            6 => format!("R.subtract({last}, y)"),
+            // Trivial rebinding.
+            8 => last.clone(),
+            n if n % 2 == 0 => format!("R.add({last}, y)"),
+            _ => format!("R.nn.relu({last})"),
+        };
+        let _ = writeln!(text, "            lv{i}: {TENSOR} = {value}");
+        if i % 10 != 6 {
+            last = format!("lv{i}");
+        }
+    }
+    let _ = write!(
+        text,
+        "            gv: {TENSOR} = R.add({last}, x)\n            R.output(gv)\n        return gv\n"
+    );
+}
+
+fn previous(i: usize, back: usize) -> String {
+    i.checked_sub(back).map_or_else(|| "x".to_string(), |i| format!("lv{i}"))
+}
