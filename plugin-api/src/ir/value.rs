@@ -288,6 +288,16 @@ impl<'a> Value<'a> {
         Region { raw: self.raw, start, end: start + len }
     }
 
+    /// The node at another position of the same body.
+    pub fn sibling(self, index: usize) -> Value<'a> {
+        Value { raw: self.raw, op: index as u32 }
+    }
+
+    /// A leaf of a body by its position in the leaf table.
+    pub fn leaf_of(body: &'a Body, index: u32) -> Value<'a> {
+        Value { raw: body.raw(), op: index | LEAF_BIT }
+    }
+
     /// Position after it and its content.
     pub fn end(self) -> usize {
         self.region().end
