@@ -1,6 +1,11 @@
 //! The one crate that a passhost plugin depends on.
 
 pub mod abi;
+pub mod decl;
 pub mod ir;
+mod macros;
 pub mod meta;
 pub mod op;
+pub mod options;
+pub mod pass;
+pub mod prelude;

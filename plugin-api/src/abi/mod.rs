@@ -1,7 +1,17 @@
 //! Everything that crosses the plugin boundary, and the only unsafe code of this crate.
 
+pub(crate) mod codec;
+pub mod entry;
+pub mod host;
+pub(crate) mod log;
+mod meta_decode;
 pub mod module;
+pub mod services;
 pub mod view;
+pub mod wire;
+
+pub use meta_decode::MetaError;
+pub(crate) use services::seal;
 
 use crate::ir::verify::{SealError, validate};
 use view::{Body, RawView};
@@ -10,11 +20,6 @@ use view::{Body, RawView};
 ///
 /// # Errors
 /// Says which record is wrong, and why.
-pub fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
+pub(crate) fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
     Body::seal_with(raw, |copy| validate(copy))
-}
-
-/// Makes a body through the host's service where there is a host, else in this library.
-pub(crate) fn seal(raw: &RawView<'_>) -> Result<Body, SealError> {
-    seal_here(raw)
 }

@@ -104,8 +104,22 @@ impl Module {
         self.0.as_ptr() as usize
     }
 
-    /// From functions sorted by name.
+    /// From functions sorted by name, through the host where there is one.
     pub(crate) fn from_parts(functions: Vec<(String, Body)>, meta: Option<Body>) -> Module {
+        let by_host = super::services::module(&functions, meta.as_ref());
+        by_host.unwrap_or_else(|| Module::from_parts_here(functions, meta))
+    }
+
+    /// This module with some bodies replaced, by position; the same handle if there are none.
+    pub(crate) fn with_bodies(&self, changed: Vec<(usize, Body)>) -> Module {
+        if changed.is_empty() {
+            return self.clone();
+        }
+        super::services::module_with(self, &changed).unwrap_or_else(|| self.with_bodies_here(changed))
+    }
+
+    /// From functions sorted by name, in this library.
+    pub(crate) fn from_parts_here(functions: Vec<(String, Body)>, meta: Option<Body>) -> Module {
         let mut names = String::with_capacity(functions.iter().map(|(name, _)| name.len()).sum());
         functions.iter().for_each(|(name, _)| names.push_str(name));
         let names = Arc::new(names);
@@ -119,11 +133,8 @@ impl Module {
         Module::make(entries, meta, names)
     }
 
-    /// This module with some bodies replaced, by position; the same handle if there are none.
-    pub(crate) fn with_bodies(&self, changed: Vec<(usize, Body)>) -> Module {
-        if changed.is_empty() {
-            return self.clone();
-        }
+    /// This module with some bodies replaced, in this library, which must have made it.
+    pub(crate) fn with_bodies_here(&self, changed: Vec<(usize, Body)>) -> Module {
         let mut changed = changed.into_iter().peekable();
         let mut entries = Vec::with_capacity(self.entries().len());
         for (i, old) in self.entries().iter().enumerate() {
@@ -153,6 +164,24 @@ impl Module {
             names: Arc::into_raw(names),
         };
         Module(NonNull::from(Box::leak(Box::new(hdr))))
+    }
+
+    /// The pointer of the handle, which stays with its owner.
+    pub(crate) fn as_ptr(&self) -> *const ModuleHdr {
+        self.0.as_ptr()
+    }
+
+    /// # Safety
+    /// `ptr` is the pointer of a live handle of somebody else; it is cloned.
+    pub(crate) unsafe fn clone_ptr(ptr: *const ModuleHdr) -> Option<Module> {
+        // SAFETY: the borrowed handle is cloned and then forgotten, so that its count stays right.
+        let borrowed = std::mem::ManuallyDrop::new(unsafe { Module::from_ptr(ptr) }?);
+        Some(Module::clone(&borrowed))
+    }
+
+    /// Whether this copy of the crate made it.
+    pub(crate) fn is_ours(&self) -> bool {
+        std::ptr::fn_addr_eq(self.hdr().drop_fn, drop_module as extern "C" fn(*mut ModuleHdr))
     }
 
     /// Gives the handle away as a pointer, for the boundary.

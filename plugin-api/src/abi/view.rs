@@ -292,11 +292,29 @@ impl Body {
         Ok(Body(NonNull::from(Box::leak(Box::new(hdr)))))
     }
 
+    /// The pointer of the handle, which stays with its owner.
+    pub(crate) fn as_ptr(&self) -> *const BodyHdr {
+        self.0.as_ptr()
+    }
+
     /// Gives the handle away as a pointer, for the boundary.
     pub(crate) fn into_ptr(self) -> *const BodyHdr {
         let ptr = self.0.as_ptr();
         std::mem::forget(self);
         ptr
+    }
+
+    /// # Safety
+    /// `ptr` is the pointer of a live handle of somebody else; it is cloned.
+    pub(crate) unsafe fn clone_ptr(ptr: *const BodyHdr) -> Option<Body> {
+        // SAFETY: the borrowed handle is cloned and then forgotten, so that its count stays right.
+        let borrowed = std::mem::ManuallyDrop::new(unsafe { Body::from_ptr(ptr) }?);
+        Some(Body::clone(&borrowed))
+    }
+
+    /// Whether this copy of the crate made it.
+    pub(crate) fn is_ours(&self) -> bool {
+        std::ptr::fn_addr_eq(self.hdr().drop_fn, drop_body as extern "C" fn(*mut BodyHdr))
     }
 
     /// # Safety
@@ -359,8 +377,26 @@ extern "C" fn drop_tensor(hdr: *mut TensorHdr) {
 }
 
 impl Tensor {
-    /// Copies `bytes`.
+    /// Copies `bytes`, through the host where there is one.
     pub fn new(bytes: &[u8]) -> Tensor {
+        super::services::tensor(bytes).unwrap_or_else(|| Tensor::new_here(bytes))
+    }
+
+    /// # Safety
+    /// `ptr` came from `into_ptr`, and its ownership passes to the result.
+    pub(crate) unsafe fn from_ptr(ptr: *const TensorHdr) -> Option<Tensor> {
+        NonNull::new(ptr.cast_mut()).map(Tensor)
+    }
+
+    /// Gives the handle away as a pointer, for the boundary.
+    pub(crate) fn into_ptr(self) -> *const TensorHdr {
+        let ptr = self.0.as_ptr();
+        std::mem::forget(self);
+        ptr
+    }
+
+    /// Copies `bytes` in this library.
+    pub(crate) fn new_here(bytes: &[u8]) -> Tensor {
         let hash = xxhash_rust::xxh3::xxh3_128(bytes);
         let mut data = vec![0u128; bytes.len().div_ceil(16)].into_boxed_slice();
         // SAFETY: `data` has room for the bytes, and the two do not overlap.
@@ -408,8 +444,24 @@ pub(crate) fn bytes_of<T: Record>(records: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), std::mem::size_of_val(records)) }
 }
 
+/// Records from bytes; `None` if their number is not whole.
+pub(crate) fn records_from<T: Record>(bytes: &[u8]) -> Option<Vec<T>> {
+    let size = std::mem::size_of::<T>();
+    if !bytes.len().is_multiple_of(size) {
+        return None;
+    }
+    let n = bytes.len() / size;
+    let mut out: Vec<T> = Vec::with_capacity(n);
+    // SAFETY: room for `n` records was reserved, every bit pattern is a valid record, and the two do not overlap.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast::<u8>(), bytes.len());
+        out.set_len(n);
+    }
+    Some(out)
+}
+
 /// # Safety
-/// `#[repr(C)]`, plain data, without implicit padding.
+/// `#[repr(C)]`, any bit pattern is valid, plain data, without implicit padding.
 pub(crate) unsafe trait Record: Copy {}
 
 macro_rules! records {

@@ -252,7 +252,7 @@ pub mod prim {
 
 /// One node: a parameter, a binding, a nested expression, a region header or a terminator.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct NodeRec {
     /// See [`kind`].
     pub kind: u16,
@@ -272,7 +272,7 @@ pub struct NodeRec {
 
 /// One interned leaf.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct LeafRec {
     /// See [`leaf`].
     pub kind: u16,
@@ -286,7 +286,7 @@ pub struct LeafRec {
 
 /// One interned type.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct TypeRec {
     /// See [`tykind`].
     pub kind: u16,
@@ -306,7 +306,7 @@ pub struct TypeRec {
 
 /// One interned dimension expression.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct PrimRec {
     /// See [`prim`].
     pub op: u16,
@@ -322,7 +322,7 @@ pub struct PrimRec {
 
 /// A dict: a run of attribute entries, sorted by key.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct DictRec {
     /// First entry.
     pub off: u32,
@@ -332,7 +332,7 @@ pub struct DictRec {
 
 /// One attribute entry of a dict or list.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct AttrRec {
     /// String id of the key; [`NONE`] in a list.
     pub key: u32,
@@ -348,7 +348,7 @@ pub struct AttrRec {
 
 /// One string: a run of bytes.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct StrRec {
     /// First byte.
     pub off: u32,
@@ -358,7 +358,7 @@ pub struct StrRec {
 
 /// One constant; its data is the tensor of the same number.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct ConstRec {
     /// Content hash, low half.
     pub hash_lo: u64,
@@ -374,7 +374,7 @@ pub struct ConstRec {
 
 /// One TIR buffer. Its identity is the node that defines it; the record holds what two buffers may share.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct BufferRec {
     /// Data type.
     pub dtype: u32,

@@ -131,6 +131,13 @@ pub(crate) fn validate(raw: &RawView<'_>) -> Result<(), SealError> {
     nodes(raw)
 }
 
+/// Checks types, dimensions and lists alone.
+pub(crate) fn validate_types(raw: &RawView<'_>) -> Result<(), SealError> {
+    let prims = prims(raw)?;
+    buffers(raw)?;
+    types(raw, &prims).map(|_| ())
+}
+
 fn lengths(raw: &RawView<'_>) -> Result<(), SealError> {
     let table = [
         ("nodes", raw.nodes().len()),

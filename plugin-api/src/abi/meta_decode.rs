@@ -1,0 +1,304 @@
+//! Reads the metadata section: any bytes give either records or an error that names the field.
+
+use super::wire::{FORMAT, Fields, MAGIC, tag};
+use crate::meta::*;
+use semver::{Version, VersionReq};
+
+/// Why the metadata of a plugin cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetaError {
+    /// It does not start as metadata does.
+    #[error("the metadata does not start with `PASSHOST`; was the section written by another tool?")]
+    Magic,
+    /// Another format of the bytes.
+    #[error("the metadata has format {found}, this host reads format {FORMAT}; use a host or a plugin of the same age")]
+    Format {
+        /// Format found.
+        found: u16,
+    },
+    /// Ends in the middle, or a length that lies.
+    #[error("the metadata is cut off or a length in it is wrong, at byte {at} of {len} (in {within})")]
+    Truncated {
+        /// Position in the record.
+        at: usize,
+        /// Length of the record.
+        len: usize,
+        /// Which record.
+        within: String,
+    },
+    /// A field whose content makes no sense.
+    #[error("field `{field}` of {within} {why}")]
+    Field {
+        /// Which field.
+        field: &'static str,
+        /// In which record.
+        within: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A field that must be there is not.
+    #[error("{within} has no field `{field}`")]
+    Missing {
+        /// Which field.
+        field: &'static str,
+        /// In which record.
+        within: String,
+    },
+}
+
+impl PluginMeta {
+    /// Reads the content of a metadata section; bytes behind the block must be zero (padding).
+    ///
+    /// # Errors
+    /// What is wrong, and in which field.
+    pub fn decode(section: &[u8]) -> Result<PluginMeta, MetaError> {
+        let rest = section.strip_prefix(&MAGIC).ok_or(MetaError::Magic)?;
+        let cut = |at| MetaError::Truncated { at, len: section.len(), within: "the block".into() };
+        let (format, rest) = rest.split_first_chunk::<2>().ok_or(cut(8))?;
+        let found = u16::from_le_bytes(*format);
+        if found != FORMAT {
+            return Err(MetaError::Format { found });
+        }
+        let (len, rest) = rest.get(2..).and_then(|rest| rest.split_first_chunk::<4>()).ok_or(cut(10))?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let content = rest.get(..len).ok_or(cut(16))?;
+        if rest[len..].iter().any(|byte| *byte != 0) {
+            let why = "is followed by other bytes; link one plugin into one library".to_string();
+            return Err(MetaError::Field { field: "block", within: "the section".into(), why });
+        }
+        plugin(content)
+    }
+}
+
+/// A record being read: its bytes, and how messages call it.
+struct Record<'a> {
+    bytes: &'a [u8],
+    within: String,
+}
+
+impl<'a> Record<'a> {
+    fn fields(&self) -> impl Iterator<Item = Result<(u16, &'a [u8]), MetaError>> + '_ {
+        let (len, within) = (self.bytes.len(), &self.within);
+        Fields::new(self.bytes)
+            .map(move |field| field.map_err(|at| MetaError::Truncated { at, len, within: within.clone() }))
+    }
+
+    fn wrong(&self, field: &'static str, why: impl Into<String>) -> MetaError {
+        MetaError::Field { field, within: self.within.clone(), why: why.into() }
+    }
+
+    fn str(&self, field: &'static str, bytes: &[u8]) -> Result<String, MetaError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| self.wrong(field, "is not UTF-8"))?;
+        Ok(text.to_string())
+    }
+
+    fn first(&self, tag: u16, field: &'static str) -> Result<&'a [u8], MetaError> {
+        for item in self.fields() {
+            let (found, bytes) = item?;
+            if found == tag {
+                return Ok(bytes);
+            }
+        }
+        Err(MetaError::Missing { field, within: self.within.clone() })
+    }
+
+    fn text(&self, tag: u16, field: &'static str) -> Result<String, MetaError> {
+        self.str(field, self.first(tag, field)?)
+    }
+
+    fn array<const N: usize>(&self, tag: u16, field: &'static str) -> Result<[u8; N], MetaError> {
+        let bytes = self.first(tag, field)?;
+        bytes.try_into().map_err(|_| self.wrong(field, format!("has {} bytes, not {N}", bytes.len())))
+    }
+
+    fn texts(&self, tag: u16, field: &'static str) -> Result<Vec<String>, MetaError> {
+        let mut out = Vec::new();
+        for item in self.fields() {
+            let (found, bytes) = item?;
+            if found == tag {
+                out.push(self.str(field, bytes)?);
+            }
+        }
+        Ok(out)
+    }
+
+    fn records<T>(
+        &self,
+        tag: u16,
+        what: &str,
+        read: impl Fn(Record<'a>) -> Result<T, MetaError>,
+    ) -> Result<Vec<T>, MetaError> {
+        let mut out = Vec::new();
+        for item in self.fields() {
+            let (found, bytes) = item?;
+            if found == tag {
+                let mut record = Record { bytes, within: format!("{what} {} of {}", out.len(), self.within) };
+                if let Ok(name) = record.text(tag::NAME, "name") {
+                    record.within = format!("{what} `{name}`");
+                }
+                out.push(read(record)?);
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
+    let record = Record { bytes, within: "the plugin".to_string() };
+    let version = |tag, field| {
+        let text = record.text(tag, field)?;
+        Version::parse(&text).map_err(|error| record.wrong(field, format!("is `{text}`, no version: {error}")))
+    };
+    Ok(PluginMeta {
+        name: record.text(tag::NAME, "name")?,
+        version: version(tag::VERSION, "version")?,
+        api: version(tag::API, "api")?,
+        fingerprint: u64::from_le_bytes(record.array(tag::FINGERPRINT, "fingerprint")?),
+        target: record.text(tag::TARGET, "target")?,
+        rustc: record.text(tag::RUSTC, "rustc")?,
+        passes: record.records(tag::PASS, "pass", pass)?,
+        operators: record.records(tag::OPERATOR, "operator", operator)?,
+    })
+}
+
+fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
+    let name = record.text(tag::NAME, "name")?;
+    if !crate::decl::is_full_name(&name) {
+        return Err(record.wrong("name", format!("is `{name}`; it must be `namespace.Name`")));
+    }
+    let [granularity] = record.array(tag::GRANULARITY, "granularity")?;
+    let granularity = match granularity {
+        0 => Granularity::Module,
+        1 => Granularity::Function,
+        2 => Granularity::DataflowBlock,
+        3 => Granularity::PrimFunc,
+        other => return Err(record.wrong("granularity", format!("is {other}, which this host does not know"))),
+    };
+    let required = record.texts(tag::REQUIRED, "required")?;
+    Ok(PassInfo {
+        name,
+        opt_level: i32::from_le_bytes(record.array(tag::OPT_LEVEL, "opt_level")?),
+        required: required.iter().map(|text| required_entry(&record, text)).collect::<Result<_, _>>()?,
+        traceable: false,
+        granularity,
+        contract: Contract {
+            requires: record.texts(tag::REQUIRES, "requires")?,
+            establishes: record.texts(tag::ESTABLISHES, "establishes")?,
+            preserves: record.texts(tag::PRESERVES, "preserves")?,
+            invalidates: record.texts(tag::INVALIDATES, "invalidates")?,
+        },
+        options: record.records(tag::OPTION, "option", option)?,
+        doc: record.text(tag::DOC, "doc")?,
+    })
+}
+
+fn required_entry(record: &Record<'_>, text: &str) -> Result<Required, MetaError> {
+    let (name, version) = match text.split_once(" (") {
+        None => (text, None),
+        Some((name, rest)) => {
+            let req = rest.strip_suffix(')').and_then(|req| VersionReq::parse(req).ok());
+            let why = || format!("entry `{text}` has no version requirement in its brackets; as in `{name} (>= 0.2)`");
+            (name, Some(req.ok_or_else(|| record.wrong("required", why()))?))
+        }
+    };
+    if !crate::decl::is_full_name(name) {
+        return Err(record.wrong("required", format!("entry `{text}` is no full name, as in `relax.Normalize`")));
+    }
+    Ok(Required { name: name.to_string(), version })
+}
+
+fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
+    let [ty] = record.array(tag::TYPE, "type")?;
+    let ty = match ty {
+        0 => OptionType::Bool,
+        1 => OptionType::Int,
+        2 => OptionType::Float,
+        3 => OptionType::Str,
+        4 => OptionType::BoolList,
+        5 => OptionType::IntList,
+        6 => OptionType::FloatList,
+        7 => OptionType::StrList,
+        other => return Err(record.wrong("type", format!("is {other}, which this host does not know"))),
+    };
+    let default = record.text(tag::DEFAULT, "default")?;
+    let value = OptionValue::parse(&default).ok().and_then(|value| value.coerce(ty));
+    let value = value.ok_or_else(|| record.wrong("default", format!("is `{default}`, which is no {ty}")))?;
+    Ok(OptionInfo {
+        name: record.text(tag::NAME, "name")?,
+        ty,
+        default: Some(value),
+        doc: record.text(tag::DOC, "doc")?,
+    })
+}
+
+fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
+    Ok(OpInfo {
+        name: record.text(tag::NAME, "name")?,
+        args: record.records(tag::ARG, "argument", argument)?,
+        attrs: record.records(tag::ATTR, "attribute", attribute)?,
+        pure: record.array::<1>(tag::PURE, "pure")? != [0],
+        doc: record.text(tag::DOC, "doc")?,
+    })
+}
+
+fn argument(record: Record<'_>) -> Result<ArgInfo, MetaError> {
+    let [kind] = record.array(tag::TYPE, "type")?;
+    let kind = match kind {
+        0 => ArgKind::Any,
+        1 => ArgKind::Tensor,
+        2 => ArgKind::Tuple,
+        3 => ArgKind::Shape,
+        4 => ArgKind::Prim,
+        5 => ArgKind::Function,
+        other => return Err(record.wrong("type", format!("is {other}, which this host does not know"))),
+    };
+    let optional = record.array::<1>(tag::OPTIONAL, "optional")? != [0];
+    Ok(ArgInfo { name: record.text(tag::NAME, "name")?, kind, optional })
+}
+
+fn attribute(record: Record<'_>) -> Result<AttrInfo, MetaError> {
+    const TYPES: [AttrType; 10] = [
+        AttrType::Bool,
+        AttrType::Int,
+        AttrType::Float,
+        AttrType::Str,
+        AttrType::IntList,
+        AttrType::DType,
+        AttrType::OptInt,
+        AttrType::OptIntList,
+        AttrType::Any,
+        AttrType::OptStr,
+    ];
+    let [ty] = record.array(tag::TYPE, "type")?;
+    let unknown = || record.wrong("type", format!("is {ty}, which this host does not know"));
+    let ty = *TYPES.get(usize::from(ty)).ok_or_else(unknown)?;
+    let default = match record.first(tag::DEFAULT, "default") {
+        Err(MetaError::Missing { .. }) => None,
+        Err(error) => return Err(error),
+        Ok(bytes) => Some(default_value(&record, bytes)?),
+    };
+    Ok(AttrInfo { name: record.text(tag::NAME, "name")?, ty, default })
+}
+
+fn default_value(record: &Record<'_>, bytes: &[u8]) -> Result<AttrDefault, MetaError> {
+    let wrong = || record.wrong("default", "is no value that this host can read");
+    let (kind, rest) = bytes.split_first().ok_or_else(wrong)?;
+    let words = || rest.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    let one = || words().next().ok_or_else(wrong);
+    let list = |items: Vec<OptionValue>| OptionValue::List(items);
+    Ok(AttrDefault::Value(match kind {
+        0 => return Ok(AttrDefault::None),
+        1 => OptionValue::Bool(rest.first().ok_or_else(wrong)? != &0),
+        2 => OptionValue::Int(one()? as i64),
+        3 => OptionValue::Float(f64::from_bits(one()?)),
+        4 => OptionValue::Str(record.str("default", rest)?),
+        5 => list(words().map(|word| OptionValue::Int(word as i64)).collect()),
+        6 => list(words().map(|word| OptionValue::Float(f64::from_bits(word))).collect()),
+        7 => list(rest.iter().map(|byte| OptionValue::Bool(*byte != 0)).collect()),
+        8 => {
+            let record = Record { bytes: rest, within: record.within.clone() };
+            list(record.texts(tag::NAME, "default")?.into_iter().map(OptionValue::Str).collect())
+        }
+        _ => return Err(wrong()),
+    }))
+}

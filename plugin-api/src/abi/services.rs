@@ -1,0 +1,220 @@
+//! What the host offers to a plugin: one table of functions, and the safe calls over it.
+//!
+//! Each cdylib carries its own copy of this crate, so the table is a static of the copy, set when the plugin is
+//! initialized. Without a host (a plugin's unit tests, and the host itself) sealing works here, and everything else
+//! answers that there is no host.
+
+use super::module::{Module, ModuleHdr};
+use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
+use crate::ir::{Call, SealError};
+use crate::op::{InferError, Inferred};
+use crate::pass::Severity;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Bytes given to a callee for as long as the call.
+#[repr(C)]
+#[derive(Clone, Copy, abi_stable::StableAbi)]
+pub struct RawBytes {
+    ptr: *const u8,
+    len: usize,
+}
+
+impl RawBytes {
+    pub(crate) fn of(bytes: &[u8]) -> RawBytes {
+        RawBytes { ptr: bytes.as_ptr(), len: bytes.len() }
+    }
+
+    /// # Safety
+    /// The bytes live and do not change during `'a`.
+    pub(crate) unsafe fn get<'a>(self) -> &'a [u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: the caller vouches for pointer and length.
+        unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
+    }
+}
+
+/// Where a callee puts bytes: whoever asks allocates, so no memory changes hands.
+#[repr(C)]
+#[derive(Clone, Copy, abi_stable::StableAbi)]
+pub struct Sink {
+    write: extern "C" fn(*mut c_void, RawBytes),
+    data: *mut c_void,
+}
+
+extern "C" fn append(data: *mut c_void, bytes: RawBytes) {
+    // SAFETY: `data` is the vector that `Sink::to` was given, and the bytes live during the call.
+    unsafe { (*data.cast::<Vec<u8>>()).extend_from_slice(bytes.get()) }
+}
+
+impl Sink {
+    /// Runs `f` with a sink that fills a vector.
+    pub(crate) fn to<R>(f: impl FnOnce(Sink) -> R) -> (R, Vec<u8>) {
+        let mut out = Vec::new();
+        let result = f(Sink { write: append, data: (&raw mut out).cast() });
+        (result, out)
+    }
+
+    pub(crate) fn put(self, bytes: &[u8]) {
+        (self.write)(self.data, RawBytes::of(bytes));
+    }
+}
+
+/// The context of a run, as it crosses the boundary.
+#[repr(C)]
+pub struct CtxRecord {
+    /// Size of this record; a newer host may have a longer one.
+    pub(crate) size: u32,
+    pub(crate) opt_level: i32,
+    /// Only the host looks at this.
+    pub(crate) host: *const c_void,
+}
+
+/// What a plugin asks a context for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Query {
+    /// Value of a config key, as text.
+    Config = 1,
+    /// Name of the running pass.
+    PassName = 2,
+    /// Target.
+    Target = 3,
+}
+
+/// A log event.
+#[repr(C)]
+pub struct LogRecord {
+    pub(crate) level: u32,
+    pub(crate) line: u32,
+    pub(crate) target: RawBytes,
+    pub(crate) file: RawBytes,
+    pub(crate) message: RawBytes,
+}
+
+/// The table. Functions are added at its end; `size` says how far it goes. 0 means success.
+#[repr(C)]
+pub struct Services {
+    pub(crate) size: u32,
+    pub(crate) log_level: u32,
+    pub(crate) seal: extern "C" fn(*const RawView<'static>, Sink) -> *const BodyHdr,
+    pub(crate) module: extern "C" fn(*const RawBytes, *const *const BodyHdr, usize, *const BodyHdr) -> *const ModuleHdr,
+    pub(crate) module_with:
+        extern "C" fn(*const ModuleHdr, *const usize, *const *const BodyHdr, usize) -> *const ModuleHdr,
+    pub(crate) tensor: extern "C" fn(RawBytes) -> *const TensorHdr,
+    pub(crate) infer: extern "C" fn(*const RawView<'static>, u32, Sink) -> u32,
+    pub(crate) print: extern "C" fn(*const BodyHdr, Sink) -> u32,
+    pub(crate) current: extern "C" fn() -> *const CtxRecord,
+    pub(crate) query: extern "C" fn(*const CtxRecord, u32, RawBytes, Sink) -> u32,
+    pub(crate) diagnose: extern "C" fn(*const CtxRecord, u32, u64, RawBytes),
+    pub(crate) log_enabled: extern "C" fn(u32, RawBytes) -> u32,
+    pub(crate) log: extern "C" fn(*const LogRecord),
+}
+
+static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Sets the table of this copy of the crate.
+pub(crate) fn install(table: *const Services) {
+    SERVICES.store(table.cast_mut(), Ordering::Release);
+}
+
+fn table() -> Option<&'static Services> {
+    // SAFETY: the host's table is a static of the host, which outlives every plugin.
+    unsafe { SERVICES.load(Ordering::Acquire).as_ref() }
+}
+
+/// Makes a body: through the host where there is one, else here.
+pub(crate) fn seal(raw: &RawView<'_>) -> Result<Body, SealError> {
+    let Some(table) = table() else { return super::seal_here(raw) };
+    let raw: *const RawView<'_> = raw;
+    let (hdr, error) = Sink::to(|sink| (table.seal)(raw.cast(), sink));
+    // SAFETY: the host gives a new handle, whose ownership passes to us, or null.
+    unsafe { Body::from_ptr(hdr) }.ok_or_else(|| SealError::Host(String::from_utf8_lossy(&error).into_owned()))
+}
+
+/// Makes a module through the host; `None` without one.
+pub(crate) fn module(functions: &[(String, Body)], meta: Option<&Body>) -> Option<Module> {
+    let table = table()?;
+    let names: Vec<RawBytes> = functions.iter().map(|(name, _)| RawBytes::of(name.as_bytes())).collect();
+    let bodies: Vec<*const BodyHdr> = functions.iter().map(|(_, body)| body.as_ptr()).collect();
+    let meta = meta.map_or(std::ptr::null(), Body::as_ptr);
+    let hdr = (table.module)(names.as_ptr(), bodies.as_ptr(), names.len(), meta);
+    // SAFETY: the host gives a new handle, whose ownership passes to us.
+    unsafe { Module::from_ptr(hdr) }
+}
+
+/// Makes a module with some bodies replaced through the host; `None` without one.
+pub(crate) fn module_with(module: &Module, changed: &[(usize, Body)]) -> Option<Module> {
+    let table = table()?;
+    let at: Vec<usize> = changed.iter().map(|(at, _)| *at).collect();
+    let bodies: Vec<*const BodyHdr> = changed.iter().map(|(_, body)| body.as_ptr()).collect();
+    let hdr = (table.module_with)(module.as_ptr(), at.as_ptr(), bodies.as_ptr(), at.len());
+    // SAFETY: the host gives a new handle, whose ownership passes to us.
+    unsafe { Module::from_ptr(hdr) }
+}
+
+/// Makes a tensor through the host; `None` without one.
+pub(crate) fn tensor(bytes: &[u8]) -> Option<Tensor> {
+    let hdr = (table()?.tensor)(RawBytes::of(bytes));
+    // SAFETY: the host gives a new handle, whose ownership passes to us.
+    unsafe { Tensor::from_ptr(hdr) }
+}
+
+/// Asks the host for the type of a call.
+pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
+    let value = call.value();
+    let name = call.op().unwrap_or("a call").to_string();
+    let (Some(table), Some(node)) = (table(), value.index()) else { return Err(InferError::NoHost(name)) };
+    let raw: *const RawView<'_> = value.raw;
+    let (status, bytes) = Sink::to(|sink| (table.infer)(raw.cast(), node as u32, sink));
+    super::codec::decode_inferred(status, &bytes)
+}
+
+/// A body as text, by the host.
+pub(crate) fn print(body: &Body) -> Option<String> {
+    let table = table()?;
+    let (status, bytes) = Sink::to(|sink| (table.print)(body.as_ptr(), sink));
+    (status == 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The record of the context that is current on this thread, or null.
+pub(crate) fn current() -> *const CtxRecord {
+    table().map_or(std::ptr::null(), |table| (table.current)())
+}
+
+/// A record behind its pointer.
+pub(crate) fn record<'a>(record: *const CtxRecord) -> Option<&'a CtxRecord> {
+    // SAFETY: a context is made by the host for the length of a run; a `Ctx` is not kept beyond it.
+    unsafe { record.as_ref() }
+}
+
+/// Asks a context.
+pub(crate) fn query(ctx: *const CtxRecord, what: Query, key: &str) -> Option<String> {
+    let table = table().filter(|_| !ctx.is_null())?;
+    let (status, bytes) = Sink::to(|sink| (table.query)(ctx, what as u32, RawBytes::of(key.as_bytes()), sink));
+    (status == 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Reports a diagnostic.
+pub(crate) fn diagnose(ctx: *const CtxRecord, severity: Severity, node: Option<usize>, message: &str) {
+    if let Some(table) = table() {
+        let node = node.map_or(u64::MAX, |node| node as u64);
+        (table.diagnose)(ctx, severity as u32, node, RawBytes::of(message.as_bytes()));
+    }
+}
+
+/// Whether the host wants events of this level (1 error … 5 trace) and target.
+pub(crate) fn log_enabled(level: u32, target: &str) -> bool {
+    let Some(table) = table() else { return false };
+    level <= table.log_level && (table.log_enabled)(level, RawBytes::of(target.as_bytes())) != 0
+}
+
+/// Gives an event to the host.
+pub(crate) fn log(level: u32, target: &str, file: &str, line: u32, message: &str) {
+    if let Some(table) = table() {
+        let bytes = |text: &str| RawBytes::of(text.as_bytes());
+        (table.log)(&LogRecord { level, line, target: bytes(target), file: bytes(file), message: bytes(message) });
+    }
+}

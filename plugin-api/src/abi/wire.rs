@@ -1,0 +1,152 @@
+//! The byte format of the metadata section and of options: tagged, length-prefixed records, so that a reader passes
+//! over what it does not know. Writing works in constants.
+
+/// Start of a metadata block.
+pub const MAGIC: [u8; 8] = *b"PASSHOST";
+/// Version of this byte format.
+pub const FORMAT: u16 = 1;
+
+/// Field tags. Numbers are never reused.
+pub mod tag {
+    #![allow(missing_docs, reason = "each is named like the field of `crate::meta` that it holds")]
+    pub const NAME: u16 = 1;
+    pub const VERSION: u16 = 2;
+    pub const API: u16 = 3;
+    pub const FINGERPRINT: u16 = 4;
+    pub const TARGET: u16 = 5;
+    pub const RUSTC: u16 = 6;
+    pub const PASS: u16 = 16;
+    pub const OPERATOR: u16 = 17;
+    pub const DOC: u16 = 32;
+    pub const OPT_LEVEL: u16 = 33;
+    pub const REQUIRED: u16 = 34;
+    pub const TRACEABLE: u16 = 35;
+    pub const GRANULARITY: u16 = 36;
+    pub const REQUIRES: u16 = 37;
+    pub const ESTABLISHES: u16 = 38;
+    pub const PRESERVES: u16 = 39;
+    pub const INVALIDATES: u16 = 40;
+    pub const OPTION: u16 = 41;
+    pub const TYPE: u16 = 42;
+    pub const DEFAULT: u16 = 43;
+    pub const ARG: u16 = 44;
+    pub const ATTR: u16 = 45;
+    pub const OPTIONAL: u16 = 46;
+    pub const PURE: u16 = 47;
+}
+
+/// Writes fields; with `N` = 0 it only counts.
+pub struct Writer<const N: usize> {
+    buf: [u8; N],
+    at: usize,
+}
+
+impl<const N: usize> Default for Writer<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> Writer<N> {
+    /// An empty block.
+    pub const fn new() -> Self {
+        Writer { buf: [0; N], at: 0 }
+    }
+
+    /// One byte.
+    pub const fn byte(&mut self, byte: u8) {
+        if N > 0 {
+            self.buf[self.at] = byte;
+        }
+        self.at += 1;
+    }
+
+    /// Bytes.
+    pub const fn bytes(&mut self, bytes: &[u8]) {
+        let mut i = 0;
+        while i < bytes.len() {
+            self.byte(bytes[i]);
+            i += 1;
+        }
+    }
+
+    /// Opens a field; [`Writer::close`] takes what this gives.
+    pub const fn open(&mut self, tag: u16) -> usize {
+        self.bytes(&tag.to_le_bytes());
+        let at = self.at;
+        self.bytes(&[0; 4]);
+        at
+    }
+
+    /// Closes a field: its length is known now.
+    pub const fn close(&mut self, at: usize) {
+        let len = ((self.at - at - 4) as u32).to_le_bytes();
+        if N > 0 {
+            let mut i = 0;
+            while i < 4 {
+                self.buf[at + i] = len[i];
+                i += 1;
+            }
+        }
+    }
+
+    /// A field of bytes.
+    pub const fn field(&mut self, tag: u16, bytes: &[u8]) {
+        let at = self.open(tag);
+        self.bytes(bytes);
+        self.close(at);
+    }
+
+    /// Number of bytes so far.
+    pub const fn len(&self) -> usize {
+        self.at
+    }
+
+    /// Whether nothing was written.
+    pub const fn is_empty(&self) -> bool {
+        self.at == 0
+    }
+
+    /// The bytes; `N` must be their number.
+    pub const fn finish(self) -> [u8; N] {
+        assert!(self.at == N, "the length was counted with other declarations");
+        self.buf
+    }
+}
+
+/// Iterates over fields. A field that does not fit ends it with an error.
+pub struct Fields<'a> {
+    rest: &'a [u8],
+    /// Bytes before `rest`, for messages.
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of a record.
+    pub fn new(bytes: &'a [u8]) -> Fields<'a> {
+        Fields { rest: bytes, at: 0 }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    /// Tag and content, or the position where a field does not fit.
+    type Item = Result<(u16, &'a [u8]), usize>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.rest.split_first_chunk::<2>().and_then(|(tag, rest)| {
+            let (len, rest) = rest.split_first_chunk::<4>()?;
+            let len = u32::from_le_bytes(*len) as usize;
+            Some((u16::from_le_bytes(*tag), rest.get(..len)?, &rest[len..]))
+        });
+        let Some((tag, content, rest)) = field else {
+            self.rest = &[];
+            return Some(Err(self.at));
+        };
+        self.at += 6 + content.len();
+        self.rest = rest;
+        Some(Ok((tag, content)))
+    }
+}

@@ -1,0 +1,324 @@
+//! Declarations of a plugin as constants, and their encoding into the metadata section. Made by the macros.
+
+use crate::abi::wire::{FORMAT, MAGIC, Writer, tag};
+use crate::ir::{Body, Edit, Module, Value};
+use crate::meta::{Granularity, OptionType, OptionValue};
+use crate::op::{DefaultDecl, OpDecl};
+use crate::pass::{Batch, Ctx, PassError};
+
+/// Version of the plugin API: of the protocol between host and plugin, not of this crate.
+pub const API_VERSION: &str = "0.1.0";
+
+/// Everything that a plugin contributes.
+#[derive(Clone, Copy)]
+pub struct PluginDecl {
+    /// Name, that of the crate.
+    pub name: &'static str,
+    /// Version, that of the crate.
+    pub version: &'static str,
+    /// Passes.
+    pub passes: &'static [&'static PassDecl],
+    /// Operators.
+    pub operators: &'static [OpDecl],
+}
+
+/// One pass.
+#[derive(Clone, Copy)]
+pub struct PassDecl {
+    /// Full name, `namespace.Name`.
+    pub name: &'static str,
+    /// Documentation; the first line is the summary.
+    pub doc: &'static str,
+    /// Lowest opt_level at which it runs unasked.
+    pub opt_level: i32,
+    /// Full names of passes, each perhaps followed by a requirement: `relax.Normalize (>= 0.2)`.
+    pub required: &'static [&'static str],
+    /// Properties that it needs.
+    pub requires: &'static [&'static str],
+    /// Properties that it gives.
+    pub establishes: &'static [&'static str],
+    /// Properties and passes that it keeps valid.
+    pub preserves: &'static [&'static str],
+    /// Properties and passes that it makes invalid.
+    pub invalidates: &'static [&'static str],
+    /// Options.
+    pub options: &'static [OptionDecl],
+    /// Its body.
+    pub run: RunFn,
+}
+
+/// One option.
+#[derive(Clone, Copy)]
+pub struct OptionDecl {
+    /// Key.
+    pub name: &'static str,
+    /// Type.
+    pub ty: OptionType,
+    /// Default, as written in the source.
+    pub default: &'static str,
+    /// Documentation.
+    pub doc: &'static str,
+}
+
+/// Body of a pass, by granularity. Options come in the order of their declaration.
+#[derive(Clone, Copy)]
+pub enum RunFn {
+    /// Whole module.
+    Module(fn(&Module, &[OptionValue], &Ctx) -> Result<Module, PassError>),
+    /// Each Relax function of a batch.
+    Function(fn(&[OptionValue], &mut Batch<'_>)),
+    /// Each dataflow block of each function of a batch.
+    DataflowBlock(fn(&[OptionValue], &mut Batch<'_>)),
+    /// Each PrimFunc of a batch.
+    PrimFunc(fn(&[OptionValue], &mut Batch<'_>)),
+}
+
+impl RunFn {
+    /// What it works on.
+    pub const fn granularity(&self) -> Granularity {
+        match self {
+            RunFn::Module(_) => Granularity::Module,
+            RunFn::Function(_) => Granularity::Function,
+            RunFn::DataflowBlock(_) => Granularity::DataflowBlock,
+            RunFn::PrimFunc(_) => Granularity::PrimFunc,
+        }
+    }
+}
+
+/// Runs a dataflow-block pass on every dataflow block of one function, outer ones first.
+pub fn each_dataflow_block(
+    body: &Body,
+    mut run: impl FnMut(&mut Edit<'_>, Value<'_>) -> Result<(), PassError>,
+) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    for block in body.values().filter(|value| value.kind() == crate::ir::records::kind::DATAFLOW) {
+        run(&mut edit, block)?;
+    }
+    Ok(edit.finish()?)
+}
+
+/// Number of bytes of the metadata block.
+pub const fn encoded_len(plugin: &PluginDecl) -> usize {
+    let mut w = Writer::<0>::new();
+    write_plugin(&mut w, plugin);
+    w.len()
+}
+
+/// The metadata block; `N` is [`encoded_len`].
+pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
+    check(plugin);
+    let mut w = Writer::<N>::new();
+    write_plugin(&mut w, plugin);
+    w.finish()
+}
+
+const fn write_plugin<const N: usize>(w: &mut Writer<N>, plugin: &PluginDecl) {
+    w.bytes(&MAGIC);
+    w.bytes(&FORMAT.to_le_bytes());
+    let at = w.open(0);
+    w.field(tag::NAME, plugin.name.as_bytes());
+    w.field(tag::VERSION, plugin.version.as_bytes());
+    w.field(tag::API, API_VERSION.as_bytes());
+    w.field(tag::FINGERPRINT, &crate::abi::entry::FINGERPRINT.to_le_bytes());
+    w.field(tag::TARGET, env!("PASSHOST_TARGET").as_bytes());
+    w.field(tag::RUSTC, env!("PASSHOST_RUSTC").as_bytes());
+    let mut i = 0;
+    while i < plugin.passes.len() {
+        write_pass(w, plugin.passes[i]);
+        i += 1;
+    }
+    let mut i = 0;
+    while i < plugin.operators.len() {
+        write_op(w, &plugin.operators[i]);
+        i += 1;
+    }
+    w.close(at);
+}
+
+const fn write_strs<const N: usize>(w: &mut Writer<N>, tag: u16, items: &[&str]) {
+    let mut i = 0;
+    while i < items.len() {
+        w.field(tag, items[i].as_bytes());
+        i += 1;
+    }
+}
+
+const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
+    let at = w.open(tag::PASS);
+    w.field(tag::NAME, pass.name.as_bytes());
+    w.field(tag::DOC, pass.doc.as_bytes());
+    w.field(tag::OPT_LEVEL, &pass.opt_level.to_le_bytes());
+    w.field(tag::GRANULARITY, &[pass.run.granularity() as u8]);
+    write_strs(w, tag::REQUIRED, pass.required);
+    write_strs(w, tag::REQUIRES, pass.requires);
+    write_strs(w, tag::ESTABLISHES, pass.establishes);
+    write_strs(w, tag::PRESERVES, pass.preserves);
+    write_strs(w, tag::INVALIDATES, pass.invalidates);
+    let mut i = 0;
+    while i < pass.options.len() {
+        let option = &pass.options[i];
+        let inner = w.open(tag::OPTION);
+        w.field(tag::NAME, option.name.as_bytes());
+        w.field(tag::TYPE, &[option.ty as u8]);
+        w.field(tag::DEFAULT, option.default.as_bytes());
+        w.field(tag::DOC, option.doc.as_bytes());
+        w.close(inner);
+        i += 1;
+    }
+    w.close(at);
+}
+
+const fn write_op<const N: usize>(w: &mut Writer<N>, op: &OpDecl) {
+    let at = w.open(tag::OPERATOR);
+    w.field(tag::NAME, op.name.as_bytes());
+    w.field(tag::DOC, op.doc.as_bytes());
+    w.field(tag::PURE, &[op.pure as u8]);
+    let mut i = 0;
+    while i < op.args.len() {
+        let arg = &op.args[i];
+        let inner = w.open(tag::ARG);
+        w.field(tag::NAME, arg.name.as_bytes());
+        w.field(tag::TYPE, &[arg.kind as u8]);
+        w.field(tag::OPTIONAL, &[arg.optional as u8]);
+        w.close(inner);
+        i += 1;
+    }
+    let mut i = 0;
+    while i < op.attrs.len() {
+        let attr = &op.attrs[i];
+        let inner = w.open(tag::ATTR);
+        w.field(tag::NAME, attr.name.as_bytes());
+        w.field(tag::TYPE, &[attr.ty as u8]);
+        write_default(w, &attr.default);
+        w.close(inner);
+        i += 1;
+    }
+    w.close(at);
+}
+
+/// A default: a byte that says what follows, then the value or values.
+const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl) {
+    if matches!(default, DefaultDecl::Required) {
+        return;
+    }
+    let at = w.open(tag::DEFAULT);
+    match default {
+        DefaultDecl::Required => {}
+        DefaultDecl::None => w.byte(0),
+        DefaultDecl::Bool(v) => w.bytes(&[1, *v as u8]),
+        DefaultDecl::Int(v) => {
+            w.byte(2);
+            w.bytes(&v.to_le_bytes());
+        }
+        DefaultDecl::Float(v) => {
+            w.byte(3);
+            w.bytes(&v.to_bits().to_le_bytes());
+        }
+        DefaultDecl::Str(v) => {
+            w.byte(4);
+            w.bytes(v.as_bytes());
+        }
+        DefaultDecl::Ints(items) => {
+            w.byte(5);
+            let mut i = 0;
+            while i < items.len() {
+                w.bytes(&items[i].to_le_bytes());
+                i += 1;
+            }
+        }
+        DefaultDecl::Floats(items) => {
+            w.byte(6);
+            let mut i = 0;
+            while i < items.len() {
+                w.bytes(&items[i].to_bits().to_le_bytes());
+                i += 1;
+            }
+        }
+        DefaultDecl::Bools(items) => {
+            w.byte(7);
+            let mut i = 0;
+            while i < items.len() {
+                w.byte(items[i] as u8);
+                i += 1;
+            }
+        }
+        DefaultDecl::Strs(items) => {
+            w.byte(8);
+            write_strs(w, tag::NAME, items);
+        }
+    }
+    w.close(at);
+}
+
+/// What a compiler can tell the author at once.
+const fn check(plugin: &PluginDecl) {
+    let mut i = 0;
+    while i < plugin.passes.len() {
+        let pass = plugin.passes[i];
+        assert!(is_full_name(pass.name), "the name of a pass must be `namespace.Name`, as in `acme.GroupConvolutions`");
+        let mut j = 0;
+        while j < pass.required.len() {
+            assert!(
+                is_full_name(without_version(pass.required[j])),
+                "an entry of `required` must be a full name, as in `relax.Normalize` or `relax.Normalize (>= 0.2)`"
+            );
+            j += 1;
+        }
+        let mut j = 0;
+        while j < i {
+            assert!(!same(plugin.passes[j].name, pass.name), "two passes of the plugin have the same name");
+            j += 1;
+        }
+        i += 1;
+    }
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// The name before ` (`.
+const fn without_version(entry: &str) -> &str {
+    let bytes = entry.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        if bytes[i] == b' ' {
+            let (name, _) = entry.split_at(i);
+            return name;
+        }
+        i += 1;
+    }
+    entry
+}
+
+/// Whether a name has at least two parts of letters, digits and `_`, joined by dots.
+pub const fn is_full_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let (mut i, mut dots, mut part) = (0, 0, 0);
+    while i < bytes.len() {
+        match bytes[i] {
+            b'.' => {
+                if part == 0 {
+                    return false;
+                }
+                dots += 1;
+                part = 0;
+            }
+            b if b.is_ascii_alphanumeric() || b == b'_' => part += 1,
+            _ => return false,
+        }
+        i += 1;
+    }
+    dots > 0 && part > 0
+}
