@@ -1,0 +1,250 @@
+//! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`.
+
+use crate::names::{did_you_mean, nearest};
+use plugin_api::meta::{OptionInfo, OptionValue, PassInfo};
+use std::fmt;
+use std::ops::Range;
+
+/// A pipeline as written: names and options, not yet looked up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pipeline {
+    /// Its passes in order.
+    pub stages: Vec<Stage>,
+}
+
+/// One pass of a pipeline, as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// Full or short name.
+    pub name: String,
+    /// Options that were given.
+    pub options: Vec<(String, OptionValue)>,
+    /// Place of the name in the text.
+    pub span: Range<usize>,
+}
+
+/// What is wrong in a pipeline.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PipelineError {
+    /// Not the form of a pipeline.
+    #[error("pipeline `{text}`, column {}: expected {expected}{}", at + 1, found(text, *at))]
+    Syntax {
+        /// The text.
+        text: String,
+        /// Position in bytes.
+        at: usize,
+        /// What was expected there.
+        expected: &'static str,
+    },
+    /// An option that the pass does not have.
+    #[error("pass `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), known.join(", "))]
+    UnknownOption {
+        /// Full name of the pass.
+        pass: String,
+        /// Option that was given.
+        option: String,
+        /// Nearest options.
+        near: Vec<String>,
+        /// All options with their types.
+        known: Vec<String>,
+    },
+    /// A value of another type.
+    #[error("option `{option}` of `{pass}` is `{found}`, but must be {} {ty} (default {default}): {doc}", article(ty))]
+    WrongType {
+        /// Full name of the pass.
+        pass: String,
+        /// The option.
+        option: String,
+        /// Value found.
+        found: String,
+        /// Type expected.
+        ty: String,
+        /// Default.
+        default: String,
+        /// Documentation of the option.
+        doc: String,
+    },
+    /// Given twice.
+    #[error("option `{option}` of `{pass}` is given twice; give it once")]
+    Twice {
+        /// Full name of the pass.
+        pass: String,
+        /// The option.
+        option: String,
+    },
+    /// Not given and without a default.
+    #[error("option `{option}` of `{pass}` must be given: {doc}")]
+    MissingOption {
+        /// Full name of the pass.
+        pass: String,
+        /// The option.
+        option: String,
+        /// Documentation of the option.
+        doc: String,
+    },
+}
+
+fn article(ty: &str) -> &'static str {
+    if ty.starts_with('i') { "an" } else { "a" }
+}
+
+fn found(text: &str, at: usize) -> String {
+    match text.get(at..).and_then(|rest| rest.chars().next()) {
+        Some(c) => format!(", found `{c}`"),
+        None => ", found the end".to_string(),
+    }
+}
+
+impl Pipeline {
+    /// Reads a pipeline; empty text is the empty pipeline.
+    ///
+    /// # Errors
+    /// Position, and what was expected there.
+    pub fn parse(text: &str) -> Result<Pipeline, PipelineError> {
+        let mut parser = Parser { text, at: 0 };
+        let mut stages = Vec::new();
+        parser.space();
+        while parser.at < text.len() {
+            stages.push(parser.stage()?);
+            parser.space();
+            if parser.at < text.len() {
+                parser.expect(',', "`,` or the end")?;
+                parser.space();
+                if parser.at == text.len() {
+                    return Err(parser.error("the name of a pass after `,`"));
+                }
+            }
+        }
+        Ok(Pipeline { stages })
+    }
+}
+
+/// The same text again, in one form.
+impl fmt::Display for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, stage) in self.stages.iter().enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            write!(f, "{comma}{}{}", stage.name, options_text(&stage.options))?;
+        }
+        Ok(())
+    }
+}
+
+/// Options as written in a pipeline; nothing if there are none.
+pub fn options_text(options: &[(String, OptionValue)]) -> String {
+    if options.is_empty() {
+        return String::new();
+    }
+    let items: Vec<String> = options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    format!("{{{}}}", items.join(", "))
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn error(&self, expected: &'static str) -> PipelineError {
+        PipelineError::Syntax { text: self.text.to_string(), at: self.at, expected }
+    }
+
+    fn space(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.text[self.at..].chars().next()
+    }
+
+    fn expect(&mut self, c: char, expected: &'static str) -> Result<(), PipelineError> {
+        if self.peek() != Some(c) {
+            return Err(self.error(expected));
+        }
+        self.at += c.len_utf8();
+        Ok(())
+    }
+
+    fn name(&mut self, expected: &'static str) -> Result<String, PipelineError> {
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.'))).unwrap_or(rest.len());
+        if end == 0 {
+            return Err(self.error(expected));
+        }
+        self.at += end;
+        Ok(rest[..end].to_string())
+    }
+
+    fn stage(&mut self) -> Result<Stage, PipelineError> {
+        let start = self.at;
+        let name = self.name("the name of a pass")?;
+        let span = start..self.at;
+        let mut options = Vec::new();
+        if self.peek() == Some('{') {
+            self.at += 1;
+            self.space();
+            while self.peek() != Some('}') {
+                if !options.is_empty() {
+                    self.expect(',', "`,` or `}`")?;
+                    self.space();
+                }
+                let key = self.name("the name of an option")?;
+                self.space();
+                self.expect('=', "`=`")?;
+                let value = OptionValue::parse_at(self.text, &mut self.at, 0);
+                let value = value.map_err(|(at, expected)| PipelineError::Syntax {
+                    text: self.text.to_string(),
+                    at,
+                    expected,
+                })?;
+                options.push((key, value));
+                self.space();
+            }
+            self.at += 1;
+        }
+        Ok(Stage { name, options, span })
+    }
+}
+
+/// Values for all options of a pass, in the order of their declaration.
+///
+/// # Errors
+/// If an option is unknown, of another type, given twice, or missing.
+pub fn resolve_options(info: &PassInfo, given: &[(String, OptionValue)]) -> Result<Vec<OptionValue>, PipelineError> {
+    let pass = || info.name.clone();
+    for (i, (key, _)) in given.iter().enumerate() {
+        if given[..i].iter().any(|(other, _)| other == key) {
+            return Err(PipelineError::Twice { pass: pass(), option: key.clone() });
+        }
+        if !info.options.iter().any(|option| option.name == *key) {
+            let near = nearest(key, info.options.iter().map(|option| option.name.as_str()));
+            let mut known: Vec<String> = info.options.iter().map(|o| format!("{}: {}", o.name, o.ty)).collect();
+            if known.is_empty() {
+                known.push("none".to_string());
+            }
+            return Err(PipelineError::UnknownOption { pass: pass(), option: key.clone(), near, known });
+        }
+    }
+    info.options.iter().map(|option| resolve_option(info, option, given)).collect()
+}
+
+fn resolve_option(
+    info: &PassInfo,
+    option: &OptionInfo,
+    given: &[(String, OptionValue)],
+) -> Result<OptionValue, PipelineError> {
+    let Some((_, value)) = given.iter().find(|(key, _)| *key == option.name) else {
+        let doc = option.doc.trim().to_string();
+        let missing = || PipelineError::MissingOption { pass: info.name.clone(), option: option.name.clone(), doc };
+        return option.default.clone().ok_or_else(missing);
+    };
+    value.clone().coerce(option.ty).ok_or_else(|| PipelineError::WrongType {
+        pass: info.name.clone(),
+        option: option.name.clone(),
+        found: value.to_string(),
+        ty: option.ty.to_string(),
+        default: option.default.as_ref().map_or("none".to_string(), ToString::to_string),
+        doc: option.doc.trim().to_string(),
+    })
+}
