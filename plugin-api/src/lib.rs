@@ -1,6 +1,7 @@
 //! The one crate that a passhost plugin depends on.
 
 pub mod abi;
+pub mod arith;
 pub mod decl;
 pub mod ir;
 mod macros;
@@ -9,3 +10,4 @@ pub mod op;
 pub mod options;
 pub mod pass;
 pub mod prelude;
+pub mod ty_rel;

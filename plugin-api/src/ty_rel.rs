@@ -1,0 +1,255 @@
+//! How two types relate, and the type of a call from the type of its callee.
+
+use crate::arith::{prove_equal, substitute};
+use crate::ir::{DType, Dim, Sym, TensorType, Type};
+use crate::op::InferError;
+use std::collections::BTreeMap;
+
+/// How an annotation relates to the type that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The same type.
+    Equal,
+    /// Every value of the found type is one of the annotation, which says less.
+    Wider,
+    /// Neither is known: symbolic dimensions that may be equal, or an annotation that says more.
+    Unknown,
+    /// No value can have both; the text says why.
+    Contradicts(String),
+}
+
+impl Relation {
+    fn and(self, other: Relation) -> Relation {
+        use Relation::{Contradicts, Equal, Unknown, Wider};
+        match (self, other) {
+            (Contradicts(why), _) | (_, Contradicts(why)) => Contradicts(why),
+            (Unknown, _) | (_, Unknown) => Unknown,
+            (Wider, _) | (_, Wider) => Wider,
+            (Equal, Equal) => Equal,
+        }
+    }
+}
+
+/// How `said` (an annotation) relates to `found` (a type that was inferred).
+pub fn relation(said: &Type, found: &Type) -> Relation {
+    match (said, found) {
+        (Type::Unknown(_), _) | (_, Type::Unknown(_)) => Relation::Unknown,
+        (Type::Object, Type::Object) => Relation::Equal,
+        (Type::Object, _) => Relation::Wider,
+        (_, Type::Object) => Relation::Unknown,
+        (Type::Tensor(a), Type::Tensor(b)) => tensors(a, b),
+        (Type::Prim { dtype: a, value: x }, Type::Prim { dtype: b, value: y }) => {
+            if a != b {
+                return Relation::Contradicts(format!("a scalar of {a} against one of {b}"));
+            }
+            optional(x.as_ref(), y.as_ref(), |x, y| dims_relation(x, y, "value"))
+        }
+        (Type::Shape { ndim: a, dims: x }, Type::Shape { ndim: b, dims: y }) => {
+            ndims(*a, *b, "a shape").and(optional(x.as_deref(), y.as_deref(), shapes))
+        }
+        (Type::Tuple(a), Type::Tuple(b)) => {
+            if a.len() != b.len() {
+                return Relation::Contradicts(format!("a tuple of {} elements against one of {}", a.len(), b.len()));
+            }
+            a.iter().zip(b).map(|(a, b)| relation(a, b)).fold(Relation::Equal, Relation::and)
+        }
+        (Type::Callable { params: a, ret: r, pure: p }, Type::Callable { params: b, ret: s, pure: q }) => {
+            if *p && !*q {
+                return Relation::Contradicts("a function without effects against one with effects".into());
+            }
+            let same = if p == q { Relation::Equal } else { Relation::Wider };
+            // Symbolic variables of the two are their own, so parameters are compared by number only.
+            let params = optional(a.as_ref(), b.as_ref(), |a, b| match a.len() == b.len() {
+                true => Relation::Equal,
+                false => {
+                    Relation::Contradicts(format!("a function of {} parameters against one of {}", a.len(), b.len()))
+                }
+            });
+            same.and(params).and(match relation(r, s) {
+                Relation::Contradicts(why) => Relation::Contradicts(why),
+                other => other,
+            })
+        }
+        (a, b) if a == b => Relation::Equal,
+        (a, b) => Relation::Contradicts(format!("{} against {}", kind_name(a), kind_name(b))),
+    }
+}
+
+fn kind_name(ty: &Type) -> &'static str {
+    match ty {
+        Type::Object => "any value",
+        Type::Prim { .. } => "a scalar",
+        Type::Shape { .. } => "a shape",
+        Type::Tensor(_) => "a tensor",
+        Type::Tuple(_) => "a tuple",
+        Type::Callable { .. } => "a function",
+        Type::Buffer(_) => "a buffer",
+        Type::Pointer { .. } => "a pointer",
+        Type::Unknown(_) => "a type of unknown kind",
+    }
+}
+
+fn optional<T: ?Sized>(said: Option<&T>, found: Option<&T>, both: impl Fn(&T, &T) -> Relation) -> Relation {
+    match (said, found) {
+        (None, None) => Relation::Equal,
+        (None, Some(_)) => Relation::Wider,
+        (Some(_), None) => Relation::Unknown,
+        (Some(said), Some(found)) => both(said, found),
+    }
+}
+
+fn ndims(said: i32, found: i32, what: &str) -> Relation {
+    match (said, found) {
+        (a, b) if a == b => Relation::Equal,
+        (-1, _) => Relation::Wider,
+        (_, -1) => Relation::Unknown,
+        (a, b) => Relation::Contradicts(format!("{what} of {a} dimensions against one of {b}")),
+    }
+}
+
+fn tensors(said: &TensorType, found: &TensorType) -> Relation {
+    let dtype = match (said.dtype, found.dtype) {
+        (a, b) if a == b => Relation::Equal,
+        (DType::VOID, _) => Relation::Wider,
+        (_, DType::VOID) => Relation::Unknown,
+        (a, b) => Relation::Contradicts(format!("dtype {a} against {b}")),
+    };
+    let devices = optional(said.vdevice.as_ref(), found.vdevice.as_ref(), |a, b| match a == b {
+        true => Relation::Equal,
+        false => Relation::Contradicts("another virtual device".into()),
+    });
+    let shape = optional(said.shape.as_deref(), found.shape.as_deref(), shapes);
+    ndims(said.ndim, found.ndim, "a tensor").and(dtype).and(devices).and(shape)
+}
+
+fn shapes(said: &[Dim], found: &[Dim]) -> Relation {
+    if said.len() != found.len() {
+        return Relation::Contradicts(format!("{} dimensions against {}", said.len(), found.len()));
+    }
+    let each = said.iter().zip(found).enumerate();
+    each.map(|(i, (a, b))| dims_relation(a, b, &format!("dimension {i}"))).fold(Relation::Equal, Relation::and)
+}
+
+fn dims_relation(said: &Dim, found: &Dim, what: &str) -> Relation {
+    match prove_equal(said, found) {
+        Some(true) => Relation::Equal,
+        Some(false) => match (said.as_int(), found.as_int()) {
+            (Some(a), Some(b)) => Relation::Contradicts(format!("{what} is {a} against {b}")),
+            _ => Relation::Contradicts(format!("{what} differs")),
+        },
+        None => Relation::Unknown,
+    }
+}
+
+/// Type of a call of `callee` with arguments of these types: symbolic variables of the parameters are replaced by
+/// what the arguments have in their place.
+///
+/// # Errors
+/// If the callee is no function, or the arguments do not fit.
+pub fn call_result(callee: &Type, args: &[Type]) -> Result<Type, InferError> {
+    let Type::Callable { params, ret, .. } = callee else {
+        return match callee {
+            Type::Object => Ok(Type::Object),
+            other => Err(InferError::wrong(format!("calls {}, which is no function", kind_name(other)))),
+        };
+    };
+    let Some(params) = params else { return Ok((**ret).clone()) };
+    if params.len() != args.len() {
+        return Err(InferError::wrong(format!(
+            "the function takes {} arguments, but is called with {}",
+            params.len(),
+            args.len()
+        )));
+    }
+    let mut bound = BTreeMap::new();
+    for (param, arg) in params.iter().zip(args) {
+        bind(param, arg, &mut bound);
+    }
+    let with = |sym: Sym| bound.get(&sym).cloned();
+    for (i, (param, arg)) in params.iter().zip(args).enumerate() {
+        if let Relation::Contradicts(why) = relation(&substitute_type(param, &with), arg) {
+            return Err(InferError::wrong(format!("argument {i} does not fit its parameter: {why}")));
+        }
+    }
+    let params_syms = symbols_of(params);
+    Ok(erase_unbound(&substitute_type(ret, &with), &|sym| {
+        params_syms.contains(&sym) && !bound.contains_key(&sym)
+            || !params_syms.contains(&sym) && !in_values(&bound, sym)
+    }))
+}
+
+fn in_values(bound: &BTreeMap<Sym, Dim>, sym: Sym) -> bool {
+    let mut found = false;
+    bound.values().for_each(|dim| dim.vars(&mut |v| found |= v == sym));
+    found
+}
+
+fn symbols_of(types: &[Type]) -> Vec<Sym> {
+    let mut out = Vec::new();
+    types.iter().for_each(|ty| each_dim(ty, &mut |dim| dim.vars(&mut |sym| out.push(sym))));
+    out
+}
+
+fn each_dim(ty: &Type, f: &mut impl FnMut(&Dim)) {
+    match ty {
+        Type::Tensor(t) => t.shape.iter().flatten().for_each(f),
+        Type::Shape { dims, .. } => dims.iter().flatten().for_each(f),
+        Type::Prim { value, .. } => value.iter().for_each(f),
+        Type::Tuple(fields) => fields.iter().for_each(|field| each_dim(field, f)),
+        _ => {}
+    }
+}
+
+/// Variables that stand alone in a parameter take the dimension of the argument.
+fn bind(param: &Type, arg: &Type, bound: &mut BTreeMap<Sym, Dim>) {
+    let mut pairs = |params: &[Dim], args: &[Dim]| {
+        for (param, arg) in params.iter().zip(args) {
+            if let Dim::Var(sym) = param {
+                bound.entry(*sym).or_insert_with(|| arg.clone());
+            }
+        }
+    };
+    match (param, arg) {
+        (Type::Tensor(TensorType { shape: Some(a), .. }), Type::Tensor(TensorType { shape: Some(b), .. })) => {
+            pairs(a, b);
+        }
+        (Type::Shape { dims: Some(a), .. }, Type::Shape { dims: Some(b), .. }) => pairs(a, b),
+        (Type::Prim { value: Some(a), .. }, Type::Prim { value: Some(b), .. }) => {
+            pairs(std::slice::from_ref(a), std::slice::from_ref(b));
+        }
+        (Type::Tuple(a), Type::Tuple(b)) => a.iter().zip(b).for_each(|(a, b)| bind(a, b, bound)),
+        _ => {}
+    }
+}
+
+/// The type with variables replaced in its dimensions.
+pub fn substitute_type(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> Type {
+    let dims = |dims: &Vec<Dim>| dims.iter().map(|dim| crate::arith::simplify(&substitute(dim, with))).collect();
+    match ty {
+        Type::Tensor(t) => Type::Tensor(TensorType { shape: t.shape.as_ref().map(dims), ..t.clone() }),
+        Type::Shape { ndim, dims: known } => Type::Shape { ndim: *ndim, dims: known.as_ref().map(dims) },
+        Type::Prim { dtype, value } => {
+            Type::Prim { dtype: *dtype, value: value.as_ref().map(|value| substitute(value, with)) }
+        }
+        Type::Tuple(fields) => Type::Tuple(fields.iter().map(|field| substitute_type(field, with)).collect()),
+        other => other.clone(),
+    }
+}
+
+/// The type without shapes that use variables for which `unknown` is true.
+pub fn erase_unbound(ty: &Type, unknown: &impl Fn(Sym) -> bool) -> Type {
+    let known = |dims: &[Dim]| {
+        let mut ok = true;
+        dims.iter().for_each(|dim| dim.vars(&mut |sym| ok &= !unknown(sym)));
+        ok
+    };
+    match ty {
+        Type::Tensor(t) => Type::Tensor(TensorType { shape: t.shape.clone().filter(|dims| known(dims)), ..t.clone() }),
+        Type::Shape { ndim, dims } => Type::Shape { ndim: *ndim, dims: dims.clone().filter(|dims| known(dims)) },
+        Type::Prim { dtype, value } => {
+            Type::Prim { dtype: *dtype, value: value.clone().filter(|value| known(std::slice::from_ref(value))) }
+        }
+        Type::Tuple(fields) => Type::Tuple(fields.iter().map(|field| erase_unbound(field, unknown)).collect()),
+        other => other.clone(),
+    }
+}
