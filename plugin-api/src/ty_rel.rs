@@ -65,8 +65,8 @@ pub fn relation(said: &Type, found: &Type) -> Relation {
                     Relation::Contradicts(format!("a function of {} parameters against one of {}", a.len(), b.len()))
                 }
             });
-            same.and(params).and(match relation(r, s) {
-                Relation::Contradicts(why) => Relation::Contradicts(why),
+            same.and(params).and(match relation(&erase_unbound(r, &|_| true), &erase_unbound(s, &|_| true)) {
+                Relation::Contradicts(why) => Relation::Contradicts(format!("the result: {why}")),
                 other => other,
             })
         }

@@ -1,1 +1,43 @@
-//! Stub.
+//! Reads and writes TVMScript, the exchange format with TVM.
+#![forbid(unsafe_code)]
+
+mod diagnostic;
+mod guard;
+mod print;
+mod read;
+
+pub use diagnostic::{Diagnostic, ReadError, line_column};
+pub use print::{Printed, print, print_function, print_with_spans};
+pub use read::read;
+
+use plugin_api::ir::Call;
+use plugin_api::meta::OpInfo;
+use plugin_api::op::{Infer, InferError, Inferred};
+
+/// Who knows the operators: the host with its plugins.
+pub trait Operators: Infer {
+    /// Facts of an operator.
+    fn op_info(&self, name: &str) -> Option<&OpInfo>;
+
+    /// Nearest names of operators.
+    fn near_ops(&self, name: &str) -> Vec<String>;
+}
+
+/// No operators: enough to print, with attributes in the order of their names.
+pub struct NoOps;
+
+impl Infer for NoOps {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        Err(InferError::UnknownOp { name: call.op().unwrap_or("a call").to_string(), near: Vec::new() })
+    }
+}
+
+impl Operators for NoOps {
+    fn op_info(&self, _: &str) -> Option<&OpInfo> {
+        None
+    }
+
+    fn near_ops(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -18,6 +18,18 @@ pub struct V {
     pub(crate) brand: u32,
 }
 
+impl V {
+    /// The operand word: equal for equal values of one builder.
+    pub fn word(self) -> u32 {
+        self.op
+    }
+
+    /// Whether it is a leaf: operator, constant, shape and the like.
+    pub fn is_leaf(self) -> bool {
+        self.op & LEAF_BIT != 0
+    }
+}
+
 /// A type in the table of a body under construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId(pub(crate) u32);
@@ -380,6 +392,65 @@ impl BodyBuilder {
         if op & LEAF_BIT == 0 {
             self.pool.s.nodes[op as usize].flags |= flags;
         }
+    }
+
+    /// Removes flags from a node.
+    pub fn clear_flags(&mut self, v: V, flags: u16) {
+        let op = self.word(v);
+        if op & LEAF_BIT == 0 {
+            self.pool.s.nodes[op as usize].flags &= !flags;
+        }
+    }
+
+    /// Flags of a node; 0 for a leaf.
+    pub fn flags(&self, v: V) -> u16 {
+        let op = self.word(v);
+        if op & LEAF_BIT == 0 { self.pool.s.nodes[op as usize].flags } else { 0 }
+    }
+
+    /// Kind of a node; 0 for a leaf.
+    pub fn kind(&self, v: V) -> u16 {
+        let op = self.word(v);
+        if op & LEAF_BIT == 0 { self.pool.s.nodes[op as usize].kind } else { 0 }
+    }
+
+    /// Operand words of a node.
+    pub fn operand_words(&self, v: V) -> &[u32] {
+        let op = self.word(v);
+        if op & LEAF_BIT != 0 {
+            return &[];
+        }
+        &self.pool.s.operands[self.pool.s.nodes[op as usize].op_range()]
+    }
+
+    /// Says that a call has an effect; the regions around it have one too.
+    pub fn mark_effect(&mut self, v: V) {
+        self.add_flags(v, flag::IMPURE);
+        self.taint();
+    }
+
+    /// Sets the attributes of a node.
+    pub fn set_attrs(&mut self, v: V, attrs: AttrsId) {
+        let op = self.word(v);
+        if op & LEAF_BIT == 0 {
+            self.pool.s.nodes[op as usize].attrs = attrs.0;
+        }
+    }
+
+    /// Number of the type of a value; equal for equal types of one builder.
+    pub fn type_number(&self, v: V) -> u32 {
+        self.type_of(v).0
+    }
+
+    /// Number of the attributes of a node; equal for equal attributes of one builder.
+    pub fn attrs_of(&self, v: V) -> u32 {
+        let op = self.word(v);
+        if op & LEAF_BIT == 0 { self.pool.s.nodes[op as usize].attrs } else { NONE }
+    }
+
+    /// The value of an operand word.
+    pub fn value_of_word(&self, word: u32) -> V {
+        self.v(word)
     }
 
     /// Sets the type of a node.

@@ -1,0 +1,73 @@
+//! What is wrong in a text, and where.
+
+use std::ops::Range;
+
+/// One thing that is wrong, at a place of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What was found, and what would be right.
+    pub message: String,
+    /// Place in the text, in bytes.
+    pub span: Range<usize>,
+    /// What to write under the place.
+    pub label: String,
+    /// A second place that belongs to it, with its label.
+    pub other: Option<(Range<usize>, String)>,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(span: impl Into<Range<usize>>, message: impl Into<String>) -> Diagnostic {
+        let span = span.into();
+        Diagnostic { message: message.into(), span, label: String::new(), other: None, help: None }
+    }
+
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.label = label.into();
+        self
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn other(mut self, span: Range<usize>, label: impl Into<String>) -> Diagnostic {
+        self.other = Some((span, label.into()));
+        self
+    }
+}
+
+/// A text that is no module. At least one diagnostic: the first of each function.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", summary(.diagnostics))]
+pub struct ReadError {
+    /// What is wrong, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+fn summary(diagnostics: &[Diagnostic]) -> String {
+    let first = diagnostics.first().map_or("the text is no module", |d| d.message.as_str());
+    match diagnostics.len() {
+        0 | 1 => first.to_string(),
+        n => format!("{first} (and {} more)", n - 1),
+    }
+}
+
+impl From<Diagnostic> for ReadError {
+    fn from(diagnostic: Diagnostic) -> ReadError {
+        ReadError { diagnostics: vec![diagnostic] }
+    }
+}
+
+/// Line and column (in characters) of a place, both from 1.
+pub fn line_column(text: &str, at: usize) -> (usize, usize) {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let before = &text[..at];
+    let start = before.rfind('\n').map_or(0, |i| i + 1);
+    (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+}

@@ -1,0 +1,171 @@
+//! Numbers, strings and names as Python writes them.
+
+use plugin_api::ir::{DType, Sym, Type};
+use std::fmt::Write;
+
+/// A float as Python's `repr` has it: shortest digits, exponent below 1e-4 and from 1e16.
+pub(crate) fn python_float(out: &mut String, value: f64) {
+    if !value.is_finite() {
+        let name = if value.is_nan() { "nan" } else if value > 0.0 { "inf" } else { "-inf" };
+        let _ = write!(out, "float(\"{name}\")");
+        return;
+    }
+    let magnitude = value.abs();
+    if magnitude != 0.0 && !(1e-4..1e16).contains(&magnitude) {
+        let text = format!("{value:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, number) = exponent.strip_prefix('-').map_or(("+", exponent), |number| ("-", number));
+        let _ = write!(out, "{digits}e{sign}{number:0>2}");
+    } else {
+        let _ = write!(out, "{value:?}");
+    }
+}
+
+/// A string in double quotes.
+pub(crate) fn python_string(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\x{:02x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// An integer without the machinery of `format!`.
+pub(crate) fn push_int(out: &mut String, value: i64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push('-');
+    }
+    digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
+}
+
+const KEYWORDS: &[&str] = &[
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
+    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
+    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "R", "T", "I", "cls", "metadata", "Module",
+];
+
+/// A name that Python accepts, from any hint.
+pub(crate) fn valid_name(hint: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut name: String = hint.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        name.insert(0, 'v');
+    }
+    if KEYWORDS.contains(&name.as_str()) {
+        name.push('_');
+    }
+    name
+}
+
+/// `R.nn.conv2d` for `relax.nn.conv2d`.
+pub(crate) fn op_text(name: &str) -> String {
+    match name.strip_prefix("relax.") {
+        Some(rest) => format!("R.{rest}"),
+        None => name.to_string(),
+    }
+}
+
+/// Value of a scalar constant.
+pub(crate) fn scalar_text(bytes: &[u8], dtype: DType) -> Option<String> {
+    let mut word = [0u8; 8];
+    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    let bits = u64::from_le_bytes(word);
+    if dtype.lanes() != 1 || bytes.len() != dtype.bytes() {
+        return None;
+    }
+    let float = |value: f64| {
+        let mut out = String::new();
+        python_float(&mut out, value);
+        Some(out)
+    };
+    match (dtype.code(), dtype.bits()) {
+        (6, _) => Some(if bits != 0 { "True" } else { "False" }.to_string()),
+        (0, width @ (8 | 16 | 32 | 64)) => {
+            let shift = 64 - u32::from(width);
+            Some((((bits << shift) as i64) >> shift).to_string())
+        }
+        (1, 8 | 16 | 32 | 64) => Some(bits.to_string()),
+        (2, 64) => float(f64::from_bits(bits)),
+        (2, 32) => float(f64::from(f32::from_bits(bits as u32))),
+        (2, 16) => float(from_f16(bits as u16)),
+        (4, 16) => float(f64::from(f32::from_bits((bits as u32) << 16))),
+        _ => None,
+    }
+}
+
+fn from_f16(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    match exponent {
+        0 => sign * fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => sign * f64::INFINITY,
+        31 => f64::NAN,
+        _ => sign * (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+    }
+}
+
+/// Nearest `float16`, ties to even.
+pub(crate) fn to_f16(value: f64) -> u16 {
+    let sign = if value.is_sign_negative() { 0x8000u16 } else { 0 };
+    if value.is_nan() {
+        return sign | 0x7e00;
+    }
+    let magnitude = value.abs();
+    if magnitude >= 65520.0 {
+        return sign | 0x7c00;
+    }
+    // In units of the last place of the binade that the value lies in.
+    let exponent = (magnitude.log2().floor() as i32).clamp(-14, 15);
+    let exponent = if magnitude == 0.0 { -14 } else { exponent };
+    let units = (magnitude / 2f64.powi(exponent - 10)).round_ties_even() as u32;
+    let base = if units >= 1024 { ((exponent + 15) as u32) << 10 } else { 0 };
+    let fraction = if units >= 1024 { units - 1024 } else { units };
+    sign | (base + fraction) as u16
+}
+
+/// Nearest `bfloat16`, ties to even.
+pub(crate) fn to_bf16(value: f64) -> u16 {
+    let bits = (value as f32).to_bits();
+    if value.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    let round = 0x7fff + (bits >> 16 & 1);
+    (bits.wrapping_add(round) >> 16) as u16
+}
+
+/// Every symbolic variable of a type.
+pub(crate) fn each_sym(ty: &Type, f: &mut dyn FnMut(Sym)) {
+    let mut dims = |dims: &[plugin_api::ir::Dim]| dims.iter().for_each(|dim| dim.vars(&mut |sym| f(sym)));
+    match ty {
+        Type::Tensor(t) => dims(t.shape.as_deref().unwrap_or(&[])),
+        Type::Shape { dims: Some(known), .. } => dims(known),
+        Type::Prim { value: Some(value), .. } => dims(std::slice::from_ref(value)),
+        Type::Tuple(fields) => fields.iter().for_each(|field| each_sym(field, f)),
+        Type::Callable { params, ret, .. } => {
+            params.iter().flatten().for_each(|param| each_sym(param, f));
+            each_sym(ret, f);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,304 @@
+//! Calls: of operators, of functions of the module, of local functions.
+
+use super::func::FnReader;
+use super::{Read, exprs, path_after, span};
+use crate::diagnostic::Diagnostic;
+use plugin_api::ir::records::{LEAF_BIT, flag, kind};
+use plugin_api::ir::{Attr, AttrsId, TypeId, V};
+use plugin_api::meta::{AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
+use plugin_api::op::InferError;
+use plugin_api::ty_rel::call_result;
+use ruff_python_ast::{Expr, ExprCall, Keyword};
+
+/// Keywords whose values are types of results rather than attributes.
+const TYPE_KEYWORDS: &[&str] = &["out_ty", "ty_args", "out_sinfo", "sinfo_args"];
+
+impl<'a> FnReader<'a> {
+    /// A call of anything.
+    pub(crate) fn call(&mut self, call: &'a ExprCall) -> Read<V> {
+        let text = self.scope.text;
+        if let Some(name) = path_after(text, &call.func, "R") {
+            if name == "match_cast" {
+                return self.match_cast(call);
+            }
+            return match self.leaf_call(name, call)? {
+                Some(leaf) => Ok(leaf),
+                None => self.operator(name, call),
+            };
+        }
+        if path_after(text, &call.func, "T").is_some() {
+            let dim = self.dim_of_call(call)?;
+            return Ok(self.b.prim_value(&dim));
+        }
+        let callee = self.expr(&call.func)?;
+        if let Some(keyword) = call.arguments.keywords.first() {
+            return Err(Diagnostic::new(span(keyword), "a call of a function takes no keyword arguments"));
+        }
+        let args = self.values(&call.arguments.args)?;
+        let ty = self.b.type_of(callee);
+        let (ty, pure) = if ty == TypeId::NONE {
+            (TypeId::NONE, true)
+        } else {
+            let callee = self.b.type_owned(ty);
+            let args: Vec<_> = args.iter().map(|v| self.b.type_owned(self.b.type_of(*v))).collect();
+            let result = call_result(&callee, &args);
+            let result = result.map_err(|error| Diagnostic::new(span(call), error.to_string()))?;
+            let pure = !matches!(callee, plugin_api::ir::Type::Callable { pure: false, .. });
+            (self.b.ty(&result), pure)
+        };
+        Ok(self.b.call(callee, &args, AttrsId::NONE, ty, !pure, None))
+    }
+
+    fn dim_of_call(&mut self, call: &'a ExprCall) -> Read<plugin_api::ir::Dim> {
+        self.dim(&Expr::Call(call.clone()))
+    }
+
+    fn values(&mut self, items: &'a [Expr]) -> Read<Vec<V>> {
+        items.iter().map(|item| self.expr(item)).collect()
+    }
+
+    fn match_cast(&mut self, call: &'a ExprCall) -> Read<V> {
+        let [value, ty] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected R.match_cast(value, type)"));
+        };
+        let value = self.expr(value)?;
+        let ty = self.type_id(ty)?;
+        Ok(self.b.node(plugin_api::ir::NodeSpec::new(kind::MATCH_CAST).ty(ty), &[value], None))
+    }
+
+    fn operator(&mut self, name: &'a str, call: &'a ExprCall) -> Read<V> {
+        let ops = self.scope.ops;
+        let full = format!("relax.{name}");
+        let Some(info) = ops.op_info(&full) else {
+            let near = ops.near_ops(&full);
+            let error = InferError::UnknownOp { name: full, near };
+            return Err(Diagnostic::new(span(&*call.func), error.to_string())
+                .help("operators come from plugins: list the plugin that declares it in passes.toml"));
+        };
+        let n = info.args.len();
+        // Calls of packed functions take any number of arguments; the last declared one says so by its name.
+        let variadic = info.args.last().is_some_and(|arg| arg.name.starts_with('*'));
+        let positional = &call.arguments.args;
+        let (args, rest) = if variadic { (&positional[..], &[][..]) } else { positional.split_at(positional.len().min(n)) };
+        let callee_first = info.args.first().is_some_and(|arg| arg.kind == plugin_api::meta::ArgKind::Function);
+        let mut values = Vec::with_capacity(args.len() + 1);
+        for (i, arg) in args.iter().enumerate() {
+            values.push(match arg {
+                Expr::StringLiteral(symbol) if i == 0 && callee_first => {
+                    self.b.extern_func(symbol.value.to_str(), TypeId::NONE)
+                }
+                arg => self.expr(arg)?,
+            });
+        }
+        let least = info.args.iter().filter(|arg| !arg.optional && !arg.name.starts_with('*')).count();
+        if values.len() < least {
+            return Err(self.wrong_number(info, call, values.len()));
+        }
+        let attrs = self.op_attrs(info, call, rest)?;
+        for keyword in call.arguments.keywords.iter().filter(|keyword| is_type_keyword(keyword)) {
+            self.type_args(&keyword.value, &mut values)?;
+        }
+        let callee = self.b.op(&info.name);
+        let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
+        self.infer(v, call)
+    }
+
+    fn wrong_number(&self, info: &OpInfo, call: &ExprCall, found: usize) -> Diagnostic {
+        let wanted: Vec<&str> = info.args.iter().map(|arg| arg.name.as_str()).collect();
+        let message = format!("{} takes {} arguments, found {found}", info.name, wanted.len());
+        Diagnostic::new(span(call), message).help(signature(info))
+    }
+
+    /// Attributes: those that are written, checked, and defaults of the others. Equal texts are read once.
+    fn op_attrs(&mut self, info: &OpInfo, call: &'a ExprCall, positional: &'a [Expr]) -> Read<AttrsId> {
+        let keywords = &call.arguments.keywords;
+        if info.attrs.is_empty() && keywords.is_empty() && positional.is_empty() {
+            return Ok(AttrsId::NONE);
+        }
+        if positional.len() > info.attrs.len() {
+            return Err(self.wrong_number(info, call, call.arguments.args.len()));
+        }
+        let start = keywords.first().map(|keyword| span(keyword).start);
+        let whole = start.filter(|_| positional.is_empty()).and_then(|start| {
+            // From the name of the operator to its end would hold the arguments; the attributes stand at the end.
+            self.scope.text.get(start..span(call).end)
+        });
+        let key = whole.filter(|_| !keywords.iter().any(is_type_keyword));
+        if let Some(id) = key.and_then(|key| self.attrs.get(key)) {
+            let (op, id) = (info.name.as_str(), *id);
+            if self.attrs_op.get(&id).is_some_and(|known| *known == op) {
+                return Ok(id);
+            }
+        }
+        let mut entries: Vec<(&str, Attr)> = Vec::with_capacity(info.attrs.len());
+        for (value, attr) in positional.iter().zip(&info.attrs) {
+            entries.push((attr.name.as_str(), checked(attr, value)?));
+        }
+        for keyword in keywords.iter().filter(|keyword| !is_type_keyword(keyword)) {
+            let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
+            let Some(attr) = info.attrs.iter().find(|attr| attr.name == name) else {
+                return Err(Diagnostic::new(span(keyword), format!("{} has no attribute `{name}`", info.name))
+                    .help(signature(info)));
+            };
+            if entries.iter().any(|(known, _)| *known == name) {
+                return Err(Diagnostic::new(span(keyword), format!("attribute `{name}` is given twice")));
+            }
+            entries.push((attr.name.as_str(), checked(attr, &keyword.value)?));
+        }
+        for attr in &info.attrs {
+            if entries.iter().any(|(known, _)| *known == attr.name) {
+                continue;
+            }
+            match &attr.default {
+                Some(default) => entries.push((attr.name.as_str(), default_attr(default))),
+                None => {
+                    let message = format!("{} needs the attribute `{}`", info.name, attr.name);
+                    return Err(Diagnostic::new(span(call), message).help(signature(info)));
+                }
+            }
+        }
+        let id = self.b.attrs(entries);
+        if let Some(key) = key {
+            self.attrs.insert(key, id);
+            self.attrs_op.insert(id, info.name.clone());
+        }
+        Ok(id)
+    }
+
+    fn type_args(&mut self, expr: &'a Expr, values: &mut Vec<V>) -> Read<()> {
+        let items = match expr {
+            Expr::List(list) => &list.elts,
+            Expr::Tuple(tuple) => &tuple.elts,
+            _ => std::slice::from_ref(expr),
+        };
+        for item in items {
+            let ty = self.type_id(item)?;
+            values.push(self.b.type_arg(ty));
+        }
+        Ok(())
+    }
+
+    /// Type and purity of a call of an operator; equal calls are asked about once.
+    fn infer(&mut self, v: V, call: &ExprCall) -> Read<V> {
+        let key = self.call_key(v);
+        let (ty, pure) = match self.calls.get(key.as_slice()) {
+            Some(known) => *known,
+            None => {
+                let ops = self.scope.ops;
+                let inferred = self.b.with(v, |value| match value.as_call() {
+                    Some(call) => ops.infer(call),
+                    None => Err(InferError::wrong("not a call")),
+                });
+                let inferred = inferred.map_err(|error| {
+                    let name = self.scope.text.get(span(&*call.func)).unwrap_or("the call");
+                    Diagnostic::new(span(call), format!("{name}: {error}"))
+                })?;
+                let known = (self.b.ty(&inferred.ty), inferred.pure);
+                self.calls.insert(key.into_boxed_slice(), known);
+                known
+            }
+        };
+        self.b.set_type(v, ty);
+        if !pure {
+            self.b.mark_effect(v);
+        }
+        Ok(v)
+    }
+
+    /// What the type of a call depends on: callee, leaves, types of values, attributes.
+    fn call_key(&self, v: V) -> Vec<u32> {
+        let mut key = Vec::with_capacity(8);
+        key.push(self.b.attrs_of(v));
+        for word in self.b.operand_words(v) {
+            self.operand_key(*word, &mut key);
+        }
+        key
+    }
+
+    fn operand_key(&self, word: u32, key: &mut Vec<u32>) {
+        if word & LEAF_BIT != 0 {
+            key.push(word);
+            return;
+        }
+        let v = self.b.value_of_word(word);
+        if self.b.kind(v) == kind::TUPLE && self.b.flags(v) & flag::BOUND == 0 {
+            key.push(u32::MAX);
+            for word in self.b.operand_words(v) {
+                self.operand_key(*word, key);
+            }
+            key.push(u32::MAX);
+        } else {
+            key.push(self.b.type_number(v));
+        }
+    }
+}
+
+fn is_type_keyword(keyword: &Keyword) -> bool {
+    keyword.arg.as_ref().is_some_and(|arg| TYPE_KEYWORDS.contains(&arg.as_str()))
+}
+
+fn default_attr(default: &AttrDefault) -> Attr {
+    match default {
+        AttrDefault::None => Attr::None,
+        AttrDefault::Value(value) => option_attr(value),
+    }
+}
+
+fn option_attr(value: &OptionValue) -> Attr {
+    match value {
+        OptionValue::Bool(v) => Attr::Bool(*v),
+        OptionValue::Int(v) => Attr::Int(*v),
+        OptionValue::Float(v) => Attr::Float(*v),
+        OptionValue::Str(v) => Attr::Str(v.clone()),
+        OptionValue::List(items) => Attr::List(items.iter().map(option_attr).collect()),
+    }
+}
+
+/// An attribute of the type that the operator declares.
+fn checked(info: &AttrInfo, expr: &Expr) -> Read<Attr> {
+    let value = exprs::attr(expr)?;
+    let ints = |items: &[Attr]| items.iter().all(|item| matches!(item, Attr::Int(_)));
+    let fits = match (info.ty, &value) {
+        (AttrType::Any, _) => true,
+        (AttrType::Bool, Attr::Bool(_)) => true,
+        (AttrType::Int | AttrType::OptInt, Attr::Int(_)) => true,
+        (AttrType::Float, Attr::Float(_) | Attr::Int(_)) => true,
+        (AttrType::Str | AttrType::DType | AttrType::OptStr, Attr::Str(_)) => true,
+        (AttrType::IntList | AttrType::OptIntList, Attr::List(items)) => ints(items),
+        (AttrType::OptInt | AttrType::OptIntList | AttrType::DType | AttrType::OptStr, Attr::None) => true,
+        _ => false,
+    };
+    if fits {
+        return Ok(match (info.ty, value) {
+            (AttrType::Float, Attr::Int(v)) => Attr::Float(v as f64),
+            (_, value) => value,
+        });
+    }
+    Err(Diagnostic::new(span(expr), format!("attribute `{}` must be {}", info.name, type_name(info.ty))))
+}
+
+fn type_name(ty: AttrType) -> &'static str {
+    match ty {
+        AttrType::Bool => "True or False",
+        AttrType::Int => "an integer",
+        AttrType::Float => "a number",
+        AttrType::Str => "a string",
+        AttrType::IntList => "a list of integers",
+        AttrType::DType => "a data type such as \"float32\", or None",
+        AttrType::OptInt => "an integer or None",
+        AttrType::OptIntList => "a list of integers or None",
+        AttrType::Any => "an attribute",
+        AttrType::OptStr => "a string or None",
+    }
+}
+
+/// How an operator is called.
+fn signature(info: &OpInfo) -> String {
+    let mut parts: Vec<String> = info.args.iter().map(|arg| arg.name.clone()).collect();
+    parts.extend(info.attrs.iter().map(|attr| match &attr.default {
+        Some(AttrDefault::None) => format!("{}=None", attr.name),
+        Some(AttrDefault::Value(value)) => format!("{}={value}", attr.name),
+        None => format!("{}=…", attr.name),
+    }));
+    format!("{}({})", info.name.replacen("relax.", "R.", 1), parts.join(", "))
+}

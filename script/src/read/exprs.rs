@@ -1,0 +1,267 @@
+//! Expressions and attribute values.
+
+use super::func::FnReader;
+use super::types::{int, sym_declaration};
+use super::{Read, is_path, path_after, span};
+use crate::diagnostic::Diagnostic;
+use plugin_api::ir::{Attr, DType, Dim, Tensor, Type, V};
+use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
+
+impl<'a> FnReader<'a> {
+    /// A value: variable, leaf, or nested expression.
+    pub(crate) fn expr(&mut self, expr: &'a Expr) -> Read<V> {
+        match expr {
+            Expr::Name(name) => self.lookup(name.id.as_str(), span(name)),
+            Expr::Call(call) => self.call(call),
+            Expr::Tuple(tuple) => {
+                let items = tuple.elts.iter().map(|item| self.expr(item)).collect::<Read<Vec<V>>>()?;
+                Ok(self.b.tuple(&items, None))
+            }
+            Expr::Subscript(subscript) => {
+                let tuple = self.expr(&subscript.value)?;
+                let Some(index) = int(&subscript.slice).and_then(|index| u32::try_from(index).ok()) else {
+                    return Err(Diagnostic::new(span(&*subscript.slice), "expected the number of an element"));
+                };
+                let ty = self.b.type_of(tuple);
+                let n = match self.b.type_owned(ty) {
+                    Type::Tuple(fields) => fields.len(),
+                    _ => usize::MAX,
+                };
+                if index as usize >= n {
+                    let message = format!("element {index} of a tuple of {n}");
+                    return Err(Diagnostic::new(span(&*subscript.slice), message));
+                }
+                Ok(self.b.tuple_get(tuple, index, None))
+            }
+            Expr::Attribute(attribute) => match path_after(self.scope.text, expr, "cls") {
+                Some(_) => self.global(attribute.attr.as_str(), span(&attribute.attr)),
+                None => match path_after(self.scope.text, expr, "Module") {
+                    Some(_) => self.global(attribute.attr.as_str(), span(&attribute.attr)),
+                    None => Err(not_a_value(expr)),
+                },
+            },
+            Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::Compare(_) => {
+                let dim = self.dim(expr)?;
+                Ok(self.b.prim_value(&dim))
+            }
+            Expr::StringLiteral(text) => Ok(self.b.string(text.value.to_str())),
+            _ => Err(not_a_value(expr)),
+        }
+    }
+
+    /// A function of the module.
+    pub(crate) fn global(&mut self, name: &'a str, at: std::ops::Range<usize>) -> Read<V> {
+        if let Some(v) = self.globals.get(name) {
+            return Ok(*v);
+        }
+        let Some((ty, n_syms)) = self.scope.globals.get(name) else {
+            let near = self.scope.globals.keys().find(|known| strsim::jaro_winkler(known, name) > 0.85);
+            let diagnostic = Diagnostic::new(at, format!("no function `{name}` in the module"));
+            return Err(match near {
+                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                None => diagnostic,
+            });
+        };
+        // The callee's symbolic variables are its own; here they get numbers of this body.
+        let fresh: Vec<_> = (0..*n_syms).map(|_| self.b.sym("n", DType::I64)).collect();
+        let with = |sym: plugin_api::ir::Sym| fresh.get(sym.id as usize).map(|sym| Dim::Var(*sym));
+        let ty = match ty {
+            Type::Callable { params, ret, pure } => Type::Callable {
+                params: params.as_ref().map(|params| {
+                    params.iter().map(|param| plugin_api::ty_rel::substitute_type(param, &with)).collect()
+                }),
+                ret: Box::new(plugin_api::ty_rel::substitute_type(ret, &with)),
+                pure: *pure,
+            },
+            other => other.clone(),
+        };
+        let ty = self.b.ty(&ty);
+        let v = self.b.global_var(name, ty);
+        self.globals.insert(name, v);
+        Ok(v)
+    }
+
+    /// Calls that make leaves: `R.const`, `R.shape`, `R.prim_value`, `R.str`, `R.dtype`; `None` for all others.
+    pub(crate) fn leaf_call(&mut self, name: &str, call: &'a ExprCall) -> Read<Option<V>> {
+        let args = &call.arguments.args;
+        Ok(Some(match (name, &**args) {
+            ("const", [value]) => self.constant(value, None, call)?,
+            ("const", [value, dtype]) => self.constant(value, Some(super::types::dtype_of(dtype)?), call)?,
+            ("shape", [dims]) => {
+                let dims = self.dims(dims)?;
+                self.b.shape(&dims)
+            }
+            ("prim_value", [value]) => {
+                let dim = self.dim(value)?;
+                self.b.prim_value(&dim)
+            }
+            ("str", [Expr::StringLiteral(text)]) => self.b.string(text.value.to_str()),
+            ("dtype", [dtype]) => {
+                let dtype = super::types::dtype_of(dtype)?;
+                self.b.dtype(dtype)
+            }
+            ("tuple", items) => {
+                let items = items.iter().map(|item| self.expr(item)).collect::<Read<Vec<V>>>()?;
+                self.b.tuple(&items, None)
+            }
+            ("const" | "shape" | "prim_value" | "str" | "dtype", _) => {
+                return Err(Diagnostic::new(span(call), format!("wrong arguments for R.{name}"))
+                    .help("R.const(1.0, \"float32\"), R.shape([1, n]), R.prim_value(1), R.str(\"s\"), R.dtype(\"float32\")"));
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// A scalar constant.
+    fn constant(&mut self, value: &Expr, dtype: Option<DType>, call: &ExprCall) -> Read<V> {
+        let Some(number) = scalar(value) else {
+            return Err(Diagnostic::new(span(value), "expected a number, True or False")
+                .help("larger constants are printed into metadata; pass them as parameters"));
+        };
+        let dtype = dtype.unwrap_or(match number {
+            Scalar::Float(_) => DType::F32,
+            Scalar::Int(_) => DType::I32,
+            Scalar::Bool(_) => DType::BOOL,
+        });
+        let Some(bytes) = scalar_bytes(number, dtype) else {
+            let message = format!("a constant of {dtype} cannot hold this value");
+            return Err(Diagnostic::new(span(call), message));
+        };
+        let tensor = Tensor::new(&bytes);
+        Ok(self.b.constant(&tensor, &Type::tensor(Vec::<Dim>::new(), dtype)))
+    }
+}
+
+fn not_a_value(expr: &Expr) -> Diagnostic {
+    Diagnostic::new(span(expr), "expected a value: a variable, a call such as R.add(x, y), a tuple or a constant")
+}
+
+/// A number in the text.
+#[derive(Clone, Copy)]
+enum Scalar {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+}
+
+fn scalar(expr: &Expr) -> Option<Scalar> {
+    match expr {
+        Expr::BooleanLiteral(value) => Some(Scalar::Bool(value.value)),
+        Expr::NumberLiteral(number) => match &number.value {
+            Number::Int(value) => value.as_i64().map(Scalar::Int),
+            Number::Float(value) => Some(Scalar::Float(*value)),
+            Number::Complex { .. } => None,
+        },
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match scalar(&unary.operand)? {
+            Scalar::Int(v) => Some(Scalar::Int(v.wrapping_neg())),
+            Scalar::Float(v) => Some(Scalar::Float(-v)),
+            Scalar::Bool(_) => None,
+        },
+        // `float("inf")` and the like.
+        Expr::Call(call) => match &*call.arguments.args {
+            [Expr::StringLiteral(text)] if is_path(&call.func, &["float"]) => {
+                text.value.to_str().parse().ok().map(Scalar::Float)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn scalar_bytes(value: Scalar, dtype: DType) -> Option<Vec<u8>> {
+    let float = match value {
+        Scalar::Bool(v) => f64::from(u8::from(v)),
+        Scalar::Int(v) => v as f64,
+        Scalar::Float(v) => v,
+    };
+    let int = match value {
+        Scalar::Bool(v) => i64::from(v),
+        Scalar::Int(v) => v,
+        Scalar::Float(v) if v.fract() == 0.0 && v.abs() < 9e18 => v as i64,
+        Scalar::Float(_) => return if dtype.is_float() { float_bytes(float, dtype) } else { None },
+    };
+    if dtype.lanes() != 1 {
+        return None;
+    }
+    match (dtype.code(), dtype.bits()) {
+        (6, _) => Some(vec![u8::from(int != 0)]),
+        (0 | 1, bits @ (8 | 16 | 32 | 64)) => {
+            let fits = bits == 64
+                || if dtype.code() == 0 { int >> (bits - 1) == 0 || int >> (bits - 1) == -1 } else { int >> bits == 0 };
+            fits.then(|| int.to_le_bytes()[..usize::from(bits) / 8].to_vec())
+        }
+        _ => float_bytes(float, dtype),
+    }
+}
+
+fn float_bytes(value: f64, dtype: DType) -> Option<Vec<u8>> {
+    match (dtype.code(), dtype.bits()) {
+        (2, 64) => Some(value.to_le_bytes().to_vec()),
+        (2, 32) => Some((value as f32).to_le_bytes().to_vec()),
+        (2, 16) => Some(crate::print::to_f16(value).to_le_bytes().to_vec()),
+        (4, 16) => Some(crate::print::to_bf16(value).to_le_bytes().to_vec()),
+        _ => None,
+    }
+}
+
+/// A dict of attributes.
+pub(crate) fn attr_dict(expr: &Expr) -> Read<Vec<(String, Attr)>> {
+    let Expr::Dict(dict) = expr else {
+        return Err(Diagnostic::new(span(expr), "expected a dict such as {\"num_input\": 1}"));
+    };
+    let entry = |item: &ruff_python_ast::DictItem| match &item.key {
+        Some(Expr::StringLiteral(key)) => Ok((key.value.to_str().to_string(), attr(&item.value)?)),
+        _ => Err(Diagnostic::new(span(&item.value), "expected a string as key")),
+    };
+    dict.items.iter().map(entry).collect()
+}
+
+/// An attribute value.
+pub(crate) fn attr(expr: &Expr) -> Read<Attr> {
+    match expr {
+        Expr::NoneLiteral(_) => Ok(Attr::None),
+        Expr::StringLiteral(text) => Ok(Attr::Str(text.value.to_str().to_string())),
+        Expr::List(list) => list.elts.iter().map(attr).collect::<Read<_>>().map(Attr::List),
+        Expr::Tuple(tuple) => tuple.elts.iter().map(attr).collect::<Read<_>>().map(Attr::List),
+        Expr::Dict(_) => attr_dict(expr).map(Attr::Dict),
+        Expr::Call(call) => object(call),
+        other => match scalar(other) {
+            Some(Scalar::Bool(v)) => Ok(Attr::Bool(v)),
+            Some(Scalar::Int(v)) => Ok(Attr::Int(v)),
+            Some(Scalar::Float(v)) => Ok(Attr::Float(v)),
+            None => Err(Diagnostic::new(span(other), "expected an attribute: a number, string, list, dict or None")),
+        },
+    }
+}
+
+/// A constructed object such as `T.target({...})` or `I.vdevice(...)`; a number of a type such as `T.int64(1)`.
+fn object(call: &ExprCall) -> Read<Attr> {
+    let Some(name) = dotted(&call.func) else {
+        return Err(Diagnostic::new(span(call), "expected an attribute, such as T.target({...})"));
+    };
+    if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
+        && let Ok(dtype) = dtype.parse::<DType>()
+        && let Some(Scalar::Int(value)) = scalar(value)
+    {
+        return Ok(Attr::Dim(Dim::int(value, dtype)));
+    }
+    if sym_declaration("", &call.func).is_some() {
+        return Err(Diagnostic::new(span(call), "expected an attribute"));
+    }
+    let mut args = Vec::new();
+    for argument in &call.arguments.args {
+        args.push((None, attr(argument)?));
+    }
+    for keyword in &call.arguments.keywords {
+        args.push((keyword.arg.as_ref().map(|arg| arg.to_string()), attr(&keyword.value)?));
+    }
+    Ok(Attr::Object(name, args))
+}
+
+fn dotted(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Name(name) => Some(name.id.to_string()),
+        Expr::Attribute(attribute) => Some(format!("{}.{}", dotted(&attribute.value)?, attribute.attr)),
+        _ => None,
+    }
+}

@@ -1,0 +1,561 @@
+//! Functions: signature, statements, blocks, bindings.
+
+use super::types::sym_declaration;
+use super::{Read, Scope, exprs, is_path, path_after, sealed, span, unexpected};
+use crate::diagnostic::Diagnostic;
+use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, NodeSpec, SealError, Sym, Type, TypeId, V};
+use plugin_api::ty_rel::{Relation, relation};
+use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtIf, StmtWith};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A name in scope.
+#[derive(Clone)]
+struct Local<'a> {
+    v: V,
+    span: Range<usize>,
+    /// Where the name was hidden by an inner scope: the previous meaning.
+    outer: Option<Box<Local<'a>>>,
+    depth: usize,
+    life: std::marker::PhantomData<&'a ()>,
+}
+
+/// Reads one function.
+pub(crate) struct FnReader<'a> {
+    pub(crate) scope: &'a Scope<'a>,
+    pub(crate) b: BodyBuilder,
+    locals: HashMap<&'a str, Local<'a>>,
+    /// Names of each open scope, innermost last.
+    scopes: Vec<Vec<&'a str>>,
+    /// Whether a binding block (not dataflow) is open at each level.
+    blocks: Vec<bool>,
+    in_dataflow: bool,
+    pub(crate) syms: HashMap<String, Sym>,
+    /// Whether unknown names in dimensions become symbolic variables (in strings).
+    pub(crate) implicit_syms: bool,
+    pub(crate) types: HashMap<&'a str, TypeId>,
+    pub(crate) calls: HashMap<Box<[u32]>, (TypeId, bool)>,
+    pub(crate) globals: HashMap<&'a str, V>,
+    pub(crate) attrs: HashMap<&'a str, AttrsId>,
+    /// For which operator an entry of `attrs` was checked.
+    pub(crate) attrs_op: HashMap<AttrsId, String>,
+    fresh: usize,
+}
+
+/// Body of an external function.
+pub(crate) fn extern_body(symbol: &str) -> Result<Body, SealError> {
+    let mut b = BodyBuilder::new();
+    let callee = b.extern_func(symbol, TypeId::NONE);
+    b.node(NodeSpec::new(kind::EXTERN), &[callee], None);
+    b.finish()
+}
+
+/// What the decorator says.
+struct Decorator {
+    private: bool,
+    pure: bool,
+}
+
+fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
+    let mut found = Decorator { private: false, pure: true };
+    let Some(decorator) = def.decorator_list.first() else {
+        let message = format!("function `{}` has no decorator", def.name);
+        return Err(Diagnostic::new(span(&def.name), message).help("write `@R.function` above it"));
+    };
+    let expr = &decorator.expression;
+    let (path, keywords) = match expr {
+        Expr::Call(call) => (&*call.func, call.arguments.keywords.as_slice()),
+        path => (path, &[][..]),
+    };
+    if is_path(path, &["T", "prim_func"]) {
+        return Err(Diagnostic::new(span(decorator), "PrimFuncs are not read yet")
+            .label("a TIR function")
+            .help("pass a module of Relax functions only"));
+    }
+    if !is_path(path, &["R", "function"]) {
+        return Err(Diagnostic::new(span(decorator), "expected `@R.function`"));
+    }
+    for keyword in keywords {
+        let value = match &keyword.value {
+            Expr::BooleanLiteral(value) => value.value,
+            other => return Err(Diagnostic::new(span(other), "expected True or False")),
+        };
+        match keyword.arg.as_ref().map(|arg| arg.as_str()) {
+            Some("private") => found.private = value,
+            Some("pure") => found.pure = value,
+            _ => return Err(Diagnostic::new(span(keyword), "expected `private=` or `pure=`")),
+        }
+    }
+    Ok(found)
+}
+
+impl<'a> FnReader<'a> {
+    fn new(scope: &'a Scope<'a>) -> FnReader<'a> {
+        FnReader {
+            scope,
+            b: BodyBuilder::new(),
+            locals: HashMap::new(),
+            scopes: vec![Vec::new()],
+            blocks: vec![false],
+            in_dataflow: false,
+            syms: HashMap::new(),
+            implicit_syms: false,
+            types: HashMap::new(),
+            calls: HashMap::new(),
+            globals: HashMap::new(),
+            attrs: HashMap::new(),
+            attrs_op: HashMap::new(),
+            fresh: 0,
+        }
+    }
+
+    /// Type of a function as others see it, and how many symbolic variables it has.
+    pub(crate) fn signature(def: &'a StmtFunctionDef, scope: &Scope<'a>) -> Read<(Type, u32)> {
+        let facts = decorator(def)?;
+        let mut reader = FnReader::new(scope);
+        let mut params = Vec::new();
+        for param in &def.parameters.args {
+            params.push(reader.param_type(&param.parameter)?);
+        }
+        let ret = match &def.returns {
+            Some(ret) => reader.ty(ret)?,
+            None => Type::Object,
+        };
+        let ty = Type::Callable { params: Some(params), ret: Box::new(ret), pure: facts.pure };
+        Ok((ty, reader.syms.len() as u32))
+    }
+
+    fn param_type(&mut self, param: &ruff_python_ast::Parameter) -> Read<Type> {
+        match &param.annotation {
+            Some(annotation) => self.ty(annotation),
+            None => Err(Diagnostic::new(span(&param.name), format!("parameter `{}` has no type", param.name))
+                .help("R.Tensor((1, n), dtype=\"float32\")")),
+        }
+    }
+
+    /// Reads a function of the module.
+    pub(crate) fn function(def: &'a StmtFunctionDef, scope: &'a Scope<'a>) -> Read<Body> {
+        let mut reader = FnReader::new(scope);
+        reader.define_function(def, None)?;
+        let at = span(&def.name);
+        reader.b.finish().map_err(|error| sealed(&error, at))
+    }
+
+    /// A function of the module (`name` is none) or one nested in another.
+    fn define_function(&mut self, def: &'a StmtFunctionDef, name: Option<(&'a str, u16)>) -> Read<V> {
+        let facts = decorator(def)?;
+        let mut flags = if facts.private { flag::PRIVATE } else { 0 };
+        flags |= if facts.pure { 0 } else { flag::IMPURE };
+        flags |= name.map_or(0, |(_, flags)| flags);
+        let function = self.b.begin_function(flags, AttrsId::NONE, name.map(|(name, _)| name));
+        let outer_dataflow = std::mem::replace(&mut self.in_dataflow, false);
+        self.enter();
+        for param in &def.parameters.args {
+            let ty = self.param_type(&param.parameter)?;
+            let ty = self.b.ty(&ty);
+            let v = self.b.param(param.parameter.name.as_str(), ty);
+            self.define(param.parameter.name.as_str(), v, span(&param.parameter.name))?;
+        }
+        if let Some(other) = def.parameters.vararg.as_deref().or(def.parameters.kwarg.as_deref()) {
+            return Err(Diagnostic::new(span(other), "a function of the IR has plain parameters only"));
+        }
+        let declared = def.returns.as_ref().map(|ret| self.ty(ret)).transpose()?;
+        let (last, front) = match def.body.split_last() {
+            Some((Stmt::Return(last), front)) => (last, front),
+            _ => {
+                let at = def.body.last().map_or(span(&def.name), span);
+                let message = format!("function `{}` does not end in `return`", def.name);
+                return Err(Diagnostic::new(at, message).help("end it with `return` and a value"));
+            }
+        };
+        for stmt in front {
+            self.statement(stmt, Some(function))?;
+        }
+        let Some(value) = &last.value else {
+            return Err(Diagnostic::new(span(last), "expected a value after `return`"));
+        };
+        self.close_block();
+        let result = self.expr(value)?;
+        let ret = self.return_type(declared, result, def)?;
+        self.b.end_function(result, ret);
+        self.leave();
+        self.in_dataflow = outer_dataflow;
+        Ok(function)
+    }
+
+    fn return_type(&mut self, declared: Option<Type>, result: V, def: &StmtFunctionDef) -> Read<TypeId> {
+        let found = self.b.type_of(result);
+        let Some(declared) = declared else { return Ok(found) };
+        let id = self.b.ty(&declared);
+        if found != TypeId::NONE && id != found
+            && let Relation::Contradicts(why) = relation(&declared, &self.b.type_owned(found))
+        {
+            let at = def.returns.as_ref().map_or(span(&def.name), |ret| span(&**ret));
+            return Err(Diagnostic::new(at, format!("the declared result contradicts what is returned: {why}")));
+        }
+        Ok(id)
+    }
+
+    fn enter(&mut self) {
+        self.scopes.push(Vec::new());
+        self.blocks.push(false);
+    }
+
+    fn leave(&mut self) {
+        self.close_block();
+        self.blocks.pop();
+        self.leave_names();
+    }
+
+    fn leave_names(&mut self) {
+        for name in self.scopes.pop().unwrap_or_default() {
+            if let Some(local) = self.locals.remove(name)
+                && let Some(outer) = local.outer
+            {
+                self.locals.insert(name, *outer);
+            }
+        }
+    }
+
+    /// Opens a binding block where none is open.
+    fn open_block(&mut self) {
+        if !self.in_dataflow && self.blocks.last() == Some(&false) {
+            self.b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+            if let Some(open) = self.blocks.last_mut() {
+                *open = true;
+            }
+        }
+    }
+
+    fn close_block(&mut self) {
+        if let Some(open) = self.blocks.last_mut().filter(|open| **open) {
+            *open = false;
+            self.b.end();
+        }
+    }
+
+    fn define(&mut self, name: &'a str, v: V, at: Range<usize>) -> Read<()> {
+        if name == "_" {
+            return Ok(());
+        }
+        let depth = self.scopes.len();
+        let before = self.locals.remove(name);
+        if let Some(before) = before.as_ref().filter(|before| before.depth == depth) {
+            return Err(Diagnostic::new(at, format!("`{name}` is defined twice"))
+                .label("again here")
+                .other(before.span.clone(), "first here")
+                .help("give the second one another name"));
+        }
+        let outer = before.map(Box::new);
+        self.locals.insert(name, Local { v, span: at, outer, depth, life: std::marker::PhantomData });
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(name);
+        }
+        Ok(())
+    }
+
+    /// A variable by name.
+    pub(crate) fn lookup(&self, name: &str, at: Range<usize>) -> Read<V> {
+        if let Some(local) = self.locals.get(name) {
+            return Ok(local.v);
+        }
+        let mut known: Vec<&str> = self.locals.keys().copied().collect();
+        known.sort_unstable();
+        let near = known.into_iter().max_by(|a, b| {
+            strsim::normalized_damerau_levenshtein(name, a)
+                .total_cmp(&strsim::normalized_damerau_levenshtein(name, b))
+                .then(b.cmp(a))
+        });
+        let near = near.filter(|near| strsim::normalized_damerau_levenshtein(name, near) >= 0.6);
+        let diagnostic = Diagnostic::new(at, format!("undefined variable `{name}`")).label("not defined before");
+        Err(match near {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help("define it above, or make it a parameter; variables of a dataflow block are visible outside only if `R.output` names them"),
+        })
+    }
+
+    /// A symbolic variable by name.
+    pub(crate) fn sym(&mut self, name: &str, at: Range<usize>) -> Read<Sym> {
+        if let Some(sym) = self.syms.get(name) {
+            return Ok(*sym);
+        }
+        if self.implicit_syms || self.scope.type_vars.contains(name) {
+            return Ok(self.new_sym(name, DType::I64));
+        }
+        Err(Diagnostic::new(at, format!("undefined symbolic variable `{name}`"))
+            .help(format!("declare it with `{name} = T.int64()`, or above the module with `{name} = TypeVar(\"{name}\")`")))
+    }
+
+    fn new_sym(&mut self, name: &str, dtype: DType) -> Sym {
+        let sym = self.b.sym(name, dtype);
+        self.syms.insert(name.to_string(), sym);
+        sym
+    }
+
+    fn statement(&mut self, stmt: &'a Stmt, function: Option<V>) -> Read<()> {
+        match stmt {
+            Stmt::Assign(assign) => match assign.targets.as_slice() {
+                [Expr::Name(name)] => self.assign(name.id.as_str(), span(name), None, &assign.value),
+                _ => Err(unexpected(stmt, "one variable to the left of `=`")),
+            },
+            Stmt::AnnAssign(assign) => match (&*assign.target, &assign.value) {
+                (Expr::Name(name), Some(value)) => {
+                    self.assign(name.id.as_str(), span(name), Some(&assign.annotation), value)
+                }
+                _ => Err(unexpected(stmt, "`name: type = value`")),
+            },
+            Stmt::Expr(expr) => self.expression_statement(&expr.value, function),
+            Stmt::With(with) => self.dataflow(with),
+            Stmt::If(branch) => self.if_(branch),
+            Stmt::FunctionDef(def) => {
+                self.open_block();
+                let flags = if self.in_dataflow { flag::INNER } else { 0 };
+                let v = self.define_function(def, Some((def.name.as_str(), flags)))?;
+                self.define(def.name.as_str(), v, span(&def.name))
+            }
+            Stmt::Return(_) => Err(unexpected(stmt, "`return` only at the end of the function")),
+            _ => Err(unexpected(stmt, "a binding, `with R.dataflow():`, `if`, a nested function or `return`")),
+        }
+    }
+
+    fn expression_statement(&mut self, expr: &'a Expr, function: Option<V>) -> Read<()> {
+        if let Expr::Call(call) = expr {
+            match path_after(self.scope.text, &call.func, "R") {
+                Some("func_attr") => {
+                    let (Some(function), [dict]) = (function, &*call.arguments.args) else {
+                        return Err(Diagnostic::new(span(call), "expected `R.func_attr({...})` in a function"));
+                    };
+                    let entries = exprs::attr_dict(dict)?;
+                    let attrs = self.b.attrs(entries.iter().map(|(k, v): &(String, Attr)| (k.as_str(), v.clone())));
+                    self.b.set_attrs(function, attrs);
+                    return Ok(());
+                }
+                Some("output") => {
+                    return Err(Diagnostic::new(span(call), "`R.output` must be the last statement of a dataflow block"));
+                }
+                _ => {}
+            }
+        }
+        self.bind("_", span(expr), None, expr)
+    }
+
+    fn assign(&mut self, name: &'a str, at: Range<usize>, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
+        if name == "cls" && super::is_name(value, "Module") {
+            return Ok(());
+        }
+        if annotation.is_none()
+            && let Some(dtype) = sym_declaration(self.scope.text, value)
+        {
+            self.new_sym(name, dtype);
+            return Ok(());
+        }
+        self.bind(name, at, annotation, value)
+    }
+
+    /// One binding.
+    fn bind(&mut self, name: &'a str, at: Range<usize>, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
+        self.open_block();
+        let v = self.expr(value)?;
+        let v = self.bind_value(name, v, annotation)?;
+        if self.in_dataflow {
+            self.b.add_flags(v, flag::INNER);
+        }
+        self.define(name, v, at)
+    }
+
+    fn bind_value(&mut self, name: &str, v: V, annotation: Option<&'a Expr>) -> Read<V> {
+        let found = self.b.type_of(v);
+        let said = match annotation {
+            Some(annotation) => Some((self.type_id(annotation)?, annotation)),
+            None => None,
+        };
+        let nested = !v.is_leaf() && self.b.flags(v) & flag::BOUND == 0;
+        let (ty, same) = match said {
+            None => (found, true),
+            Some((id, _)) if id == found => (id, true),
+            Some((id, annotation)) => {
+                let found = if found == TypeId::NONE { Type::Object } else { self.b.type_owned(found) };
+                match relation(&self.b.type_owned(id), &found) {
+                    Relation::Contradicts(why) => {
+                        let message = format!("the type contradicts inference: {why}");
+                        return Err(Diagnostic::new(span(annotation), message)
+                            .label("declared here")
+                            .help(format!("inferred: {}", crate::print::type_text(&found))));
+                    }
+                    Relation::Equal => (id, true),
+                    _ => (id, false),
+                }
+            }
+        };
+        if nested && same {
+            self.b.bind(v, name);
+            return Ok(v);
+        }
+        Ok(self.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[v], Some(name)))
+    }
+
+    fn dataflow(&mut self, with: &'a StmtWith) -> Read<()> {
+        let is_dataflow = match with.items.as_slice() {
+            [item] => match &item.context_expr {
+                Expr::Call(call) => is_path(&call.func, &["R", "dataflow"]) && item.optional_vars.is_none(),
+                _ => false,
+            },
+            _ => false,
+        };
+        if !is_dataflow || self.in_dataflow {
+            let at = with.items.first().map_or(span(with), |item| span(item));
+            return Err(Diagnostic::new(at, "expected `with R.dataflow():`, not inside another one"));
+        }
+        self.close_block();
+        let (output, front) = match with.body.split_last() {
+            Some((Stmt::Expr(last), front)) => match &*last.value {
+                Expr::Call(call) if is_path(&call.func, &["R", "output"]) => (Some(call), front),
+                _ => (None, with.body.as_slice()),
+            },
+            _ => (None, with.body.as_slice()),
+        };
+        self.b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
+        self.in_dataflow = true;
+        self.scopes.push(Vec::new());
+        for stmt in front {
+            self.statement(stmt, None)?;
+        }
+        let mut outputs = Vec::new();
+        for argument in output.iter().flat_map(|call| &call.arguments.args) {
+            let Expr::Name(name) = argument else {
+                return Err(Diagnostic::new(span(argument), "expected a variable of the dataflow block"));
+            };
+            let v = self.lookup(name.id.as_str(), span(name))?;
+            if self.b.flags(v) & flag::INNER == 0 || v.is_leaf() {
+                return Err(Diagnostic::new(span(name), format!("`{}` is no variable of this dataflow block", name.id)));
+            }
+            self.b.clear_flags(v, flag::INNER);
+            outputs.push((name.id.as_str(), v));
+        }
+        self.b.end();
+        self.in_dataflow = false;
+        let places: Vec<Range<usize>> =
+            outputs.iter().map(|(name, _)| self.locals.get(name).map_or(0..0, |local| local.span.clone())).collect();
+        self.leave_names();
+        for ((name, v), at) in outputs.into_iter().zip(places) {
+            self.define(name, v, at)?;
+        }
+        Ok(())
+    }
+
+    /// An If: its value is what both branches bind last, under one name.
+    fn if_(&mut self, branch: &'a StmtIf) -> Read<()> {
+        if self.in_dataflow {
+            return Err(Diagnostic::new(span(&*branch.test), "an If must not stand in a dataflow block"));
+        }
+        let other = match branch.elif_else_clauses.as_slice() {
+            [clause] if clause.test.is_none() => &clause.body,
+            _ => {
+                return Err(Diagnostic::new(span(&*branch.test), "an If needs exactly one `else:`")
+                    .help("write a nested If into the `else:` instead of `elif`"));
+            }
+        };
+        let (name, at) = last_target(&branch.body, span(&*branch.test))?;
+        let (other_name, other_at) = last_target(other, span(&*branch.test))?;
+        if name != other_name {
+            let message = format!("the branches end in different variables, `{name}` and `{other_name}`");
+            return Err(Diagnostic::new(other_at, message).other(at, "the first branch ends here"));
+        }
+        self.open_block();
+        let cond = self.expr(&branch.test)?;
+        let v = self.b.begin(NodeSpec::new(kind::IF), &[cond], Some(name));
+        let then = self.branch(&branch.body)?;
+        let otherwise = self.branch(other)?;
+        self.b.end();
+        let ty = self.join(then, otherwise);
+        self.b.set_type(v, ty);
+        self.define(name, v, at)
+    }
+
+    /// Type of an If: that of both branches, or what they have in common.
+    fn join(&mut self, a: TypeId, b: TypeId) -> TypeId {
+        if a == b || a == TypeId::NONE || b == TypeId::NONE {
+            return a;
+        }
+        let joined = join_types(&self.b.type_owned(a), &self.b.type_owned(b));
+        self.b.ty(&joined)
+    }
+
+    fn branch(&mut self, body: &'a [Stmt]) -> Read<TypeId> {
+        self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
+        self.enter();
+        let Some((last, front)) = body.split_last() else { return Ok(TypeId::NONE) };
+        for stmt in front {
+            self.statement(stmt, None)?;
+        }
+        let result = match last {
+            Stmt::AnnAssign(assign) => match assign.value.as_deref() {
+                Some(value) => self.branch_result(value, Some(&assign.annotation))?,
+                None => return Err(unexpected(last, "a value")),
+            },
+            Stmt::Assign(assign) => self.branch_result(&assign.value, None)?,
+            // An inner If: its variable is the result.
+            other => {
+                self.statement(other, None)?;
+                let (name, at) = last_target(body, span(other))?;
+                self.lookup(name, at)?
+            }
+        };
+        self.close_block();
+        let ty = self.b.type_of(result);
+        self.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+        self.leave();
+        self.b.end();
+        Ok(ty)
+    }
+
+    /// The value of the last binding of a branch; anything but a variable or leaf gets a binding of its own.
+    fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>) -> Read<V> {
+        if let Expr::Name(name) = value {
+            return self.lookup(name.id.as_str(), span(name));
+        }
+        self.open_block();
+        let v = self.expr(value)?;
+        if v.is_leaf() {
+            return Ok(v);
+        }
+        let name = if self.fresh == 0 { "gv".to_string() } else { format!("gv{}", self.fresh) };
+        self.fresh += 1;
+        self.bind_value(&name, v, annotation)
+    }
+}
+
+/// What two types have in common.
+fn join_types(a: &Type, b: &Type) -> Type {
+    match (relation(a, b), relation(b, a), a, b) {
+        (Relation::Equal | Relation::Wider, ..) => a.clone(),
+        (_, Relation::Wider, ..) => b.clone(),
+        (_, _, Type::Tensor(x), Type::Tensor(y)) => {
+            let ndim = if x.ndim == y.ndim { x.ndim } else { -1 };
+            let dtype = if x.dtype == y.dtype { x.dtype } else { DType::VOID };
+            Type::tensor_ndim(ndim, dtype)
+        }
+        (_, _, Type::Shape { ndim: x, .. }, Type::Shape { ndim: y, .. }) => {
+            Type::Shape { ndim: if x == y { *x } else { -1 }, dims: None }
+        }
+        (_, _, Type::Tuple(x), Type::Tuple(y)) if x.len() == y.len() => {
+            Type::Tuple(x.iter().zip(y).map(|(a, b)| join_types(a, b)).collect())
+        }
+        _ => Type::Object,
+    }
+}
+
+/// The variable that a branch binds last.
+fn last_target(body: &[Stmt], at: Range<usize>) -> Read<(&str, Range<usize>)> {
+    let target = match body.last() {
+        Some(Stmt::AnnAssign(assign)) => Some(&*assign.target),
+        Some(Stmt::Assign(assign)) => assign.targets.first(),
+        Some(Stmt::If(inner)) => return last_target(&inner.body, at),
+        _ => None,
+    };
+    match target {
+        Some(Expr::Name(name)) => Ok((name.id.as_str(), span(name))),
+        _ => Err(Diagnostic::new(at, "each branch of an If must end in a binding of the same variable")),
+    }
+}

@@ -1,0 +1,248 @@
+//! From text to IR: module, functions, statements. Expressions, calls and types have files of their own.
+
+mod calls;
+mod exprs;
+mod func;
+mod types;
+
+use crate::Operators;
+use crate::diagnostic::{Diagnostic, ReadError};
+use crate::guard;
+use func::FnReader;
+use plugin_api::ir::{Attr, Module, SealError, Type};
+use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
+use ruff_text_size::Ranged;
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Result of reading a part.
+pub(crate) type Read<T> = Result<T, Diagnostic>;
+
+pub(crate) fn span(node: &impl Ranged) -> Range<usize> {
+    node.start().to_usize()..node.end().to_usize()
+}
+
+/// What the functions of a module know of each other.
+pub(crate) struct Scope<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) ops: &'a dyn Operators,
+    /// Type of each function of the module, with the number of its symbolic variables.
+    pub(crate) globals: BTreeMap<&'a str, (Type, u32)>,
+    /// Names declared as `n = TypeVar("n")`.
+    pub(crate) type_vars: BTreeSet<&'a str>,
+    /// Global infos, to which types refer.
+    pub(crate) vdevices: Vec<String>,
+}
+
+/// Reads a module.
+///
+/// # Errors
+/// What is wrong, and where: at least the first fault of each function.
+pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
+    guard::check(text)?;
+    let parsed = ruff_python_parser::parse_module(text).map_err(|error| {
+        let message = format!("not Python: {}", error.error);
+        Diagnostic::new(span(&error.location), message).label("here")
+    })?;
+    let mut scope =
+        Scope { text, ops, globals: BTreeMap::new(), type_vars: BTreeSet::new(), vdevices: Vec::new() };
+    let class = module_class(&parsed.syntax().body, &mut scope)?;
+    module(class, &mut scope)
+}
+
+fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtClassDef, ReadError> {
+    let mut class = None;
+    for stmt in body {
+        match stmt {
+            Stmt::ClassDef(def) if class.is_none() => class = Some(def),
+            Stmt::ClassDef(def) => {
+                let message = "a second module; a text holds one";
+                return Err(Diagnostic::new(span(&def.name), message).into());
+            }
+            Stmt::Assign(assign) => match (assign.targets.as_slice(), &*assign.value) {
+                ([Expr::Name(name)], Expr::Call(call)) if is_name(&call.func, "TypeVar") => {
+                    scope.type_vars.insert(name.id.as_str());
+                }
+                ([Expr::Name(name)], _) if name.id.as_str() == "metadata" => {
+                    let message = "constants in metadata are not read yet";
+                    return Err(Diagnostic::new(span(name), message)
+                        .help("pass the weights as parameters, as in the models of the README")
+                        .into());
+                }
+                _ => return Err(unexpected(stmt, "`@I.ir_module class Module:` or `n = TypeVar(\"n\")`").into()),
+            },
+            Stmt::Import(_) | Stmt::ImportFrom(_) => {}
+            _ => return Err(unexpected(stmt, "`@I.ir_module class Module:`").into()),
+        }
+    }
+    let Some(class) = class else {
+        let end = scope.text.trim_end().len();
+        return Err(Diagnostic::new(end..end, "no module in the text")
+            .help("a module is written as `@I.ir_module class Module:` with functions in it")
+            .into());
+    };
+    let decorated = class.decorator_list.iter().any(|decorator| is_path(&decorator.expression, &["I", "ir_module"]));
+    if !decorated {
+        let message = format!("class `{}` is no module", class.name);
+        return Err(Diagnostic::new(span(&class.name), message).help("write `@I.ir_module` above it").into());
+    }
+    Ok(class)
+}
+
+fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, ReadError> {
+    let (mut attrs, mut infos, mut defs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut externs = Vec::new();
+    let mut places: BTreeMap<&str, Range<usize>> = BTreeMap::new();
+    let mut twice = |name: &'a str, at: Range<usize>| match places.insert(name, at.clone()) {
+        Some(first) => Err(Diagnostic::new(at, format!("function `{name}` is defined twice"))
+            .label("again here")
+            .other(first, "first here")
+            .help("rename one of them")),
+        None => Ok(()),
+    };
+    for stmt in &class.body {
+        match stmt {
+            Stmt::FunctionDef(def) => {
+                twice(def.name.as_str(), span(&def.name))?;
+                defs.push(def);
+            }
+            Stmt::Expr(expr) => module_statement(&expr.value, &mut attrs, &mut infos)?,
+            Stmt::Assign(assign) => match assign.targets.as_slice() {
+                [Expr::Name(name)] => {
+                    twice(name.id.as_str(), span(name))?;
+                    externs.push((name.id.as_str(), extern_symbol(&assign.value)?));
+                }
+                _ => return Err(unexpected(stmt, "`name = R.ExternFunc(\"symbol\")`").into()),
+            },
+            Stmt::Pass(_) => {}
+            _ => return Err(unexpected(stmt, "a function, `I.module_attrs` or `R.ExternFunc`").into()),
+        }
+    }
+    scope.vdevices = vdevice_names(&infos);
+    for (name, _) in &externs {
+        scope.globals.insert(name, (Type::Object, 0));
+    }
+    functions(&defs, scope).and_then(|bodies| {
+        let mut edit = Module::new(bodies).edit();
+        for (name, symbol) in externs {
+            edit.set(name, func::extern_body(&symbol).map_err(|error| sealed(&error, span(&class.name)))?);
+        }
+        if !attrs.is_empty() || !infos.is_empty() {
+            edit.set_attrs(attrs, infos).map_err(|error| sealed(&error, span(&class.name)))?;
+        }
+        Ok(edit.finish())
+    })
+}
+
+/// Signatures first, so that functions can call later ones; then bodies.
+fn functions<'a>(
+    defs: &[&'a StmtFunctionDef],
+    scope: &mut Scope<'a>,
+) -> Result<Vec<(String, plugin_api::ir::Body)>, ReadError> {
+    let mut diagnostics = Vec::new();
+    for def in defs {
+        match FnReader::signature(def, scope) {
+            Ok(signature) => {
+                scope.globals.insert(def.name.as_str(), signature);
+            }
+            Err(diagnostic) => diagnostics.push(diagnostic),
+        }
+    }
+    let mut bodies = Vec::new();
+    if diagnostics.is_empty() {
+        for def in defs {
+            match FnReader::function(def, scope) {
+                Ok(body) => bodies.push((def.name.to_string(), body)),
+                Err(diagnostic) => diagnostics.push(diagnostic),
+            }
+        }
+    }
+    if diagnostics.is_empty() { Ok(bodies) } else { Err(ReadError { diagnostics }) }
+}
+
+fn module_statement(expr: &Expr, attrs: &mut Vec<(String, Attr)>, infos: &mut Vec<(String, Attr)>) -> Read<()> {
+    if let Expr::Call(call) = expr
+        && let [argument] = &*call.arguments.args
+    {
+        if is_path(&call.func, &["I", "module_attrs"]) {
+            attrs.extend(exprs::attr_dict(argument)?);
+            return Ok(());
+        }
+        if is_path(&call.func, &["I", "module_global_infos"]) {
+            infos.extend(exprs::attr_dict(argument)?);
+            return Ok(());
+        }
+    }
+    Err(Diagnostic::new(span(expr), "expected `I.module_attrs({...})`, `I.module_global_infos({...})` or a function"))
+}
+
+fn extern_symbol(value: &Expr) -> Read<String> {
+    if let Expr::Call(call) = value
+        && is_path(&call.func, &["R", "ExternFunc"])
+        && let Some(Expr::StringLiteral(symbol)) = call.arguments.args.first()
+    {
+        return Ok(symbol.value.to_str().to_string());
+    }
+    Err(Diagnostic::new(span(value), "expected `R.ExternFunc(\"symbol\")`"))
+}
+
+/// How types call the virtual devices, `llvm:0:global`: kind of target, number within that kind, memory scope.
+fn vdevice_names(infos: &[(String, Attr)]) -> Vec<String> {
+    let Some((_, Attr::List(items))) = infos.iter().find(|(key, _)| key == "vdevice") else { return Vec::new() };
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    items.iter().map(|item| vdevice_name(item, &mut counts)).collect()
+}
+
+pub(crate) fn vdevice_name(item: &Attr, counts: &mut BTreeMap<String, usize>) -> String {
+    let Attr::Object(_, args) = item else { return String::new() };
+    let kind = match args.first() {
+        Some((_, Attr::Dict(target))) => target.iter().find(|(key, _)| key == "kind").map(|(_, value)| value.clone()),
+        Some((_, other)) => Some(other.clone()),
+        None => None,
+    };
+    let text = |attr: Option<&Attr>, default: &str| match attr {
+        Some(Attr::Str(text)) => text.clone(),
+        _ => default.to_string(),
+    };
+    let kind = text(kind.as_ref(), "");
+    let scope = text(args.get(2).map(|(_, value)| value), "global");
+    let count = counts.entry(kind.clone()).or_insert(0);
+    *count += 1;
+    format!("{kind}:{}:{scope}", *count - 1)
+}
+
+pub(crate) fn sealed(error: &SealError, at: Range<usize>) -> Diagnostic {
+    Diagnostic::new(at, error.to_string())
+}
+
+pub(crate) fn unexpected(stmt: &Stmt, expected: &str) -> Diagnostic {
+    let at = span(stmt);
+    Diagnostic::new(at.start..at.end, format!("expected {expected}")).label("found this")
+}
+
+pub(crate) fn is_name(expr: &Expr, name: &str) -> bool {
+    matches!(expr, Expr::Name(found) if found.id.as_str() == name)
+}
+
+/// Whether an expression is `a.b.c`.
+pub(crate) fn is_path(expr: &Expr, path: &[&str]) -> bool {
+    match (expr, path) {
+        (Expr::Name(name), [only]) => name.id.as_str() == *only,
+        (Expr::Attribute(attribute), [front @ .., last]) if !front.is_empty() => {
+            attribute.attr.as_str() == *last && is_path(&attribute.value, front)
+        }
+        _ => false,
+    }
+}
+
+/// The part after `R.` of `R.a.b`; for other roots likewise.
+pub(crate) fn path_after<'t>(text: &'t str, expr: &Expr, root: &str) -> Option<&'t str> {
+    let mut inner = expr;
+    while let Expr::Attribute(attribute) = inner {
+        inner = &attribute.value;
+    }
+    (is_name(inner, root) && !matches!(expr, Expr::Name(_)))
+        .then(|| text.get(span(expr)).and_then(|path| path.get(root.len() + 1..)))
+        .flatten()
+}

@@ -1,0 +1,293 @@
+//! Types and dimensions.
+
+use super::func::FnReader;
+use super::{Read, is_path, path_after, span};
+use crate::diagnostic::Diagnostic;
+use plugin_api::ir::records::prim;
+use plugin_api::ir::{DType, Dim, TensorType, Type, TypeId};
+use ruff_python_ast::{CmpOp, Expr, ExprCall, Number, Operator, UnaryOp};
+
+impl<'a> FnReader<'a> {
+    /// A type; equal source texts of one function are read once.
+    pub(crate) fn type_id(&mut self, expr: &Expr) -> Read<TypeId> {
+        let source = self.scope.text.get(span(expr)).unwrap_or("");
+        if let Some(id) = self.types.get(source) {
+            return Ok(*id);
+        }
+        let ty = self.ty(expr)?;
+        let id = self.b.ty(&ty);
+        self.types.insert(source, id);
+        Ok(id)
+    }
+
+    pub(crate) fn ty(&mut self, expr: &Expr) -> Read<Type> {
+        match expr {
+            Expr::Call(call) => self.type_call(call),
+            Expr::Attribute(_) => {
+                let text = self.scope.text;
+                match path_after(text, expr, "R") {
+                    Some("Tensor") => Ok(Type::tensor_ndim(-1, DType::VOID)),
+                    Some("Tuple") => Ok(Type::Tuple(Vec::new())),
+                    Some("Shape") => Ok(Type::Shape { ndim: -1, dims: None }),
+                    Some("Any" | "Object") => Ok(Type::Object),
+                    Some("Callable") => Ok(Type::Callable { params: None, ret: Box::new(Type::Object), pure: true }),
+                    _ => match path_after(text, expr, "T").and_then(|name| name.parse().ok()) {
+                        Some(dtype) => Ok(Type::Prim { dtype, value: None }),
+                        None => Err(not_a_type(expr)),
+                    },
+                }
+            }
+            _ => Err(not_a_type(expr)),
+        }
+    }
+
+    fn type_call(&mut self, call: &ExprCall) -> Read<Type> {
+        let text = self.scope.text;
+        match path_after(text, &call.func, "R") {
+            Some("Tensor") => self.tensor(call),
+            Some("Tuple") => {
+                let items = match &*call.arguments.args {
+                    [Expr::Tuple(tuple)] => &tuple.elts,
+                    [Expr::List(list)] => &list.elts,
+                    items => items,
+                };
+                Ok(Type::Tuple(items.iter().map(|item| self.ty(item)).collect::<Read<_>>()?))
+            }
+            Some("Shape") => match call.arguments.args.first() {
+                Some(dims) => Ok(Type::shape(self.dims(dims)?)),
+                None => Ok(Type::Shape { ndim: self.ndim(call)?.unwrap_or(-1), dims: None }),
+            },
+            Some("Any" | "Object") => Ok(Type::Object),
+            Some("Prim") => self.prim_type(call),
+            Some("Callable") => self.callable(call),
+            _ => Err(not_a_type(&call.func)),
+        }
+    }
+
+    fn keyword<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
+        let keywords = &call.arguments.keywords;
+        keywords.iter().find(|k| k.arg.as_ref().is_some_and(|arg| arg.as_str() == name)).map(|k| &k.value)
+    }
+
+    fn ndim(&self, call: &ExprCall) -> Read<Option<i32>> {
+        let Some(value) = Self::keyword(call, "ndim") else { return Ok(None) };
+        match int(value) {
+            Some(ndim) if (-1..=64).contains(&ndim) => Ok(Some(ndim as i32)),
+            _ => Err(Diagnostic::new(span(value), "expected a number of dimensions from -1 (unknown) to 64")),
+        }
+    }
+
+    fn tensor(&mut self, call: &ExprCall) -> Read<Type> {
+        let positional = &call.arguments.args;
+        let shape = positional.first().or_else(|| Self::keyword(call, "shape"));
+        let dtype = positional.get(1).or_else(|| Self::keyword(call, "dtype"));
+        let dtype = dtype.map_or(Ok(DType::VOID), dtype_of)?;
+        let vdevice = match Self::keyword(call, "vdevice") {
+            Some(Expr::StringLiteral(name)) => Some(self.vdevice(name.value.to_str(), span(name))?),
+            Some(other) => return Err(Diagnostic::new(span(other), "expected a string such as \"llvm:0:global\"")),
+            None => None,
+        };
+        for keyword in &call.arguments.keywords {
+            let known = keyword.arg.as_ref().is_some_and(|arg| {
+                matches!(arg.as_str(), "shape" | "dtype" | "ndim" | "vdevice")
+            });
+            if !known {
+                return Err(Diagnostic::new(span(keyword), "R.Tensor has no such argument")
+                    .help("R.Tensor(shape, dtype=\"float32\", ndim=2, vdevice=\"llvm:0:global\")"));
+            }
+        }
+        let shape = shape.filter(|shape| !shape.is_none_literal_expr()).map(|dims| self.dims(dims)).transpose()?;
+        let ndim = shape.as_ref().map_or(self.ndim(call)?.unwrap_or(-1), |dims| dims.len() as i32);
+        Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }))
+    }
+
+    fn vdevice(&self, name: &str, at: std::ops::Range<usize>) -> Read<u32> {
+        let found = self.scope.vdevices.iter().position(|known| known == name);
+        found.map(|i| i as u32).ok_or_else(|| {
+            Diagnostic::new(at, format!("no virtual device `{name}` in the module"))
+                .help("declare it with I.module_global_infos({\"vdevice\": [I.vdevice(...)]})")
+        })
+    }
+
+    fn prim_type(&mut self, call: &ExprCall) -> Read<Type> {
+        if let Some(value) = Self::keyword(call, "value") {
+            let value = self.dim(value)?;
+            return Ok(Type::Prim { dtype: value.dtype(), value: Some(value) });
+        }
+        match call.arguments.args.first().or_else(|| Self::keyword(call, "dtype")) {
+            Some(dtype) => Ok(Type::Prim { dtype: dtype_of(dtype)?, value: None }),
+            None => Err(Diagnostic::new(span(call), "R.Prim needs a data type").help("R.Prim(\"int64\")")),
+        }
+    }
+
+    fn callable(&mut self, call: &ExprCall) -> Read<Type> {
+        let pure = match call.arguments.args.get(2).or_else(|| Self::keyword(call, "purity")) {
+            Some(Expr::BooleanLiteral(value)) => value.value,
+            Some(other) => return Err(Diagnostic::new(span(other), "expected True or False")),
+            None => true,
+        };
+        let params = match call.arguments.args.first() {
+            Some(Expr::Tuple(tuple)) => Some(&tuple.elts),
+            Some(Expr::List(list)) => Some(&list.elts),
+            None => None,
+            Some(other) => return Err(Diagnostic::new(span(other), "expected a tuple of parameter types")),
+        };
+        let params = params.map(|items| items.iter().map(|item| self.ty(item)).collect::<Read<_>>()).transpose()?;
+        let ret = match call.arguments.args.get(1).or_else(|| Self::keyword(call, "ret")) {
+            Some(ret) => self.ty(ret)?,
+            None => Type::Object,
+        };
+        Ok(Type::Callable { params, ret: Box::new(ret), pure })
+    }
+
+    /// The dimensions in a tuple or list.
+    pub(crate) fn dims(&mut self, expr: &Expr) -> Read<Vec<Dim>> {
+        let items = match expr {
+            Expr::Tuple(tuple) => &tuple.elts,
+            Expr::List(list) => &list.elts,
+            other => return Err(Diagnostic::new(span(other), "expected a shape such as (1, 3, n)")),
+        };
+        items.iter().map(|item| self.dim(item)).collect()
+    }
+
+    /// A dimension or another scalar expression.
+    pub(crate) fn dim(&mut self, expr: &Expr) -> Read<Dim> {
+        match expr {
+            Expr::NumberLiteral(number) => match &number.value {
+                Number::Int(value) => match value.as_i64() {
+                    Some(value) => Ok(Dim::Int(value)),
+                    None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
+                },
+                Number::Float(value) => Ok(Dim::float(*value, DType::F32)),
+                Number::Complex { .. } => Err(not_a_dim(expr)),
+            },
+            Expr::BooleanLiteral(value) => Ok(Dim::int(i64::from(value.value), DType::BOOL)),
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match self.dim(&unary.operand)? {
+                Dim::Int(value) => Ok(Dim::Int(value.wrapping_neg())),
+                other => Ok(Dim::binary(prim::SUB, Dim::int(0, other.dtype()), other)),
+            },
+            Expr::Name(name) => self.sym(name.id.as_str(), span(name)).map(Dim::Var),
+            Expr::StringLiteral(literal) => self.dim_text(literal.value.to_str(), span(literal)),
+            Expr::BinOp(binary) => {
+                let op = match binary.op {
+                    Operator::Add => prim::ADD,
+                    Operator::Sub => prim::SUB,
+                    Operator::Mult => prim::MUL,
+                    Operator::FloorDiv => prim::FLOORDIV,
+                    Operator::Mod => prim::FLOORMOD,
+                    Operator::Div => prim::DIV,
+                    Operator::LShift => prim::SHL,
+                    Operator::RShift => prim::SHR,
+                    _ => return Err(not_a_dim(expr)),
+                };
+                Ok(Dim::binary(op, self.dim(&binary.left)?, self.dim(&binary.right)?))
+            }
+            Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
+                ([op], [right]) => {
+                    let op = match op {
+                        CmpOp::Eq => prim::EQ,
+                        CmpOp::NotEq => prim::NE,
+                        CmpOp::Lt => prim::LT,
+                        CmpOp::LtE => prim::LE,
+                        CmpOp::Gt => prim::GT,
+                        CmpOp::GtE => prim::GE,
+                        _ => return Err(not_a_dim(expr)),
+                    };
+                    Ok(Dim::binary(op, self.dim(&compare.left)?, self.dim(right)?))
+                }
+                _ => Err(not_a_dim(expr)),
+            },
+            Expr::Call(call) => self.dim_call(call),
+            _ => Err(not_a_dim(expr)),
+        }
+    }
+
+    fn dim_call(&mut self, call: &ExprCall) -> Read<Dim> {
+        let name = path_after(self.scope.text, &call.func, "T");
+        let args = &call.arguments.args;
+        match (name, &**args) {
+            (Some("min"), [a, b]) => Ok(Dim::binary(prim::MIN, self.dim(a)?, self.dim(b)?)),
+            (Some("max"), [a, b]) => Ok(Dim::binary(prim::MAX, self.dim(a)?, self.dim(b)?)),
+            (Some("truncmod"), [a, b]) => Ok(Dim::binary(prim::TRUNCMOD, self.dim(a)?, self.dim(b)?)),
+            (Some("Div"), [a, b]) => Ok(Dim::binary(prim::TRUNCDIV, self.dim(a)?, self.dim(b)?)),
+            (Some(name), [value]) => match name.parse::<DType>() {
+                Ok(dtype) => match self.dim(value)? {
+                    Dim::Int(v) if dtype.is_float() => Ok(Dim::float(v as f64, dtype)),
+                    Dim::Int(v) => Ok(Dim::int(v, dtype)),
+                    other => match float_of(&other) {
+                        Some(v) => Ok(Dim::float(v, dtype)),
+                        None => Ok(Dim::Expr(std::sync::Arc::new(plugin_api::ir::DimExpr::Unary(
+                            prim::CAST,
+                            dtype,
+                            other,
+                        )))),
+                    },
+                },
+                Err(_) => Err(not_a_dim(&call.func)),
+            },
+            _ => Err(not_a_dim(&call.func)),
+        }
+    }
+
+    /// A dimension inside a string: `"n"`, `"n + 1"`.
+    fn dim_text(&mut self, text: &str, at: std::ops::Range<usize>) -> Read<Dim> {
+        let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
+        crate::guard::check(text).map_err(|inner| wrong(inner.message))?;
+        let parsed = ruff_python_parser::parse_expression(text).map_err(|error| wrong(error.error.to_string()))?;
+        let before = std::mem::replace(&mut self.implicit_syms, true);
+        let dim = self.dim(parsed.expr()).map_err(|inner| wrong(inner.message));
+        self.implicit_syms = before;
+        dim
+    }
+}
+
+fn float_of(dim: &Dim) -> Option<f64> {
+    match dim {
+        Dim::Expr(e) => match **e {
+            plugin_api::ir::DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn not_a_type(expr: &Expr) -> Diagnostic {
+    Diagnostic::new(span(expr), "expected a type")
+        .help("R.Tensor((1, n), dtype=\"float32\"), R.Shape([n]), R.Tuple(...), R.Prim(\"int64\"), R.Callable(...), R.Any")
+}
+
+fn not_a_dim(expr: &Expr) -> Diagnostic {
+    Diagnostic::new(span(expr), "expected a dimension: an integer, a symbolic variable, or + - * // % of these")
+}
+
+pub(crate) fn dtype_of(expr: &Expr) -> Read<DType> {
+    match expr {
+        Expr::StringLiteral(text) => {
+            text.value.to_str().parse().map_err(|error: plugin_api::ir::types::UnknownDType| {
+                Diagnostic::new(span(expr), error.to_string())
+            })
+        }
+        Expr::NoneLiteral(_) => Ok(DType::VOID),
+        other => Err(Diagnostic::new(span(other), "expected a data type such as \"float32\"")),
+    }
+}
+
+/// An integer, perhaps negative.
+pub(crate) fn int(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::NumberLiteral(number) => match &number.value {
+            Number::Int(value) => value.as_i64(),
+            _ => None,
+        },
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => int(&unary.operand).map(i64::wrapping_neg),
+        _ => None,
+    }
+}
+
+/// Whether an expression declares a symbolic variable, as in `n = T.int64()`.
+pub(crate) fn sym_declaration(text: &str, expr: &Expr) -> Option<DType> {
+    let Expr::Call(call) = expr else { return None };
+    let empty = call.arguments.args.is_empty() && call.arguments.keywords.is_empty();
+    let name = path_after(text, &call.func, "T").filter(|_| empty)?;
+    if is_path(&call.func, &["T", "handle"]) { None } else { name.parse().ok() }
+}
