@@ -1,0 +1,45 @@
+//! Calls of PrimFuncs, packed functions and closures, and operators with effects.
+
+use crate::declare::*;
+use plugin_api::ir::{Call, Type};
+use plugin_api::meta::ArgKind;
+use plugin_api::op::{ArgDecl, OpDecl};
+
+const FUNC_ARGS: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("args", ArgKind::Tuple)];
+const PACKED: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("*args", ArgKind::Any)];
+const CLOSURE: &[ArgDecl] = &[arg("closure", ArgKind::Any), arg("args", ArgKind::Tuple)];
+const VALUES: &[ArgDecl] = &[arg("*values", ArgKind::Any)];
+
+const fn impure(op: OpDecl) -> OpDecl {
+    OpDecl { pure: false, ..op }
+}
+
+pub(crate) const OPERATORS: &[OpDecl] = &[
+    op("relax.call_tir", "Calls a PrimFunc; the result has the type that is given.", FUNC_ARGS, &[], given),
+    op("relax.call_dps_packed", "Calls a packed function that fills its last arguments.", FUNC_ARGS, &[], given),
+    op("relax.call_pure_packed", "Calls a packed function without effects.", PACKED, &[], given),
+    impure(op("relax.call_packed", "Calls a packed function.", PACKED, &[], given)),
+    op("relax.make_closure", "A function with some arguments bound.", FUNC_ARGS, &[], any),
+    impure(op("relax.invoke_closure", "Calls a closure.", CLOSURE, &[], given)),
+    op("relax.invoke_pure_closure", "Calls a closure without effects.", CLOSURE, &[], given),
+    impure(op("relax.print", "Prints values when run.", VALUES, &[], nothing)),
+    impure(op("relax.assert_op", "Fails when run if the condition does not hold.", VALUES, &[], nothing)),
+];
+
+/// The types that the call itself gives: one, or a tuple of several.
+fn given(call: Call<'_>) -> Inferred {
+    let mut types: Vec<Type> = call.type_args().map(|ty| ty.to_owned()).collect();
+    match types.len() {
+        0 => Ok(Type::Object),
+        1 => Ok(types.remove(0)),
+        _ => Ok(Type::Tuple(types)),
+    }
+}
+
+fn any(_: Call<'_>) -> Inferred {
+    Ok(Type::Object)
+}
+
+fn nothing(_: Call<'_>) -> Inferred {
+    Ok(Type::Tuple(Vec::new()))
+}

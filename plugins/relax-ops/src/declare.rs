@@ -1,0 +1,198 @@
+//! Short forms for declarations, and what the rules of several families need.
+
+use plugin_api::arith::prove_equal;
+use plugin_api::ir::{Attr, Call, DType, Dim, TensorType, Type, Value};
+use plugin_api::meta::{ArgKind, AttrType};
+use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
+
+/// A pure operator.
+pub(crate) const fn op(
+    name: &'static str,
+    doc: &'static str,
+    args: &'static [ArgDecl],
+    attrs: &'static [AttrDecl],
+    infer: InferFn,
+) -> OpDecl {
+    OpDecl { name, args, attrs, pure: true, doc, infer }
+}
+
+/// An argument.
+pub(crate) const fn arg(name: &'static str, kind: ArgKind) -> ArgDecl {
+    ArgDecl { name, kind, optional: false }
+}
+
+/// An attribute that must be written.
+pub(crate) const fn attr(name: &'static str, ty: AttrType) -> AttrDecl {
+    AttrDecl { name, ty, default: DefaultDecl::Required }
+}
+
+/// An attribute with a default.
+pub(crate) const fn attr_or(name: &'static str, ty: AttrType, default: DefaultDecl) -> AttrDecl {
+    AttrDecl { name, ty, default }
+}
+
+/// One tensor, called `x`.
+pub(crate) const X: &[ArgDecl] = &[arg("x", ArgKind::Tensor)];
+/// One tensor, called `data`.
+pub(crate) const DATA: &[ArgDecl] = &[arg("data", ArgKind::Tensor)];
+/// Two tensors.
+pub(crate) const X1_X2: &[ArgDecl] = &[arg("x1", ArgKind::Tensor), arg("x2", ArgKind::Tensor)];
+
+/// Result of a rule.
+pub(crate) type Inferred = Result<Type, InferError>;
+
+/// An error of a rule.
+pub(crate) fn wrong<T>(message: String) -> Result<T, InferError> {
+    Err(InferError::wrong(message))
+}
+
+/// Argument `i`.
+pub(crate) fn argument<'a>(call: Call<'a>, i: usize) -> Result<Value<'a>, InferError> {
+    let missing = || InferError::wrong(format!("argument {i} is missing; it is called with {}", call.args().len()));
+    call.arg(i).ok_or_else(missing)
+}
+
+/// Type of argument `i`, which must be a tensor.
+pub(crate) fn tensor(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
+    tensor_type(&argument(call, i)?.ty().to_owned(), &format!("argument {i}"))
+}
+
+/// A type that must be a tensor.
+pub(crate) fn tensor_type(ty: &Type, what: &str) -> Result<TensorType, InferError> {
+    match ty {
+        Type::Tensor(t) => Ok(t.clone()),
+        other => wrong(format!("{what} must be a tensor, found {}", kind_name(other))),
+    }
+}
+
+fn kind_name(ty: &Type) -> &'static str {
+    match ty {
+        Type::Prim { .. } => "a scalar",
+        Type::Shape { .. } => "a shape",
+        Type::Tuple(_) => "a tuple",
+        Type::Callable { .. } => "a function",
+        Type::Tensor(_) => "a tensor",
+        _ => "a value of unknown type",
+    }
+}
+
+/// The types in argument `i`, which must be a tuple of tensors.
+pub(crate) fn tensors(call: Call<'_>, i: usize) -> Result<Vec<TensorType>, InferError> {
+    match argument(call, i)?.ty().to_owned() {
+        Type::Tuple(fields) => {
+            fields.iter().enumerate().map(|(k, ty)| tensor_type(ty, &format!("element {k}"))).collect()
+        }
+        other => wrong(format!("argument {i} must be a tuple of tensors, found {}", kind_name(&other))),
+    }
+}
+
+/// Dimensions of argument `i`, which must be a shape; `None` where they are unknown, with their number.
+pub(crate) fn shape(call: Call<'_>, i: usize) -> Result<(i32, Option<Vec<Dim>>), InferError> {
+    match argument(call, i)?.ty().to_owned() {
+        Type::Shape { ndim, dims } => Ok((ndim, dims)),
+        other => wrong(format!("argument {i} must be a shape such as R.shape([1, n]), found {}", kind_name(&other))),
+    }
+}
+
+/// An attribute of integers; `None` where it is `None`.
+pub(crate) fn ints(call: Call<'_>, key: &str) -> Option<Vec<i64>> {
+    let value = call.attr(key)?;
+    value.as_ints().or_else(|| value.as_int().map(|v| vec![v]))
+}
+
+/// An attribute that is an integer.
+pub(crate) fn int(call: Call<'_>, key: &str) -> Option<i64> {
+    call.attr(key)?.as_int()
+}
+
+/// An attribute that is a string.
+pub(crate) fn text<'a>(call: Call<'a>, key: &str) -> Option<&'a str> {
+    call.attr(key)?.as_str()
+}
+
+/// A boolean attribute; false where it is absent.
+pub(crate) fn flag(call: Call<'_>, key: &str) -> bool {
+    call.attr(key).and_then(|attr| attr.as_bool()).unwrap_or(false)
+}
+
+/// The data type that `out_dtype` (or the like) asks for, else `otherwise`.
+pub(crate) fn out_dtype(call: Call<'_>, key: &str, otherwise: DType) -> DType {
+    match call.attr(key).map(|attr| attr.to_owned()) {
+        Some(Attr::Str(name)) if !name.is_empty() => name.parse().unwrap_or(otherwise),
+        Some(Attr::DType(dtype)) if dtype.is_known() => dtype,
+        _ => otherwise,
+    }
+}
+
+/// An axis counted from the end if negative; `None` where the number of dimensions is unknown.
+pub(crate) fn axis(axis: i64, ndim: i32) -> Result<Option<usize>, InferError> {
+    if ndim < 0 {
+        return Ok(None);
+    }
+    let n = i64::from(ndim);
+    if axis < -n || axis >= n {
+        return wrong(format!("axis {axis} of a tensor of {ndim} dimensions; it must be from {} to {}", -n, n - 1));
+    }
+    Ok(Some((if axis < 0 { axis + n } else { axis }) as usize))
+}
+
+/// Axes, checked and none twice; `None` where the number of dimensions is unknown.
+pub(crate) fn axes(axes: &[i64], ndim: i32) -> Result<Option<Vec<usize>>, InferError> {
+    let mut out = Vec::with_capacity(axes.len());
+    for value in axes {
+        let Some(at) = axis(*value, ndim)? else { return Ok(None) };
+        if out.contains(&at) {
+            return wrong(format!("axis {value} is given twice"));
+        }
+        out.push(at);
+    }
+    Ok(Some(out))
+}
+
+/// Data type of two operands: they must agree where both are known.
+pub(crate) fn same_dtype(a: DType, b: DType) -> Result<DType, InferError> {
+    match (a.is_known(), b.is_known()) {
+        (true, true) if a != b => wrong(format!("data types {a} and {b} differ; convert one with R.astype")),
+        (true, true) => Ok(a),
+        _ => Ok(DType::VOID),
+    }
+}
+
+/// Shape after broadcasting; `None` where it cannot be known.
+pub(crate) fn broadcast(a: &[Dim], b: &[Dim]) -> Result<Option<Vec<Dim>>, InferError> {
+    let n = a.len().max(b.len());
+    let mut out = Vec::with_capacity(n);
+    for i in 0..n {
+        let x = (i + a.len()).checked_sub(n).map(|i| &a[i]);
+        let y = (i + b.len()).checked_sub(n).map(|i| &b[i]);
+        let dim = match (x, y) {
+            (Some(x), Some(y)) => match (x.as_int(), y.as_int(), prove_equal(x, y)) {
+                (_, _, Some(true)) | (_, Some(1), _) => x.clone(),
+                (Some(1), ..) => y.clone(),
+                (Some(p), Some(q), _) => return wrong(format!("dimensions {p} and {q} do not broadcast (axis {i})")),
+                _ => return Ok(None),
+            },
+            (Some(one), None) | (None, Some(one)) => one.clone(),
+            (None, None) => break,
+        };
+        out.push(dim);
+    }
+    Ok(Some(out))
+}
+
+/// Type after broadcasting two tensors.
+pub(crate) fn broadcast_tensors(a: &TensorType, b: &TensorType, dtype: DType) -> Inferred {
+    let vdevice = a.vdevice.or(b.vdevice);
+    let ndim = if a.ndim < 0 || b.ndim < 0 { -1 } else { a.ndim.max(b.ndim) };
+    let shape = match (&a.shape, &b.shape) {
+        (Some(x), Some(y)) => broadcast(x, y)?,
+        _ => None,
+    };
+    Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }))
+}
+
+/// A tensor like `like`, of another shape.
+pub(crate) fn with_shape(like: &TensorType, ndim: i32, shape: Option<Vec<Dim>>) -> Type {
+    let ndim = shape.as_ref().map_or(ndim, |dims| dims.len() as i32);
+    Type::Tensor(TensorType { ndim, shape, ..like.clone() })
+}

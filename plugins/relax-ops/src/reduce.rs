@@ -1,0 +1,62 @@
+//! Reductions over axes.
+
+use crate::declare::*;
+use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
+use plugin_api::meta::AttrType;
+use plugin_api::op::{AttrDecl, DefaultDecl, OpDecl};
+
+const AXES: &[AttrDecl] = &[
+    attr_or("axis", AttrType::OptIntList, DefaultDecl::None),
+    attr_or("keepdims", AttrType::Bool, DefaultDecl::Bool(false)),
+];
+const AXIS: &[AttrDecl] = &[
+    attr_or("axis", AttrType::OptInt, DefaultDecl::None),
+    attr_or("keepdims", AttrType::Bool, DefaultDecl::Bool(false)),
+];
+
+const fn reduction(name: &'static str, doc: &'static str) -> OpDecl {
+    op(name, doc, X, AXES, reduce)
+}
+
+pub(crate) const OPERATORS: &[OpDecl] = &[
+    reduction("relax.sum", "Sum over axes."),
+    reduction("relax.mean", "Mean over axes."),
+    reduction("relax.prod", "Product over axes."),
+    reduction("relax.max", "Largest element over axes."),
+    reduction("relax.min", "Smallest element over axes."),
+    reduction("relax.std", "Standard deviation over axes."),
+    reduction("relax.variance", "Variance over axes."),
+    op("relax.argmax", "Place of the largest element over one axis.", X, AXIS, arg_reduce),
+    op("relax.argmin", "Place of the smallest element over one axis.", X, AXIS, arg_reduce),
+];
+
+fn reduce(call: Call<'_>) -> Inferred {
+    reduced(&tensor(call, 0)?, ints(call, "axis").as_deref(), flag(call, "keepdims"))
+}
+
+fn arg_reduce(call: Call<'_>) -> Inferred {
+    let x = TensorType { dtype: DType::I64, ..tensor(call, 0)? };
+    let axis = int(call, "axis").map(|axis| vec![axis]);
+    reduced(&x, axis.as_deref(), flag(call, "keepdims"))
+}
+
+/// All axes where none are given.
+fn reduced(x: &TensorType, given: Option<&[i64]>, keepdims: bool) -> Inferred {
+    let Some(given) = given else {
+        let n = if keepdims { x.ndim } else { 0 };
+        let shape = (n >= 0).then(|| vec![Dim::Int(1); n as usize]);
+        return Ok(with_shape(x, n, shape));
+    };
+    let Some(given) = axes(given, x.ndim)? else { return Ok(with_shape(x, -1, None)) };
+    let ndim = if keepdims { x.ndim } else { x.ndim - given.len() as i32 };
+    let Some(dims) = &x.shape else { return Ok(Type::Tensor(TensorType { ndim, shape: None, ..x.clone() })) };
+    let mut out = Vec::with_capacity(dims.len());
+    for (i, dim) in dims.iter().enumerate() {
+        match (given.contains(&i), keepdims) {
+            (true, true) => out.push(Dim::Int(1)),
+            (true, false) => {}
+            (false, _) => out.push(dim.clone()),
+        }
+    }
+    Ok(with_shape(x, ndim, Some(out)))
+}
