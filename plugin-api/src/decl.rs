@@ -1,6 +1,6 @@
 //! Declarations of a plugin as constants, and their encoding into the metadata section. Made by the macros.
 
-use crate::abi::wire::{FORMAT, MAGIC, Writer, tag};
+use crate::abi::wire::{FORMAT, MAGIC, Writer, tag, value};
 use crate::ir::{Body, Edit, Module, Value};
 use crate::meta::{Granularity, OptionType, OptionValue};
 use crate::op::{DefaultDecl, OpDecl};
@@ -31,6 +31,8 @@ pub struct PassDecl {
     pub doc: &'static str,
     /// Lowest opt_level at which it runs unasked.
     pub opt_level: i32,
+    /// As in TVM; carried, without effect.
+    pub traceable: bool,
     /// Full names of passes, each perhaps followed by a requirement: `relax.Normalize (>= 0.2)`.
     pub required: &'static [&'static str],
     /// Properties that it needs.
@@ -54,8 +56,8 @@ pub struct OptionDecl {
     pub name: &'static str,
     /// Type.
     pub ty: OptionType,
-    /// Default, as written in the source.
-    pub default: &'static str,
+    /// Default.
+    pub default: DefaultDecl,
     /// Documentation.
     pub doc: &'static str,
 }
@@ -119,7 +121,7 @@ const fn write_plugin<const N: usize>(w: &mut Writer<N>, plugin: &PluginDecl) {
     w.field(tag::NAME, plugin.name.as_bytes());
     w.field(tag::VERSION, plugin.version.as_bytes());
     w.field(tag::API, API_VERSION.as_bytes());
-    w.field(tag::FINGERPRINT, &crate::abi::entry::FINGERPRINT.to_le_bytes());
+    w.field(tag::FINGERPRINT, &crate::abi::layout::FINGERPRINT.to_le_bytes());
     w.field(tag::TARGET, env!("PASSHOST_TARGET").as_bytes());
     w.field(tag::RUSTC, env!("PASSHOST_RUSTC").as_bytes());
     let mut i = 0;
@@ -149,6 +151,7 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
     w.field(tag::DOC, pass.doc.as_bytes());
     w.field(tag::OPT_LEVEL, &pass.opt_level.to_le_bytes());
     w.field(tag::GRANULARITY, &[pass.run.granularity() as u8]);
+    w.field(tag::TRACEABLE, &[pass.traceable as u8]);
     write_strs(w, tag::REQUIRED, pass.required);
     write_strs(w, tag::REQUIRES, pass.requires);
     write_strs(w, tag::ESTABLISHES, pass.establishes);
@@ -160,7 +163,7 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
         let inner = w.open(tag::OPTION);
         w.field(tag::NAME, option.name.as_bytes());
         w.field(tag::TYPE, &[option.ty as u8]);
-        w.field(tag::DEFAULT, option.default.as_bytes());
+        write_default(w, &option.default);
         w.field(tag::DOC, option.doc.as_bytes());
         w.close(inner);
         i += 1;
@@ -204,22 +207,22 @@ const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl)
     let at = w.open(tag::DEFAULT);
     match default {
         DefaultDecl::Required => {}
-        DefaultDecl::None => w.byte(0),
-        DefaultDecl::Bool(v) => w.bytes(&[1, *v as u8]),
+        DefaultDecl::None => w.byte(value::NONE),
+        DefaultDecl::Bool(v) => w.bytes(&[value::BOOL, *v as u8]),
         DefaultDecl::Int(v) => {
-            w.byte(2);
+            w.byte(value::INT);
             w.bytes(&v.to_le_bytes());
         }
         DefaultDecl::Float(v) => {
-            w.byte(3);
+            w.byte(value::FLOAT);
             w.bytes(&v.to_bits().to_le_bytes());
         }
         DefaultDecl::Str(v) => {
-            w.byte(4);
+            w.byte(value::STR);
             w.bytes(v.as_bytes());
         }
         DefaultDecl::Ints(items) => {
-            w.byte(5);
+            w.byte(value::INTS);
             let mut i = 0;
             while i < items.len() {
                 w.bytes(&items[i].to_le_bytes());
@@ -227,7 +230,7 @@ const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl)
             }
         }
         DefaultDecl::Floats(items) => {
-            w.byte(6);
+            w.byte(value::FLOATS);
             let mut i = 0;
             while i < items.len() {
                 w.bytes(&items[i].to_bits().to_le_bytes());
@@ -235,7 +238,7 @@ const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl)
             }
         }
         DefaultDecl::Bools(items) => {
-            w.byte(7);
+            w.byte(value::BOOLS);
             let mut i = 0;
             while i < items.len() {
                 w.byte(items[i] as u8);
@@ -243,30 +246,47 @@ const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl)
             }
         }
         DefaultDecl::Strs(items) => {
-            w.byte(8);
+            w.byte(value::STRS);
             write_strs(w, tag::NAME, items);
         }
     }
     w.close(at);
 }
 
-/// What a compiler can tell the author at once.
+impl PassDecl {
+    /// This declaration, if its names are right. What can be said about one pass is said where it is declared.
+    pub const fn checked(self) -> PassDecl {
+        assert!(is_full_name(self.name), "the name of a pass is `namespace.Name`, as in `acme.GroupConvolutions`");
+        let mut i = 0;
+        while i < self.required.len() {
+            assert!(
+                is_required(self.required[i]),
+                "an entry of `required` is a full name, as in `relax.Normalize` or `relax.Normalize (>= 0.2)`"
+            );
+            i += 1;
+        }
+        self
+    }
+}
+
+/// What a compiler can tell the author about the plugin as a whole.
 const fn check(plugin: &PluginDecl) {
     let mut i = 0;
     while i < plugin.passes.len() {
-        let pass = plugin.passes[i];
-        assert!(is_full_name(pass.name), "the name of a pass must be `namespace.Name`, as in `acme.GroupConvolutions`");
-        let mut j = 0;
-        while j < pass.required.len() {
-            assert!(
-                is_full_name(without_version(pass.required[j])),
-                "an entry of `required` must be a full name, as in `relax.Normalize` or `relax.Normalize (>= 0.2)`"
-            );
-            j += 1;
-        }
         let mut j = 0;
         while j < i {
-            assert!(!same(plugin.passes[j].name, pass.name), "two passes of the plugin have the same name");
+            assert!(!same(plugin.passes[j].name, plugin.passes[i].name), "two passes of the plugin have the same name");
+            j += 1;
+        }
+        i += 1;
+    }
+    let mut i = 0;
+    while i < plugin.operators.len() {
+        let name = plugin.operators[i].name;
+        assert!(is_full_name(name), "the name of an operator is `namespace.name`, as in `relax.nn.conv2d`");
+        let mut j = 0;
+        while j < i {
+            assert!(!same(plugin.operators[j].name, name), "two operators of the plugin have the same name");
             j += 1;
         }
         i += 1;
@@ -288,35 +308,34 @@ const fn same(a: &str, b: &str) -> bool {
     true
 }
 
-/// The name before ` (`.
-const fn without_version(entry: &str) -> &str {
+/// Whether an entry of `required` is a full name, or one with a version requirement in brackets.
+const fn is_required(entry: &str) -> bool {
     let bytes = entry.as_bytes();
     let mut i = 0;
     while i < bytes.len() {
         if bytes[i] == b' ' {
-            let (name, _) = entry.split_at(i);
-            return name;
+            let (name, rest) = entry.split_at(i);
+            let rest = rest.as_bytes();
+            return is_full_name(name) && rest.len() > 3 && rest[1] == b'(' && rest[rest.len() - 1] == b')';
         }
         i += 1;
     }
-    entry
+    is_full_name(entry)
 }
 
-/// Whether a name has at least two parts of letters, digits and `_`, joined by dots.
+/// Whether a name has at least two parts, joined by dots; a part is a letter or `_`, then letters, digits and `_`.
 pub const fn is_full_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let (mut i, mut dots, mut part) = (0, 0, 0);
     while i < bytes.len() {
-        match bytes[i] {
-            b'.' => {
-                if part == 0 {
-                    return false;
-                }
-                dots += 1;
-                part = 0;
-            }
-            b if b.is_ascii_alphanumeric() || b == b'_' => part += 1,
-            _ => return false,
+        let letter = bytes[i].is_ascii_alphabetic() || bytes[i] == b'_';
+        if bytes[i] == b'.' && part > 0 {
+            dots += 1;
+            part = 0;
+        } else if letter || (part > 0 && bytes[i].is_ascii_digit()) {
+            part += 1;
+        } else {
+            return false;
         }
         i += 1;
     }

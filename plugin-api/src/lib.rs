@@ -11,3 +11,5 @@ pub mod options;
 pub mod pass;
 pub mod prelude;
 pub mod ty_rel;
+
+pub use tracing;

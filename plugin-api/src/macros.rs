@@ -7,178 +7,312 @@
 ///
 /// declare_pass! {
 ///     /// Gives functions back as they are.
+///     ///
+///     /// More about it.
 ///     pub function pass NOTHING = "acme.Nothing" {
 ///         opt_level: 0,
+///         required: ["relax.Normalize (>= 0.1)"],
 ///         options: Options {
 ///             /// How often.
 ///             times: i64 = 1,
+///             /// Functions that are looked at.
+///             entry_functions: Vec<String> = ["main"],
 ///         },
 ///         run: nothing,
 ///     }
 /// }
 ///
 /// fn nothing(function: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
-///     assert_eq!(options.times, 1);
+///     if options.times < 0 {
+///         bail!("`times` is {}; it must not be negative", options.times);
+///     }
 ///     Ok(function.clone())
 /// }
+/// # assert_eq!(Options::default().entry_functions, ["main"]);
 /// ```
 ///
-/// Granularities: `module pass` (`fn(&Module, [&Options,] &Ctx) -> Result<Module, PassError>`), `function pass` and
-/// `prim_func pass` (`fn(&Body, [&Options,] &Ctx) -> Result<Body, PassError>`), and `dataflow pass`
-/// (`fn(&mut Edit, Value, [&Options,] &Ctx) -> Result<(), PassError>`, called for each dataflow block). Between
-/// `opt_level` and `options` may stand, in this order: `required`, `requires`, `establishes`, `preserves`,
-/// `invalidates`, each a list of strings.
+/// | granularity | body |
+/// |---|---|
+/// | `module pass` | `fn(&Module, &Options, &Ctx) -> Result<Module, PassError>` |
+/// | `function pass`, `prim_func pass` | `fn(&Body, &Options, &Ctx) -> Result<Body, PassError>` |
+/// | `dataflow pass` | `fn(&mut Edit<'_>, Value<'_>, &Options, &Ctx) -> Result<(), PassError>`, once for each block |
+///
+/// Without `options` the body has no such argument. The facts `opt_level` and `run` must be given; `required`,
+/// `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable` and `options` may be. Their
+/// order is free. An option is a `bool`, `i64`, `f64` or `String`, or a `Vec` of one of these.
 #[macro_export]
 macro_rules! declare_pass {
     (
         $(#[doc = $doc:literal])*
-        $vis:vis $granularity:ident pass $NAME:ident = $name:literal {
-            opt_level: $level:expr
-            $(, required: [$($required:literal),* $(,)?])?
-            $(, requires: [$($requires:literal),* $(,)?])?
-            $(, establishes: [$($establishes:literal),* $(,)?])?
-            $(, preserves: [$($preserves:literal),* $(,)?])?
-            $(, invalidates: [$($invalidates:literal),* $(,)?])?
-            , options: $Options:ident {
-                $($(#[doc = $odoc:literal])* $option:ident: $ty:ty = $default:expr),* $(,)?
-            },
-            run: $run:path $(,)?
-        }
+        $vis:vis $granularity:ident pass $NAME:ident = $name:literal { $($facts:tt)* }
     ) => {
-        #[doc = concat!("Options of `", $name, "`.")]
-        #[derive(Clone, Debug, PartialEq)]
-        $vis struct $Options {
-            $($(#[doc = $odoc])* pub $option: $ty,)*
-        }
-
-        impl Default for $Options {
-            fn default() -> Self {
-                Self { $($option: $crate::options::IntoOption::<$ty>::into_option($default),)* }
-            }
-        }
-
-        impl $Options {
-            fn from_values(values: &[$crate::meta::OptionValue]) -> Self {
-                let mut options = Self::default();
-                let mut values = values.iter();
-                $(
-                    if let Some(value) = values.next().and_then(<$ty as $crate::options::OptionField>::from_value) {
-                        options.$option = value;
-                    }
-                )*
-                options
-            }
-        }
-
         $crate::__pass! {
-            @decl [$vis $NAME $name $level]
-            [$($doc)*]
-            [$($($required)*)?] [$($($requires)*)?] [$($($establishes)*)?] [$($($preserves)*)?] [$($($invalidates)*)?]
-            [$($crate::decl::OptionDecl {
-                name: stringify!($option),
-                ty: <$ty as $crate::options::OptionField>::TYPE,
-                default: stringify!($default),
-                doc: concat!($($odoc, "\n"),*),
-            },)*]
-            ($crate::__pass!(@run $granularity $run; $Options))
+            @facts { [$($doc)*] [$vis] $granularity $NAME $name } { [] [] [] [] [] [] [] [] [] } $($facts)* ,
         }
     };
-    (
-        $(#[doc = $doc:literal])*
-        $vis:vis $granularity:ident pass $NAME:ident = $name:literal {
-            opt_level: $level:expr
-            $(, required: [$($required:literal),* $(,)?])?
-            $(, requires: [$($requires:literal),* $(,)?])?
-            $(, establishes: [$($establishes:literal),* $(,)?])?
-            $(, preserves: [$($preserves:literal),* $(,)?])?
-            $(, invalidates: [$($invalidates:literal),* $(,)?])?
-            , run: $run:path $(,)?
-        }
-    ) => {
-        $crate::__pass! {
-            @decl [$vis $NAME $name $level]
-            [$($doc)*]
-            [$($($required)*)?] [$($($requires)*)?] [$($($establishes)*)?] [$($($preserves)*)?] [$($($invalidates)*)?]
-            []
-            ($crate::__pass!(@run $granularity $run;))
-        }
+    ($($other:tt)*) => {
+        compile_error!(
+            "a pass is declared like `pub module pass NAME = \"namespace.Name\" { opt_level: 0, run: a_function }`"
+        );
     };
 }
 
-/// Parts of [`declare_pass!`]; not for direct use.
+/// Parts of [`declare_pass!`]; not for direct use. `@facts` sorts the facts into slots: level, traceable, required,
+/// requires, establishes, preserves, invalidates, options, run.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __pass {
-    (@decl [$vis:vis $NAME:ident $name:literal $level:expr] [$($doc:literal)*]
-        [$($required:literal)*] [$($requires:literal)*] [$($establishes:literal)*] [$($preserves:literal)*]
-        [$($invalidates:literal)*] [$($option:expr,)*] ($run:expr)) => {
+    (@facts $h:tt { [] $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt } opt_level: $v:expr, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { [$v] $t $q $r $e $p $i $o $f } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt [] $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt } traceable: $v:literal, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l [$v] $q $r $e $p $i $o $f } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt $t:tt [] $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt } required: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t [$v] $r $e $p $i $o $f } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt $t:tt $q:tt [] $e:tt $p:tt $i:tt $o:tt $f:tt } requires: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q [$v] $e $p $i $o $f } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt [] $p:tt $i:tt $o:tt $f:tt } establishes: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r [$v] $p $i $o $f } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt [] $i:tt $o:tt $f:tt } preserves: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e [$v] $i $o $f } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt [] $o:tt $f:tt } invalidates: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p [$v] $o $f } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt [] $f:tt } options: $v:ident $w:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i [$v $w] $f } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] } run: $v:path, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o [$v] } $($rest)* }
+    };
+    (@facts $h:tt $slots:tt $(,)?) => { $crate::__pass! { @declare $h $slots } };
+    (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => {
+        compile_error!(concat!(
+            "`", stringify!($key), "` is no fact of a pass, stands twice, or has no value of its kind; the facts are \
+             `opt_level: 0`, `run: function`, `options: Options { name: type = default }`, `traceable: true`, and the \
+             lists of strings `required`, `requires`, `establishes`, `preserves`, `invalidates`"
+        ));
+    };
+
+    (@declare { $doc:tt $vis:tt $g:ident $NAME:ident $name:literal } { [] $($slots:tt)* }) => {
+        compile_error!(concat!("`opt_level` of pass `", $name, "` is missing; write, for example, `opt_level: 1,`"));
+    };
+    (@declare { $doc:tt $vis:tt $g:ident $NAME:ident $name:literal }
+        { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] }) => {
+        compile_error!(concat!("`run` of pass `", $name, "` is missing; it names the function that is its body"));
+    };
+    (@declare { [$($doc:literal)*] [$vis:vis] $granularity:ident $NAME:ident $name:literal } {
+        [$level:expr] [$($traceable:literal)?]
+        [$($required:tt)?] [$($requires:tt)?] [$($establishes:tt)?] [$($preserves:tt)?] [$($invalidates:tt)?]
+        [$($Options:ident $fields:tt)?] [$run:path]
+    }) => {
+        $($crate::__options! { [$vis] $Options $name $fields })?
+
         $(#[doc = $doc])*
         $vis const $NAME: $crate::decl::PassDecl = $crate::decl::PassDecl {
             name: $name,
             doc: concat!($($doc, "\n"),*),
             opt_level: $level,
-            required: &[$($required),*],
-            requires: &[$($requires),*],
-            establishes: &[$($establishes),*],
-            preserves: &[$($preserves),*],
-            invalidates: &[$($invalidates),*],
-            options: &[$($option),*],
-            run: $run,
-        };
+            traceable: false $(|| $traceable)?,
+            required: $crate::__pass!(@list required $($required)?),
+            requires: $crate::__pass!(@list requires $($requires)?),
+            establishes: $crate::__pass!(@list establishes $($establishes)?),
+            preserves: $crate::__pass!(@list preserves $($preserves)?),
+            invalidates: $crate::__pass!(@list invalidates $($invalidates)?),
+            options: $crate::__pass!(@decls $($Options)?),
+            run: $crate::__pass!(@run $granularity $run $(, $Options)?),
+        }
+        .checked();
     };
-    (@run module $run:path; $Options:ident) => {
-        $crate::decl::RunFn::Module(|module, values, ctx| $run(module, &$Options::from_values(values), ctx))
+
+    (@list $key:ident) => { &[] };
+    (@list $key:ident [$($item:literal),* $(,)?]) => { &[$($item),*] };
+    (@list $key:ident $($other:tt)*) => {
+        compile_error!(concat!("`", stringify!($key), "` is a list of strings, as in `[\"relax.Normalize\"]`"))
     };
-    (@run module $run:path;) => {
-        $crate::decl::RunFn::Module(|module, _, ctx| $run(module, ctx))
-    };
-    (@run function $run:path; $Options:ident) => {
-        $crate::decl::RunFn::Function(|values, batch| {
-            let options = $Options::from_values(values);
-            batch.each(|body, ctx| $run(body, &options, ctx))
+
+    (@decls) => { &[] };
+    (@decls $Options:ident) => { $Options::DECLS };
+
+    (@run module $run:path) => {
+        $crate::decl::RunFn::Module(|module, _, ctx| {
+            let run: fn(&$crate::ir::Module, &$crate::pass::Ctx)
+                -> Result<$crate::ir::Module, $crate::pass::PassError> = $run;
+            run(module, ctx)
         })
     };
-    (@run function $run:path;) => {
-        $crate::decl::RunFn::Function(|_, batch| batch.each(|body, ctx| $run(body, ctx)))
-    };
-    (@run prim_func $run:path; $Options:ident) => {
-        $crate::decl::RunFn::PrimFunc(|values, batch| {
-            let options = $Options::from_values(values);
-            batch.each(|body, ctx| $run(body, &options, ctx))
+    (@run module $run:path, $Options:ident) => {
+        $crate::decl::RunFn::Module(|module, values, ctx| {
+            let run: fn(&$crate::ir::Module, &$Options, &$crate::pass::Ctx)
+                -> Result<$crate::ir::Module, $crate::pass::PassError> = $run;
+            run(module, &$Options::from_values(values)?, ctx)
         })
     };
-    (@run prim_func $run:path;) => {
-        $crate::decl::RunFn::PrimFunc(|_, batch| batch.each(|body, ctx| $run(body, ctx)))
+    (@run function $($run:tt)*) => { $crate::decl::RunFn::Function($crate::__pass!(@each $($run)*)) };
+    (@run prim_func $($run:tt)*) => { $crate::decl::RunFn::PrimFunc($crate::__pass!(@each $($run)*)) };
+    (@run dataflow $($run:tt)*) => { $crate::decl::RunFn::DataflowBlock($crate::__pass!(@blocks $($run)*)) };
+    (@run $other:ident $($run:tt)*) => {
+        compile_error!(concat!(
+            "`", stringify!($other), " pass` is none; a pass is a `module pass`, `function pass`, `dataflow pass` or \
+             `prim_func pass`"
+        ))
     };
-    (@run dataflow $run:path; $Options:ident) => {
-        $crate::decl::RunFn::DataflowBlock(|values, batch| {
+
+    (@each $run:path) => {
+        |_, batch| {
+            let run: fn(&$crate::ir::Body, &$crate::pass::Ctx)
+                -> Result<$crate::ir::Body, $crate::pass::PassError> = $run;
+            batch.each(run);
+        }
+    };
+    (@each $run:path, $Options:ident) => {
+        |values, batch| {
+            let run: fn(&$crate::ir::Body, &$Options, &$crate::pass::Ctx)
+                -> Result<$crate::ir::Body, $crate::pass::PassError> = $run;
+            let options = $Options::from_values(values);
+            batch.each(|body, ctx| run(body, options.as_ref().map_err(Clone::clone)?, ctx));
+        }
+    };
+    (@blocks $run:path) => {
+        |_, batch| {
+            let run: fn(&mut $crate::ir::Edit<'_>, $crate::ir::Value<'_>, &$crate::pass::Ctx)
+                -> Result<(), $crate::pass::PassError> = $run;
+            batch.each(|body, ctx| $crate::decl::each_dataflow_block(body, |edit, block| run(edit, block, ctx)));
+        }
+    };
+    (@blocks $run:path, $Options:ident) => {
+        |values, batch| {
+            let run: fn(&mut $crate::ir::Edit<'_>, $crate::ir::Value<'_>, &$Options, &$crate::pass::Ctx)
+                -> Result<(), $crate::pass::PassError> = $run;
             let options = $Options::from_values(values);
             batch.each(|body, ctx| {
-                $crate::decl::each_dataflow_block(body, |edit, block| $run(edit, block, &options, ctx))
-            })
-        })
-    };
-    (@run dataflow $run:path;) => {
-        $crate::decl::RunFn::DataflowBlock(|_, batch| {
-            batch.each(|body, ctx| $crate::decl::each_dataflow_block(body, |edit, block| $run(edit, block, ctx)))
-        })
+                let options = options.as_ref().map_err(Clone::clone)?;
+                $crate::decl::each_dataflow_block(body, |edit, block| run(edit, block, options, ctx))
+            });
+        }
     };
 }
 
-/// Makes a library a plugin: `export_plugin! { passes: [dce::DEAD_CODE_ELIMINATION], operators: OPERATORS }`, or with
-/// one pass declared in place. Either list may be left out. Name and version of the plugin are those of its crate.
+/// The options of a pass as a struct, part of [`declare_pass!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __options {
+    ([$vis:vis] $Options:ident $name:literal {
+        $($(#[doc = $doc:literal])* $option:ident: $ty:ident $(<$item:ident>)? = $default:expr),* $(,)?
+    }) => {
+        #[doc = concat!("Options of `", $name, "`.")]
+        #[derive(Clone, Debug, PartialEq)]
+        $vis struct $Options {
+            $($(#[doc = $doc])* pub $option: $ty $(<$item>)?,)*
+        }
+
+        impl Default for $Options {
+            fn default() -> Self {
+                Self { $($option: $crate::__options!(@value $ty $($item)?, $default),)* }
+            }
+        }
+
+        impl $Options {
+            #[doc(hidden)]
+            pub const DECLS: &'static [$crate::decl::OptionDecl] = &[$($crate::decl::OptionDecl {
+                name: stringify!($option),
+                ty: <$ty $(<$item>)? as $crate::options::OptionField>::TYPE,
+                default: $crate::__options!(@default $ty $($item)?, $default),
+                doc: concat!($($doc, "\n"),*),
+            },)*];
+
+            #[doc(hidden)]
+            pub fn from_values(values: &[$crate::meta::OptionValue]) -> Result<Self, $crate::pass::PassError> {
+                let mut values = $crate::options::Values::new(Self::DECLS, values);
+                let options = Self { $($option: values.next()?,)* };
+                values.end()?;
+                Ok(options)
+            }
+        }
+    };
+    ([$vis:vis] $Options:ident $name:literal { $($other:tt)* }) => {
+        compile_error!(concat!(
+            "options of pass `", $name, "`: each is `name: type = default,` with a type out of bool, i64, f64, String, \
+             and Vec of one of these"
+        ));
+    };
+
+    (@default bool, $default:expr) => { $crate::op::DefaultDecl::Bool($default) };
+    (@default i64, $default:expr) => { $crate::op::DefaultDecl::Int($default) };
+    (@default f64, $default:expr) => { $crate::op::DefaultDecl::Float($default) };
+    (@default String, $default:expr) => { $crate::op::DefaultDecl::Str($default) };
+    (@default Vec bool, $default:expr) => { $crate::op::DefaultDecl::Bools(&$default) };
+    (@default Vec i64, $default:expr) => { $crate::op::DefaultDecl::Ints(&$default) };
+    (@default Vec f64, $default:expr) => { $crate::op::DefaultDecl::Floats(&$default) };
+    (@default Vec String, $default:expr) => { $crate::op::DefaultDecl::Strs(&$default) };
+    (@default $($other:ident)*, $default:expr) => {
+        compile_error!("an option is a bool, i64, f64 or String, or a Vec of one of these")
+    };
+
+    (@value String, $default:expr) => { String::from($default) };
+    (@value Vec String, $default:expr) => {{
+        let items: &[&str] = &$default;
+        items.iter().map(|item| String::from(*item)).collect()
+    }};
+    (@value Vec $item:ident, $default:expr) => {{
+        let items: &[$item] = &$default;
+        items.to_vec()
+    }};
+    (@value $ty:ident, $default:expr) => { $default };
+}
+
+/// Makes a library a plugin. Name and version of the plugin are those of its crate.
+///
+/// ```ignore
+/// export_plugin! {
+///     passes: [dce::DEAD_CODE_ELIMINATION, cse::ELIMINATE_COMMON_SUBEXPR],
+///     operators: [conv::CONV2D],
+/// }
+/// ```
+///
+/// Either list may be left out; `operators: &OPERATORS` takes a constant array. A plugin of one pass declares it in
+/// place, as [`declare_pass!`] does, but without a name for the constant:
+///
+/// ```ignore
+/// export_plugin! {
+///     /// Does nothing, politely.
+///     function pass "acme.Nothing" { opt_level: 0, run: nothing }
+/// }
+/// ```
 #[macro_export]
 macro_rules! export_plugin {
-    (
-        $(passes: [$($pass:path),* $(,)?])? $(,)?
-        $(operators: $operators:expr)? $(,)?
-    ) => {
+    (passes: [$($pass:path),* $(,)?] $(, operators: $($operators:tt)+)?) => {
+        $crate::__export! { [$($pass),*] [$($($operators)+)?] }
+    };
+    (passes: [$($pass:path),* $(,)?] ,) => { $crate::__export! { [$($pass),*] [] } };
+    (operators: $($operators:tt)+) => { $crate::__export! { [] [$($operators)+] } };
+    ($(#[doc = $doc:literal])* $granularity:ident pass $name:literal { $($facts:tt)* }) => {
+        $crate::declare_pass! { $(#[doc = $doc])* $granularity pass __PASS = $name { $($facts)* } }
+        $crate::__export! { [__PASS] [] }
+    };
+    ($($other:tt)*) => {
+        compile_error!(
+            "a plugin is exported with `export_plugin! { passes: [PASS], operators: [OP] }`, or with one pass in \
+             place: `export_plugin! { module pass \"namespace.Name\" { opt_level: 0, run: a_function } }`"
+        );
+    };
+}
+
+/// Part of [`export_plugin!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export {
+    ([$($pass:path),*] [$($operators:tt)*]) => {
         #[doc(hidden)]
         pub const __PASSHOST_PLUGIN: $crate::decl::PluginDecl = $crate::decl::PluginDecl {
             name: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            passes: &[$($(&$pass),*)?],
-            operators: $crate::__operators!($($operators)?),
+            passes: &[$(&$pass),*],
+            operators: $crate::__export!(@operators $($operators)*),
         };
 
         #[cfg(not(panic = "unwind"))]
@@ -190,7 +324,8 @@ macro_rules! export_plugin {
         static __PASSHOST_METADATA: [u8; $crate::decl::encoded_len(&__PASSHOST_PLUGIN)] =
             $crate::decl::encode(&__PASSHOST_PLUGIN);
 
-        static __PASSHOST_ENTRY: $crate::abi::entry::Entry = $crate::abi::entry::Entry::new(&__PASSHOST_PLUGIN);
+        static __PASSHOST_ENTRY: $crate::abi::entry::Entry =
+            $crate::abi::entry::Entry::new(&__PASSHOST_PLUGIN, &__PASSHOST_METADATA);
 
         #[doc(hidden)]
         #[unsafe(no_mangle)]
@@ -198,26 +333,21 @@ macro_rules! export_plugin {
             &__PASSHOST_ENTRY
         }
     };
-    (
-        $(#[doc = $doc:literal])*
-        $granularity:ident pass $name:literal { $($body:tt)* }
-    ) => {
-        $crate::declare_pass! {
-            $(#[doc = $doc])*
-            $granularity pass __PASS = $name { $($body)* }
-        }
-        $crate::export_plugin! { passes: [__PASS] }
-    };
+    (@operators) => { &[] };
+    (@operators [$($operator:expr),* $(,)?] $(,)?) => { &[$($operator),*] };
+    (@operators $operators:expr $(,)?) => { $operators };
 }
 
-/// Part of [`export_plugin!`].
-#[doc(hidden)]
+/// Makes a [`PassError`](crate::pass::PassError): `pass_error!("found {x}")`, or with a place,
+/// `pass_error!(at value, "found {x}")`.
 #[macro_export]
-macro_rules! __operators {
-    () => {
-        &[]
-    };
-    ($operators:expr) => {
-        $operators
-    };
+macro_rules! pass_error {
+    (at $value:expr, $($message:tt)+) => { $crate::pass::PassError::new(format!($($message)+)).at($value) };
+    ($($message:tt)+) => { $crate::pass::PassError::new(format!($($message)+)) };
+}
+
+/// Leaves a pass with an error, as [`pass_error!`] makes it.
+#[macro_export]
+macro_rules! bail {
+    ($($message:tt)+) => { return Err($crate::pass_error!($($message)+).into()) };
 }

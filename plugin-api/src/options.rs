@@ -1,6 +1,8 @@
 //! Options of passes: the field types, and their values as text.
 
+use crate::decl::OptionDecl;
 use crate::meta::{OptionType, OptionValue};
+use crate::pass::PassError;
 
 /// A type that an option can have.
 pub trait OptionField: Sized {
@@ -42,30 +44,44 @@ scalar!(i64, Int, Int, IntList);
 scalar!(f64, Float, Float, FloatList);
 scalar!(String, Str, Str, StrList);
 
-/// From the way a default is written in a declaration: `true`, `2`, `"x"`, `["a", "b"]`.
-pub trait IntoOption<T> {
-    /// The value.
-    fn into_option(self) -> T;
+/// Reads the values that the host gave, in the order of the declarations.
+pub struct Values<'a> {
+    decls: std::slice::Iter<'a, OptionDecl>,
+    values: &'a [OptionValue],
+    given: usize,
 }
 
-macro_rules! into_option {
-    ($from:ty => $ty:ty) => {
-        impl IntoOption<$ty> for $from {
-            fn into_option(self) -> $ty {
-                self.into()
-            }
-        }
-        impl<const N: usize> IntoOption<Vec<$ty>> for [$from; N] {
-            fn into_option(self) -> Vec<$ty> {
-                self.into_iter().map(<$ty>::from).collect()
-            }
-        }
-    };
+impl<'a> Values<'a> {
+    /// The values of these options.
+    pub fn new(decls: &'a [OptionDecl], values: &'a [OptionValue]) -> Values<'a> {
+        Values { decls: decls.iter(), values, given: values.len() }
+    }
+
+    /// The next one.
+    ///
+    /// # Errors
+    /// If the host gave none, or one of another type; it checks both before a run.
+    #[expect(clippy::should_implement_trait, reason = "it is no iterator: each value has its own type")]
+    pub fn next<T: OptionField>(&mut self) -> Result<T, PassError> {
+        let name = self.decls.next().map_or("", |decl| decl.name);
+        let Some((value, rest)) = self.values.split_first() else {
+            return Err(PassError::new(format!("the host gave {} option values, but none for `{name}`", self.given)));
+        };
+        self.values = rest;
+        let wrong = || PassError::new(format!("option `{name}` is {value}; it must be a {}", T::TYPE));
+        T::from_value(value).ok_or_else(wrong)
+    }
+
+    /// Checks that no value is left.
+    ///
+    /// # Errors
+    /// If the host gave more values than there are options.
+    pub fn end(self) -> Result<(), PassError> {
+        let n = self.given - self.values.len();
+        let extra = || PassError::new(format!("the host gave {} option values; the pass has {n} options", self.given));
+        if self.values.is_empty() { Ok(()) } else { Err(extra()) }
+    }
 }
-into_option!(bool => bool);
-into_option!(i64 => i64);
-into_option!(f64 => f64);
-into_option!(&str => String);
 
 impl OptionValue {
     /// Reads a value: `true`, `3`, `0.5`, `word`, `"quoted"`, `[a, b]`.

@@ -1,10 +1,13 @@
 //! What a pass gets and gives: the context, errors, and batches of functions.
 
-use crate::abi::services::{self, CtxRecord, Query};
+use crate::abi::services::{self, CtxRecord, Place, Query};
+use crate::abi::wire::read_value;
 use crate::ir::{Body, Call, SealError, Value};
 use crate::meta::OptionValue;
 use crate::op::{Infer, InferError, Inferred};
+use std::cell::Cell;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a pass failed. It says only why; the host adds pass, plugin, function and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,60 +71,86 @@ pub enum Severity {
     Remark = 3,
 }
 
-/// The context of a run, as a pass sees it.
+/// No function is being worked on.
+const NO_FUNCTION: u32 = u32::MAX;
+
+/// The context of a run, as a pass sees it. It stays on its thread, and answers as [`Ctx::detached`] does once the run
+/// is over.
 pub struct Ctx {
     record: *const CtxRecord,
+    opt_level: i32,
+    /// Position in the batch of the function that is being worked on.
+    function: Cell<u32>,
 }
 
 impl Ctx {
-    pub(crate) fn over(record: *const CtxRecord) -> Ctx {
-        Ctx { record }
+    /// What must be read from the record is read now, while it is surely alive.
+    pub(crate) fn new(record: *const CtxRecord, opt_level: i32) -> Ctx {
+        Ctx { record, opt_level, function: Cell::new(NO_FUNCTION) }
     }
 
     /// A context without a host, for tests: opt_level 2, no config.
     pub fn detached() -> Ctx {
-        Ctx { record: std::ptr::null() }
+        Ctx::new(std::ptr::null(), 2)
     }
 
     /// The context that is current on this thread, as in TVM's `PassContext.current()`.
     pub fn current() -> Ctx {
-        Ctx { record: services::current() }
+        services::current()
     }
 
     /// The opt_level of the run.
     pub fn opt_level(&self) -> i32 {
-        services::record(self.record).map_or(2, |record| record.opt_level)
+        self.opt_level
     }
 
     /// Value of a config key; `None` where it is neither set nor has a default.
     pub fn config(&self, key: &str) -> Option<OptionValue> {
-        let text = services::query(self.record, Query::Config, key)?;
-        OptionValue::parse(&text).ok()
+        read_value(&services::query(self.record, Query::Config, key.as_bytes())?)
     }
 
-    /// Name of the running pass.
+    /// Name of the running pass; empty without a host.
     pub fn pass_name(&self) -> String {
-        services::query(self.record, Query::PassName, "").unwrap_or_default()
+        self.text(Query::PassName, "".as_bytes()).unwrap_or_default()
     }
 
     /// The compilation target, as a name or as JSON.
     pub fn target(&self) -> Option<String> {
-        services::query(self.record, Query::Target, "")
+        self.text(Query::Target, "".as_bytes())
     }
 
-    /// Reports an error, a warning or a remark, at a value of the function that is being worked on, if one is given.
-    pub fn diagnose(&self, severity: Severity, at: Option<Value<'_>>, message: &str) {
-        services::diagnose(self.record, severity, at.and_then(Value::index), message);
+    /// Name in the module of the function that is being worked on; `None` in a module pass.
+    pub fn function_name(&self) -> Option<String> {
+        match self.function.get() {
+            NO_FUNCTION => None,
+            function => self.text(Query::FunctionName, &function.to_le_bytes()),
+        }
     }
 
-    /// Reports a warning.
+    fn text(&self, what: Query, key: &[u8]) -> Option<String> {
+        services::query(self.record, what, key).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Reports an error, a warning or a remark, at a value if one is given. `function` says where a module pass found
+    /// it; the other passes leave it out, as the host knows on which function they work.
+    pub fn diagnose(&self, severity: Severity, function: Option<&str>, at: Option<Value<'_>>, message: &str) {
+        let place = Place { index: self.function.get(), name: function.unwrap_or(""), node: at.and_then(Value::index) };
+        services::diagnose(self.record, severity, place, message);
+    }
+
+    /// Reports an error at a value of the function that is being worked on; the pass goes on.
+    pub fn error(&self, at: Value<'_>, message: &str) {
+        self.diagnose(Severity::Error, None, Some(at), message);
+    }
+
+    /// Reports a warning at a value of the function that is being worked on.
     pub fn warning(&self, at: Value<'_>, message: &str) {
-        self.diagnose(Severity::Warning, Some(at), message);
+        self.diagnose(Severity::Warning, None, Some(at), message);
     }
 
-    /// Reports a remark.
+    /// Reports a remark at a value of the function that is being worked on.
     pub fn remark(&self, at: Value<'_>, message: &str) {
-        self.diagnose(Severity::Remark, Some(at), message);
+        self.diagnose(Severity::Remark, None, Some(at), message);
     }
 
     /// The function as TVMScript.
@@ -139,23 +168,29 @@ impl Infer for Ctx {
     }
 }
 
-/// The functions that a function pass is run over, and what became of them.
+/// The functions that a function pass is run over. What became of each goes to the host at once.
 pub struct Batch<'a> {
-    bodies: &'a [&'a Body],
-    out: &'a mut Vec<Result<Body, PassError>>,
+    bodies: &'a [Body],
     ctx: &'a Ctx,
+    done: &'a mut dyn FnMut(usize, std::thread::Result<Result<Body, PassError>>),
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(bodies: &'a [&'a Body], out: &'a mut Vec<Result<Body, PassError>>, ctx: &'a Ctx) -> Batch<'a> {
-        Batch { bodies, out, ctx }
+    pub(crate) fn new(
+        bodies: &'a [Body],
+        ctx: &'a Ctx,
+        done: &'a mut dyn FnMut(usize, std::thread::Result<Result<Body, PassError>>),
+    ) -> Batch<'a> {
+        Batch { bodies, ctx, done }
     }
 
-    /// Runs `f` on every function, in order.
+    /// Runs `f` on every function, in order, also behind one that failed: all errors are wanted.
     pub fn each(&mut self, mut f: impl FnMut(&Body, &Ctx) -> Result<Body, PassError>) {
-        for body in self.bodies {
-            let result = f(body, self.ctx);
-            self.out.push(result);
+        for (i, body) in self.bodies.iter().enumerate() {
+            self.ctx.function.set(i as u32);
+            let result = catch_unwind(AssertUnwindSafe(|| f(body, self.ctx)));
+            (self.done)(i, result);
         }
+        self.ctx.function.set(NO_FUNCTION);
     }
 }

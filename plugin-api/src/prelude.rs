@@ -6,4 +6,4 @@ pub use crate::ir::{
 };
 pub use crate::op::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::pass::{Ctx, PassError, Severity};
-pub use crate::{declare_pass, export_plugin};
+pub use crate::{bail, declare_pass, export_plugin, pass_error, tracing};

@@ -1,17 +1,19 @@
 //! The entry table of a plugin, and the shims behind it: every one catches panics on the plugin's side.
 
 use super::codec::encode_inferred;
+use super::layout::{FINGERPRINT, layout};
 use super::module::{Module, ModuleHdr};
-use super::services::{CtxRecord, RawBytes, Services, Sink, install};
+use super::services::{self, CtxRecord, RawBytes, Services, Sink};
 use super::view::{Body, BodyHdr, RawView};
+use super::wire::{Fields, read_value, tag};
 use crate::decl::{PluginDecl, RunFn};
-use crate::ir::records::*;
 use crate::ir::{Call, Value};
 use crate::meta::OptionValue;
 use crate::op::{InferError, Inferred};
-use crate::pass::{Batch, Ctx, PassError};
+use crate::pass::{Batch, PassError};
 use abi_stable::StableAbi;
-use std::cell::RefCell;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Start of the entry table.
@@ -24,64 +26,75 @@ pub(crate) const OK: u32 = 0;
 pub(crate) const FAILED: u32 = 1;
 pub(crate) const PANICKED: u32 = 2;
 
-/// The entry table. `decl` is only for the plugin's own shims.
+/// The entry table. The types of its functions are written out: the comparison of layouts sees through no alias. Grows
+/// at its end only; `decl` is for the plugin's own shims.
 #[repr(C)]
+#[derive(StableAbi)]
 pub struct Entry {
     pub(crate) magic: u64,
     pub(crate) size: u32,
+    pub(crate) reserved: u32,
     pub(crate) n_passes: u32,
     pub(crate) n_operators: u32,
-    pub(crate) reserved: u32,
     pub(crate) fingerprint: u64,
     pub(crate) api: RawBytes,
-    pub(crate) name: RawBytes,
+    /// The metadata block as it is in memory: what stands in the file must be the same. It also keeps linkers from
+    /// dropping the section.
+    pub(crate) metadata: RawBytes,
     pub(crate) init: extern "C" fn(*const Services, Sink) -> u32,
     pub(crate) layout: extern "C" fn() -> *const u8,
-    pub(crate) run_module: ModuleShim,
-    pub(crate) run_functions: FunctionsShim,
-    pub(crate) infer: InferShim,
+    /// Table, pass, module, options, context, error.
+    pub(crate) run_module:
+        extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, *const CtxRecord, Sink) -> RunResult,
+    /// Table, pass, functions, room for as many results, their number, options, context, errors.
+    pub(crate) run_functions: extern "C" fn(
+        *const Entry,
+        u32,
+        *const *const BodyHdr,
+        *mut *const BodyHdr,
+        usize,
+        RawBytes,
+        *const CtxRecord,
+        Sink,
+    ),
+    /// Table, operator, sections, call, answer.
+    pub(crate) infer: extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, Sink) -> u32,
+    #[sabi(unsafe_opaque_field)]
     pub(crate) decl: &'static PluginDecl,
 }
 
-type ModuleShim =
-    extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, *const CtxRecord, Sink) -> RunResult<ModuleHdr>;
-type FunctionsShim = extern "C" fn(
-    *const Entry,
-    u32,
-    *const *const BodyHdr,
-    usize,
-    *mut *const BodyHdr,
-    RawBytes,
-    *const CtxRecord,
-    Sink,
-) -> RunResult<BodyHdr>;
-type InferShim = extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, Sink) -> u32;
-
-/// What a run gave: a status, how many functions were done, and a handle.
+/// What the run of a module pass gave.
 #[repr(C)]
-pub(crate) struct RunResult<T> {
+#[derive(StableAbi)]
+pub struct RunResult {
     pub(crate) status: u32,
-    pub(crate) done: u32,
-    pub(crate) handle: *const T,
+    pub(crate) reserved: u32,
+    pub(crate) handle: *const ModuleHdr,
 }
+
+layout!(RunResult { status, reserved, handle });
+layout!(open Entry {
+    magic, size, reserved, n_passes, n_operators, fingerprint, api, metadata, init, layout, run_module, run_functions,
+    infer, decl,
+});
 
 // SAFETY: everything in it is immutable and lives as long as the library.
 unsafe impl Sync for Entry {}
 
 impl Entry {
     /// The table of a plugin.
-    pub const fn new(decl: &'static PluginDecl) -> Entry {
+    pub const fn new(decl: &'static PluginDecl, metadata: &'static [u8]) -> Entry {
         Entry {
             magic: ENTRY_MAGIC,
             size: std::mem::size_of::<Entry>() as u32,
+            reserved: 0,
             n_passes: decl.passes.len() as u32,
             n_operators: decl.operators.len() as u32,
-            reserved: 0,
             fingerprint: FINGERPRINT,
-            api: RawBytes::of_static(crate::decl::API_VERSION),
-            name: RawBytes::of_static(decl.name),
+            api: RawBytes::of(crate::decl::API_VERSION.as_bytes()),
+            metadata: RawBytes::of(metadata),
             init,
-            layout,
+            layout: super::layout::layout_here,
             run_module,
             run_functions,
             infer,
@@ -90,124 +103,73 @@ impl Entry {
     }
 }
 
-impl RawBytes {
-    const fn of_static(text: &'static str) -> RawBytes {
-        // SAFETY: `RawBytes` has the fields pointer and length in this order and nothing else.
-        unsafe { std::mem::transmute::<(*const u8, usize), RawBytes>((text.as_ptr(), text.len())) }
-    }
-}
-
-macro_rules! fingerprint {
-    ($($ty:ty),*) => {{
-        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-        $(
-            hash = mix(hash, std::mem::size_of::<$ty>() as u64);
-            hash = mix(hash, std::mem::align_of::<$ty>() as u64);
-        )*
-        hash
-    }};
-}
-
-const fn mix(hash: u64, value: u64) -> u64 {
-    (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(7)
-}
-
-/// Hash over size and alignment of every record that crosses, and over the places of fields that readers rely on.
-pub const FINGERPRINT: u64 = {
-    let mut hash = fingerprint!(
-        NodeRec,
-        LeafRec,
-        TypeRec,
-        PrimRec,
-        DictRec,
-        AttrRec,
-        StrRec,
-        ConstRec,
-        BufferRec,
-        RawView<'static>,
-        BodyHdr,
-        ModuleHdr,
-        super::view::TensorHdr,
-        super::module::FuncEntry,
-        Services,
-        CtxRecord,
-        Sink,
-        RawBytes,
-        Entry,
-        super::services::LogRecord
-    );
-    hash = mix(hash, std::mem::offset_of!(NodeRec, attrs) as u64);
-    hash = mix(hash, std::mem::offset_of!(TypeRec, off) as u64);
-    hash = mix(hash, std::mem::offset_of!(AttrRec, val) as u64);
-    hash = mix(hash, std::mem::offset_of!(Entry, infer) as u64);
-    mix(hash, std::mem::offset_of!(Services, log) as u64)
-};
-
-/// The records whose layouts are compared field by field when a plugin is opened.
-#[repr(C)]
-#[derive(StableAbi)]
-pub(crate) struct Boundary {
-    node: NodeRec,
-    leaf: LeafRec,
-    ty: TypeRec,
-    prim: PrimRec,
-    dict: DictRec,
-    attr: AttrRec,
-    str: StrRec,
-    constant: ConstRec,
-    buffer: BufferRec,
-    bytes: RawBytes,
-    sink: Sink,
-}
-
-extern "C" fn layout() -> *const u8 {
-    let layout: &'static abi_stable::type_layout::TypeLayout = <Boundary as StableAbi>::LAYOUT;
-    std::ptr::from_ref(layout).cast()
-}
-
 thread_local! {
+    /// Whether a shim on this thread waits for a panic.
+    static IN_SHIM: Cell<bool> = const { Cell::new(false) };
+    /// Message and place of the last panic on this thread.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
+/// The hook of this copy of the standard library. It keeps message and place for the shim; panics of threads that the
+/// plugin started itself go to the log.
+fn hook(info: &std::panic::PanicHookInfo<'_>) {
+    let (file, line) = info.location().map_or(("", 0), |at| (at.file(), at.line()));
+    let message = info.payload_as_str().unwrap_or("a payload that is no text");
+    if IN_SHIM.try_with(Cell::get).unwrap_or(false) {
+        let _ = PANIC.try_with(|panic| *panic.borrow_mut() = Some(format!("{message} ({file}:{line})")));
+    } else {
+        services::log(1, "panic", (file, line), message, &[]);
+    }
+}
+
+/// Takes the text, then forgets the payload: its destructor could panic again.
+fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    let hooked = PANIC.try_with(|panic| panic.borrow_mut().take()).ok().flatten();
+    let text = hooked.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_string()));
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    std::mem::forget(payload);
+    text.unwrap_or_else(|| "a payload that is no text".to_string())
+}
+
+/// Runs the work of a shim. A panic ends here, as text.
+fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+    let outer = IN_SHIM.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work)).map_err(panic_text);
+    IN_SHIM.set(outer);
+    result
+}
+
 extern "C" fn init(services: *const Services, error: Sink) -> u32 {
-    let done = catch_unwind(|| {
-        install(services);
-        // The hook of this copy of the standard library: it keeps message and place for the shim.
-        std::panic::set_hook(Box::new(|info| {
-            let place = info.location().map_or(String::new(), |at| format!(" ({}:{})", at.file(), at.line()));
-            let message = info.payload_as_str().unwrap_or("a payload that is no text");
-            PANIC.with(|panic| *panic.borrow_mut() = Some(format!("{message}{place}")));
-        }));
+    let work = || {
+        if !services::install(services) {
+            return Err("the host is older than the plugin API that the plugin was built against; use a newer host");
+        }
+        std::panic::set_hook(Box::new(hook));
         super::log::forward();
-    });
-    match done {
-        Ok(()) => OK,
-        Err(payload) => {
-            report_panic(payload, error);
+        Ok(())
+    };
+    match caught(work) {
+        Ok(Ok(())) => OK,
+        Ok(Err(why)) => {
+            error.put(why.as_bytes());
+            FAILED
+        }
+        Err(panic) => {
+            error.put(panic.as_bytes());
             PANICKED
         }
     }
 }
 
-/// Takes the text, then forgets the payload: its destructor could panic again.
-fn report_panic(payload: Box<dyn std::any::Any + Send>, error: Sink) {
-    let hooked = PANIC.with(|panic| panic.borrow_mut().take());
-    let text = hooked.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_string()));
-    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    error.put(text.as_deref().unwrap_or("a payload that is no text").as_bytes());
-    std::mem::forget(payload);
-}
-
 /// An error as bytes: node (u64), length of the function's name (u32), name, message.
-fn put_error(error: &PassError, sink: Sink) {
-    let function = error.function.as_deref().unwrap_or("");
-    sink.put(&error.node.map_or(u64::MAX, |node| node as u64).to_le_bytes());
-    sink.put(&(function.len() as u32).to_le_bytes());
-    sink.put(function.as_bytes());
-    sink.put(error.message.as_bytes());
+fn error_bytes(error: &PassError) -> Vec<u8> {
+    let function = error.function.as_deref().unwrap_or("").as_bytes();
+    let node = error.node.map_or(u64::MAX, |node| node as u64);
+    let length = (function.len() as u32).to_le_bytes();
+    [&node.to_le_bytes()[..], &length, function, error.message.as_bytes()].concat()
 }
 
-/// What [`put_error`] wrote.
+/// What [`error_bytes`] wrote.
 pub(crate) fn read_error(bytes: &[u8]) -> PassError {
     let read = || {
         let (node, rest) = bytes.split_first_chunk::<8>()?;
@@ -224,19 +186,43 @@ pub(crate) fn read_error(bytes: &[u8]) -> PassError {
     read().unwrap_or_else(|| PassError::new(String::from_utf8_lossy(bytes)))
 }
 
-/// Options as text, one line each, in the order of their declaration.
-pub(crate) fn options_text(values: &[OptionValue]) -> String {
-    values.iter().map(|value| format!("{value}\n")).collect()
+/// Values of options as bytes, in the order of their declaration.
+pub(crate) fn option_bytes(values: &[OptionValue]) -> Vec<u8> {
+    let mut out = Vec::new();
+    values.iter().for_each(|value| super::wire::put_field(&mut out, tag::DEFAULT, &super::wire::value_bytes(value)));
+    out
 }
 
 /// # Safety
 /// The bytes live during the call.
-unsafe fn read_options(entry: &Entry, pass: usize, bytes: RawBytes) -> Vec<OptionValue> {
+unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, PassError> {
     // SAFETY: the caller vouches for the bytes.
-    let text = String::from_utf8_lossy(unsafe { bytes.get() });
-    let decls = entry.decl.passes[pass].options;
-    let parse = |(line, decl): (&str, &crate::decl::OptionDecl)| OptionValue::parse(line).ok()?.coerce(decl.ty);
-    text.lines().zip(decls).filter_map(parse).collect()
+    let fields = Fields::new(unsafe { bytes.get() });
+    let values = fields.map(|field| read_value(field.ok()?.1)).collect::<Option<Vec<_>>>();
+    values.ok_or_else(|| PassError::new("the host gave options that cannot be read"))
+}
+
+fn other_granularity() -> PassError {
+    PassError::new("the host ran the pass at another granularity than its own")
+}
+
+/// # Safety
+/// The plugin's own table; a live module; bytes that live during the call; a context that is null or alive.
+unsafe fn module_pass(
+    entry: *const Entry,
+    pass: u32,
+    module: *const ModuleHdr,
+    options: RawBytes,
+    ctx: *const CtxRecord,
+) -> Result<Module, PassError> {
+    // SAFETY: as above.
+    let (entry, module, options, ctx) =
+        unsafe { (&*entry, Module::clone_ptr(module), read_options(options)?, services::ctx(ctx)) };
+    let module = module.ok_or_else(|| PassError::new("the host gave no module"))?;
+    match entry.decl.passes.get(pass as usize).map(|pass| pass.run) {
+        Some(RunFn::Module(run)) => run(&module, &options, &ctx),
+        _ => Err(other_granularity()),
+    }
 }
 
 extern "C" fn run_module(
@@ -246,79 +232,88 @@ extern "C" fn run_module(
     options: RawBytes,
     ctx: *const CtxRecord,
     error: Sink,
-) -> RunResult<ModuleHdr> {
-    let run = || {
-        // SAFETY: the host passes the plugin's own table, a live module, and bytes that live during the call.
-        let (entry, module, options) =
-            unsafe { (&*entry, Module::clone_ptr(module), read_options(&*entry, pass as usize, options)) };
-        let module = module.ok_or_else(|| PassError::new("the host gave no module"))?;
-        match entry.decl.passes[pass as usize].run {
-            RunFn::Module(run) => run(&module, &options, &Ctx::over(ctx)),
-            _ => Err(PassError::new("the host ran the pass at another granularity than its own")),
+) -> RunResult {
+    let (status, handle) = {
+        // SAFETY: the host gives what `module_pass` asks for.
+        match caught(|| unsafe { module_pass(entry, pass, module, options, ctx) }) {
+            Ok(Ok(module)) => (OK, module.into_ptr()),
+            Ok(Err(failure)) => {
+                error.put(&error_bytes(&failure));
+                (FAILED, std::ptr::null())
+            }
+            Err(panic) => {
+                error.put(panic.as_bytes());
+                (PANICKED, std::ptr::null())
+            }
         }
     };
-    let mut result = RunResult { status: OK, done: 0, handle: std::ptr::null() };
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(module)) => result.handle = module.into_ptr(),
-        Ok(Err(failure)) => {
-            put_error(&failure, error);
-            result.status = FAILED;
-        }
-        Err(payload) => {
-            report_panic(payload, error);
-            result.status = PANICKED;
-        }
+    RunResult { status, reserved: 0, handle }
+}
+
+/// One failure of a batch as bytes: position (u32), status (u32), length (u32), text or error.
+fn put_failure(errors: Sink, at: usize, status: u32, bytes: &[u8]) {
+    [at as u32, status, bytes.len() as u32].iter().for_each(|word| errors.put(&word.to_le_bytes()));
+    errors.put(bytes);
+}
+
+/// What [`put_failure`] wrote.
+pub(crate) fn read_failures(mut bytes: &[u8]) -> Vec<(usize, u32, &[u8])> {
+    let mut failures = Vec::new();
+    while let Some(([at, status, len], rest)) = bytes.split_first_chunk::<12>().map(|(head, rest)| {
+        let word = |i: usize| u32::from_le_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]) as usize;
+        ([word(0), word(4), word(8)], rest)
+    }) {
+        let Some((content, rest)) = rest.split_at_checked(len) else { break };
+        failures.push((at, status as u32, content));
+        bytes = rest;
     }
-    result
+    failures
 }
 
 extern "C" fn run_functions(
     entry: *const Entry,
     pass: u32,
     bodies: *const *const BodyHdr,
-    n: usize,
     out: *mut *const BodyHdr,
+    n: usize,
     options: RawBytes,
     ctx: *const CtxRecord,
-    error: Sink,
-) -> RunResult<BodyHdr> {
-    // SAFETY: the host passes the plugin's own table, `n` live handles, room for `n` results, and live bytes.
-    // A `Body` is a transparent pointer, so an array of borrowed handles is an array of `&Body` targets.
-    let (entry, handles, out, options) = unsafe {
-        let handles = std::slice::from_raw_parts(bodies.cast::<Body>(), n);
-        (&*entry, handles, std::slice::from_raw_parts_mut(out, n), read_options(&*entry, pass as usize, options))
+    errors: Sink,
+) {
+    if n == 0 {
+        return;
+    }
+    // SAFETY: the host gives the plugin's own table, `n` live handles, room for `n` results, bytes that live during
+    // the call, and a context that is null or alive. A `Body` is a transparent pointer, so an array of borrowed
+    // handles is a slice of `Body` as long as nobody drops it.
+    let (entry, bodies, out, ctx) = unsafe {
+        let bodies = std::slice::from_raw_parts(bodies.cast::<Body>(), n);
+        (&*entry, bodies, std::slice::from_raw_parts_mut(out, n), services::ctx(ctx))
     };
-    let bodies: Vec<&Body> = handles.iter().collect();
-    let mut results = Vec::with_capacity(n);
-    let run = AssertUnwindSafe(|| {
-        let ctx = Ctx::over(ctx);
-        let mut batch = Batch::new(&bodies, &mut results, &ctx);
-        match entry.decl.passes[pass as usize].run {
-            RunFn::Module(_) => {}
-            RunFn::Function(run) | RunFn::DataflowBlock(run) | RunFn::PrimFunc(run) => run(&options, &mut batch),
-        }
-    });
-    let panic = catch_unwind(run).err();
-    let mut result = RunResult { status: OK, done: results.len() as u32, handle: std::ptr::null() };
-    for (i, (slot, body)) in out.iter_mut().zip(results).enumerate() {
-        match body {
-            Ok(body) => *slot = body.into_ptr(),
-            Err(failure) if result.status == OK => {
-                put_error(&failure, error);
-                (result.status, result.done) = (FAILED, i as u32);
+    let mut done = |i: usize, result: std::thread::Result<Result<Body, PassError>>| match result {
+        Ok(Ok(body)) => out[i] = body.into_ptr(),
+        Ok(Err(error)) => put_failure(errors, i, FAILED, &error_bytes(&error)),
+        Err(payload) => put_failure(errors, i, PANICKED, panic_text(payload).as_bytes()),
+    };
+    let run = || {
+        let mut batch = Batch::new(bodies, &ctx, &mut done);
+        // SAFETY: bytes that live during the call.
+        let options = unsafe { read_options(options) };
+        match (entry.decl.passes.get(pass as usize).map(|pass| pass.run), options) {
+            (Some(RunFn::Function(run) | RunFn::DataflowBlock(run) | RunFn::PrimFunc(run)), Ok(options)) => {
+                run(&options, &mut batch);
             }
-            Err(_) => {}
+            (_, Err(error)) => batch.each(|_, _| Err(error.clone())),
+            _ => batch.each(|_, _| Err(other_granularity())),
         }
+    };
+    if let Err(panic) = caught(run) {
+        put_failure(errors, 0, PANICKED, panic.as_bytes());
     }
-    if let Some(payload) = panic.filter(|_| result.status == OK) {
-        report_panic(payload, error);
-        result.status = PANICKED;
-    }
-    result
 }
 
 extern "C" fn infer(entry: *const Entry, op: u32, raw: *const RawView<'static>, node: u32, out: Sink) -> u32 {
-    let answer = catch_unwind(AssertUnwindSafe(|| {
+    let rule = || {
         // SAFETY: the host passes the plugin's own table and sections that live during the call.
         let (entry, raw) = unsafe { (&*entry, &*raw) };
         let Some(decl) = entry.decl.operators.get(op as usize) else {
@@ -326,17 +321,11 @@ extern "C" fn infer(entry: *const Entry, op: u32, raw: *const RawView<'static>, 
         };
         let ty = (decl.infer)(Call(Value { raw, op: node }))?;
         Ok(Inferred { ty, pure: decl.pure })
-    }));
-    match answer {
-        Ok(answer) => {
-            let (status, bytes) = encode_inferred(&answer);
-            out.put(&bytes);
-            status
-        }
-        Err(payload) => {
-            out.put(b"the rule of the operator panicked: ");
-            report_panic(payload, out);
-            super::codec::WRONG
-        }
-    }
+    };
+    let answer = caught(rule).unwrap_or_else(|panic| {
+        Err(InferError::wrong(format!("the rule of the operator panicked: {panic}; this is a fault of its plugin")))
+    });
+    let (status, bytes) = encode_inferred(&answer);
+    out.put(&bytes);
+    status
 }

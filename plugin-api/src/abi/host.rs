@@ -1,20 +1,20 @@
 //! The host's side of the boundary: the services that it offers, and calls into an opened plugin.
 
 use super::codec::{decode_inferred, encode_inferred};
-use super::entry::{Boundary, ENTRY_MAGIC, Entry, FAILED, FINGERPRINT, OK, RunResult, options_text, read_error};
+use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, option_bytes, read_error, read_failures};
+pub use super::host_log::{LogEvent, LogSink, TracingSink, set_log_sink, set_max_level};
+pub use super::layout::FINGERPRINT;
 use super::module::{Module, ModuleHdr};
-use super::services::{CtxRecord, LogRecord, Query, RawBytes, Services, Sink};
+use super::services::{CtxRecord, DiagnosticRecord, LogRecord, Query, RawBytes, Services, Sink};
 use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
+use super::wire::value_bytes;
 use crate::ir::{Call, Value};
-use crate::meta::OptionValue;
+use crate::meta::{OptionValue, PluginMeta};
 use crate::op::{InferError, Inferred};
 use crate::pass::{PassError, Severity};
-use abi_stable::StableAbi;
-use abi_stable::abi_stability::abi_checking::check_layout_compatibility;
 use abi_stable::type_layout::TypeLayout;
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
 /// What the host does for plugins. One for each run context; calls come on the thread that runs the pass.
 pub trait HostServices {
@@ -25,71 +25,98 @@ pub trait HostServices {
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError>;
     /// A function as TVMScript.
     fn print(&self, body: &Body) -> String;
-    /// Value of a config key, as text.
-    fn config(&self, key: &str) -> Option<String>;
+    /// Value of a config key: as set, else its default.
+    fn config(&self, key: &str) -> Option<OptionValue>;
     /// Name of the running pass.
     fn pass_name(&self) -> String;
     /// Target.
     fn target(&self) -> Option<String>;
-    /// Takes a diagnostic about a node of the function that is being worked on.
-    fn diagnose(&self, severity: Severity, node: Option<usize>, message: &str);
+    /// Takes a diagnostic.
+    fn diagnose(&self, diagnostic: &Diagnostic<'_>);
 }
 
-/// Where log events of plugins go.
-pub trait LogSink: Send + Sync {
-    /// Whether an event of this level (1 error … 5 trace) and target is wanted.
-    fn enabled(&self, level: u32, target: &str) -> bool;
-    /// Takes an event.
-    fn log(&self, level: u32, target: &str, file: &str, line: u32, message: &str);
-}
-
-static LOG: OnceLock<Box<dyn LogSink>> = OnceLock::new();
-
-/// Sets where log events of plugins go; the first call counts.
-pub fn set_log_sink(sink: Box<dyn LogSink>) {
-    let _ = LOG.set(sink);
+/// What a pass reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Diagnostic<'a> {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Function that it is about.
+    pub function: Option<&'a str>,
+    /// Node of that function.
+    pub node: Option<usize>,
+    /// What was found, and what would be right.
+    pub message: &'a str,
 }
 
 thread_local! {
     static CURRENT: Cell<*const CtxRecord> = const { Cell::new(std::ptr::null()) };
 }
 
-struct HostRef<'a>(&'a dyn HostServices);
+/// A function that a pass is run over, with its name.
+type Named<'a> = (&'a str, &'a Body);
+
+/// What the host finds behind a context.
+struct Frame<'a> {
+    services: &'a dyn HostServices,
+    /// Functions of the batch that is being worked on.
+    batch: Cell<(*const Named<'static>, usize)>,
+}
+
+impl Frame<'_> {
+    /// Name of a function of the batch.
+    fn function(&self, index: usize) -> Option<&str> {
+        let (functions, n) = self.batch.get();
+        // SAFETY: `run_functions` keeps the functions alive while they are set here.
+        (index < n).then(|| unsafe { (*functions.add(index)).0 })
+    }
+}
+
+/// Sets a cell back when it is dropped, also by a panic.
+struct Restore<'a, T: Copy>(&'a Cell<T>, T);
+
+impl<T: Copy> Drop for Restore<'_, T> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
 
 /// Makes `services` the current context of this thread while `f` runs.
 pub fn with_current<R>(services: &dyn HostServices, opt_level: i32, f: impl FnOnce() -> R) -> R {
-    struct Restore(*const CtxRecord);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            CURRENT.with(|current| current.set(self.0));
-        }
-    }
-    let host = HostRef(services);
+    let frame = Frame { services, batch: Cell::new((std::ptr::null(), 0)) };
     let size = std::mem::size_of::<CtxRecord>() as u32;
-    let record = CtxRecord { size, opt_level, host: (&raw const host).cast::<c_void>() };
-    let _restore = Restore(CURRENT.with(|current| current.replace(&record)));
-    f()
+    let record = CtxRecord { size, opt_level, host: (&raw const frame).cast::<c_void>() };
+    CURRENT.with(|current| {
+        let _restore = Restore(current, current.replace(&record));
+        f()
+    })
 }
 
-/// Runs `f` with the services behind a context, or with those of the current one.
-fn with_host<R>(record: *const CtxRecord, f: impl FnOnce(&dyn HostServices) -> R) -> Option<R> {
+/// Runs `f` with what is behind a context, which must be the current one, or null for the current one.
+///
+/// A plugin can keep a context beyond its run, or take it to another thread; then there is no match, and the record,
+/// which may be gone, is not looked at.
+fn with_frame<R>(record: *const CtxRecord, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
     let current = CURRENT.with(Cell::get);
     if current.is_null() || !(record.is_null() || std::ptr::eq(record, current)) {
         return None;
     }
     // SAFETY: `with_current` keeps the record, and what it points to, alive while it is current on this thread.
-    let host = unsafe { &*(*current).host.cast::<HostRef<'_>>() };
-    Some(f(host.0))
+    Some(f(unsafe { &*(*current).host.cast::<Frame<'_>>() }))
 }
 
 /// The panic of a service must not cross into the plugin.
 fn guarded<R>(fallback: R, f: impl FnOnce() -> R) -> R {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or(fallback)
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|payload| {
+        // Its destructor could panic again.
+        std::mem::forget(payload);
+        fallback
+    })
 }
 
 static SERVICES: Services = Services {
     size: std::mem::size_of::<Services>() as u32,
-    log_level: 5,
+    reserved: 0,
+    max_level: &super::host_log::MAX_LEVEL,
     seal: host_seal,
     module: host_module,
     module_with: host_module_with,
@@ -127,14 +154,16 @@ extern "C" fn host_module(
         for i in 0..n {
             // SAFETY: the plugin passes `n` names and `n` live handles.
             let (name, body) = unsafe { ((*names.add(i)).get(), Body::clone_ptr(*bodies.add(i))) };
-            if let Some(body) = body {
-                functions.push((String::from_utf8_lossy(name).into_owned(), body));
-            }
+            let Some(body) = body.filter(Body::is_ours) else { return std::ptr::null() };
+            functions.push((String::from_utf8_lossy(name).into_owned(), body));
         }
         functions.sort_by(|a, b| a.0.cmp(&b.0));
         functions.dedup_by(|a, b| a.0 == b.0);
         // SAFETY: null, or a live handle.
         let meta = unsafe { Body::clone_ptr(meta) };
+        if meta.as_ref().is_some_and(|meta| !meta.is_ours()) {
+            return std::ptr::null();
+        }
         Module::from_parts_here(functions, meta).into_ptr()
     })
 }
@@ -150,10 +179,11 @@ extern "C" fn host_module_with(
         for i in 0..n {
             // SAFETY: the plugin passes `n` positions and `n` live handles.
             let (at, body) = unsafe { (*at.add(i), Body::clone_ptr(*bodies.add(i))) };
-            changed.extend(body.map(|body| (at, body)));
+            let Some(body) = body.filter(Body::is_ours) else { return std::ptr::null() };
+            changed.push((at, body));
         }
         // SAFETY: a live module.
-        match unsafe { Module::clone_ptr(module) } {
+        match unsafe { Module::clone_ptr(module) }.filter(Module::is_ours) {
             Some(module) => module.with_bodies_here(changed).into_ptr(),
             None => std::ptr::null(),
         }
@@ -170,7 +200,7 @@ extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> 
         // SAFETY: the plugin passes sections that live during the call.
         let raw = unsafe { &*raw };
         let call = Call(Value { raw, op: node });
-        let answer = with_host(std::ptr::null(), |host| host.infer(call));
+        let answer = with_frame(std::ptr::null(), |frame| frame.services.infer(call));
         let name = || call.op().unwrap_or("a call").to_string();
         let (status, bytes) = encode_inferred(&answer.unwrap_or_else(|| Err(InferError::NoHost(name()))));
         out.put(&bytes);
@@ -182,7 +212,7 @@ extern "C" fn host_print(body: *const BodyHdr, out: Sink) -> u32 {
     guarded(1, || {
         // SAFETY: a live handle of the plugin.
         let Some(body) = (unsafe { Body::clone_ptr(body) }) else { return 1 };
-        match with_host(std::ptr::null(), |host| host.print(&body)) {
+        match with_frame(std::ptr::null(), |frame| frame.services.print(&body)) {
             Some(text) => {
                 out.put(text.as_bytes());
                 0
@@ -199,16 +229,22 @@ extern "C" fn host_current() -> *const CtxRecord {
 extern "C" fn host_query(ctx: *const CtxRecord, what: u32, key: RawBytes, out: Sink) -> u32 {
     guarded(1, || {
         // SAFETY: the bytes live during the call.
-        let key = String::from_utf8_lossy(unsafe { key.get() });
-        let answer = with_host(ctx, |host| match what {
-            what if what == Query::Config as u32 => host.config(&key),
-            what if what == Query::PassName as u32 => Some(host.pass_name()),
-            what if what == Query::Target as u32 => host.target(),
+        let key = unsafe { key.get() };
+        let answer = with_frame(ctx, |frame| match what {
+            what if what == Query::Config as u32 => {
+                frame.services.config(&String::from_utf8_lossy(key)).map(|value| value_bytes(&value))
+            }
+            what if what == Query::PassName as u32 => Some(frame.services.pass_name().into_bytes()),
+            what if what == Query::Target as u32 => frame.services.target().map(String::into_bytes),
+            what if what == Query::FunctionName as u32 => {
+                let index = u32::from_le_bytes(key.try_into().ok()?);
+                frame.function(index as usize).map(|name| name.as_bytes().to_vec())
+            }
             _ => None,
         });
         match answer.flatten() {
-            Some(text) => {
-                out.put(text.as_bytes());
+            Some(bytes) => {
+                out.put(&bytes);
                 0
             }
             None => 1,
@@ -216,39 +252,33 @@ extern "C" fn host_query(ctx: *const CtxRecord, what: u32, key: RawBytes, out: S
     })
 }
 
-extern "C" fn host_diagnose(ctx: *const CtxRecord, severity: u32, node: u64, message: RawBytes) {
+extern "C" fn host_diagnose(ctx: *const CtxRecord, record: *const DiagnosticRecord) {
     guarded((), || {
-        // SAFETY: the bytes live during the call.
-        let message = String::from_utf8_lossy(unsafe { message.get() });
-        let severity = match severity {
+        // SAFETY: the record and its texts live during the call.
+        let (record, name, message) = unsafe { (&*record, (*record).function.get(), (*record).message.get()) };
+        let (name, message) = (String::from_utf8_lossy(name), String::from_utf8_lossy(message));
+        let severity = match record.severity {
             1 => Severity::Error,
             2 => Severity::Warning,
             _ => Severity::Remark,
         };
-        let node = (node != u64::MAX).then_some(node as usize);
-        let _ = with_host(ctx, |host| host.diagnose(severity, node, &message));
+        let node = usize::try_from(record.node).ok().filter(|_| record.node != u64::MAX);
+        let _ = with_frame(ctx, |frame| {
+            let named = (!name.is_empty()).then_some(&*name);
+            let function = named.or_else(|| frame.function(record.index as usize));
+            frame.services.diagnose(&Diagnostic { severity, function, node, message: &message });
+        });
     });
 }
 
 extern "C" fn host_log_enabled(level: u32, target: RawBytes) -> u32 {
-    guarded(0, || {
-        // SAFETY: the bytes live during the call.
-        let target = String::from_utf8_lossy(unsafe { target.get() });
-        LOG.get().map_or(0, |log| u32::from(log.enabled(level, &target)))
-    })
+    // SAFETY: the bytes live during the call.
+    guarded(0, || u32::from(unsafe { super::host_log::wanted(level, target) }))
 }
 
 extern "C" fn host_log(record: *const LogRecord) {
-    guarded((), || {
-        // SAFETY: the record and its texts live during the call.
-        let (record, texts) = unsafe {
-            let record = &*record;
-            (record, [record.target, record.file, record.message].map(|bytes| String::from_utf8_lossy(bytes.get())))
-        };
-        if let Some(log) = LOG.get() {
-            log.log(record.level, &texts[0], &texts[1], record.line, &texts[2]);
-        }
-    });
+    // SAFETY: the record and its texts live during the call.
+    guarded((), || unsafe { super::host_log::take(record) });
 }
 
 /// Why an opened library is no plugin for this host.
@@ -257,21 +287,35 @@ pub enum OpenError {
     /// The entry table is not one.
     #[error("its entry table does not start as one does; rebuild the plugin against this plugin API")]
     Magic,
+    /// The table ends early.
+    #[error("its entry table has {found} bytes, this host needs {needed}; rebuild the plugin against this plugin API")]
+    Size {
+        /// Bytes that the table says it has.
+        found: usize,
+        /// Bytes that this host knows.
+        needed: usize,
+    },
     /// Table and metadata contradict each other.
-    #[error("its entry table says {what} {entry}, its metadata {meta}; rebuild the plugin from one source")]
+    #[error("its code says {what} {entry}, its metadata section {meta}; rebuild the plugin from one source")]
     Mismatch {
         /// What is contradicted.
         what: &'static str,
-        /// In the table.
+        /// In the code.
         entry: String,
-        /// In the metadata.
+        /// In the section.
         meta: String,
+    },
+    /// Code and metadata differ in more than a word.
+    #[error("its code and its metadata section differ in {what}; rebuild the plugin from one source")]
+    Differs {
+        /// In what.
+        what: String,
     },
     /// A record has another layout.
     #[error("layout differs: {0}; rebuild the plugin against this plugin API")]
     Layout(String),
-    /// Its initialization panicked.
-    #[error("its initialization panicked: {0}")]
+    /// Its initialization failed.
+    #[error("its initialization failed: {0}")]
     Init(String),
 }
 
@@ -286,47 +330,62 @@ pub enum RunFailure {
     Protocol(String),
 }
 
+impl RunFailure {
+    fn read(status: u32, bytes: &[u8]) -> RunFailure {
+        match status {
+            FAILED => RunFailure::Error(read_error(bytes)),
+            _ => RunFailure::Panic(String::from_utf8_lossy(bytes).into_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for RunFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RunFailure::Error(error) => write!(f, "{error}"),
+            RunFailure::Panic(text) => write!(f, "it panicked: {text}"),
+            RunFailure::Protocol(text) => f.write_str(text),
+        }
+    }
+}
+
 /// An opened plugin. Never unloaded, so its functions stay valid.
 #[derive(Clone, Copy)]
 pub struct OpenPlugin {
     entry: &'static Entry,
 }
 
-/// What the metadata said, to be compared with the entry table.
-pub struct Expected<'a> {
-    /// Name of the plugin.
-    pub name: &'a str,
-    /// API version.
-    pub api: &'a str,
-    /// Number of passes.
-    pub passes: usize,
-    /// Number of operators.
-    pub operators: usize,
-}
-
 impl OpenPlugin {
-    /// Checks the entry table behind `symbol`, compares layouts, and initializes the plugin.
+    /// Checks the entry table behind `symbol` against the metadata of the file, compares layouts, and initializes the
+    /// plugin. The host has compared API version and fingerprint of `meta` with its own before.
     ///
     /// # Errors
     /// The first step that fails.
     ///
     /// # Safety
-    /// `symbol` is the entry function of a library that is never unloaded.
+    /// `symbol` is the entry function ([`ENTRY_SYMBOL`](super::entry::ENTRY_SYMBOL)) of a library that is never
+    /// unloaded.
     pub unsafe fn open(
         symbol: unsafe extern "C" fn() -> *const c_void,
-        expected: &Expected<'_>,
+        meta: &PluginMeta,
     ) -> Result<OpenPlugin, OpenError> {
-        // SAFETY: the caller vouches for the symbol. Magic and size are read before anything that depends on them;
-        // the fingerprint of the metadata was compared before.
-        let entry = unsafe { symbol().cast::<Entry>().as_ref() }.ok_or(OpenError::Magic)?;
-        if entry.magic != ENTRY_MAGIC || (entry.size as usize) < std::mem::size_of::<Entry>() {
-            return Err(OpenError::Magic);
-        }
-        compare(entry, expected)?;
-        // SAFETY: both are layouts of the same version of abi_stable, as the fingerprint says.
+        // SAFETY: the caller vouches for the symbol. Start and size are looked at before anything else, through
+        // pointers to fields whose places never change.
+        let entry = unsafe {
+            let entry = symbol().cast::<Entry>();
+            if entry.is_null() || (&raw const (*entry).magic).read_unaligned() != ENTRY_MAGIC {
+                return Err(OpenError::Magic);
+            }
+            let (found, needed) = ((*entry).size as usize, std::mem::size_of::<Entry>());
+            if found < needed {
+                return Err(OpenError::Size { found, needed });
+            }
+            &*entry
+        };
+        compare(entry, meta)?;
+        // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's is one.
         let theirs = unsafe { &*(entry.layout)().cast::<TypeLayout>() };
-        check_layout_compatibility(<Boundary as StableAbi>::LAYOUT, theirs)
-            .map_err(|error| OpenError::Layout(first_difference(&format!("{error}"))))?;
+        super::layout::compare_layouts(theirs).map_err(OpenError::Layout)?;
         let (status, text) = Sink::to(|sink| (entry.init)(&SERVICES, sink));
         match status {
             OK => Ok(OpenPlugin { entry }),
@@ -334,17 +393,20 @@ impl OpenPlugin {
         }
     }
 
-    /// Runs a module pass. A context must be current ([`with_current`]).
+    /// Runs a module pass with the values of all its options, in the order of their declaration. A context must be
+    /// current ([`with_current`]).
     ///
     /// # Errors
     /// How it failed; the module is unharmed.
     pub fn run_module(&self, pass: usize, module: &Module, options: &[OptionValue]) -> Result<Module, RunFailure> {
-        let text = options_text(options);
+        let options = option_bytes(options);
+        let options = RawBytes::of(&options);
         let ctx = CURRENT.with(Cell::get);
-        let options = RawBytes::of(text.as_bytes());
         let run = |sink| (self.entry.run_module)(self.entry, pass as u32, module.as_ptr(), options, ctx, sink);
         let (result, error) = Sink::to(run);
-        self.check(&result, &error)?;
+        if result.status != OK {
+            return Err(RunFailure::read(result.status, &error));
+        }
         // SAFETY: the plugin gives ownership of a handle.
         let new = unsafe { Module::from_ptr(result.handle) };
         let new = new.ok_or_else(|| RunFailure::Protocol("it gave no module back".into()))?;
@@ -355,45 +417,31 @@ impl OpenPlugin {
         Ok(new)
     }
 
-    /// Runs a function pass on each body. A context must be current ([`with_current`]).
-    ///
-    /// # Errors
-    /// Which body failed (position), and how; the bodies are unharmed.
+    /// Runs a function, PrimFunc or dataflow-block pass on each function, with the values of all its options, in the
+    /// order of their declaration. A context must be current ([`with_current`]). All functions are visited, also
+    /// behind one that failed; there is one result for each. The functions are unharmed.
     pub fn run_functions(
         &self,
         pass: usize,
-        bodies: &[&Body],
+        functions: &[(&str, &Body)],
         options: &[OptionValue],
-    ) -> Result<Vec<Body>, (usize, RunFailure)> {
-        let text = options_text(options);
-        let ctx = CURRENT.with(Cell::get);
-        let handles: Vec<*const BodyHdr> = bodies.iter().map(|body| body.as_ptr()).collect();
-        let mut out = vec![std::ptr::null(); bodies.len()];
-        let options = RawBytes::of(text.as_bytes());
-        let (n, slots) = (handles.len(), out.as_mut_ptr());
-        let run =
-            |sink| (self.entry.run_functions)(self.entry, pass as u32, handles.as_ptr(), n, slots, options, ctx, sink);
-        let (result, error) = Sink::to(run);
-        // SAFETY: the plugin gives ownership of the handles that it put there.
-        let new: Vec<Option<Body>> = out.into_iter().map(|ptr| unsafe { Body::from_ptr(ptr) }).collect();
-        self.check(&result, &error).map_err(|failure| (result.done as usize, failure))?;
-        let take = |(i, body): (usize, Option<Body>)| match body {
-            Some(body) if body.is_ours() => Ok(body),
-            Some(body) => {
-                std::mem::forget(body);
-                Err((i, RunFailure::Protocol("it gave back a function that this host did not seal".into())))
-            }
-            None => Err((i, RunFailure::Protocol("it gave no function back".into()))),
+    ) -> Vec<Result<Body, RunFailure>> {
+        let options = option_bytes(options);
+        let options = RawBytes::of(&options);
+        let handles: Vec<*const BodyHdr> = functions.iter().map(|(_, body)| body.as_ptr()).collect();
+        let mut out = vec![std::ptr::null(); functions.len()];
+        let (n, slots, ctx) = (handles.len(), out.as_mut_ptr(), CURRENT.with(Cell::get));
+        let run = |errors| {
+            (self.entry.run_functions)(self.entry, pass as u32, handles.as_ptr(), slots, n, options, ctx, errors);
         };
-        new.into_iter().enumerate().map(take).collect()
-    }
-
-    fn check<T>(&self, result: &RunResult<T>, error: &[u8]) -> Result<(), RunFailure> {
-        match result.status {
-            OK => Ok(()),
-            FAILED => Err(RunFailure::Error(read_error(error))),
-            _ => Err(RunFailure::Panic(String::from_utf8_lossy(error).into_owned())),
+        let ((), errors) = with_batch(functions, || Sink::to(run));
+        let mut results: Vec<_> = out.into_iter().map(take_body).collect();
+        for (at, status, bytes) in read_failures(&errors) {
+            if let Some(result) = results.get_mut(at) {
+                *result = Err(RunFailure::read(status, bytes));
+            }
         }
+        results
     }
 
     /// Asks the rule of an operator of this plugin for the type of a call.
@@ -410,25 +458,66 @@ impl OpenPlugin {
     }
 }
 
-fn compare(entry: &Entry, expected: &Expected<'_>) -> Result<(), OpenError> {
-    // SAFETY: static texts of the plugin.
-    let (name, api) = unsafe { (entry.name.get(), entry.api.get()) };
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    let pairs = [
-        ("name", text(name), expected.name.to_string()),
-        ("API", text(api), expected.api.to_string()),
-        ("number of passes", entry.n_passes.to_string(), expected.passes.to_string()),
-        ("number of operators", entry.n_operators.to_string(), expected.operators.to_string()),
-        ("fingerprint", format!("{:x}", entry.fingerprint), format!("{FINGERPRINT:x}")),
-    ];
-    match pairs.into_iter().find(|(_, entry, meta)| entry != meta) {
-        Some((what, entry, meta)) => Err(OpenError::Mismatch { what, entry, meta }),
-        None => Ok(()),
+/// Lets the current context know the functions while `f` runs over them.
+fn with_batch<R>(functions: &[Named<'_>], f: impl FnOnce() -> R) -> R {
+    let mut f = Some(f);
+    let run = |frame: &Frame<'_>| {
+        let _restore = Restore(&frame.batch, frame.batch.replace((functions.as_ptr().cast(), functions.len())));
+        f.take().map(|f| f())
+    };
+    let result = with_frame(std::ptr::null(), run).flatten();
+    match (result, f) {
+        (Some(result), _) => result,
+        (None, Some(f)) => f(),
+        (None, None) => unreachable!("`f` is taken only to give a result"),
     }
 }
 
-/// One line out of a report that can have thousands.
-fn first_difference(report: &str) -> String {
-    let line = report.lines().map(str::trim).find(|line| line.contains("rror") || line.contains("xpected"));
-    line.or_else(|| report.lines().next()).unwrap_or("unknown").to_string()
+/// What a plugin put into the place of a result.
+fn take_body(handle: *const BodyHdr) -> Result<Body, RunFailure> {
+    // SAFETY: null, or a handle whose ownership the plugin gives.
+    match unsafe { Body::from_ptr(handle) } {
+        Some(body) if body.is_ours() => Ok(body),
+        Some(body) => {
+            std::mem::forget(body);
+            Err(RunFailure::Protocol("it gave back a function that this host did not seal".into()))
+        }
+        None => Err(RunFailure::Protocol("it gave no function back".into())),
+    }
+}
+
+/// The code of a plugin and the metadata of its file must say the same. Its own copy of the metadata is in memory.
+fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
+    // SAFETY: a static of the plugin.
+    let own = PluginMeta::decode(unsafe { entry.metadata.get() });
+    let own = own.map_err(|error| OpenError::Differs { what: format!("the copy in memory: {error}") })?;
+    fn joined<'a>(names: impl Iterator<Item = &'a String>) -> String {
+        names.map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+    let numbers = |passes: usize, operators: usize| format!("{passes} and {operators}");
+    let pairs: [(&'static str, String, String); 7] = [
+        ("name", own.name.clone(), meta.name.clone()),
+        ("version", own.version.to_string(), meta.version.to_string()),
+        ("API", own.api.to_string(), meta.api.to_string()),
+        ("fingerprint", format!("{:x}", entry.fingerprint), format!("{:x}", meta.fingerprint)),
+        ("passes", joined(own.passes.iter().map(|pass| &pass.name)), joined(meta.passes.iter().map(|pass| &pass.name))),
+        (
+            "operators",
+            joined(own.operators.iter().map(|op| &op.name)),
+            joined(meta.operators.iter().map(|op| &op.name)),
+        ),
+        (
+            "numbers of passes and operators",
+            numbers(entry.n_passes as usize, entry.n_operators as usize),
+            numbers(meta.passes.len(), meta.operators.len()),
+        ),
+    ];
+    if let Some((what, entry, meta)) = pairs.into_iter().find(|(_, entry, meta)| entry != meta) {
+        return Err(OpenError::Mismatch { what, entry, meta });
+    }
+    let pass = own.passes.iter().zip(&meta.passes).find(|(own, meta)| own != meta);
+    let operator = own.operators.iter().zip(&meta.operators).find(|(own, meta)| own != meta);
+    let what = pass.map(|(pass, _)| format!("the facts of pass `{}`", pass.name));
+    let what = what.or_else(|| operator.map(|(op, _)| format!("the facts of operator `{}`", op.name)));
+    what.map_or(Ok(()), |what| Err(OpenError::Differs { what }))
 }

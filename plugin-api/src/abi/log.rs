@@ -1,11 +1,13 @@
 //! `tracing` events of a plugin, forwarded to the host. A plugin has its own copy of `tracing`, and handing a dispatcher
 //! over would silently drop every event, so events are written out here and sent as text.
 
+use super::host_log::number;
 use super::services;
-use std::fmt::{Debug, Write};
+use super::wire::{put_field, tag};
+use std::fmt::Debug;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 
 struct Forward;
 
@@ -15,34 +17,37 @@ pub(crate) fn forward() {
     let _ = tracing::subscriber::set_global_default(Forward);
 }
 
-fn number(level: &Level) -> u32 {
-    match *level {
-        Level::ERROR => 1,
-        Level::WARN => 2,
-        Level::INFO => 3,
-        Level::DEBUG => 4,
-        Level::TRACE => 5,
-    }
-}
-
 #[derive(Default)]
 struct Text {
     message: String,
-    fields: String,
+    fields: Vec<u8>,
 }
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
-        };
+        self.put(field, format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let text = if field.name() == "message" { value.to_string() } else { format!("{value:?}") };
+        self.put(field, text);
+    }
+}
+
+impl Text {
+    fn put(&mut self, field: &Field, value: String) {
+        if field.name() == "message" {
+            self.message = value;
+        } else {
+            put_field(&mut self.fields, tag::NAME, field.name().as_bytes());
+            put_field(&mut self.fields, tag::DEFAULT, value.as_bytes());
+        }
     }
 }
 
 impl Subscriber for Forward {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        services::log_enabled(number(metadata.level()), metadata.target())
+        services::log_enabled(number(*metadata.level()), metadata.target())
     }
 
     fn register_callsite(&self, _: &'static Metadata<'static>) -> tracing::subscriber::Interest {
@@ -61,10 +66,9 @@ impl Subscriber for Forward {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text::default();
         event.record(&mut text);
-        text.message.push_str(&text.fields);
         let metadata = event.metadata();
-        let (file, line) = (metadata.file().unwrap_or(""), metadata.line().unwrap_or(0));
-        services::log(number(metadata.level()), metadata.target(), file, line, &text.message);
+        let place = (metadata.file().unwrap_or(""), metadata.line().unwrap_or(0));
+        services::log(number(*metadata.level()), metadata.target(), place, &text.message, &text.fields);
     }
 
     fn enter(&self, _: &Id) {}

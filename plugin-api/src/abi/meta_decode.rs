@@ -1,6 +1,6 @@
 //! Reads the metadata section: any bytes give either records or an error that names the field.
 
-use super::wire::{FORMAT, Fields, MAGIC, tag};
+use super::wire::{self, FORMAT, Fields, MAGIC, read_value, tag};
 use crate::meta::*;
 use semver::{Version, VersionReq};
 
@@ -122,6 +122,20 @@ impl<'a> Record<'a> {
         Ok(out)
     }
 
+    /// The default, if the record has one.
+    fn default(&self) -> Result<Option<AttrDefault>, MetaError> {
+        let bytes = match self.first(tag::DEFAULT, "default") {
+            Err(MetaError::Missing { .. }) => return Ok(None),
+            other => other?,
+        };
+        let read = if bytes == [wire::value::NONE] {
+            Some(AttrDefault::None)
+        } else {
+            read_value(bytes).map(AttrDefault::Value)
+        };
+        read.map(Some).ok_or_else(|| self.wrong("default", "is no value that this host can read"))
+    }
+
     fn records<T>(
         &self,
         tag: u16,
@@ -179,7 +193,7 @@ fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
         name,
         opt_level: i32::from_le_bytes(record.array(tag::OPT_LEVEL, "opt_level")?),
         required: required.iter().map(|text| required_entry(&record, text)).collect::<Result<_, _>>()?,
-        traceable: false,
+        traceable: record.array::<1>(tag::TRACEABLE, "traceable")? != [0],
         granularity,
         contract: Contract {
             requires: record.texts(tag::REQUIRES, "requires")?,
@@ -220,15 +234,15 @@ fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
         7 => OptionType::StrList,
         other => return Err(record.wrong("type", format!("is {other}, which this host does not know"))),
     };
-    let default = record.text(tag::DEFAULT, "default")?;
-    let value = OptionValue::parse(&default).ok().and_then(|value| value.coerce(ty));
-    let value = value.ok_or_else(|| record.wrong("default", format!("is `{default}`, which is no {ty}")))?;
-    Ok(OptionInfo {
-        name: record.text(tag::NAME, "name")?,
-        ty,
-        default: Some(value),
-        doc: record.text(tag::DOC, "doc")?,
-    })
+    let default = match record.default()? {
+        None => None,
+        Some(AttrDefault::None) => return Err(record.wrong("default", format!("is nothing, which is no {ty}"))),
+        Some(AttrDefault::Value(value)) => {
+            let why = format!("is {value}, which is no {ty}");
+            Some(value.coerce(ty).ok_or_else(|| record.wrong("default", why))?)
+        }
+    };
+    Ok(OptionInfo { name: record.text(tag::NAME, "name")?, ty, default, doc: record.text(tag::DOC, "doc")? })
 }
 
 fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
@@ -272,33 +286,5 @@ fn attribute(record: Record<'_>) -> Result<AttrInfo, MetaError> {
     let [ty] = record.array(tag::TYPE, "type")?;
     let unknown = || record.wrong("type", format!("is {ty}, which this host does not know"));
     let ty = *TYPES.get(usize::from(ty)).ok_or_else(unknown)?;
-    let default = match record.first(tag::DEFAULT, "default") {
-        Err(MetaError::Missing { .. }) => None,
-        Err(error) => return Err(error),
-        Ok(bytes) => Some(default_value(&record, bytes)?),
-    };
-    Ok(AttrInfo { name: record.text(tag::NAME, "name")?, ty, default })
-}
-
-fn default_value(record: &Record<'_>, bytes: &[u8]) -> Result<AttrDefault, MetaError> {
-    let wrong = || record.wrong("default", "is no value that this host can read");
-    let (kind, rest) = bytes.split_first().ok_or_else(wrong)?;
-    let words = || rest.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-    let one = || words().next().ok_or_else(wrong);
-    let list = |items: Vec<OptionValue>| OptionValue::List(items);
-    Ok(AttrDefault::Value(match kind {
-        0 => return Ok(AttrDefault::None),
-        1 => OptionValue::Bool(rest.first().ok_or_else(wrong)? != &0),
-        2 => OptionValue::Int(one()? as i64),
-        3 => OptionValue::Float(f64::from_bits(one()?)),
-        4 => OptionValue::Str(record.str("default", rest)?),
-        5 => list(words().map(|word| OptionValue::Int(word as i64)).collect()),
-        6 => list(words().map(|word| OptionValue::Float(f64::from_bits(word))).collect()),
-        7 => list(rest.iter().map(|byte| OptionValue::Bool(*byte != 0)).collect()),
-        8 => {
-            let record = Record { bytes: rest, within: record.within.clone() };
-            list(record.texts(tag::NAME, "default")?.into_iter().map(OptionValue::Str).collect())
-        }
-        _ => return Err(wrong()),
-    }))
+    Ok(AttrInfo { name: record.text(tag::NAME, "name")?, ty, default: record.default()? })
 }

@@ -3,6 +3,8 @@
 pub(crate) mod codec;
 pub mod entry;
 pub mod host;
+pub mod host_log;
+pub mod layout;
 pub(crate) mod log;
 mod meta_decode;
 pub mod module;
@@ -21,5 +23,5 @@ use view::{Body, RawView};
 /// # Errors
 /// Says which record is wrong, and why.
 pub(crate) fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
-    Body::seal_with(raw, |copy| validate(copy))
+    Body::seal_with(raw, validate)
 }

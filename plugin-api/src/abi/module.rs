@@ -1,13 +1,16 @@
 //! The reference-counted header of a module.
 
+use super::layout::layout;
 use super::view::Body;
+use abi_stable::StableAbi;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One function of a module: where its name lies, and its body.
 #[repr(C)]
-pub(crate) struct FuncEntry {
+#[derive(StableAbi)]
+pub struct FuncEntry {
     name: *const u8,
     name_len: usize,
     body: Body,
@@ -24,13 +27,16 @@ impl FuncEntry {
 
 /// Header of a module.
 #[repr(C)]
-pub(crate) struct ModuleHdr {
+#[derive(StableAbi)]
+pub struct ModuleHdr {
+    #[sabi(unsafe_opaque_field)]
     rc: AtomicU64,
     drop_fn: extern "C" fn(*mut ModuleHdr),
     entries: *mut FuncEntry,
     n_entries: usize,
     meta: Option<Body>,
     /// Owner of the names; only the side that made the header looks at it.
+    #[sabi(unsafe_opaque_field)]
     names: *const String,
 }
 
@@ -62,6 +68,8 @@ impl Drop for Module {
     }
 }
 
+// Its address tells whose a module is, so there must be one of it.
+#[inline(never)]
 extern "C" fn drop_module(hdr: *mut ModuleHdr) {
     // SAFETY: called once, by the last owner, on a header that `Module::make` of this same library made.
     unsafe {
@@ -197,3 +205,6 @@ impl Module {
         NonNull::new(ptr.cast_mut()).map(Module)
     }
 }
+
+layout!(FuncEntry { name, name_len, body });
+layout!(ModuleHdr { rc, drop_fn, entries, n_entries, meta, names });

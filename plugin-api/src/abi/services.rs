@@ -4,13 +4,14 @@
 //! initialized. Without a host (a plugin's unit tests, and the host itself) sealing works here, and everything else
 //! answers that there is no host.
 
+use super::layout::layout;
 use super::module::{Module, ModuleHdr};
 use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
 use crate::ir::{Call, SealError};
 use crate::op::{InferError, Inferred};
-use crate::pass::Severity;
+use crate::pass::{Ctx, Severity};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Bytes given to a callee for as long as the call.
 #[repr(C)]
@@ -21,7 +22,7 @@ pub struct RawBytes {
 }
 
 impl RawBytes {
-    pub(crate) fn of(bytes: &[u8]) -> RawBytes {
+    pub(crate) const fn of(bytes: &[u8]) -> RawBytes {
         RawBytes { ptr: bytes.as_ptr(), len: bytes.len() }
     }
 
@@ -41,6 +42,7 @@ impl RawBytes {
 #[derive(Clone, Copy, abi_stable::StableAbi)]
 pub struct Sink {
     write: extern "C" fn(*mut c_void, RawBytes),
+    #[sabi(unsafe_opaque_field)]
     data: *mut c_void,
 }
 
@@ -64,11 +66,13 @@ impl Sink {
 
 /// The context of a run, as it crosses the boundary.
 #[repr(C)]
+#[derive(abi_stable::StableAbi)]
 pub struct CtxRecord {
     /// Size of this record; a newer host may have a longer one.
     pub(crate) size: u32,
     pub(crate) opt_level: i32,
     /// Only the host looks at this.
+    #[sabi(unsafe_opaque_field)]
     pub(crate) host: *const c_void,
 }
 
@@ -76,29 +80,52 @@ pub struct CtxRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Query {
-    /// Value of a config key, as text.
+    /// Value of a config key, in the encoding of `wire`.
     Config = 1,
     /// Name of the running pass.
     PassName = 2,
     /// Target.
     Target = 3,
+    /// Name of a function of the batch; the key is its position (u32).
+    FunctionName = 4,
 }
 
 /// A log event.
 #[repr(C)]
+#[derive(abi_stable::StableAbi)]
 pub struct LogRecord {
+    /// 1 error … 5 trace.
     pub(crate) level: u32,
     pub(crate) line: u32,
     pub(crate) target: RawBytes,
     pub(crate) file: RawBytes,
     pub(crate) message: RawBytes,
+    /// Fields `NAME` and `DEFAULT` (its value as text) in turn.
+    pub(crate) fields: RawBytes,
+}
+
+/// A diagnostic.
+#[repr(C)]
+#[derive(abi_stable::StableAbi)]
+pub struct DiagnosticRecord {
+    pub(crate) severity: u32,
+    /// Position of the function in the batch, or `u32::MAX`.
+    pub(crate) index: u32,
+    /// Name of the function, or empty.
+    pub(crate) function: RawBytes,
+    /// Node of the function, or `u64::MAX`.
+    pub(crate) node: u64,
+    pub(crate) message: RawBytes,
 }
 
 /// The table. Functions are added at its end; `size` says how far it goes. 0 means success.
 #[repr(C)]
+#[derive(abi_stable::StableAbi)]
 pub struct Services {
     pub(crate) size: u32,
-    pub(crate) log_level: u32,
+    pub(crate) reserved: u32,
+    /// Highest level of log events that anyone wants: 0 none, 1 error … 5 trace. It changes with the host's filter.
+    pub(crate) max_level: &'static AtomicUsize,
     pub(crate) seal: extern "C" fn(*const RawView<'static>, Sink) -> *const BodyHdr,
     pub(crate) module: extern "C" fn(*const RawBytes, *const *const BodyHdr, usize, *const BodyHdr) -> *const ModuleHdr,
     pub(crate) module_with:
@@ -108,16 +135,31 @@ pub struct Services {
     pub(crate) print: extern "C" fn(*const BodyHdr, Sink) -> u32,
     pub(crate) current: extern "C" fn() -> *const CtxRecord,
     pub(crate) query: extern "C" fn(*const CtxRecord, u32, RawBytes, Sink) -> u32,
-    pub(crate) diagnose: extern "C" fn(*const CtxRecord, u32, u64, RawBytes),
+    pub(crate) diagnose: extern "C" fn(*const CtxRecord, *const DiagnosticRecord),
     pub(crate) log_enabled: extern "C" fn(u32, RawBytes) -> u32,
     pub(crate) log: extern "C" fn(*const LogRecord),
 }
 
+layout!(RawBytes { ptr, len });
+layout!(Sink { write, data });
+layout!(open CtxRecord { size, opt_level, host });
+layout!(LogRecord { level, line, target, file, message, fields });
+layout!(DiagnosticRecord { severity, index, function, node, message });
+layout!(open Services {
+    size, reserved, max_level, seal, module, module_with, tensor, infer, print, current, query, diagnose, log_enabled,
+    log,
+});
+
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets the table of this copy of the crate.
-pub(crate) fn install(table: *const Services) {
-    SERVICES.store(table.cast_mut(), Ordering::Release);
+/// Sets the table of this copy of the crate; false if it ends before what this copy knows.
+pub(crate) fn install(table: *const Services) -> bool {
+    // SAFETY: the host gives its table, which starts with its size.
+    let long_enough = unsafe { table.as_ref() }.is_some_and(|t| t.size as usize >= std::mem::size_of::<Services>());
+    if long_enough {
+        SERVICES.store(table.cast_mut(), Ordering::Release);
+    }
+    long_enough
 }
 
 fn table() -> Option<&'static Services> {
@@ -179,42 +221,63 @@ pub(crate) fn print(body: &Body) -> Option<String> {
     (status == 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The record of the context that is current on this thread, or null.
-pub(crate) fn current() -> *const CtxRecord {
-    table().map_or(std::ptr::null(), |table| (table.current)())
+/// The context that is current on this thread.
+pub(crate) fn current() -> Ctx {
+    let record = table().map_or(std::ptr::null(), |table| (table.current)());
+    // SAFETY: what is current on this thread is alive: it ends by returning to the code that made it so.
+    unsafe { ctx(record) }
 }
 
-/// A record behind its pointer.
-pub(crate) fn record<'a>(record: *const CtxRecord) -> Option<&'a CtxRecord> {
-    // SAFETY: a context is made by the host for the length of a run; a `Ctx` is not kept beyond it.
-    unsafe { record.as_ref() }
+/// # Safety
+/// The record is null or alive now; it need not stay so.
+pub(crate) unsafe fn ctx(record: *const CtxRecord) -> Ctx {
+    // SAFETY: as above.
+    unsafe { record.as_ref() }.map_or_else(Ctx::detached, |alive| Ctx::new(record, alive.opt_level))
 }
 
-/// Asks a context.
-pub(crate) fn query(ctx: *const CtxRecord, what: Query, key: &str) -> Option<String> {
+/// Asks a context. The host compares the record with the current one and does not look into it.
+pub(crate) fn query(ctx: *const CtxRecord, what: Query, key: &[u8]) -> Option<Vec<u8>> {
     let table = table().filter(|_| !ctx.is_null())?;
-    let (status, bytes) = Sink::to(|sink| (table.query)(ctx, what as u32, RawBytes::of(key.as_bytes()), sink));
-    (status == 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    let (status, bytes) = Sink::to(|sink| (table.query)(ctx, what as u32, RawBytes::of(key), sink));
+    (status == 0).then_some(bytes)
+}
+
+/// Where a diagnostic belongs.
+pub(crate) struct Place<'a> {
+    /// Position of the function in the batch, or `u32::MAX`.
+    pub(crate) index: u32,
+    /// Name of the function, or empty.
+    pub(crate) name: &'a str,
+    /// Node of the function.
+    pub(crate) node: Option<usize>,
 }
 
 /// Reports a diagnostic.
-pub(crate) fn diagnose(ctx: *const CtxRecord, severity: Severity, node: Option<usize>, message: &str) {
-    if let Some(table) = table() {
-        let node = node.map_or(u64::MAX, |node| node as u64);
-        (table.diagnose)(ctx, severity as u32, node, RawBytes::of(message.as_bytes()));
+pub(crate) fn diagnose(ctx: *const CtxRecord, severity: Severity, at: Place<'_>, message: &str) {
+    if let Some(table) = table().filter(|_| !ctx.is_null()) {
+        let record = DiagnosticRecord {
+            severity: severity as u32,
+            index: at.index,
+            function: RawBytes::of(at.name.as_bytes()),
+            node: at.node.map_or(u64::MAX, |node| node as u64),
+            message: RawBytes::of(message.as_bytes()),
+        };
+        (table.diagnose)(ctx, &record);
     }
 }
 
 /// Whether the host wants events of this level (1 error … 5 trace) and target.
 pub(crate) fn log_enabled(level: u32, target: &str) -> bool {
     let Some(table) = table() else { return false };
-    level <= table.log_level && (table.log_enabled)(level, RawBytes::of(target.as_bytes())) != 0
+    level as usize <= table.max_level.load(Ordering::Relaxed)
+        && (table.log_enabled)(level, RawBytes::of(target.as_bytes())) != 0
 }
 
 /// Gives an event to the host.
-pub(crate) fn log(level: u32, target: &str, file: &str, line: u32, message: &str) {
+pub(crate) fn log(level: u32, target: &str, (file, line): (&str, u32), message: &str, fields: &[u8]) {
     if let Some(table) = table() {
         let bytes = |text: &str| RawBytes::of(text.as_bytes());
-        (table.log)(&LogRecord { level, line, target: bytes(target), file: bytes(file), message: bytes(message) });
+        let (target, file, message) = (bytes(target), bytes(file), bytes(message));
+        (table.log)(&LogRecord { level, line, target, file, message, fields: RawBytes::of(fields) });
     }
 }

@@ -3,14 +3,16 @@
 //! The process-local header holds pointer and length pairs; everything that reads them is here, so that the rest of
 //! the crate is safe code over slices.
 
+use super::layout::layout;
 use crate::ir::records::*;
+use abi_stable::StableAbi;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pointer and number of records of one section.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, StableAbi)]
 pub struct RawSlice {
     ptr: *const u8,
     len: usize,
@@ -97,6 +99,7 @@ macro_rules! sections {
                         at += bytes.div_ceil(16);
                     }
                 })*
+                let _ = at;
                 slots
             }
 
@@ -110,10 +113,11 @@ macro_rules! sections {
 
 /// Borrowed sections: of a sealed body, or of a builder at work.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, StableAbi)]
 pub struct RawView<'a> {
     slots: [RawSlice; SLOTS],
     tensors: RawSlice,
+    #[sabi(unsafe_opaque_field)]
     life: PhantomData<&'a [u8]>,
 }
 
@@ -190,12 +194,16 @@ impl<'a> RawView<'a> {
 
 /// Header of a sealed body. Made by the host alone; plugins hold handles to it.
 #[repr(C)]
-pub(crate) struct BodyHdr {
+#[derive(StableAbi)]
+pub struct BodyHdr {
+    #[sabi(unsafe_opaque_field)]
     rc: AtomicU64,
     drop_fn: extern "C" fn(*mut BodyHdr),
+    #[sabi(unsafe_opaque_field)]
     hash: AtomicU64,
     view: RawView<'static>,
     /// Owned by the side that sealed: the buffer under `view`, in units of 16 bytes.
+    #[sabi(unsafe_opaque_field)]
     buffer: *mut u128,
     units: usize,
     tensors: *mut Tensor,
@@ -204,6 +212,7 @@ pub(crate) struct BodyHdr {
 
 /// A sealed function: immutable, validated, reference-counted. Cloning costs one atomic addition.
 #[repr(transparent)]
+#[derive(StableAbi)]
 pub struct Body(NonNull<BodyHdr>);
 
 // SAFETY: a sealed body is immutable but for its atomic counters.
@@ -230,6 +239,8 @@ impl Drop for Body {
     }
 }
 
+// Its address tells whose a body is, so there must be one of it.
+#[inline(never)]
 extern "C" fn drop_body(hdr: *mut BodyHdr) {
     // SAFETY: called once, by the last owner, on a header that `Body::from_valid` of this same library made.
     unsafe {
@@ -332,11 +343,14 @@ impl std::fmt::Debug for Body {
 
 /// Header of a tensor.
 #[repr(C)]
-pub(crate) struct TensorHdr {
+#[derive(StableAbi)]
+pub struct TensorHdr {
+    #[sabi(unsafe_opaque_field)]
     rc: AtomicU64,
     drop_fn: extern "C" fn(*mut TensorHdr),
     hash_lo: u64,
     hash_hi: u64,
+    #[sabi(unsafe_opaque_field)]
     data: *mut u128,
     units: usize,
     bytes: usize,
@@ -344,6 +358,7 @@ pub(crate) struct TensorHdr {
 
 /// Data of a constant: immutable, 16-aligned, reference-counted, with its content hash.
 #[repr(transparent)]
+#[derive(StableAbi)]
 pub struct Tensor(NonNull<TensorHdr>);
 
 // SAFETY: immutable but for the atomic counter.
@@ -484,3 +499,8 @@ records!(
     u32 = 4,
     u8 = 1
 );
+
+layout!(RawSlice { ptr, len });
+layout!(RawView as RawView<'static> { slots, tensors, life });
+layout!(BodyHdr { rc, drop_fn, hash, view, buffer, units, tensors, n_tensors });
+layout!(TensorHdr { rc, drop_fn, hash_lo, hash_hi, data, units, bytes });

@@ -1,6 +1,8 @@
 //! The byte format of the metadata section and of options: tagged, length-prefixed records, so that a reader passes
 //! over what it does not know. Writing works in constants.
 
+use crate::meta::OptionValue;
+
 /// Start of a metadata block.
 pub const MAGIC: [u8; 8] = *b"PASSHOST";
 /// Version of this byte format.
@@ -35,6 +37,26 @@ pub mod tag {
     pub const PURE: u16 = 47;
 }
 
+/// What the bytes of a value are: the first one says.
+pub mod value {
+    #![allow(missing_docs, reason = "each is named like the variant of `OptionValue`, or of its items")]
+    pub const NONE: u8 = 0;
+    pub const BOOL: u8 = 1;
+    pub const INT: u8 = 2;
+    pub const FLOAT: u8 = 3;
+    pub const STR: u8 = 4;
+    /// Eight bytes each.
+    pub const INTS: u8 = 5;
+    /// Eight bytes each.
+    pub const FLOATS: u8 = 6;
+    /// One byte each.
+    pub const BOOLS: u8 = 7;
+    /// A field `NAME` each.
+    pub const STRS: u8 = 8;
+    /// A field `DEFAULT` with a value each.
+    pub const LIST: u8 = 9;
+}
+
 /// Writes fields; with `N` = 0 it only counts.
 pub struct Writer<const N: usize> {
     buf: [u8; N],
@@ -61,13 +83,14 @@ impl<const N: usize> Writer<N> {
         self.at += 1;
     }
 
-    /// Bytes.
+    /// Bytes. One step of the constant evaluator, however many they are: it has a limit.
     pub const fn bytes(&mut self, bytes: &[u8]) {
-        let mut i = 0;
-        while i < bytes.len() {
-            self.byte(bytes[i]);
-            i += 1;
+        if N > 0 {
+            let (_, rest) = self.buf.split_at_mut(self.at);
+            let (room, _) = rest.split_at_mut(bytes.len());
+            room.copy_from_slice(bytes);
         }
+        self.at += bytes.len();
     }
 
     /// Opens a field; [`Writer::close`] takes what this gives.
@@ -149,4 +172,61 @@ impl<'a> Iterator for Fields<'a> {
         self.rest = rest;
         Some(Ok((tag, content)))
     }
+}
+
+/// Appends a field.
+pub(crate) fn put_field(out: &mut Vec<u8>, tag: u16, content: &[u8]) {
+    out.extend_from_slice(&tag.to_le_bytes());
+    out.extend_from_slice(&(content.len() as u32).to_le_bytes());
+    out.extend_from_slice(content);
+}
+
+/// The bytes of a value.
+pub(crate) fn value_bytes(value: &OptionValue) -> Vec<u8> {
+    match value {
+        OptionValue::Bool(v) => vec![value::BOOL, u8::from(*v)],
+        OptionValue::Int(v) => [&[value::INT][..], &v.to_le_bytes()].concat(),
+        OptionValue::Float(v) => [&[value::FLOAT][..], &v.to_bits().to_le_bytes()].concat(),
+        OptionValue::Str(v) => [&[value::STR][..], v.as_bytes()].concat(),
+        OptionValue::List(items) => {
+            let mut out = vec![value::LIST];
+            items.iter().for_each(|item| put_field(&mut out, tag::DEFAULT, &value_bytes(item)));
+            out
+        }
+    }
+}
+
+/// Lists in a value may be this deep.
+const DEEPEST: u32 = 16;
+
+/// The value that these bytes are, if they are one.
+pub(crate) fn read_value(bytes: &[u8]) -> Option<OptionValue> {
+    read_nested(bytes, 0)
+}
+
+fn read_nested(bytes: &[u8], depth: u32) -> Option<OptionValue> {
+    let (kind, rest) = bytes.split_first()?;
+    let one = || rest.try_into().ok().map(u64::from_le_bytes);
+    let words = || {
+        let (words, rest) = rest.as_chunks::<8>();
+        rest.is_empty().then(|| words.iter().map(|word| u64::from_le_bytes(*word)))
+    };
+    let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(|text| OptionValue::Str(text.to_string()));
+    Some(match *kind {
+        value::BOOL => OptionValue::Bool(<[u8; 1]>::try_from(rest).ok()? != [0]),
+        value::INT => OptionValue::Int(one()? as i64),
+        value::FLOAT => OptionValue::Float(f64::from_bits(one()?)),
+        value::STR => text(rest)?,
+        value::INTS => OptionValue::List(words()?.map(|word| OptionValue::Int(word as i64)).collect()),
+        value::FLOATS => OptionValue::List(words()?.map(|word| OptionValue::Float(f64::from_bits(word))).collect()),
+        value::BOOLS => OptionValue::List(rest.iter().map(|byte| OptionValue::Bool(*byte != 0)).collect()),
+        value::STRS => {
+            OptionValue::List(Fields::new(rest).map(|field| text(field.ok()?.1)).collect::<Option<Vec<_>>>()?)
+        }
+        value::LIST if depth < DEEPEST => {
+            let items = Fields::new(rest).map(|field| read_nested(field.ok()?.1, depth + 1));
+            OptionValue::List(items.collect::<Option<Vec<_>>>()?)
+        }
+        _ => return None,
+    })
 }

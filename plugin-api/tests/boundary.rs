@@ -1,0 +1,314 @@
+//! The plugins under `examples/`, read and opened as the host does it.
+#![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
+
+use libloading::Library;
+use object::{Object, ObjectSection};
+use plugin_api::abi::entry::ENTRY_SYMBOL;
+use plugin_api::abi::host::*;
+use plugin_api::ir::{AttrsId, Body, BodyBuilder, Call, DType, Module, NodeSpec, Type, records::kind};
+use plugin_api::meta::{Granularity, OptionType, OptionValue, PluginMeta};
+use plugin_api::op::{InferError, Inferred};
+use plugin_api::pass::{Ctx, Severity};
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+
+/// File of an example, built like this test.
+fn library(name: &str) -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let folder = BUILT.get_or_init(|| {
+        let exe = std::env::current_exe().unwrap();
+        let folder = exe.parent().and_then(Path::parent).unwrap();
+        let release = folder.file_name().is_some_and(|name| name == "release");
+        let args = ["build", "--offline", "--examples", "--quiet", "-p", "passhost-plugin-api"];
+        let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+        cargo.args(args).args(release.then_some("--release")).env("CARGO_TARGET_DIR", folder.parent().unwrap());
+        assert!(cargo.status().unwrap().success(), "the examples do not build");
+        folder.join("examples")
+    });
+    folder.join(libloading::library_filename(name))
+}
+
+fn section(file: &Path) -> Vec<u8> {
+    let data = std::fs::read(file).unwrap();
+    let object = object::File::parse(&*data).unwrap();
+    let name = if cfg!(target_vendor = "apple") { "__passhost" } else { ".passhost" };
+    let section = object.section_by_name(name).unwrap_or_else(|| panic!("no section in {}", file.display()));
+    section.data().unwrap().to_vec()
+}
+
+fn meta(name: &str) -> PluginMeta {
+    PluginMeta::decode(&section(&library(name))).unwrap()
+}
+
+type EntrySymbol = unsafe extern "C" fn() -> *const c_void;
+
+fn symbol(file: &Path) -> EntrySymbol {
+    // SAFETY: our own examples, which have no constructors; they are never unloaded.
+    unsafe {
+        let library = Box::leak(Box::new(Library::new(file).unwrap()));
+        *library.get::<EntrySymbol>(ENTRY_SYMBOL.as_bytes()).unwrap()
+    }
+}
+
+fn open(name: &str) -> (OpenPlugin, PluginMeta) {
+    let meta = meta(name);
+    // SAFETY: `symbol` gives the entry function of a library that stays.
+    (unsafe { OpenPlugin::open(symbol(&library(name)), &meta) }.unwrap(), meta)
+}
+
+/// `f(x) { with dataflow: lv = example.identity(x); return lv }`
+fn function() -> Body {
+    let mut b = BodyBuilder::new();
+    let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+    b.begin_function(0, AttrsId::NONE, None);
+    let x = b.param("x", ty);
+    b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
+    let op = b.op("example.identity");
+    let lv = b.call(op, &[x], AttrsId::NONE, ty, false, Some("lv"));
+    b.end();
+    b.end_function(lv, ty);
+    b.finish().unwrap()
+}
+
+fn module() -> Module {
+    Module::new([("bad", function()), ("good", function()), ("bad_too", function())])
+}
+
+fn default_options(meta: &PluginMeta, pass: &str) -> (usize, Vec<OptionValue>) {
+    let at = meta.passes.iter().position(|info| info.name == pass).unwrap();
+    (at, meta.passes[at].options.iter().map(|option| option.default.clone().unwrap()).collect())
+}
+
+/// Function, node and message of each diagnostic.
+#[derive(Default)]
+struct Host {
+    diagnostics: RefCell<Vec<(Option<String>, Option<usize>, String)>>,
+}
+
+impl HostServices for Host {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        Err(InferError::NoHost(call.op().unwrap_or_default().to_string()))
+    }
+    fn print(&self, body: &Body) -> String {
+        format!("<{} nodes>", body.len())
+    }
+    fn config(&self, key: &str) -> Option<OptionValue> {
+        (key == "example.key").then(|| OptionValue::List(vec![OptionValue::Str("a\nb".into()), OptionValue::Int(3)]))
+    }
+    fn pass_name(&self) -> String {
+        "example.Talk".to_string()
+    }
+    fn target(&self) -> Option<String> {
+        Some("llvm".to_string())
+    }
+    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
+        assert_eq!(diagnostic.severity == Severity::Error, false);
+        let function = diagnostic.function.map(str::to_string);
+        self.diagnostics.borrow_mut().push((function, diagnostic.node, diagnostic.message.to_string()));
+    }
+}
+
+#[test]
+fn metadata_says_what_the_source_declares() {
+    let meta = meta("every_kind");
+    assert_eq!((meta.name.as_str(), meta.version.to_string()), ("passhost-plugin-api", "0.1.0".to_string()));
+    assert_eq!((meta.api.to_string().as_str(), meta.fingerprint), (plugin_api::decl::API_VERSION, FINGERPRINT));
+    assert!(meta.target.contains(std::env::consts::ARCH) && meta.rustc.starts_with("rustc "), "{meta:?}");
+    let pass = &meta.passes[3];
+    assert_eq!((pass.name.as_str(), pass.opt_level, pass.traceable), ("example.WithOptions", 3, true));
+    assert_eq!(pass.summary(), "Says which options it was given, as an error.");
+    let required: Vec<_> = pass.required.iter().map(ToString::to_string).collect();
+    assert_eq!(required, ["example.SameModule", "relax.Normalize (>=0.1)"]);
+    assert_eq!(pass.contract.requires, ["relax.anf"]);
+    assert_eq!(pass.contract.establishes, ["example.seen"]);
+    assert_eq!(pass.contract.preserves, ["all"]);
+    assert_eq!(pass.contract.invalidates, ["example.Other"]);
+    let options: Vec<_> = pass.options.iter().map(|o| format!("{}: {} = {:?}", o.name, o.ty, o.default)).collect();
+    assert_eq!(options[3], r#"label: string = Some(Str("two\nlines, \"quoted\""))"#);
+    assert_eq!(options[5], "axes: list of int = Some(List([Int(0), Int(-2)]))");
+    assert_eq!(pass.options[6].ty, OptionType::FloatList);
+    assert_eq!(pass.options[6].default, Some(OptionValue::List(vec![])));
+    assert_eq!(pass.options[1].doc.trim(), "A number.");
+    let kinds: Vec<_> = meta.passes.iter().map(|pass| pass.granularity).take(3).collect();
+    assert_eq!(kinds, [Granularity::Module, Granularity::Function, Granularity::DataflowBlock]);
+    assert_eq!(meta.operators.len(), 2);
+    assert_eq!((meta.operators[0].pure, meta.operators[1].pure), (true, false));
+}
+
+#[test]
+fn metadata_survives_strip() {
+    let file = library("smallest");
+    let stripped = file.with_extension("stripped");
+    for options in [&["--strip-all"][..], &["--strip-unneeded", "--strip-debug"]] {
+        let status = Command::new("strip").args(options).arg("-o").args([&stripped, &file]).status();
+        assert!(status.expect("`strip` of binutils").success());
+        assert_eq!(section(&stripped), section(&file));
+        let data = std::fs::read(&stripped).unwrap();
+        let object = object::File::parse(&*data).unwrap();
+        let entry = object::NameOrOrdinal::Name(ENTRY_SYMBOL.as_bytes());
+        assert!(object.exports().unwrap().any(|export| export.unwrap().name() == entry));
+    }
+    std::fs::remove_file(stripped).unwrap();
+}
+
+#[test]
+fn what_changes_nothing_gives_the_same_handle() {
+    let (plugin, _) = open("every_kind");
+    let module = module();
+    with_current(&Host::default(), 2, || {
+        assert!(plugin.run_module(0, &module, &[]).unwrap().same(&module));
+        let functions: Vec<_> = module.functions().collect();
+        for pass in [1, 2] {
+            let results = plugin.run_functions(pass, &functions, &[]);
+            assert!(results.iter().zip(&functions).all(|(new, (_, old))| new.as_ref().unwrap().same(old)));
+        }
+        assert!(plugin.run_functions(1, &[], &[]).is_empty());
+    });
+    let (smallest, _) = open("smallest");
+    assert!(smallest.run_functions(0, &[("f", &function())], &[])[0].is_ok());
+}
+
+#[test]
+fn options_arrive_as_they_were_given() {
+    let (plugin, meta) = open("every_kind");
+    let (pass, mut options) = default_options(&meta, "example.WithOptions");
+    let run = |options: &[OptionValue]| plugin.run_module(pass, &module(), options).unwrap_err().to_string();
+    let told = run(&options);
+    let expected =
+        r#"Options { on: true, times: -1, rate: 0.5, label: "two\nlines, \"quoted\"", names: ["main", "a b"], "#;
+    assert_eq!(told, format!("{expected}axes: [0, -2], rates: [], flags: [true, false] }}"));
+    options[2] = OptionValue::Float(f64::NAN);
+    options[3] = OptionValue::Str("\n".into());
+    assert!(run(&options).contains(r#"rate: NaN, label: "\n", names: ["main""#));
+    options[1] = OptionValue::Bool(true);
+    assert_eq!(run(&options), "option `times` is true; it must be a int");
+    assert_eq!(run(&options[..1]), "the host gave 1 option values, but none for `times`");
+    let (pass, options) = default_options(&meta, "example.SameModule");
+    assert!(options.is_empty() && plugin.run_module(pass, &module(), &[]).is_ok());
+}
+
+#[test]
+fn results_are_made_by_the_host() {
+    let (plugin, meta) = open("every_kind");
+    let (pass, _) = default_options(&meta, "example.Rebuild");
+    let new = plugin.run_module(pass, &module(), &[]).unwrap();
+    assert_eq!(new.len(), 3);
+    let body = new.get("good").unwrap();
+    assert_eq!(body.function().unwrap().result().unwrap().ty().to_owned(), Type::tensor([2], DType::F32));
+}
+
+#[test]
+fn failures_are_told_for_each_function_and_panics_are_caught() {
+    let (plugin, meta) = open("every_kind");
+    let (pass, _) = default_options(&meta, "example.Fail");
+    let module = module();
+    let functions: Vec<_> = module.functions().collect();
+    let run = |how: &str| {
+        with_current(&Host::default(), 2, || {
+            let results = plugin.run_functions(pass, &functions, &[OptionValue::Str(how.into())]);
+            assert!(results[2].as_ref().unwrap().same(module.get("good").unwrap()), "{how}");
+            let texts = results[..2].iter().map(|result| result.as_ref().unwrap_err());
+            texts.cloned().collect::<Vec<_>>()
+        })
+    };
+    let errors = run("error");
+    let RunFailure::Error(error) = &errors[1] else { panic!("{errors:?}") };
+    assert_eq!((error.message.as_str(), error.node), ("`bad_too` is not liked", Some(0)));
+    for (how, message) in [("text", "as text"), ("string", "as string bad"), ("number", "a payload that is no text")] {
+        let RunFailure::Panic(text) = &run(how)[0] else { panic!("{how} does not panic") };
+        assert!(text.starts_with(message) && text.contains("every_kind.rs:"), "{text}");
+    }
+    assert!(matches!(&run("drop")[0], RunFailure::Panic(_)));
+    assert!(matches!(&run("else")[0], RunFailure::Error(_)));
+    let wrong = plugin.run_module(pass, &module, &[]).unwrap_err();
+    assert_eq!(wrong.to_string(), "the host ran the pass at another granularity than its own");
+    let wrong = plugin.run_functions(0, &functions, &[]);
+    assert!(wrong.iter().all(|result| matches!(result, Err(RunFailure::Error(_)))));
+}
+
+#[test]
+fn rules_of_operators_are_asked() {
+    let (plugin, _) = open("every_kind");
+    let body = function();
+    let call = body.values().find_map(|value| value.as_call_to("example.identity")).unwrap();
+    let inferred = plugin.infer(0, call).unwrap();
+    assert_eq!(inferred, Inferred { ty: Type::tensor([2, 3], DType::F32), pure: true });
+    let panic = plugin.infer(1, call).unwrap_err().to_string();
+    assert!(panic.contains("panicked: no rule") && panic.contains("every_kind.rs:"), "{panic}");
+    assert!(plugin.infer(7, call).is_err());
+}
+
+/// Collects what plugins log.
+struct Collect(&'static Mutex<Vec<LogEvent>>);
+
+impl LogSink for Collect {
+    fn enabled(&self, level: tracing::Level, _: &str) -> bool {
+        level <= tracing::Level::INFO
+    }
+    fn log(&self, event: &LogEvent) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+#[test]
+fn a_pass_talks_with_its_host() {
+    static EVENTS: Mutex<Vec<LogEvent>> = Mutex::new(Vec::new());
+    set_log_sink(Box::new(Collect(&EVENTS)), tracing::level_filters::LevelFilter::DEBUG);
+    let (plugin, meta) = open("every_kind");
+    let (pass, _) = default_options(&meta, "example.Talk");
+    let (host, module) = (Host::default(), module());
+    let failure = with_current(&host, 3, || plugin.run_module(pass, &module, &[])).unwrap_err();
+    let RunFailure::Error(error) = failure else { panic!("{failure}") };
+    assert_eq!(error.message, r#"target Some("llvm"), function None"#);
+    assert_eq!(error.function.as_deref(), Some("bad"));
+    let events = EVENTS.lock().unwrap();
+    let [event] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((event.level, event.target.as_str()), (tracing::Level::INFO, "every_kind"));
+    assert!(event.file.ends_with("every_kind.rs") && event.line > 0);
+    assert_eq!(event.message, r#"asked Some(List([Str("a\nb"), Int(3)]))"#);
+    let fields = [("level", "3"), ("pass", "\"example.Talk\"")].map(|(k, v)| (k.to_string(), v.to_string()));
+    assert_eq!(event.fields, fields);
+    let expected = (Some("bad".to_string()), Some(0), "<5 nodes>".to_string());
+    assert_eq!(*host.diagnostics.borrow(), [expected]);
+}
+
+#[test]
+fn diagnostics_name_the_function_of_the_batch() {
+    let (plugin, meta) = open("every_kind");
+    let (pass, _) = default_options(&meta, "example.CountBlocks");
+    let (host, module) = (Host::default(), module());
+    let functions: Vec<_> = module.functions().collect();
+    with_current(&host, 2, || plugin.run_functions(pass, &functions, &[]));
+    let told = host.diagnostics.into_inner();
+    let names: Vec<_> = told.iter().map(|(name, node, _)| (name.as_deref().unwrap(), node.unwrap())).collect();
+    assert_eq!(names, [("bad", 2), ("bad_too", 2), ("good", 2)]);
+}
+
+#[test]
+fn without_a_context_nothing_is_known() {
+    assert_eq!(Ctx::current().opt_level(), 2);
+    let (plugin, meta) = open("every_kind");
+    let (pass, _) = default_options(&meta, "example.Talk");
+    let failure = plugin.run_module(pass, &module(), &[]).unwrap_err();
+    assert_eq!(failure.to_string(), "no host: printing needs one");
+}
+
+#[test]
+fn code_and_section_must_say_the_same() {
+    let file = library("every_kind");
+    let open = |change: fn(&mut PluginMeta)| {
+        let mut meta = meta("every_kind");
+        change(&mut meta);
+        // SAFETY: `symbol` gives the entry function of a library that stays.
+        unsafe { OpenPlugin::open(symbol(&file), &meta) }.err().unwrap().to_string()
+    };
+    let text = open(|meta| meta.version.major = 7);
+    let remedy = "rebuild the plugin from one source";
+    assert_eq!(text, format!("its code says version 0.1.0, its metadata section 7.1.0; {remedy}"));
+    assert!(open(|meta| meta.passes.swap(0, 1)).starts_with("its code says passes example.SameModule, "));
+    assert!(open(|meta| meta.passes[0].opt_level = 3).contains("differ in the facts of pass `example.SameModule`;"));
+    assert!(open(|meta| drop(meta.operators.pop())).starts_with("its code says operators "));
+}
