@@ -82,10 +82,12 @@ fn default_options(meta: &PluginMeta, pass: &str) -> (usize, Vec<OptionValue>) {
     (at, meta.passes[at].options.iter().map(|option| option.default.clone().unwrap()).collect())
 }
 
-/// Function, node and message of each diagnostic.
+/// Function, node and message of a diagnostic.
+type Told = (Option<String>, Option<usize>, String);
+
 #[derive(Default)]
 struct Host {
-    diagnostics: RefCell<Vec<(Option<String>, Option<usize>, String)>>,
+    diagnostics: RefCell<Vec<Told>>,
 }
 
 impl HostServices for Host {
@@ -105,7 +107,7 @@ impl HostServices for Host {
         Some("llvm".to_string())
     }
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        assert_eq!(diagnostic.severity == Severity::Error, false);
+        assert_ne!(diagnostic.severity, Severity::Error);
         let function = diagnostic.function.map(str::to_string);
         self.diagnostics.borrow_mut().push((function, diagnostic.node, diagnostic.message.to_string()));
     }

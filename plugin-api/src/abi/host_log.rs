@@ -196,3 +196,64 @@ impl TracingSink {
         places.entry(key).or_insert_with_key(Place::new)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+
+    /// Writes events down; wants what is not of target `quiet`.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<String>>>);
+
+    impl Visit for Lines {
+        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+            self.0.lock().expect("lines").push(format!("{}={value:?}", field.name()));
+        }
+    }
+
+    impl tracing::Subscriber for Lines {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target() != "quiet"
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, event: &Event<'_>) {
+            let at = event.metadata();
+            let place = format!("{} {} {:?}:{:?}", at.level(), at.target(), at.file(), at.line());
+            self.0.lock().expect("lines").push(place);
+            event.record(&mut self.clone());
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    fn event(n_fields: usize) -> LogEvent {
+        let fields = (0..n_fields).map(|i| (format!("f{i}"), format!("\"v{i}\""))).collect();
+        let (target, file, message) = ("a::b".to_string(), "b.rs".to_string(), "done".to_string());
+        LogEvent { level: Level::WARN, target, file, line: 7, message, fields }
+    }
+
+    #[test]
+    fn events_reach_the_subscriber_of_the_host() {
+        let (lines, sink) = (Lines::default(), TracingSink::default());
+        tracing::subscriber::with_default(lines.clone(), || {
+            assert!(sink.enabled(Level::WARN, "a::b"));
+            assert!(!sink.enabled(Level::WARN, "quiet"));
+            sink.log(&event(2));
+            sink.log(&event(2));
+            sink.log(&event(40));
+        });
+        let lines = lines.0.lock().expect("lines").clone();
+        let first = ["WARN a::b Some(\"b.rs\"):Some(7)", "message=done", "f0=\"v0\"", "f1=\"v1\""];
+        assert_eq!(lines[..4], first);
+        assert_eq!(lines[4..8], first);
+        assert!(lines[9].starts_with("message=done f15=\"v15\"") && lines[9].ends_with("f39=\"v39\""), "{}", lines[9]);
+        assert_eq!(lines.len(), 9 + 16);
+    }
+}

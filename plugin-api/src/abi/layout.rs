@@ -7,7 +7,9 @@ use super::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services
 use super::view::{BodyHdr, RawSlice, RawView, TensorHdr};
 use crate::ir::records::*;
 use abi_stable::StableAbi;
-use abi_stable::abi_stability::abi_checking::{AbiInstability, AbiInstabilityErrors, check_layout_compatibility};
+use abi_stable::abi_stability::abi_checking::{
+    AbiInstability, AbiInstabilityError, AbiInstabilityErrors, check_layout_compatibility,
+};
 use abi_stable::type_layout::{TLFieldOrFunction, TypeLayout};
 
 /// A record that crosses.
@@ -137,17 +139,41 @@ fn compare(ours: &'static TypeLayout, theirs: &'static TypeLayout) -> Result<(),
     }
 }
 
-/// The type and what differs. The release version of this crate does not count: the API has a version of its own.
+/// The type and what differs: of the first chain of records in records the innermost, as the ones around it differ
+/// only because of it. The release version of this crate does not count: the API has a version of its own.
 fn first_difference(errors: &AbiInstabilityErrors) -> Option<String> {
-    errors.errors.iter().find_map(|site| {
-        let error = site.errs.iter().find(|error| !matches!(error, AbiInstability::PackageVersion(_)))?;
-        let place = site.stack_trace.last().map(|at| match at.expected {
-            TLFieldOrFunction::Field(field) => format!("`{}` ({})", field.layout().full_type(), field.name()),
-            TLFieldOrFunction::Function(function) => format!("function `{}`", function.name),
-        });
-        let place = place.unwrap_or_else(|| "the list of records".to_string());
-        Some(format!("{place} {}", describe(error)))
-    })
+    let counts = |error: &&AbiInstability| !matches!(error, AbiInstability::PackageVersion(_));
+    let sites = errors.errors.iter().filter(|site| site.errs.iter().any(|error| counts(&error)));
+    let mut culprit: Option<&AbiInstabilityError> = None;
+    for site in sites {
+        if culprit.is_some_and(|outer| site.stack_trace.len() <= outer.stack_trace.len()) {
+            break;
+        }
+        culprit = Some(site);
+    }
+    let culprit = culprit?;
+    // Size and alignment follow from the fields.
+    let follows = |error: &&AbiInstability| matches!(error, AbiInstability::Size(_) | AbiInstability::Alignment(_));
+    let all = || culprit.errs.iter().filter(counts);
+    let error = all().find(|error| !follows(error)).or_else(|| all().next())?;
+    Some(format!("{} {}", place(culprit, error), describe(error)))
+}
+
+/// The record, or the field of a record.
+fn place(site: &AbiInstabilityError, error: &AbiInstability) -> String {
+    let name = |at: &TLFieldOrFunction| match at {
+        TLFieldOrFunction::Field(field) => format!("`{}`", field.layout().full_type()),
+        TLFieldOrFunction::Function(function) => format!("function `{}`", function.name),
+    };
+    let mut outwards = site.stack_trace.iter().rev().map(|at| at.expected);
+    let Some(inner) = outwards.next() else { return "the list of records".to_string() };
+    match (inner, error, outwards.next()) {
+        (_, AbiInstability::FieldCountMismatch(_) | AbiInstability::UnexpectedField(_), _) | (_, _, None) => {
+            name(&inner)
+        }
+        (TLFieldOrFunction::Field(field), _, Some(outer)) => format!("field `{}` of {}", field.name(), name(&outer)),
+        (_, _, Some(outer)) => format!("{} of {}", name(&inner), name(&outer)),
+    }
 }
 
 fn describe(error: &AbiInstability) -> String {
@@ -160,9 +186,67 @@ fn describe(error: &AbiInstability) -> String {
         }
         AbiInstability::Name(at) => format!("is `{}` there, `{}` here", at.found, at.expected),
         AbiInstability::MismatchedPrimitive(at) => format!("is {:?} there, {:?} here", at.found, at.expected),
+        // The others cannot happen to records of plain fields; a word on which it is, the rest is in the log.
         other => {
-            let text = format!("{other:?}").replace('\n', " ");
-            format!("differs: {}", text.split_whitespace().take(12).collect::<Vec<_>>().join(" "))
+            let text = format!("{other:?}");
+            let kind = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            format!("differs ({kind})")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    macro_rules! variant {
+        ($module:ident { $($field:ident: $ty:ty),* }) => {
+            mod $module {
+                use super::*;
+                #[repr(C)]
+                #[derive(StableAbi)]
+                pub(crate) struct Record { $($field: $ty),* }
+                layout!(Record { $($field),* });
+                #[repr(C)]
+                #[derive(StableAbi)]
+                pub(crate) struct All { first: u64, record: Record, call: extern "C" fn(*const Record) }
+            }
+        };
+    }
+    variant!(ours { a: u32, b: u32 });
+    variant!(reordered { b: u32, a: u32 });
+    variant!(longer { a: u32, b: u32, c: u64 });
+    variant!(wider { a: u32, b: u64 });
+    variant!(signed { a: u32, b: i32 });
+
+    fn difference<T: StableAbi>() -> String {
+        compare(<ours::All as StableAbi>::LAYOUT, <T as StableAbi>::LAYOUT).expect_err("layouts differ")
+    }
+
+    #[test]
+    fn the_first_difference_is_one_line() {
+        assert_eq!(compare(<ours::All as StableAbi>::LAYOUT, <ours::All as StableAbi>::LAYOUT), Ok(()));
+        assert_eq!(difference::<reordered::All>(), "`Record` has field `b` there where `a` is here");
+        assert_eq!(difference::<longer::All>(), "`Record` has 3 fields there, 2 here");
+        assert_eq!(difference::<wider::All>(), "field `b` of `Record` is `u64` there, `u32` here");
+        assert_eq!(difference::<signed::All>(), "field `b` of `Record` is `i32` there, `u32` here");
+    }
+
+    #[test]
+    fn the_hash_sees_places_and_sizes() {
+        #[repr(C)]
+        struct Swapped {
+            b: u32,
+            a: u32,
+        }
+        layout!(Swapped { a, b });
+        assert_ne!(ours::Record::HASH, Swapped::HASH);
+        assert_ne!(ours::Record::HASH, longer::Record::HASH);
+        assert_ne!(ours::Record::HASH, wider::Record::HASH);
+    }
+
+    #[test]
+    fn the_boundary_fits_itself() {
+        assert_eq!(compare_layouts(<Boundary as StableAbi>::LAYOUT), Ok(()));
     }
 }

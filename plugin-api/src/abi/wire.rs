@@ -230,3 +230,45 @@ fn read_nested(bytes: &[u8], depth: u32) -> Option<OptionValue> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_value() -> impl Strategy<Value = OptionValue> {
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(OptionValue::Bool),
+            any::<i64>().prop_map(OptionValue::Int),
+            any::<f64>().prop_map(OptionValue::Float),
+            any::<String>().prop_map(OptionValue::Str),
+        ];
+        leaf.prop_recursive(4, 24, 5, |item| proptest::collection::vec(item, 0..5).prop_map(OptionValue::List))
+    }
+
+    proptest! {
+        #[test]
+        fn values_come_back(value in any_value()) {
+            prop_assert_eq!(read_value(&value_bytes(&value)), Some(value));
+        }
+
+        #[test]
+        fn any_bytes_are_a_value_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = read_value(&bytes);
+        }
+    }
+
+    #[test]
+    fn deep_lists_are_refused() {
+        let mut bytes = vec![value::LIST];
+        for _ in 0..100_000 {
+            let mut outer = vec![value::LIST];
+            put_field(&mut outer, tag::DEFAULT, &bytes);
+            bytes = outer;
+            if bytes.len() > 4_000 {
+                break;
+            }
+        }
+        assert_eq!(read_value(&bytes), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! The metadata section: what is written is read, and any other bytes give an error that says where they are wrong.
+#![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
+
+use plugin_api::abi::MetaError;
+use plugin_api::decl::{PluginDecl, encode, encoded_len, is_full_name};
+use plugin_api::meta::{AttrDefault, OptionValue, PluginMeta};
+use plugin_api::prelude::*;
+use proptest::prelude::*;
+
+declare_pass! {
+    /// Summary.
+    ///
+    /// Rest.
+    pub module pass FIRST = "test.First" {
+        opt_level: 2,
+        required: ["test.Second (>= 0.2, < 0.4)"],
+        options: Options {
+            /// Names.
+            names: Vec<String> = ["a"],
+        },
+        run: first,
+    }
+}
+
+fn first(module: &Module, _: &Options, _: &Ctx) -> Result<Module, PassError> {
+    Ok(module.clone())
+}
+
+const OP: OpDecl = OpDecl {
+    name: "test.op",
+    args: &[ArgDecl { name: "x", kind: plugin_api::meta::ArgKind::Tensor, optional: true }],
+    attrs: &[
+        AttrDecl { name: "must", ty: plugin_api::meta::AttrType::Int, default: DefaultDecl::Required },
+        AttrDecl { name: "none", ty: plugin_api::meta::AttrType::OptInt, default: DefaultDecl::None },
+        AttrDecl { name: "list", ty: plugin_api::meta::AttrType::IntList, default: DefaultDecl::Ints(&[1, -1]) },
+    ],
+    pure: true,
+    doc: "An operator.",
+    infer: |_| Ok(Type::Object),
+};
+
+const PLUGIN: PluginDecl = PluginDecl { name: "test", version: "1.2.3", passes: &[&FIRST], operators: &[OP] };
+static BLOCK: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
+
+/// Length of magic, format, tag and length.
+const HEAD: usize = 16;
+
+fn field(tag: u16, content: &[u8]) -> Vec<u8> {
+    [&tag.to_le_bytes()[..], &(content.len() as u32).to_le_bytes(), content].concat()
+}
+
+/// The block with other content.
+fn block(content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u32).to_le_bytes();
+    [&BLOCK[..HEAD - 4], &length, content].concat()
+}
+
+fn error(bytes: &[u8]) -> String {
+    PluginMeta::decode(bytes).unwrap_err().to_string()
+}
+
+/// The block with the first occurrence of `from` replaced by as many bytes.
+fn replaced(from: &[u8], to: &[u8]) -> Vec<u8> {
+    let at = BLOCK.windows(from.len()).position(|window| window == from).unwrap();
+    let mut bytes = BLOCK.to_vec();
+    bytes[at..at + to.len()].copy_from_slice(to);
+    bytes
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let meta = PluginMeta::decode(&BLOCK).unwrap();
+    assert_eq!((meta.name.as_str(), meta.version.to_string().as_str()), ("test", "1.2.3"));
+    let pass = &meta.passes[0];
+    assert_eq!(pass.doc, " Summary.\n\n Rest.\n");
+    assert_eq!((pass.name.as_str(), pass.opt_level, pass.summary()), ("test.First", 2, "Summary."));
+    assert_eq!(pass.required[0].to_string(), "test.Second (>=0.2, <0.4)");
+    assert_eq!(pass.options[0].default, Some(OptionValue::List(vec![OptionValue::Str("a".into())])));
+    let defaults: Vec<_> = meta.operators[0].attrs.iter().map(|attr| attr.default.clone()).collect();
+    let list = OptionValue::List(vec![OptionValue::Int(1), OptionValue::Int(-1)]);
+    assert_eq!(defaults, [None, Some(AttrDefault::None), Some(AttrDefault::Value(list))]);
+    assert!(meta.operators[0].args[0].optional);
+}
+
+#[test]
+fn unknown_fields_and_padding_are_passed_over() {
+    let known = PluginMeta::decode(&BLOCK).unwrap();
+    let longer = [&field(999, b"from the future"), &BLOCK[HEAD..], &field(1000, &[0xff; 70])].concat();
+    assert_eq!(PluginMeta::decode(&block(&longer)).unwrap(), known);
+    assert_eq!(PluginMeta::decode(&[&BLOCK[..], &[0; 13]].concat()).unwrap(), known);
+}
+
+#[test]
+fn errors_say_what_is_wrong_and_where() {
+    let magic = "the metadata does not start with `PASSHOST`; was the section written by another tool?";
+    assert_eq!(error(b""), magic);
+    assert_eq!(error(b"\x7fELF and so on"), magic);
+    assert_eq!(
+        error(&replaced(b"PASSHOST\x01", b"PASSHOST\x02")),
+        "the metadata has format 2, this host reads format 1; use a host or a plugin of the same age"
+    );
+    let len = BLOCK.len();
+    assert_eq!(
+        error(&BLOCK[..len - 1]),
+        format!("the metadata is cut off or a length in it is wrong, at byte 16 of {} (in the block)", len - 1)
+    );
+    let mut huge = BLOCK.to_vec();
+    huge[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(matches!(PluginMeta::decode(&huge), Err(MetaError::Truncated { at: 16, .. })));
+    assert_eq!(
+        error(&block(&[1, 0, 255, 255, 255, 255, 0])),
+        "the metadata is cut off or a length in it is wrong, at byte 0 of 7 (in the plugin)"
+    );
+    assert_eq!(error(&block(&[])), "the plugin has no field `name`");
+    assert_eq!(error(&replaced(b" Summary.", b" Summ\xffry.")), "field `doc` of pass `test.First` is not UTF-8");
+    let two = [&BLOCK[..], &BLOCK[..]].concat();
+    assert_eq!(
+        error(&two),
+        "field `block` of the section is followed by other bytes; link one plugin into one library"
+    );
+    assert_eq!(
+        error(&replaced(b"test.First", b"test_First")),
+        "field `name` of pass `test_First` is `test_First`; it must be `namespace.Name`"
+    );
+    assert!(error(&replaced(b"1.2.3", b"1.2.x")).starts_with("field `version` of the plugin is `1.2.x`, no version: "));
+    assert_eq!(
+        error(&replaced(b"(>= 0.2, < 0.4)", b"(>= 0.2, < abc)")),
+        "field `required` of pass `test.First` entry `test.Second (>= 0.2, < abc)` has no version requirement in its \
+         brackets; as in `test.Second (>= 0.2)`"
+    );
+}
+
+#[test]
+fn names_have_two_parts() {
+    for name in ["a.B", "relax.nn.conv2d", "_a._1"] {
+        assert!(is_full_name(name), "{name}");
+    }
+    for name in ["", "a", ".", "a.", ".b", "a..b", "a.b-c", "a.1b", "a b.c", "ä.b"] {
+        assert!(!is_full_name(name), "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = PluginMeta::decode(&bytes);
+        let _ = PluginMeta::decode(&block(&bytes));
+    }
+
+    #[test]
+    fn changed_bytes_are_refused_or_read(
+        changes in proptest::collection::vec((0..BLOCK.len(), any::<u8>()), 1..8),
+        cut in 0..BLOCK.len(),
+    ) {
+        let mut bytes = BLOCK.to_vec();
+        for (at, byte) in changes {
+            bytes[at] = byte;
+        }
+        let _ = PluginMeta::decode(&bytes);
+        let _ = PluginMeta::decode(&block(&bytes[HEAD.max(cut)..]));
+        prop_assert!(PluginMeta::decode(&BLOCK[..cut]).is_err());
+    }
+}
