@@ -92,8 +92,12 @@ pub fn each_dataflow_block(
     body: &Body,
     mut run: impl FnMut(&mut Edit<'_>, Value<'_>) -> Result<(), PassError>,
 ) -> Result<Body, PassError> {
+    let mut blocks = body.values().filter(|value| value.kind() == crate::ir::records::kind::DATAFLOW).peekable();
+    if blocks.peek().is_none() {
+        return Ok(body.clone());
+    }
     let mut edit = body.edit();
-    for block in body.values().filter(|value| value.kind() == crate::ir::records::kind::DATAFLOW) {
+    for block in blocks {
         run(&mut edit, block)?;
     }
     Ok(edit.finish()?)

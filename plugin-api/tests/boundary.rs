@@ -5,7 +5,8 @@ use libloading::Library;
 use object::{Object, ObjectSection};
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::*;
-use plugin_api::ir::{AttrsId, Body, BodyBuilder, Call, DType, Module, NodeSpec, Type, records::kind};
+use plugin_api::ir::records::{kind, prim};
+use plugin_api::ir::{AttrsId, Body, BodyBuilder, Call, DType, Dim, Module, NodeSpec, Type};
 use plugin_api::meta::{Granularity, OptionType, OptionValue, PluginMeta};
 use plugin_api::op::{InferError, Inferred};
 use plugin_api::pass::{Ctx, Severity};
@@ -238,6 +239,16 @@ fn rules_of_operators_are_asked() {
     let call = body.values().find_map(|value| value.as_call_to("example.identity")).unwrap();
     let inferred = plugin.infer(0, call).unwrap();
     assert_eq!(inferred, Inferred { ty: Type::tensor([2, 3], DType::F32), pure: true });
+    let mut b = BodyBuilder::new();
+    let (n, m) = (b.sym("n", DType::I64), b.sym("m", DType::I64));
+    let dim = Dim::binary(prim::ADD, Dim::Var(m), Dim::Var(n));
+    let symbolic = Type::Tuple(vec![Type::tensor([dim, Dim::from(2)], DType::F16), Type::shape(vec![Dim::Var(m)])]);
+    let ty = b.ty(&symbolic);
+    b.begin_function(0, AttrsId::NONE, None);
+    let (x, op) = (b.param("x", ty), b.op("example.identity"));
+    let y = b.call(op, &[x], AttrsId::NONE, ty, false, Some("y"));
+    let answer = b.with(y, |y| plugin.infer(0, y.as_call().unwrap()));
+    assert_eq!(answer.unwrap().ty, symbolic);
     let panic = plugin.infer(1, call).unwrap_err().to_string();
     assert!(panic.contains("panicked: no rule") && panic.contains("every_kind.rs:"), "{panic}");
     assert!(plugin.infer(7, call).is_err());
@@ -313,4 +324,44 @@ fn code_and_section_must_say_the_same() {
     assert!(open(|meta| meta.passes.swap(0, 1)).starts_with("its code says passes example.SameModule, "));
     assert!(open(|meta| meta.passes[0].opt_level = 3).contains("differ in the facts of pass `example.SameModule`;"));
     assert!(open(|meta| drop(meta.operators.pop())).starts_with("its code says operators "));
+}
+
+/// Prints what a call costs: `cargo test --release -p passhost-plugin-api --test boundary -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures; see the benchmarks for numbers that are kept"]
+fn costs() {
+    let time = |what: &str, n: u32, f: &mut dyn FnMut()| {
+        let best = (0..9).map(|_| {
+            let start = std::time::Instant::now();
+            (0..n).for_each(|_| f());
+            start.elapsed() / n
+        });
+        println!("{what:40} {:?}", best.min().unwrap_or_default());
+    };
+    let file = library("every_kind");
+    let bytes = section(&file);
+    let meta = PluginMeta::decode(&bytes).unwrap();
+    time("decode metadata", 1000, &mut || drop(PluginMeta::decode(&bytes)));
+    let entry = symbol(&file);
+    // SAFETY: `symbol` gives the entry function of a library that stays.
+    time("open: compare, layouts, init", 100, &mut || drop(unsafe { OpenPlugin::open(entry, &meta) }));
+    let (plugin, meta) = open("every_kind");
+    let body = function();
+    let thousand = Module::new((0..1000).map(|i| (format!("f{i}"), body.clone())));
+    let functions: Vec<_> = thousand.functions().collect();
+    let (with_options, options) = default_options(&meta, "example.WithOptions");
+    let (fail, _) = default_options(&meta, "example.Fail");
+    with_current(&Host::default(), 2, || {
+        time("module pass", 100_000, &mut || drop(plugin.run_module(0, &thousand, &[])));
+        time("module pass, 8 options, error", 10_000, &mut || {
+            drop(plugin.run_module(with_options, &thousand, &options));
+        });
+        time("function pass, 1 function", 100_000, &mut || drop(plugin.run_functions(1, &functions[..1], &[])));
+        time("function pass, 1,000 functions", 1_000, &mut || drop(plugin.run_functions(1, &functions, &[])));
+        let text = [OptionValue::Str("text".into())];
+        let bad = [("bad", &body)];
+        time("panic caught", 1_000, &mut || drop(plugin.run_functions(fail, &bad, &text)));
+        let call = body.values().find_map(|value| value.as_call_to("example.identity")).unwrap();
+        time("infer", 100_000, &mut || drop(plugin.infer(0, call)));
+    });
 }
