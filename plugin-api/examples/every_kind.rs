@@ -4,7 +4,7 @@
 use plugin_api::prelude::*;
 
 export_plugin! {
-    passes: [SAME_MODULE, SAME_FUNCTION, COUNT_BLOCKS, WITH_OPTIONS, REBUILD, FAIL, TALK],
+    passes: [SAME_MODULE, SAME_FUNCTION, COUNT_BLOCKS, WITH_OPTIONS, REBUILD, FAIL, TALK, KEEP],
     operators: [IDENTITY, UNSTABLE],
 }
 
@@ -139,6 +139,23 @@ fn talk(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     let (name, function) = module.functions().next().ok_or_else(|| pass_error!("no function"))?;
     ctx.diagnose(Severity::Warning, Some(name), Some(function.root()), &ctx.print(function)?);
     Err(pass_error!("target {:?}, function {:?}", ctx.target(), ctx.function_name()).in_function(name))
+}
+
+declare_pass! {
+    /// Asks the context of its last run, which is over, and asks from another thread.
+    pub module pass KEEP = "example.Keep" { opt_level: 0, run: keep }
+}
+
+thread_local! {
+    static KEPT: std::cell::RefCell<Option<Ctx>> = const { std::cell::RefCell::new(None) };
+}
+
+fn keep(_: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let last = KEPT.replace(Some(Ctx::current()));
+    let ask = |ctx: &Ctx| (ctx.opt_level(), ctx.config("example.key").is_some());
+    let elsewhere = std::thread::spawn(move || ask(&Ctx::current())).join();
+    let panic = std::thread::spawn(|| panic!("on a thread of its own")).join().is_err();
+    bail!("{:?} {:?} {elsewhere:?} {panic}", ask(ctx), last.as_ref().map(ask));
 }
 
 const IDENTITY: OpDecl = OpDecl {

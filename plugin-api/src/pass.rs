@@ -1,6 +1,6 @@
 //! What a pass gets and gives: the context, errors, and batches of functions.
 
-use crate::abi::services::{self, CtxRecord, Place, Query};
+use crate::abi::services::{self, Place, Query};
 use crate::abi::wire::read_value;
 use crate::ir::{Body, Call, SealError, Value};
 use crate::meta::OptionValue;
@@ -74,24 +74,24 @@ pub enum Severity {
 /// No function is being worked on.
 const NO_FUNCTION: u32 = u32::MAX;
 
-/// The context of a run, as a pass sees it. It stays on its thread, and answers as [`Ctx::detached`] does once the run
-/// is over.
+/// The context of a run, as a pass sees it. Elsewhere than on the thread of the run, and once the run is over, it has no
+/// answers.
 pub struct Ctx {
-    record: *const CtxRecord,
+    /// Number of the run; 0 without a host.
+    run: u64,
     opt_level: i32,
     /// Position in the batch of the function that is being worked on.
     function: Cell<u32>,
 }
 
 impl Ctx {
-    /// What must be read from the record is read now, while it is surely alive.
-    pub(crate) fn new(record: *const CtxRecord, opt_level: i32) -> Ctx {
-        Ctx { record, opt_level, function: Cell::new(NO_FUNCTION) }
+    pub(crate) fn new(run: u64, opt_level: i32) -> Ctx {
+        Ctx { run, opt_level, function: Cell::new(NO_FUNCTION) }
     }
 
     /// A context without a host, for tests: opt_level 2, no config.
     pub fn detached() -> Ctx {
-        Ctx::new(std::ptr::null(), 2)
+        Ctx::new(0, 2)
     }
 
     /// The context that is current on this thread, as in TVM's `PassContext.current()`.
@@ -106,7 +106,7 @@ impl Ctx {
 
     /// Value of a config key; `None` where it is neither set nor has a default.
     pub fn config(&self, key: &str) -> Option<OptionValue> {
-        read_value(&services::query(self.record, Query::Config, key.as_bytes())?)
+        read_value(&services::query(self.run, Query::Config, key.as_bytes())?)
     }
 
     /// Name of the running pass; empty without a host.
@@ -128,14 +128,14 @@ impl Ctx {
     }
 
     fn text(&self, what: Query, key: &[u8]) -> Option<String> {
-        services::query(self.record, what, key).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        services::query(self.run, what, key).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Reports an error, a warning or a remark, at a value if one is given. `function` says where a module pass found
     /// it; the other passes leave it out, as the host knows on which function they work.
     pub fn diagnose(&self, severity: Severity, function: Option<&str>, at: Option<Value<'_>>, message: &str) {
         let place = Place { index: self.function.get(), name: function.unwrap_or(""), node: at.and_then(Value::index) };
-        services::diagnose(self.record, severity, place, message);
+        services::diagnose(self.run, severity, place, message);
     }
 
     /// Reports an error at a value of the function that is being worked on; the pass goes on.

@@ -277,7 +277,8 @@ fn a_pass_talks_with_its_host() {
     let RunFailure::Error(error) = failure else { panic!("{failure}") };
     assert_eq!(error.message, r#"target Some("llvm"), function None"#);
     assert_eq!(error.function.as_deref(), Some("bad"));
-    let events = EVENTS.lock().unwrap();
+    // A panic on a thread of a plugin, in another test, is an event too.
+    let events: Vec<_> = EVENTS.lock().unwrap().iter().filter(|event| event.target == "every_kind").cloned().collect();
     let [event] = &events[..] else { panic!("{events:?}") };
     assert_eq!((event.level, event.target.as_str()), (tracing::Level::INFO, "every_kind"));
     assert!(event.file.ends_with("every_kind.rs") && event.line > 0);
@@ -307,6 +308,16 @@ fn without_a_context_nothing_is_known() {
     let (pass, _) = default_options(&meta, "example.Talk");
     let failure = plugin.run_module(pass, &module(), &[]).unwrap_err();
     assert_eq!(failure.to_string(), "no host: printing needs one");
+}
+
+#[test]
+fn a_context_that_is_kept_has_no_answers() {
+    let (plugin, meta) = open("every_kind");
+    let (pass, _) = default_options(&meta, "example.Keep");
+    let run = || plugin.run_module(pass, &module(), &[]).unwrap_err().to_string();
+    let told: Vec<_> = (3..5).map(|level| with_current(&Host::default(), level, run)).collect();
+    assert_eq!(told, ["(3, true) None Ok((2, false)) true", "(4, true) Some((3, false)) Ok((2, false)) true"]);
+    assert_eq!(run(), "(2, false) Some((4, false)) Ok((2, false)) true");
 }
 
 #[test]

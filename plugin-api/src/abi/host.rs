@@ -15,6 +15,7 @@ use crate::pass::{PassError, Severity};
 use abi_stable::type_layout::TypeLayout;
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the host does for plugins. One for each run context; calls come on the thread that runs the pass.
 pub trait HostServices {
@@ -84,24 +85,28 @@ impl<T: Copy> Drop for Restore<'_, T> {
 pub fn with_current<R>(services: &dyn HostServices, opt_level: i32, f: impl FnOnce() -> R) -> R {
     let frame = Frame { services, batch: Cell::new((std::ptr::null(), 0)) };
     let size = std::mem::size_of::<CtxRecord>() as u32;
-    let record = CtxRecord { size, opt_level, host: (&raw const frame).cast::<c_void>() };
+    static RUNS: AtomicU64 = AtomicU64::new(1);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let record = CtxRecord { size, opt_level, run, host: (&raw const frame).cast::<c_void>() };
     CURRENT.with(|current| {
         let _restore = Restore(current, current.replace(&record));
         f()
     })
 }
 
-/// Runs `f` with what is behind a context, which must be the current one, or null for the current one.
-///
-/// A plugin can keep a context beyond its run, or take it to another thread; then there is no match, and the record,
-/// which may be gone, is not looked at.
-fn with_frame<R>(record: *const CtxRecord, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
+/// Runs `f` with what is behind the current context, if there is one.
+fn with_frame<R>(f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
     let current = CURRENT.with(Cell::get);
-    if current.is_null() || !(record.is_null() || std::ptr::eq(record, current)) {
-        return None;
-    }
     // SAFETY: `with_current` keeps the record, and what it points to, alive while it is current on this thread.
-    Some(f(unsafe { &*(*current).host.cast::<Frame<'_>>() }))
+    unsafe { current.as_ref() }.map(|record| f(unsafe { &*record.host.cast::<Frame<'_>>() }))
+}
+
+/// The same if the current context is the one of this run. A plugin can keep a context beyond its run, or take it to
+/// another thread; then there is none.
+fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
+    let current = CURRENT.with(Cell::get);
+    // SAFETY: as above.
+    if unsafe { current.as_ref() }?.run == run { with_frame(f) } else { None }
 }
 
 /// The panic of a service must not cross into the plugin.
@@ -200,7 +205,7 @@ extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> 
         // SAFETY: the plugin passes sections that live during the call.
         let raw = unsafe { &*raw };
         let call = Call(Value { raw, op: node });
-        let answer = with_frame(std::ptr::null(), |frame| frame.services.infer(call));
+        let answer = with_frame(|frame| frame.services.infer(call));
         let name = || call.op().unwrap_or("a call").to_string();
         let (status, bytes) = encode_inferred(&answer.unwrap_or_else(|| Err(InferError::NoHost(name()))));
         out.put(&bytes);
@@ -212,7 +217,7 @@ extern "C" fn host_print(body: *const BodyHdr, out: Sink) -> u32 {
     guarded(1, || {
         // SAFETY: a live handle of the plugin.
         let Some(body) = (unsafe { Body::clone_ptr(body) }) else { return 1 };
-        match with_frame(std::ptr::null(), |frame| frame.services.print(&body)) {
+        match with_frame(|frame| frame.services.print(&body)) {
             Some(text) => {
                 out.put(text.as_bytes());
                 0
@@ -226,11 +231,11 @@ extern "C" fn host_current() -> *const CtxRecord {
     CURRENT.with(Cell::get)
 }
 
-extern "C" fn host_query(ctx: *const CtxRecord, what: u32, key: RawBytes, out: Sink) -> u32 {
+extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
     guarded(1, || {
         // SAFETY: the bytes live during the call.
         let key = unsafe { key.get() };
-        let answer = with_frame(ctx, |frame| match what {
+        let answer = with_run(run, |frame| match what {
             what if what == Query::Config as u32 => {
                 frame.services.config(&String::from_utf8_lossy(key)).map(|value| value_bytes(&value))
             }
@@ -252,7 +257,7 @@ extern "C" fn host_query(ctx: *const CtxRecord, what: u32, key: RawBytes, out: S
     })
 }
 
-extern "C" fn host_diagnose(ctx: *const CtxRecord, record: *const DiagnosticRecord) {
+extern "C" fn host_diagnose(run: u64, record: *const DiagnosticRecord) {
     guarded((), || {
         // SAFETY: the record and its texts live during the call.
         let (record, name, message) = unsafe { (&*record, (*record).function.get(), (*record).message.get()) };
@@ -263,7 +268,7 @@ extern "C" fn host_diagnose(ctx: *const CtxRecord, record: *const DiagnosticReco
             _ => Severity::Remark,
         };
         let node = usize::try_from(record.node).ok().filter(|_| record.node != u64::MAX);
-        let _ = with_frame(ctx, |frame| {
+        let _ = with_run(run, |frame| {
             let named = (!name.is_empty()).then_some(&*name);
             let function = named.or_else(|| frame.function(record.index as usize));
             frame.services.diagnose(&Diagnostic { severity, function, node, message: &message });
@@ -465,7 +470,7 @@ fn with_batch<R>(functions: &[Named<'_>], f: impl FnOnce() -> R) -> R {
         let _restore = Restore(&frame.batch, frame.batch.replace((functions.as_ptr().cast(), functions.len())));
         f.take().map(|f| f())
     };
-    let result = with_frame(std::ptr::null(), run).flatten();
+    let result = with_frame(run).flatten();
     match (result, f) {
         (Some(result), _) => result,
         (None, Some(f)) => f(),

@@ -71,6 +71,8 @@ pub struct CtxRecord {
     /// Size of this record; a newer host may have a longer one.
     pub(crate) size: u32,
     pub(crate) opt_level: i32,
+    /// Number of the run, never 0 and never used twice: what a plugin keeps, so that nothing dangles.
+    pub(crate) run: u64,
     /// Only the host looks at this.
     #[sabi(unsafe_opaque_field)]
     pub(crate) host: *const c_void,
@@ -134,15 +136,15 @@ pub struct Services {
     pub(crate) infer: extern "C" fn(*const RawView<'static>, u32, Sink) -> u32,
     pub(crate) print: extern "C" fn(*const BodyHdr, Sink) -> u32,
     pub(crate) current: extern "C" fn() -> *const CtxRecord,
-    pub(crate) query: extern "C" fn(*const CtxRecord, u32, RawBytes, Sink) -> u32,
-    pub(crate) diagnose: extern "C" fn(*const CtxRecord, *const DiagnosticRecord),
+    pub(crate) query: extern "C" fn(u64, u32, RawBytes, Sink) -> u32,
+    pub(crate) diagnose: extern "C" fn(u64, *const DiagnosticRecord),
     pub(crate) log_enabled: extern "C" fn(u32, RawBytes) -> u32,
     pub(crate) log: extern "C" fn(*const LogRecord),
 }
 
 layout!(RawBytes { ptr, len });
 layout!(Sink { write, data });
-layout!(open CtxRecord { size, opt_level, host });
+layout!(open CtxRecord { size, opt_level, run, host });
 layout!(LogRecord { level, line, target, file, message, fields });
 layout!(DiagnosticRecord { severity, index, function, node, message });
 layout!(open Services {
@@ -229,16 +231,16 @@ pub(crate) fn current() -> Ctx {
 }
 
 /// # Safety
-/// The record is null or alive now; it need not stay so.
+/// The record is null or alive now; it need not stay so, as only what is in it is kept.
 pub(crate) unsafe fn ctx(record: *const CtxRecord) -> Ctx {
     // SAFETY: as above.
-    unsafe { record.as_ref() }.map_or_else(Ctx::detached, |alive| Ctx::new(record, alive.opt_level))
+    unsafe { record.as_ref() }.map_or_else(Ctx::detached, |record| Ctx::new(record.run, record.opt_level))
 }
 
-/// Asks a context. The host compares the record with the current one and does not look into it.
-pub(crate) fn query(ctx: *const CtxRecord, what: Query, key: &[u8]) -> Option<Vec<u8>> {
-    let table = table().filter(|_| !ctx.is_null())?;
-    let (status, bytes) = Sink::to(|sink| (table.query)(ctx, what as u32, RawBytes::of(key), sink));
+/// Asks the context of a run.
+pub(crate) fn query(run: u64, what: Query, key: &[u8]) -> Option<Vec<u8>> {
+    let table = table()?;
+    let (status, bytes) = Sink::to(|sink| (table.query)(run, what as u32, RawBytes::of(key), sink));
     (status == 0).then_some(bytes)
 }
 
@@ -253,8 +255,8 @@ pub(crate) struct Place<'a> {
 }
 
 /// Reports a diagnostic.
-pub(crate) fn diagnose(ctx: *const CtxRecord, severity: Severity, at: Place<'_>, message: &str) {
-    if let Some(table) = table().filter(|_| !ctx.is_null()) {
+pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &str) {
+    if let Some(table) = table() {
         let record = DiagnosticRecord {
             severity: severity as u32,
             index: at.index,
@@ -262,7 +264,7 @@ pub(crate) fn diagnose(ctx: *const CtxRecord, severity: Severity, at: Place<'_>,
             node: at.node.map_or(u64::MAX, |node| node as u64),
             message: RawBytes::of(message.as_bytes()),
         };
-        (table.diagnose)(ctx, &record);
+        (table.diagnose)(run, &record);
     }
 }
 
