@@ -1,14 +1,13 @@
-//! The host's side of the boundary: the services that it offers, and calls into an opened plugin.
+//! The host's side of the boundary: contexts, and calls into an opened plugin.
 
-use super::codec::{decode_inferred, encode_inferred};
+use super::codec::decode_inferred;
 use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, option_bytes, read_error, read_failures};
 pub use super::host_log::{LogEvent, LogSink, TracingSink, set_log_sink, set_max_level};
 pub use super::layout::FINGERPRINT;
-use super::module::{Module, ModuleHdr};
-use super::services::{CtxRecord, DiagnosticRecord, LogRecord, Query, RawBytes, Services, Sink};
-use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
-use super::wire::value_bytes;
-use crate::ir::{Call, Value};
+use super::module::Module;
+use super::services::{CtxRecord, RawBytes, Sink};
+use super::view::{Body, BodyHdr, RawView};
+use crate::ir::Call;
 use crate::meta::{OptionValue, PluginMeta};
 use crate::op::{InferError, Inferred};
 use crate::pass::{PassError, Severity};
@@ -57,15 +56,15 @@ thread_local! {
 type Named<'a> = (&'a str, &'a Body);
 
 /// What the host finds behind a context.
-struct Frame<'a> {
-    services: &'a dyn HostServices,
+pub(super) struct Frame<'a> {
+    pub(super) services: &'a dyn HostServices,
     /// Functions of the batch that is being worked on.
     batch: Cell<(*const Named<'static>, usize)>,
 }
 
 impl Frame<'_> {
     /// Name of a function of the batch.
-    fn function(&self, index: usize) -> Option<&str> {
+    pub(super) fn function(&self, index: usize) -> Option<&str> {
         let (functions, n) = self.batch.get();
         // SAFETY: `run_functions` keeps the functions alive while they are set here.
         (index < n).then(|| unsafe { (*functions.add(index)).0 })
@@ -94,196 +93,24 @@ pub fn with_current<R>(services: &dyn HostServices, opt_level: i32, f: impl FnOn
     })
 }
 
+/// The record of the current context of this thread, or null.
+pub(super) extern "C" fn current() -> *const CtxRecord {
+    CURRENT.with(Cell::get)
+}
+
 /// Runs `f` with what is behind the current context, if there is one.
-fn with_frame<R>(f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
-    let current = CURRENT.with(Cell::get);
+pub(super) fn with_frame<R>(f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
+    let current = current();
     // SAFETY: `with_current` keeps the record, and what it points to, alive while it is current on this thread.
     unsafe { current.as_ref() }.map(|record| f(unsafe { &*record.host.cast::<Frame<'_>>() }))
 }
 
 /// The same if the current context is the one of this run. A plugin can keep a context beyond its run, or take it to
 /// another thread; then there is none.
-fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
-    let current = CURRENT.with(Cell::get);
+pub(super) fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
+    let current = current();
     // SAFETY: as above.
     if unsafe { current.as_ref() }?.run == run { with_frame(f) } else { None }
-}
-
-/// The panic of a service must not cross into the plugin.
-fn guarded<R>(fallback: R, f: impl FnOnce() -> R) -> R {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|payload| {
-        // Its destructor could panic again.
-        std::mem::forget(payload);
-        fallback
-    })
-}
-
-static SERVICES: Services = Services {
-    size: std::mem::size_of::<Services>() as u32,
-    reserved: 0,
-    max_level: &super::host_log::MAX_LEVEL,
-    seal: host_seal,
-    module: host_module,
-    module_with: host_module_with,
-    tensor: host_tensor,
-    infer: host_infer,
-    print: host_print,
-    current: host_current,
-    query: host_query,
-    diagnose: host_diagnose,
-    log_enabled: host_log_enabled,
-    log: host_log,
-};
-
-extern "C" fn host_seal(raw: *const RawView<'static>, error: Sink) -> *const BodyHdr {
-    guarded(std::ptr::null(), || {
-        // SAFETY: the plugin passes sections that live during the call.
-        match super::seal_here(unsafe { &*raw }) {
-            Ok(body) => body.into_ptr(),
-            Err(why) => {
-                error.put(why.to_string().as_bytes());
-                std::ptr::null()
-            }
-        }
-    })
-}
-
-extern "C" fn host_module(
-    names: *const RawBytes,
-    bodies: *const *const BodyHdr,
-    n: usize,
-    meta: *const BodyHdr,
-) -> *const ModuleHdr {
-    guarded(std::ptr::null(), || {
-        let mut functions = Vec::with_capacity(n);
-        for i in 0..n {
-            // SAFETY: the plugin passes `n` names and `n` live handles.
-            let (name, body) = unsafe { ((*names.add(i)).get(), Body::clone_ptr(*bodies.add(i))) };
-            let Some(body) = body.filter(Body::is_ours) else { return std::ptr::null() };
-            functions.push((String::from_utf8_lossy(name).into_owned(), body));
-        }
-        functions.sort_by(|a, b| a.0.cmp(&b.0));
-        functions.dedup_by(|a, b| a.0 == b.0);
-        // SAFETY: null, or a live handle.
-        let meta = unsafe { Body::clone_ptr(meta) };
-        if meta.as_ref().is_some_and(|meta| !meta.is_ours()) {
-            return std::ptr::null();
-        }
-        Module::from_parts_here(functions, meta).into_ptr()
-    })
-}
-
-extern "C" fn host_module_with(
-    module: *const ModuleHdr,
-    at: *const usize,
-    bodies: *const *const BodyHdr,
-    n: usize,
-) -> *const ModuleHdr {
-    guarded(std::ptr::null(), || {
-        let mut changed = Vec::with_capacity(n);
-        for i in 0..n {
-            // SAFETY: the plugin passes `n` positions and `n` live handles.
-            let (at, body) = unsafe { (*at.add(i), Body::clone_ptr(*bodies.add(i))) };
-            let Some(body) = body.filter(Body::is_ours) else { return std::ptr::null() };
-            changed.push((at, body));
-        }
-        // SAFETY: a live module.
-        match unsafe { Module::clone_ptr(module) }.filter(Module::is_ours) {
-            Some(module) => module.with_bodies_here(changed).into_ptr(),
-            None => std::ptr::null(),
-        }
-    })
-}
-
-extern "C" fn host_tensor(bytes: RawBytes) -> *const TensorHdr {
-    // SAFETY: the bytes live during the call.
-    guarded(std::ptr::null(), || Tensor::new_here(unsafe { bytes.get() }).into_ptr())
-}
-
-extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> u32 {
-    guarded(super::codec::NO_HOST, || {
-        // SAFETY: the plugin passes sections that live during the call.
-        let raw = unsafe { &*raw };
-        let call = Call(Value { raw, op: node });
-        let answer = with_frame(|frame| frame.services.infer(call));
-        let name = || call.op().unwrap_or("a call").to_string();
-        let (status, bytes) = encode_inferred(&answer.unwrap_or_else(|| Err(InferError::NoHost(name()))));
-        out.put(&bytes);
-        status
-    })
-}
-
-extern "C" fn host_print(body: *const BodyHdr, out: Sink) -> u32 {
-    guarded(1, || {
-        // SAFETY: a live handle of the plugin.
-        let Some(body) = (unsafe { Body::clone_ptr(body) }) else { return 1 };
-        match with_frame(|frame| frame.services.print(&body)) {
-            Some(text) => {
-                out.put(text.as_bytes());
-                0
-            }
-            None => 1,
-        }
-    })
-}
-
-extern "C" fn host_current() -> *const CtxRecord {
-    CURRENT.with(Cell::get)
-}
-
-extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
-    guarded(1, || {
-        // SAFETY: the bytes live during the call.
-        let key = unsafe { key.get() };
-        let answer = with_run(run, |frame| match what {
-            what if what == Query::Config as u32 => {
-                frame.services.config(&String::from_utf8_lossy(key)).map(|value| value_bytes(&value))
-            }
-            what if what == Query::PassName as u32 => Some(frame.services.pass_name().into_bytes()),
-            what if what == Query::Target as u32 => frame.services.target().map(String::into_bytes),
-            what if what == Query::FunctionName as u32 => {
-                let index = u32::from_le_bytes(key.try_into().ok()?);
-                frame.function(index as usize).map(|name| name.as_bytes().to_vec())
-            }
-            _ => None,
-        });
-        match answer.flatten() {
-            Some(bytes) => {
-                out.put(&bytes);
-                0
-            }
-            None => 1,
-        }
-    })
-}
-
-extern "C" fn host_diagnose(run: u64, record: *const DiagnosticRecord) {
-    guarded((), || {
-        // SAFETY: the record and its texts live during the call.
-        let (record, name, message) = unsafe { (&*record, (*record).function.get(), (*record).message.get()) };
-        let (name, message) = (String::from_utf8_lossy(name), String::from_utf8_lossy(message));
-        let severity = match record.severity {
-            1 => Severity::Error,
-            2 => Severity::Warning,
-            _ => Severity::Remark,
-        };
-        let node = usize::try_from(record.node).ok().filter(|_| record.node != u64::MAX);
-        let _ = with_run(run, |frame| {
-            let named = (!name.is_empty()).then_some(&*name);
-            let function = named.or_else(|| frame.function(record.index as usize));
-            frame.services.diagnose(&Diagnostic { severity, function, node, message: &message });
-        });
-    });
-}
-
-extern "C" fn host_log_enabled(level: u32, target: RawBytes) -> u32 {
-    // SAFETY: the bytes live during the call.
-    guarded(0, || u32::from(unsafe { super::host_log::wanted(level, target) }))
-}
-
-extern "C" fn host_log(record: *const LogRecord) {
-    // SAFETY: the record and its texts live during the call.
-    guarded((), || unsafe { super::host_log::take(record) });
 }
 
 /// Why an opened library is no plugin for this host.
@@ -391,7 +218,7 @@ impl OpenPlugin {
         // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's is one.
         let theirs = unsafe { &*(entry.layout)().cast::<TypeLayout>() };
         super::layout::compare_layouts(theirs).map_err(OpenError::Layout)?;
-        let (status, text) = Sink::to(|sink| (entry.init)(&SERVICES, sink));
+        let (status, text) = Sink::to(|sink| (entry.init)(&super::host_table::SERVICES, sink));
         match status {
             OK => Ok(OpenPlugin { entry }),
             _ => Err(OpenError::Init(String::from_utf8_lossy(&text).into_owned())),
@@ -406,7 +233,7 @@ impl OpenPlugin {
     pub fn run_module(&self, pass: usize, module: &Module, options: &[OptionValue]) -> Result<Module, RunFailure> {
         let options = option_bytes(options);
         let options = RawBytes::of(&options);
-        let ctx = CURRENT.with(Cell::get);
+        let ctx = current();
         let run = |sink| (self.entry.run_module)(self.entry, pass as u32, module.as_ptr(), options, ctx, sink);
         let (result, error) = Sink::to(run);
         if result.status != OK {
@@ -435,7 +262,7 @@ impl OpenPlugin {
         let options = RawBytes::of(&options);
         let handles: Vec<*const BodyHdr> = functions.iter().map(|(_, body)| body.as_ptr()).collect();
         let mut out = vec![std::ptr::null(); functions.len()];
-        let (n, slots, ctx) = (handles.len(), out.as_mut_ptr(), CURRENT.with(Cell::get));
+        let (n, slots, ctx) = (handles.len(), out.as_mut_ptr(), current());
         let run = |errors| {
             (self.entry.run_functions)(self.entry, pass as u32, handles.as_ptr(), slots, n, options, ctx, errors);
         };

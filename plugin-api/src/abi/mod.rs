@@ -4,6 +4,7 @@ pub(crate) mod codec;
 pub mod entry;
 pub mod host;
 pub mod host_log;
+mod host_table;
 pub mod layout;
 pub(crate) mod log;
 mod meta_decode;

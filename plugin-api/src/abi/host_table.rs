@@ -1,0 +1,184 @@
+//! The services behind the host's table. Each takes what a plugin gives, and keeps its own panics from it.
+
+use super::codec::encode_inferred;
+use super::host::{Diagnostic, with_frame, with_run};
+use super::module::{Module, ModuleHdr};
+use super::services::{DiagnosticRecord, LogRecord, Query, RawBytes, Services, Sink};
+use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
+use super::wire::value_bytes;
+use crate::ir::{Call, Value};
+use crate::op::InferError;
+use crate::pass::Severity;
+
+/// The panic of a service must not cross into the plugin.
+fn guarded<R>(fallback: R, f: impl FnOnce() -> R) -> R {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|payload| {
+        // Its destructor could panic again.
+        std::mem::forget(payload);
+        fallback
+    })
+}
+
+pub(super) static SERVICES: Services = Services {
+    size: std::mem::size_of::<Services>() as u32,
+    reserved: 0,
+    max_level: &super::host_log::MAX_LEVEL,
+    seal: host_seal,
+    module: host_module,
+    module_with: host_module_with,
+    tensor: host_tensor,
+    infer: host_infer,
+    print: host_print,
+    current: super::host::current,
+    query: host_query,
+    diagnose: host_diagnose,
+    log_enabled: host_log_enabled,
+    log: host_log,
+};
+
+extern "C" fn host_seal(raw: *const RawView<'static>, error: Sink) -> *const BodyHdr {
+    guarded(std::ptr::null(), || {
+        // SAFETY: the plugin passes sections that live during the call.
+        match super::seal_here(unsafe { &*raw }) {
+            Ok(body) => body.into_ptr(),
+            Err(why) => {
+                error.put(why.to_string().as_bytes());
+                std::ptr::null()
+            }
+        }
+    })
+}
+
+extern "C" fn host_module(
+    names: *const RawBytes,
+    bodies: *const *const BodyHdr,
+    n: usize,
+    meta: *const BodyHdr,
+) -> *const ModuleHdr {
+    guarded(std::ptr::null(), || {
+        let mut functions = Vec::with_capacity(n);
+        for i in 0..n {
+            // SAFETY: the plugin passes `n` names and `n` live handles.
+            let (name, body) = unsafe { ((*names.add(i)).get(), Body::clone_ptr(*bodies.add(i))) };
+            let Some(body) = body.filter(Body::is_ours) else { return std::ptr::null() };
+            functions.push((String::from_utf8_lossy(name).into_owned(), body));
+        }
+        functions.sort_by(|a, b| a.0.cmp(&b.0));
+        functions.dedup_by(|a, b| a.0 == b.0);
+        // SAFETY: null, or a live handle.
+        let meta = unsafe { Body::clone_ptr(meta) };
+        if meta.as_ref().is_some_and(|meta| !meta.is_ours()) {
+            return std::ptr::null();
+        }
+        Module::from_parts_here(functions, meta).into_ptr()
+    })
+}
+
+extern "C" fn host_module_with(
+    module: *const ModuleHdr,
+    at: *const usize,
+    bodies: *const *const BodyHdr,
+    n: usize,
+) -> *const ModuleHdr {
+    guarded(std::ptr::null(), || {
+        let mut changed = Vec::with_capacity(n);
+        for i in 0..n {
+            // SAFETY: the plugin passes `n` positions and `n` live handles.
+            let (at, body) = unsafe { (*at.add(i), Body::clone_ptr(*bodies.add(i))) };
+            let Some(body) = body.filter(Body::is_ours) else { return std::ptr::null() };
+            changed.push((at, body));
+        }
+        // SAFETY: a live module.
+        match unsafe { Module::clone_ptr(module) }.filter(Module::is_ours) {
+            Some(module) => module.with_bodies_here(changed).into_ptr(),
+            None => std::ptr::null(),
+        }
+    })
+}
+
+extern "C" fn host_tensor(bytes: RawBytes) -> *const TensorHdr {
+    // SAFETY: the bytes live during the call.
+    guarded(std::ptr::null(), || Tensor::new_here(unsafe { bytes.get() }).into_ptr())
+}
+
+extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> u32 {
+    guarded(super::codec::NO_HOST, || {
+        // SAFETY: the plugin passes sections that live during the call.
+        let raw = unsafe { &*raw };
+        let call = Call(Value { raw, op: node });
+        let answer = with_frame(|frame| frame.services.infer(call));
+        let name = || call.op().unwrap_or("a call").to_string();
+        let (status, bytes) = encode_inferred(&answer.unwrap_or_else(|| Err(InferError::NoHost(name()))));
+        out.put(&bytes);
+        status
+    })
+}
+
+extern "C" fn host_print(body: *const BodyHdr, out: Sink) -> u32 {
+    guarded(1, || {
+        // SAFETY: a live handle of the plugin.
+        let Some(body) = (unsafe { Body::clone_ptr(body) }) else { return 1 };
+        match with_frame(|frame| frame.services.print(&body)) {
+            Some(text) => {
+                out.put(text.as_bytes());
+                0
+            }
+            None => 1,
+        }
+    })
+}
+
+extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
+    guarded(1, || {
+        // SAFETY: the bytes live during the call.
+        let key = unsafe { key.get() };
+        let answer = with_run(run, |frame| match what {
+            what if what == Query::Config as u32 => {
+                frame.services.config(&String::from_utf8_lossy(key)).map(|value| value_bytes(&value))
+            }
+            what if what == Query::PassName as u32 => Some(frame.services.pass_name().into_bytes()),
+            what if what == Query::Target as u32 => frame.services.target().map(String::into_bytes),
+            what if what == Query::FunctionName as u32 => {
+                let index = u32::from_le_bytes(key.try_into().ok()?);
+                frame.function(index as usize).map(|name| name.as_bytes().to_vec())
+            }
+            _ => None,
+        });
+        match answer.flatten() {
+            Some(bytes) => {
+                out.put(&bytes);
+                0
+            }
+            None => 1,
+        }
+    })
+}
+
+extern "C" fn host_diagnose(run: u64, record: *const DiagnosticRecord) {
+    guarded((), || {
+        // SAFETY: the record and its texts live during the call.
+        let (record, name, message) = unsafe { (&*record, (*record).function.get(), (*record).message.get()) };
+        let (name, message) = (String::from_utf8_lossy(name), String::from_utf8_lossy(message));
+        let severity = match record.severity {
+            1 => Severity::Error,
+            2 => Severity::Warning,
+            _ => Severity::Remark,
+        };
+        let node = usize::try_from(record.node).ok().filter(|_| record.node != u64::MAX);
+        let _ = with_run(run, |frame| {
+            let named = (!name.is_empty()).then_some(&*name);
+            let function = named.or_else(|| frame.function(record.index as usize));
+            frame.services.diagnose(&Diagnostic { severity, function, node, message: &message });
+        });
+    });
+}
+
+extern "C" fn host_log_enabled(level: u32, target: RawBytes) -> u32 {
+    // SAFETY: the bytes live during the call.
+    guarded(0, || u32::from(unsafe { super::host_log::wanted(level, target) }))
+}
+
+extern "C" fn host_log(record: *const LogRecord) {
+    // SAFETY: the record and its texts live during the call.
+    guarded((), || unsafe { super::host_log::take(record) });
+}
