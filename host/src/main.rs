@@ -1,2 +1,8 @@
 //! The command `passhost`.
-fn main() {}
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    passhost::cli::main()
+}

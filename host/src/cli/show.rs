@@ -1,0 +1,157 @@
+//! Texts of the command line: lists, explanations, summaries.
+
+use crate::engine::Engine;
+use crate::run::{RunReport, StepReport};
+use plugin_api::meta::{OptionInfo, PassInfo};
+use registry::{Outcome, PassId, Plan, Registry, Skip};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Columns, as wide as they need to be; the last one is not padded.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (i, cell) in row.iter().enumerate() {
+            let _ = write!(line, "{cell:<width$}  ", width = widths[i]);
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// All passes.
+pub(super) fn list(engine: &Engine) -> String {
+    let registry = engine.registry();
+    let mut rows = vec![["PASS", "PLUGIN", "LEVEL", "WORKS ON", "REQUIRED", "WHAT IT DOES"].map(str::to_string).to_vec()];
+    let mut passes: Vec<(PassId, &PassInfo)> = registry.passes().collect();
+    passes.sort_by(|a, b| a.1.name.cmp(&b.1.name));
+    for (id, info) in passes {
+        let required: Vec<String> = info.required.iter().map(ToString::to_string).collect();
+        rows.push(vec![
+            info.name.clone(),
+            registry.pass_owner(id).name.clone(),
+            info.opt_level.to_string(),
+            info.granularity.to_string(),
+            if required.is_empty() { "-".to_string() } else { required.join(",") },
+            info.summary().to_string(),
+        ]);
+    }
+    table(&rows)
+}
+
+/// Everything about one pass.
+pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
+    let registry = engine.registry();
+    let (info, owner) = (registry.pass(pass), registry.pass_owner(pass));
+    let mut out = format!("{}\n\n", info.name);
+    for line in info.doc.trim().lines() {
+        let _ = writeln!(out, "    {}", line.trim());
+    }
+    out.push('\n');
+    let none = |items: Vec<String>| if items.is_empty() { "-".to_string() } else { items.join(", ") };
+    let users = registry.passes().filter(|(_, other)| other.required.iter().any(|req| req.name == info.name));
+    let users = users.map(|(id, other)| format!("{} ({})", other.name, registry.pass_owner(id).name)).collect();
+    let mut rows = vec![
+        vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
+        vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],
+        vec!["works on".to_string(), info.granularity.to_string()],
+        vec!["opt_level".to_string(), info.opt_level.to_string()],
+        vec!["requires".to_string(), none(info.required.iter().map(ToString::to_string).collect())],
+        vec!["required by".to_string(), none(users)],
+        vec!["needs".to_string(), none(info.contract.requires.clone())],
+        vec!["establishes".to_string(), none(info.contract.establishes.clone())],
+        vec!["preserves".to_string(), none(info.contract.preserves.clone())],
+        vec!["invalidates".to_string(), none(info.contract.invalidates.clone())],
+    ];
+    if let Some(listed) = engine.listed(registry.pass_place(pass).0) {
+        rows.push(vec!["plugin API".to_string(), listed.meta.api.to_string()]);
+        rows.push(vec!["built by".to_string(), format!("{} for {}", listed.meta.rustc, listed.meta.target)]);
+    }
+    out.push_str(&table(&rows));
+    if !info.options.is_empty() {
+        out.push_str("\noptions\n");
+        info.options.iter().for_each(|option| explain_option(&mut out, option));
+    }
+    out
+}
+
+fn explain_option(out: &mut String, option: &OptionInfo) {
+    let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default {value}"));
+    let _ = writeln!(out, "    {}: {} ({default})", option.name, option.ty);
+    for line in option.doc.trim().lines() {
+        let _ = writeln!(out, "        {}", line.trim());
+    }
+}
+
+/// A plan as JSON.
+pub(super) fn plan_json(plan: &Plan, registry: &Registry) -> String {
+    let lines = plan.lines(registry);
+    let steps: Vec<serde_json::Value> = lines
+        .iter()
+        .map(|line| {
+            serde_json::json!({
+                "pass": registry.pass(line.pass).name,
+                "text": line.text,
+                "plugin": registry.pass_owner(line.pass).name,
+                "depth": line.depth,
+                "reason": line.reason,
+            })
+        })
+        .collect();
+    let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
+    let value = serde_json::json!({ "opt_level": plan.opt_level, "steps": steps, "warnings": warnings });
+    format!("{value:#}\n")
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.3} ms", time.as_secs_f64() * 1e3)
+}
+
+/// What each step did.
+pub(super) fn summary(report: &RunReport, registry: &Registry) -> String {
+    let rows: Vec<Vec<String>> = report.steps.iter().map(|step| row(step, registry)).collect();
+    table(&rows)
+}
+
+fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
+    let step = &report.step;
+    let name = format!("{}{}", registry.pass(step.pass).name, registry::pipeline::options_text(&step.given));
+    let (before, after) = report.bindings;
+    let bindings = if before == after { format!("{before} bindings") } else { format!("{before} -> {after} bindings") };
+    let (what, ran) = match &step.outcome {
+        Outcome::Changed => ("changed".to_string(), true),
+        Outcome::Unchanged => ("unchanged".to_string(), true),
+        Outcome::StillValid => ("kept: still valid".to_string(), false),
+        Outcome::Skipped(Skip::Disabled(by)) => (format!("skipped: disabled by {by}"), false),
+        Outcome::Skipped(Skip::OptLevel(level)) => (format!("skipped: opt_level {level}"), false),
+    };
+    let reason = match step.required_by {
+        Some(by) => format!("required by {}", registry.pass(by).name),
+        None => "asked".to_string(),
+    };
+    let time = if ran { milliseconds(report.time) } else { "-".to_string() };
+    vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]
+}
+
+/// Where the time went.
+pub(super) fn timing(times: &[(&str, Duration)], steps: &[StepReport], registry: &Registry) -> String {
+    let total: Duration = times.iter().map(|(_, time)| *time).sum();
+    let percent = |time: Duration| format!("{:.1} %", 100.0 * time.as_secs_f64() / total.as_secs_f64().max(1e-9));
+    let mut rows = vec![vec!["total".to_string(), milliseconds(total), "100.0 %".to_string()]];
+    for (what, time) in times {
+        rows.push(vec![format!("  {what}"), milliseconds(*time), percent(*time)]);
+        if *what == "passes" {
+            for step in steps.iter().filter(|step| !step.time.is_zero()) {
+                let name = &registry.pass(step.step.pass).name;
+                rows.push(vec![format!("    {name}"), milliseconds(step.time), percent(step.time)]);
+                rows.push(vec!["      verify".to_string(), milliseconds(step.verify), percent(step.verify)]);
+            }
+        }
+    }
+    format!("\n{}", table(&rows))
+}

@@ -1,0 +1,173 @@
+//! The engine: plugins of a manifest, listed and opened on demand, and the operators that they bring.
+
+use crate::crates;
+use crate::error::Error;
+use crate::loader::{self, Listed};
+use crate::manifest::{Manifest, PluginEntry, Source};
+use plugin_api::abi::host::OpenPlugin;
+use plugin_api::ir::Call;
+use plugin_api::meta::OpInfo;
+use plugin_api::op::{Infer, InferError, Inferred};
+use registry::{Owner, OwnerId, PassId, Registry};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// Plugins and the names that they bring.
+pub struct Engine {
+    registry: Registry,
+    listed: Vec<Listed>,
+    opened: Vec<OnceLock<Result<OpenPlugin, String>>>,
+}
+
+impl Engine {
+    /// Lists the plugins of a manifest; builds crates that are missing or stale. No code of a plugin runs.
+    ///
+    /// # Errors
+    /// The first plugin that is refused, or the first clash of names.
+    pub fn new(manifest: &Manifest) -> Result<Engine, Error> {
+        let (engine, errors) = Engine::list(manifest);
+        match errors.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(engine),
+        }
+    }
+
+    /// Like [`Engine::new`], but goes on after an error and gives all of them.
+    pub fn list(manifest: &Manifest) -> (Engine, Vec<Error>) {
+        let mut engine = Engine { registry: Registry::new(), listed: Vec::new(), opened: Vec::new() };
+        let (files, mut errors) = files(manifest);
+        let mut seen: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        for (entry, file) in files {
+            let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+            if let Some(first) = seen.insert(real, file.clone()) {
+                let message = format!("is listed twice; the other entry is {}", first.display());
+                errors.push(Error::Plugin { path: file, message, help: "remove one of the two entries".into() });
+                continue;
+            }
+            if let Err(error) = engine.add(entry, file) {
+                errors.push(error);
+            }
+        }
+        (engine, errors)
+    }
+
+    fn add(&mut self, entry: &PluginEntry, file: PathBuf) -> Result<(), Error> {
+        let listed = loader::list(&file, entry.version.as_ref(), entry.api.as_ref())?;
+        let meta = &listed.meta;
+        let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };
+        self.registry.add(owner, meta.passes.clone(), meta.operators.clone())?;
+        self.listed.push(listed);
+        self.opened.push(OnceLock::new());
+        Ok(())
+    }
+
+    /// Names and owners.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// What a plugin says of itself.
+    pub fn listed(&self, owner: OwnerId) -> Option<&Listed> {
+        self.listed.get(owner.0)
+    }
+
+    /// A plugin, opened if it was not before.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub fn open(&self, owner: OwnerId) -> Result<OpenPlugin, Error> {
+        let Some((listed, slot)) = self.listed.get(owner.0).zip(self.opened.get(owner.0)) else {
+            let message = "a pass without a plugin".to_string();
+            return Err(Error::Request { message, help: "run it through the library that made it".into() });
+        };
+        let mut error = None;
+        let opened = slot.get_or_init(|| {
+            loader::open(listed).map_err(|why| {
+                let text = why.to_string();
+                error = Some(why);
+                text
+            })
+        });
+        match (opened, error) {
+            (Ok(plugin), _) => Ok(*plugin),
+            (Err(_), Some(error)) => Err(error),
+            (Err(message), None) => {
+                let message = message.clone();
+                Err(Error::Plugin { path: listed.file.clone(), message, help: "see the first message".into() })
+            }
+        }
+    }
+
+    /// Opens the plugins of passes.
+    ///
+    /// # Errors
+    /// The first that cannot be opened.
+    pub fn open_for(&self, passes: &[PassId]) -> Result<(), Error> {
+        passes.iter().try_for_each(|pass| self.open(self.registry.pass_place(*pass).0).map(|_| ()))
+    }
+}
+
+/// The file of each plugin, in the order of the manifest.
+fn files(manifest: &Manifest) -> (Vec<(&PluginEntry, PathBuf)>, Vec<Error>) {
+    let mut errors = Vec::new();
+    let crates: Vec<PathBuf> = manifest
+        .plugins
+        .iter()
+        .filter_map(|entry| if let Source::Crate(folder) = &entry.source { Some(folder.clone()) } else { None })
+        .collect();
+    let mut built = match crates::libraries(&crates) {
+        Ok(files) => files.into_iter().map(Some).collect::<Vec<_>>(),
+        Err(error) => {
+            errors.push(error);
+            vec![None; crates.len()]
+        }
+    }
+    .into_iter();
+    let mut out = Vec::new();
+    for entry in &manifest.plugins {
+        match &entry.source {
+            Source::Path(path) => out.push((entry, path.clone())),
+            Source::Crate(_) => out.extend(built.next().flatten().map(|file| (entry, file))),
+            Source::Name(name) => {
+                let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+                match manifest.search.iter().map(|folder| folder.join(&file)).find(|path| path.exists()) {
+                    Some(path) => out.push((entry, path)),
+                    None => {
+                        let folders: Vec<String> =
+                            manifest.search.iter().map(|folder| folder.display().to_string()).collect();
+                        let looked = if folders.is_empty() { "no folder".into() } else { folders.join(", ") };
+                        errors.push(Error::Plugin {
+                            path: PathBuf::from(file),
+                            message: format!("not found (looked in {looked})"),
+                            help: "add its folder to `search` in the manifest".to_string(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    (out, errors)
+}
+
+impl Infer for Engine {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        let name = call.op().unwrap_or("a call");
+        let Some((_, owner, at)) = self.registry.operator(name) else {
+            let near = self.registry.near_operators(name);
+            return Err(InferError::UnknownOp { name: name.to_string(), near });
+        };
+        let plugin = self.open(owner).map_err(|error| InferError::wrong(error.to_string()))?;
+        plugin.infer(at, call)
+    }
+}
+
+impl script::Operators for Engine {
+    fn op_info(&self, name: &str) -> Option<&OpInfo> {
+        self.registry.operator(name).map(|(info, ..)| info)
+    }
+
+    fn near_ops(&self, name: &str) -> Vec<String> {
+        self.registry.near_operators(name)
+    }
+}

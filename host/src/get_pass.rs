@@ -1,0 +1,37 @@
+//! The process-wide `GetPass`: names of all loaded plugins, for embedders that want one registry for the process.
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::manifest::Manifest;
+use plugin_api::meta::PassInfo;
+use std::sync::{Arc, PoisonError, RwLock};
+
+static GLOBAL: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
+
+/// Lists the plugins of a manifest and makes them the ones of the process.
+///
+/// # Errors
+/// The first plugin that is refused; what was there before stays.
+pub fn load_manifest(manifest: &Manifest) -> Result<Arc<Engine>, Error> {
+    let engine = Arc::new(Engine::new(manifest)?);
+    *GLOBAL.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&engine));
+    Ok(engine)
+}
+
+/// The engine of the process, if a manifest was loaded.
+pub fn engine() -> Option<Arc<Engine>> {
+    GLOBAL.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Facts of a pass by full name, or by short name where only one pass has it (TVM's `GetPass`).
+///
+/// # Errors
+/// If no manifest was loaded, or no pass or more than one has the name.
+pub fn get_pass(name: &str) -> Result<PassInfo, Error> {
+    let engine = engine().ok_or_else(|| Error::Request {
+        message: format!("no pass `{name}`: no plugins were loaded"),
+        help: "call load_manifest first".to_string(),
+    })?;
+    let id = engine.registry().find(name)?;
+    Ok(engine.registry().pass(id).clone())
+}

@@ -1,0 +1,105 @@
+//! The only place that opens libraries. An opened plugin is never closed: its functions stay valid for the process.
+#![allow(unsafe_code, reason = "dlopen and the entry symbol")]
+
+use crate::error::Error;
+use crate::object_file;
+use libloading::Library;
+use plugin_api::abi::entry::{ENTRY_SYMBOL, FINGERPRINT};
+use plugin_api::abi::host::{Expected, OpenPlugin};
+use plugin_api::decl::API_VERSION;
+use plugin_api::meta::PluginMeta;
+use semver::{Version, VersionReq};
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+
+/// What is known of a plugin before it is opened.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Its library.
+    pub file: PathBuf,
+    /// Its metadata.
+    pub meta: PluginMeta,
+}
+
+fn refuse(path: &Path, message: impl Into<String>, help: impl Into<String>) -> Error {
+    Error::Plugin { path: path.to_path_buf(), message: message.into(), help: help.into() }
+}
+
+/// Reads and checks what a library says of itself, without opening it.
+///
+/// # Errors
+/// The first step of the handshake that fails.
+pub fn list(file: &Path, version: Option<&VersionReq>, api: Option<&VersionReq>) -> Result<Listed, Error> {
+    let section = object_file::metadata(file).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    let rebuild = "rebuild the plugin against the plugin API of this host";
+    let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), rebuild))?;
+    check_api(file, &meta.api)?;
+    if let Some(wanted) = api.filter(|wanted| !wanted.matches(&meta.api)) {
+        let message = format!("was built against plugin API {}, the manifest wants {wanted}", meta.api);
+        return Err(refuse(file, message, "change `api` in the manifest, or rebuild the plugin"));
+    }
+    if let Some(wanted) = version.filter(|wanted| !wanted.matches(&meta.version)) {
+        let message = format!("plugin `{}` has version {}, the manifest wants {wanted}", meta.name, meta.version);
+        return Err(refuse(file, message, "change `version` in the manifest, or list another build"));
+    }
+    if meta.fingerprint != FINGERPRINT {
+        let message = format!("its records have fingerprint {:016x}, this host has {FINGERPRINT:016x}", meta.fingerprint);
+        return Err(refuse(file, message, rebuild));
+    }
+    Ok(Listed { file: file.to_path_buf(), meta })
+}
+
+/// While the API is 0.x, its minor number must be that of the host.
+fn check_api(file: &Path, found: &Version) -> Result<(), Error> {
+    let Ok(own) = Version::parse(API_VERSION) else { return Ok(()) };
+    if (found.major, found.minor) == (own.major, own.minor) {
+        return Ok(());
+    }
+    let newer = (found.major, found.minor) > (own.major, own.minor);
+    let help = if newer { "upgrade passhost" } else { "rebuild the plugin against this version of the plugin API" };
+    Err(refuse(file, format!("was built against plugin API {found}, this host has {own}"), help))
+}
+
+/// Opens a plugin: loads the library, compares its entry table with the metadata, checks layouts, initializes it.
+///
+/// # Errors
+/// The first step of the handshake that fails.
+pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
+    let file = &listed.file;
+    // A path without a folder would be looked up in the system's search path.
+    let path = file.canonicalize().map_err(|error| refuse(file, error.to_string(), "build the plugin again"))?;
+    let library = load(&path).map_err(|error| {
+        let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        refuse(file, format!("cannot be loaded: {why}"), "install what it is linked to, or build it again")
+    })?;
+    let library = ManuallyDrop::new(library);
+    type Symbol = unsafe extern "C" fn() -> *const c_void;
+    // SAFETY: the metadata section says that the library was made by `export_plugin!`, which defines the symbol with
+    // this signature.
+    let symbol = unsafe { library.get::<Symbol>(ENTRY_SYMBOL.as_bytes()) };
+    let symbol = symbol.map_err(|_| {
+        let message = format!("has metadata but no symbol `{ENTRY_SYMBOL}`");
+        refuse(file, message, "build it with `export_plugin!`, without stripping dynamic symbols")
+    })?;
+    let meta = &listed.meta;
+    let api = meta.api.to_string();
+    let expected =
+        Expected { name: &meta.name, api: &api, passes: meta.passes.len(), operators: meta.operators.len() };
+    // SAFETY: the library is never closed.
+    unsafe { OpenPlugin::open(*symbol, &expected) }
+        .map_err(|error| refuse(file, error.to_string(), "rebuild the plugin against the plugin API of this host"))
+}
+
+#[cfg(unix)]
+fn load(path: &Path) -> Result<Library, libloading::Error> {
+    use libloading::os::unix::{Library as Unix, RTLD_LOCAL, RTLD_NOW};
+    // SAFETY: the file was checked before; its constructors are the plugin's own code, which the user listed.
+    unsafe { Unix::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+}
+
+#[cfg(not(unix))]
+fn load(path: &Path) -> Result<Library, libloading::Error> {
+    // SAFETY: the file was checked before; its constructors are the plugin's own code, which the user listed.
+    unsafe { Library::new(path) }
+}

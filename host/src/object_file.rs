@@ -1,0 +1,130 @@
+//! Looks at a plugin's file before it is opened: what it is, whether it is whole, and its metadata section. No code of
+//! the plugin runs. A truncated library would kill the process inside the dynamic loader.
+
+use object::read::ReadCache;
+use object::{Architecture, BinaryFormat, Object, ObjectKind, ObjectSection, ObjectSegment};
+use std::fs::File;
+use std::path::Path;
+
+/// Why a file is no plugin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectError {
+    /// It cannot be opened.
+    #[error("{0}")]
+    Open(String),
+    /// It is not a regular file.
+    #[error("is {0}, not a file")]
+    NotAFile(&'static str),
+    /// It is not a shared library.
+    #[error("is no shared library ({0})")]
+    NotALibrary(String),
+    /// It is one of another system.
+    #[error("is a library for {found}, this host runs on {host}")]
+    Foreign {
+        /// Format and architecture of the file.
+        found: String,
+        /// Those of the host.
+        host: String,
+    },
+    /// It ends too early.
+    #[error("is cut off: {what} ends at byte {end}, the file at byte {len}")]
+    Truncated {
+        /// Part of the file.
+        what: String,
+        /// Where that part ends.
+        end: u64,
+        /// Length of the file.
+        len: u64,
+    },
+    /// It has no metadata section.
+    #[error("is no passhost plugin: it has no section `.passhost`")]
+    NoMetadata,
+}
+
+impl ObjectError {
+    /// What to do.
+    pub fn help(&self) -> &'static str {
+        match self {
+            ObjectError::Open(_) => "correct the path in the manifest, or build the plugin first",
+            ObjectError::NotAFile(_) | ObjectError::NotALibrary(_) => {
+                "name the library that cargo builds for a crate of crate-type cdylib"
+            }
+            ObjectError::Foreign { .. } => "build the plugin for this system, or list it as `crate`",
+            ObjectError::Truncated { .. } => "copy or build it again",
+            ObjectError::NoMetadata => "its crate must call `export_plugin!` of passhost-plugin-api",
+        }
+    }
+}
+
+/// The metadata section of a library that fits this host.
+///
+/// # Errors
+/// The first thing that is wrong with the file.
+pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
+    let facts = std::fs::metadata(path).map_err(|error| ObjectError::Open(error.to_string()))?;
+    if facts.is_dir() {
+        return Err(ObjectError::NotAFile("a folder"));
+    }
+    if !facts.is_file() {
+        return Err(ObjectError::NotAFile("a pipe, socket or device"));
+    }
+    let file = File::open(path).map_err(|error| ObjectError::Open(error.to_string()))?;
+    let len = facts.len();
+    let cache = ReadCache::new(file);
+    let not_a_library = |error: object::Error| ObjectError::NotALibrary(error.to_string());
+    let object = object::File::parse(&cache).map_err(not_a_library)?;
+    check_system(&object)?;
+    check_whole(&object, len)?;
+    let names = [".passhost", "__passhost"];
+    let section = object.sections().find(|section| section.name().is_ok_and(|name| names.contains(&name)));
+    let section = section.ok_or(ObjectError::NoMetadata)?;
+    Ok(section.data().map_err(not_a_library)?.to_vec())
+}
+
+fn check_system<'d, R: object::ReadRef<'d>>(object: &object::File<'d, R>) -> Result<(), ObjectError> {
+    if object.kind() != ObjectKind::Dynamic {
+        let kind = format!("{:?}", object.kind()).to_lowercase();
+        return Err(ObjectError::NotALibrary(format!("an object file of kind {kind}")));
+    }
+    let format = if cfg!(target_os = "macos") {
+        BinaryFormat::MachO
+    } else if cfg!(windows) {
+        BinaryFormat::Pe
+    } else {
+        BinaryFormat::Elf
+    };
+    let host_architecture = match std::env::consts::ARCH {
+        "x86_64" => Architecture::X86_64,
+        "aarch64" => Architecture::Aarch64,
+        "x86" => Architecture::I386,
+        "riscv64" => Architecture::Riscv64,
+        _ => object.architecture(),
+    };
+    if object.format() != format || object.architecture() != host_architecture {
+        return Err(ObjectError::Foreign {
+            found: format!("{:?} {:?}", object.format(), object.architecture()),
+            host: format!("{format:?} {host_architecture:?}"),
+        });
+    }
+    Ok(())
+}
+
+fn check_whole<'d>(object: &impl Object<'d>, len: u64) -> Result<(), ObjectError> {
+    let truncated = |what: String, end: u64| ObjectError::Truncated { what, end, len };
+    for segment in object.segments() {
+        let (start, size) = segment.file_range();
+        let end = start.saturating_add(size);
+        if end > len {
+            return Err(truncated("a segment".to_string(), end));
+        }
+    }
+    for section in object.sections() {
+        if let Some((start, size)) = section.file_range() {
+            let end = start.saturating_add(size);
+            if end > len {
+                return Err(truncated(format!("section {}", section.name().unwrap_or("?")), end));
+            }
+        }
+    }
+    Ok(())
+}
