@@ -174,36 +174,6 @@ impl WriteGlobal for ColorChoice {
     }
 }
 
-/// Log events of the host, and those that plugins forward.
-struct ForwardedLog;
-
-impl plugin_api::abi::host::LogSink for ForwardedLog {
-    fn enabled(&self, level: u32, _target: &str) -> bool {
-        let max = tracing::level_filters::LevelFilter::current();
-        level_of(level) <= max
-    }
-
-    fn log(&self, level: u32, target: &str, file: &str, line: u32, message: &str) {
-        match level {
-            1 => tracing::error!(plugin = target, file, line, "{message}"),
-            2 => tracing::warn!(plugin = target, file, line, "{message}"),
-            3 => tracing::info!(plugin = target, file, line, "{message}"),
-            4 => tracing::debug!(plugin = target, file, line, "{message}"),
-            _ => tracing::trace!(plugin = target, file, line, "{message}"),
-        }
-    }
-}
-
-fn level_of(level: u32) -> tracing::Level {
-    match level {
-        1 => tracing::Level::ERROR,
-        2 => tracing::Level::WARN,
-        3 => tracing::Level::INFO,
-        4 => tracing::Level::DEBUG,
-        _ => tracing::Level::TRACE,
-    }
-}
-
 fn start_log(verbose: u8) {
     let default = ["warn", "info", "debug"][usize::from(verbose.min(2))];
     let filter = std::env::var("PASSHOST_LOG").unwrap_or_else(|_| default.to_string());
@@ -218,7 +188,10 @@ fn start_log(verbose: u8) {
         .without_time()
         .finish();
     let _ = tracing::subscriber::set_global_default(subscriber);
-    plugin_api::abi::host::set_log_sink(Box::new(ForwardedLog));
+    plugin_api::abi::host::set_log_sink(
+        Box::new(plugin_api::abi::host::TracingSink::default()),
+        tracing::level_filters::LevelFilter::current(),
+    );
 }
 
 /// A line on standard error.
@@ -270,7 +243,7 @@ fn load(arg: &ManifestArg) -> Result<Manifest, Error> {
 }
 
 /// The request, and the config values, from command line, pipeline and manifest.
-fn request(select: &Select, manifest: &Manifest) -> Result<(Request, BTreeMap<String, String>), Error> {
+fn request(select: &Select, manifest: &Manifest) -> Result<(Request, BTreeMap<String, OptionValue>), Error> {
     let mut config = manifest.settings.config.clone();
     let command_line = Selection {
         source: "the command line".to_string(),
@@ -315,7 +288,7 @@ fn request(select: &Select, manifest: &Manifest) -> Result<(Request, BTreeMap<St
             let message = format!("`--config {entry}` is not KEY=VALUE");
             return Err(Error::Request { message, help: "as in --config acme.limit=16".to_string() });
         };
-        config.insert(key.to_string(), value.to_string());
+        config.insert(key.to_string(), value);
     }
     let pipeline = Pipeline::parse(&text).map_err(PlanError::Pipeline)?;
     Ok((Request { pipeline, selections }, config))
@@ -457,11 +430,7 @@ fn run(args: &RunArgs) -> Result<(), Error> {
     let report = Runner::new(&engine, config).run(&plan, module)?;
     lap("passes");
     for diagnostic in &report.diagnostics {
-        let title = format!("{} ({})", diagnostic.message, diagnostic.pass);
-        complain(&match diagnostic.severity {
-            plugin_api::pass::Severity::Error => Report::error(title),
-            _ => Report::warning(title),
-        });
+        complain(&show::pass_diagnostic(diagnostic));
     }
     report.warnings.iter().for_each(|warning| complain(&Report::warning(warning)));
     let printed = script::print(&report.module, &engine);

@@ -4,8 +4,8 @@
 use crate::error::Error;
 use crate::object_file;
 use libloading::Library;
-use plugin_api::abi::entry::{ENTRY_SYMBOL, FINGERPRINT};
-use plugin_api::abi::host::{Expected, OpenPlugin};
+use plugin_api::abi::entry::ENTRY_SYMBOL;
+use plugin_api::abi::host::{FINGERPRINT, OpenPlugin};
 use plugin_api::decl::API_VERSION;
 use plugin_api::meta::PluginMeta;
 use semver::{Version, VersionReq};
@@ -82,12 +82,8 @@ pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
         let message = format!("has metadata but no symbol `{ENTRY_SYMBOL}`");
         refuse(file, message, "build it with `export_plugin!`, without stripping dynamic symbols")
     })?;
-    let meta = &listed.meta;
-    let api = meta.api.to_string();
-    let expected =
-        Expected { name: &meta.name, api: &api, passes: meta.passes.len(), operators: meta.operators.len() };
     // SAFETY: the library is never closed.
-    unsafe { OpenPlugin::open(*symbol, &expected) }
+    unsafe { OpenPlugin::open(*symbol, &listed.meta) }
         .map_err(|error| refuse(file, error.to_string(), "rebuild the plugin against the plugin API of this host"))
 }
 

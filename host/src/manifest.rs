@@ -1,6 +1,7 @@
 //! `passes.toml`: which plugins there are, and what runs by default.
 
 use crate::error::Error;
+use plugin_api::meta::OptionValue;
 use registry::names::{did_you_mean, nearest};
 use semver::VersionReq;
 use std::collections::BTreeMap;
@@ -37,8 +38,8 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// Passes that run whatever their opt_level.
     pub required: Vec<String>,
-    /// Config values, as text.
-    pub config: BTreeMap<String, String>,
+    /// Config values.
+    pub config: BTreeMap<String, OptionValue>,
 }
 
 /// A pipeline with a name.
@@ -229,15 +230,18 @@ impl<'t> Reader<'t> {
         Ok(Settings { opt_level, disabled, required, config })
     }
 
-    fn config_value(&self, key: &str, value: &Value<'_>) -> Result<String, Error> {
+    fn config_value(&self, key: &str, value: &Value<'_>) -> Result<OptionValue, Error> {
+        let number = |what: &str| self.wrong(format!("`{key}` does not fit"), value.span(), what);
         match value.get_ref() {
-            DeValue::String(text) => Ok(plugin_api::meta::OptionValue::Str(text.to_string()).to_string()),
-            DeValue::Integer(number) => Ok(number.as_str().to_string()),
-            DeValue::Float(number) => Ok(number.as_str().to_string()),
-            DeValue::Boolean(value) => Ok(value.to_string()),
+            DeValue::String(text) => Ok(OptionValue::Str(text.to_string())),
+            DeValue::Integer(text) => {
+                i64::from_str_radix(text.as_str(), text.radix()).map(OptionValue::Int).map_err(|_| number("use 64 bits"))
+            }
+            DeValue::Float(text) => text.as_str().parse().map(OptionValue::Float).map_err(|_| number("write a float")),
+            DeValue::Boolean(value) => Ok(OptionValue::Bool(*value)),
             DeValue::Array(items) => {
-                let items = items.iter().map(|item| self.config_value(key, item)).collect::<Result<Vec<_>, _>>()?;
-                Ok(format!("[{}]", items.join(", ")))
+                let items = items.iter().map(|item| self.config_value(key, item));
+                items.collect::<Result<Vec<_>, _>>().map(OptionValue::List)
             }
             _ => Err(self.expected(key, "a boolean, number, string or list", value)),
         }

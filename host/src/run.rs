@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::verify::{Violation, verify_changed};
-use plugin_api::abi::host::{HostServices, RunFailure, with_current};
+use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::ir::{Body, BodyKind, Call, Module};
 use plugin_api::meta::{Granularity, OptionValue};
 use plugin_api::op::{Infer, InferError, Inferred};
@@ -33,9 +33,16 @@ pub struct PassDiagnostic {
     pub pass: String,
     /// How bad it is.
     pub severity: Severity,
+    /// Function that it is about.
+    pub function: Option<String>,
     /// What it says.
     pub message: String,
+    /// What the text shows, the text, and the place in it.
+    pub place: Option<ShownPlace>,
 }
+
+/// A place in a printed module: what is shown, the text, and the range in it.
+pub type ShownPlace = (String, String, std::ops::Range<usize>);
 
 /// What a run gave.
 #[derive(Debug)]
@@ -55,7 +62,7 @@ pub struct RunReport {
 /// Runs plans.
 pub struct Runner<'e> {
     engine: &'e Engine,
-    config: BTreeMap<String, String>,
+    config: BTreeMap<String, OptionValue>,
     target: Option<String>,
     opt_level: i32,
     pass: RefCell<String>,
@@ -73,7 +80,7 @@ impl HostServices for Runner<'_> {
         script::print_function("main", body, self.engine)
     }
 
-    fn config(&self, key: &str) -> Option<String> {
+    fn config(&self, key: &str) -> Option<OptionValue> {
         self.config.get(key).cloned()
     }
 
@@ -85,9 +92,17 @@ impl HostServices for Runner<'_> {
         self.target.clone()
     }
 
-    fn diagnose(&self, severity: Severity, _node: Option<usize>, message: &str) {
-        let pass = self.pass_name();
-        self.diagnostics.borrow_mut().push(PassDiagnostic { pass, severity, message: message.to_string() });
+    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
+        let place = diagnostic.function.zip(diagnostic.node).and_then(|(function, node)| {
+            self.place(&self.current.borrow(), function, node, "before the pass")
+        });
+        self.diagnostics.borrow_mut().push(PassDiagnostic {
+            pass: self.pass_name(),
+            severity: diagnostic.severity,
+            function: diagnostic.function.map(str::to_string),
+            message: diagnostic.message.to_string(),
+            place,
+        });
     }
 }
 
@@ -100,7 +115,7 @@ struct Cost {
 
 impl<'e> Runner<'e> {
     /// A runner with the config values of a run.
-    pub fn new(engine: &'e Engine, config: BTreeMap<String, String>) -> Runner<'e> {
+    pub fn new(engine: &'e Engine, config: BTreeMap<String, OptionValue>) -> Runner<'e> {
         Runner {
             engine,
             config,
@@ -180,20 +195,20 @@ impl<'e> Runner<'e> {
         }
         let wanted = if granularity == Granularity::PrimFunc { BodyKind::PrimFunc } else { BodyKind::Function };
         let skips = |body: &Body| body.function().is_some_and(|function| function.skips_optimization());
-        let (names, bodies): (Vec<&str>, Vec<&Body>) =
-            module.functions().filter(|(_, body)| body.kind() == wanted && !skips(body)).unzip();
-        let results = plugin.run_functions(at, &bodies, options).map_err(|(i, failure)| {
-            self.failed(pass, names.get(i).copied(), module, failure)
-        })?;
-        let kinds = names.iter().zip(&bodies).zip(&results);
-        for ((name, old), new) in kinds {
-            if old.kind() != new.kind() {
+        let functions: Vec<(&str, &Body)> =
+            module.functions().filter(|(_, body)| body.kind() == wanted && !skips(body)).collect();
+        let results = plugin.run_functions(at, &functions, options);
+        let mut new = Vec::with_capacity(functions.len());
+        for ((name, old), result) in functions.into_iter().zip(results) {
+            let body = result.map_err(|failure| self.failed(pass, Some(name), module, failure))?;
+            if old.kind() != body.kind() {
                 let message = "it gave back a function of another kind".to_string();
                 return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
             }
+            new.push((name, body));
         }
-        let mut results = names.into_iter().zip(results).peekable();
-        module.map_functions(|name, body| match results.next_if(|(done, _)| *done == name) {
+        let mut new = new.into_iter().peekable();
+        module.map_functions(|name, body| match new.next_if(|(done, _)| *done == name) {
             Some((_, new)) => Ok(new),
             None => Ok(body.clone()),
         })
@@ -221,7 +236,7 @@ impl<'e> Runner<'e> {
         pass: PassId,
         function: Option<String>,
         message: String,
-        place: Option<(String, String, std::ops::Range<usize>)>,
+        place: Option<ShownPlace>,
     ) -> Error {
         let registry = self.engine.registry();
         let owner = registry.pass_owner(pass);
@@ -243,7 +258,7 @@ impl<'e> Runner<'e> {
         function: &str,
         node: usize,
         what: &str,
-    ) -> Option<(String, String, std::ops::Range<usize>)> {
+    ) -> Option<ShownPlace> {
         let printed = script::print_with_spans(module, self.engine);
         let span = printed.spans.get(function)?.get(node)?.clone();
         let what = format!("<{what}>");

@@ -1,8 +1,10 @@
 //! Texts of the command line: lists, explanations, summaries.
 
 use crate::engine::Engine;
-use crate::run::{RunReport, StepReport};
+use crate::report::Report;
+use crate::run::{PassDiagnostic, RunReport, StepReport};
 use plugin_api::meta::{OptionInfo, PassInfo};
+use plugin_api::pass::Severity;
 use registry::{Outcome, PassId, Plan, Registry, Skip};
 use std::fmt::Write;
 use std::time::Duration;
@@ -154,4 +156,17 @@ pub(super) fn timing(times: &[(&str, Duration)], steps: &[StepReport], registry:
         }
     }
     format!("\n{}", table(&rows))
+}
+
+/// What a pass reported.
+pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic) -> Report {
+    let mut report = match diagnostic.severity {
+        Severity::Error => Report::error(&diagnostic.message),
+        _ => Report::warning(&diagnostic.message),
+    };
+    if let Some((what, text, span)) = &diagnostic.place {
+        report = report.at(what, text, span.clone(), "");
+    }
+    let function = diagnostic.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
+    report.note(format!("from pass {}{function}", diagnostic.pass))
 }
