@@ -8,8 +8,10 @@ mod macros;
 pub mod meta;
 pub mod op;
 pub mod options;
+pub mod outline;
 pub mod pass;
 pub mod prelude;
+pub mod scoped_map;
 pub mod ty_rel;
 
 pub use tracing;

@@ -6,4 +6,5 @@ pub use crate::ir::{
 };
 pub use crate::op::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::pass::{Ctx, PassError, Severity};
+pub use crate::scoped_map::ScopedMap;
 pub use crate::{bail, declare_pass, export_plugin, pass_error, tracing};

@@ -46,6 +46,11 @@ pub struct AttrsId(pub(crate) u32);
 impl AttrsId {
     /// No attributes.
     pub const NONE: AttrsId = AttrsId(NONE);
+
+    /// Number in the table.
+    pub fn number(self) -> u32 {
+        self.0
+    }
 }
 
 /// What a new node is.

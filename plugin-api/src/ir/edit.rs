@@ -251,6 +251,22 @@ impl<'b> Edit<'b> {
         self
     }
 
+    /// New nodes go directly before `value`, behind what is nested in it.
+    pub fn just_before(&mut self, value: Value<'_>) -> &mut Self {
+        let at = value.index().map_or(self.n_old, |i| i as u32);
+        self.place = Place { at, before: true, anchor: 0 };
+        self
+    }
+
+    /// The name of a node, as a hint.
+    pub fn set_name(&mut self, v: V, name: &str) {
+        let op = self.b.word(v) as usize;
+        if op < self.b.pool.s.names.len() {
+            self.dirty = true;
+            self.b.pool.s.names[op] = self.b.pool.name(name);
+        }
+    }
+
     /// New nodes go after `value` and its content.
     pub fn after(&mut self, value: Value<'_>) -> &mut Self {
         self.place = Place { at: value.end() as u32, before: false, anchor: !value.op };
@@ -355,7 +371,7 @@ impl<'b> Edit<'b> {
 }
 
 /// A nested expression: a value without a name.
-fn is_nested(node: &NodeRec) -> bool {
+pub(crate) fn is_nested(node: &NodeRec) -> bool {
     node.flags & (flag::BOUND | flag::TERM) == 0
         && !matches!(
             node.kind,
@@ -374,6 +390,8 @@ struct Compact<'e> {
     /// Open regions: new header, old end or `NONE` for those closed by an item, old header.
     open: Vec<(u32, u32, u32)>,
     next: usize,
+    /// The binding block that was closed last: one that follows directly goes on with it.
+    closed_block: Option<u32>,
 }
 
 impl<'e> Compact<'e> {
@@ -388,6 +406,7 @@ impl<'e> Compact<'e> {
             names: Vec::with_capacity(n),
             open: Vec::new(),
             next: 0,
+            closed_block: None,
         }
     }
 
@@ -437,10 +456,19 @@ impl<'e> Compact<'e> {
         }
     }
 
-    /// Ends a region: its extent, and whether anything in it has an effect.
+    /// Ends a region: its extent, and whether anything in it has an effect. A block that became empty goes.
     fn set_extent(&mut self, header: u32) {
         let extent = self.nodes.len() as u32 - header - 1;
         let node = self.nodes[header as usize];
+        let block = matches!(node.kind, kind::BLOCK | kind::DATAFLOW);
+        if block && extent == 0 {
+            self.nodes.pop();
+            self.names.pop();
+            return;
+        }
+        if node.kind == kind::BLOCK {
+            self.closed_block = Some(header);
+        }
         self.nodes[header as usize].a = extent;
         if matches!(node.kind, kind::FUNC | kind::PRIM_FUNC) {
             return;
@@ -498,6 +526,13 @@ impl<'e> Compact<'e> {
 
     fn emit(&mut self, op: u32) -> Result<(), SealError> {
         let mut node = self.old.nodes[op as usize];
+        if node.kind == kind::BLOCK
+            && let Some(before) = self.closed_block.take()
+            && before as usize + 1 + self.nodes[before as usize].a as usize == self.nodes.len()
+        {
+            self.map[op as usize] = before;
+            return Ok(());
+        }
         let ops = self.operands.len() as u32;
         for i in node.op_range() {
             let word = self.edit.resolve_word(self.old.operands[i]);

@@ -28,6 +28,11 @@ fn slot(map: &mut Vec<u32>, i: u32, len: usize) -> &mut u32 {
 }
 
 impl<'a> Importer<'a> {
+    /// From the values of a body.
+    pub fn of(body: &'a crate::ir::Body) -> Importer<'a> {
+        Importer::new(body.raw())
+    }
+
     pub(crate) fn new(from: &'a RawView<'a>) -> Importer<'a> {
         let none = Vec::new;
         let (types, leaves, strs, prims, dicts) = (none(), none(), none(), none(), none());

@@ -23,9 +23,14 @@ impl Module {
 
     /// A function by name.
     pub fn get(&self, name: &str) -> Option<&Body> {
+        self.get_entry(name).map(|(_, body)| body)
+    }
+
+    /// A function by name, with the name as the module holds it.
+    pub fn get_entry(&self, name: &str) -> Option<(&str, &Body)> {
         let entries = self.entries();
         let at = entries.binary_search_by(|entry| entry.parts().0.cmp(name)).ok()?;
-        Some(entries[at].parts().1)
+        Some(entries[at].parts())
     }
 
     /// Number of functions.

@@ -140,6 +140,18 @@ impl<'a> Value<'a> {
         self.has(flag::BOUND)
     }
 
+    /// Whether it is a value without a name, nested in the operands of its one user.
+    #[inline]
+    pub fn is_nested(self) -> bool {
+        self.node().is_some_and(super::edit::is_nested)
+    }
+
+    /// Whether it has an effect (for a call or a region that holds one).
+    #[inline]
+    pub fn has_effect(self) -> bool {
+        self.has(flag::IMPURE) && self.kind() != kind::FUNC
+    }
+
     /// Whether it is a binding (bound and not a parameter).
     #[inline]
     pub fn is_binding(self) -> bool {
@@ -293,6 +305,11 @@ impl<'a> Value<'a> {
         Value { raw: self.raw, op: index as u32 }
     }
 
+    /// The value of an operand word of a body.
+    pub fn of_word(body: &'a Body, word: u32) -> Value<'a> {
+        Value { raw: body.raw(), op: word }
+    }
+
     /// A leaf of a body by its position in the leaf table.
     pub fn leaf_of(body: &'a Body, index: u32) -> Value<'a> {
         Value { raw: body.raw(), op: index | LEAF_BIT }
@@ -357,6 +374,12 @@ impl fmt::Debug for Region<'_> {
 /// View of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a>(pub(crate) Value<'a>);
+
+impl<'a> From<Call<'a>> for Value<'a> {
+    fn from(call: Call<'a>) -> Value<'a> {
+        call.0
+    }
+}
 
 impl<'a> Call<'a> {
     /// The call as a value.
@@ -542,6 +565,23 @@ impl Body {
     /// Number of bindings.
     pub fn n_bindings(&self) -> usize {
         self.raw().nodes().iter().filter(|n| n.has(flag::BOUND) && n.kind != kind::PARAM).count()
+    }
+
+    /// For each node the position of the region header around it; `u32::MAX` for the root.
+    pub fn parents(&self) -> Vec<u32> {
+        let mut parents = vec![NONE; self.len()];
+        let mut open: Vec<(usize, u32)> = Vec::new();
+        for value in self.values() {
+            let at = value.index().unwrap_or(0);
+            while open.last().is_some_and(|(end, _)| *end <= at) {
+                open.pop();
+            }
+            parents[at] = open.last().map_or(NONE, |(_, header)| *header);
+            if value.has(flag::REGION) {
+                open.push((value.end(), at as u32));
+            }
+        }
+        parents
     }
 
     /// How often each node is an operand.

@@ -1,1 +1,8 @@
-//! Plugin.
+//! A third party's plugin, in the sense of the Relax pass tutorial: groups two successive convolutions.
+#![forbid(unsafe_code)]
+
+pub mod group_convolutions;
+
+use plugin_api::prelude::*;
+
+export_plugin! { passes: [group_convolutions::GROUP_CONVOLUTIONS] }

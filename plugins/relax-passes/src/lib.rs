@@ -1,1 +1,22 @@
-//! Plugin.
+//! Standard passes of Relax, one file each.
+#![forbid(unsafe_code)]
+
+pub mod canonicalize_bindings;
+pub mod convert_to_dataflow;
+pub mod dead_code_elimination;
+pub mod eliminate_common_subexpr;
+pub mod normalize;
+pub mod to_non_dataflow;
+
+use plugin_api::prelude::*;
+
+export_plugin! {
+    passes: [
+        normalize::NORMALIZE,
+        canonicalize_bindings::CANONICALIZE_BINDINGS,
+        eliminate_common_subexpr::ELIMINATE_COMMON_SUBEXPR,
+        dead_code_elimination::DEAD_CODE_ELIMINATION,
+        convert_to_dataflow::CONVERT_TO_DATAFLOW,
+        to_non_dataflow::TO_NON_DATAFLOW,
+    ]
+}

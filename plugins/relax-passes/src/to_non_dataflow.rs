@@ -1,0 +1,36 @@
+//! Turns dataflow blocks into plain binding blocks.
+//!
+//! *Expects* any function. *Keeps* bindings, their order and names. *Never* moves anything.
+//!
+//! Before: `with R.dataflow(): lv = R.add(x, x); R.output(lv)`. After: `lv = R.add(x, x)`.
+
+use plugin_api::prelude::*;
+use plugin_api::ir::records::{flag, kind};
+
+declare_pass! {
+    /// Turns dataflow blocks into plain binding blocks.
+    ///
+    /// Expects any function. Keeps bindings, their order and names. Never moves anything.
+    pub function pass TO_NON_DATAFLOW = "relax.ToNonDataflow" {
+        opt_level: 0,
+        establishes: ["relax.no_dataflow"],
+        preserves: ["all"],
+        run: to_non_dataflow,
+    }
+}
+
+fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    for block in body.values().filter(|value| value.kind() == kind::DATAFLOW) {
+        let header = edit.v(block);
+        edit.update(header, |node| {
+            node.kind = kind::BLOCK;
+            node.flags &= !flag::DATAFLOW;
+        });
+        for binding in block.region().bindings() {
+            let v = edit.v(binding);
+            edit.update(v, |node| node.flags &= !flag::INNER);
+        }
+    }
+    Ok(edit.finish()?)
+}
