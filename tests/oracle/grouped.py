@@ -32,9 +32,13 @@ def main():
             continue
         module = tvm.script.from_source(done.stdout)
         groups = [f for f in module.functions.values() if f.attrs and ("Composite" in f.attrs or "Primitive" in f.attrs)]
-        well = relax.analysis.well_formed(module)
-        failed += not well
-        print(f"{path.stem:20} {len(groups):3} groups, {'well-formed' if well else 'NOT WELL-FORMED'}", flush=True)
+        try:
+            relax.analysis.well_formed(module)
+            why = None
+        except Exception as error:  # TVM raises errors of several kinds
+            why = str(error).splitlines()[0]
+        failed += why is not None
+        print(f"{path.stem:20} {len(groups):3} groups, {'well-formed' if why is None else 'NOT WELL-FORMED: ' + why}", flush=True)
     sys.exit(1 if failed else 0)
 
 

@@ -21,6 +21,41 @@ pub(crate) fn python_float(out: &mut String, value: f64) {
     }
 }
 
+/// A float with 17 significant digits, as constants are printed: exact for every 64-bit float.
+pub(crate) fn float_17(out: &mut String, value: f64) {
+    if !value.is_finite() {
+        return python_float(out, value);
+    }
+    let text = format!("{value:.16e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    let digits: String = digits.chars().filter(|c| *c != '.').collect();
+    let digits = digits.trim_end_matches('0');
+    out.push_str(sign);
+    match exponent {
+        _ if digits.is_empty() => out.push_str("0.0"),
+        0..=16 => {
+            let whole = exponent as usize + 1;
+            let _ = match digits.split_at_checked(whole) {
+                Some((whole, "")) => write!(out, "{whole}.0"),
+                Some((whole, rest)) => write!(out, "{whole}.{rest}"),
+                None => write!(out, "{digits:0<whole$}.0"),
+            };
+        }
+        -4..=-1 => {
+            let zeros = -exponent as usize - 1;
+            let _ = write!(out, "0.{:0<zeros$}{digits}", "");
+        }
+        _ => {
+            let (first, rest) = digits.split_at(1);
+            let point = if rest.is_empty() { "" } else { "." };
+            let sign = if exponent < 0 { '-' } else { '+' };
+            let _ = write!(out, "{first}{point}{rest}e{sign}{:02}", exponent.abs());
+        }
+    }
+}
+
 /// A string in double quotes.
 pub(crate) fn python_string(out: &mut String, text: &str) {
     out.push('"');
@@ -96,7 +131,7 @@ pub(crate) fn scalar_text(bytes: &[u8], dtype: DType) -> Option<String> {
     }
     let float = |value: f64| {
         let mut out = String::new();
-        python_float(&mut out, value);
+        float_17(&mut out, value);
         Some(out)
     };
     match (dtype.code(), dtype.bits()) {
