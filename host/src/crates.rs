@@ -119,9 +119,9 @@ fn build(root: &Path, plugins: &[&PluginCrate]) -> Result<BTreeMap<String, PathB
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let what = format!("building {}", names.join(", "));
-    let mut child = command
-        .spawn()
-        .map_err(|error| failed(format!("cannot run cargo: {error}"), "install Rust, or list built libraries".into()))?;
+    let mut child = command.spawn().map_err(|error| {
+        failed(format!("cannot run cargo: {error}"), "install Rust, or list built libraries".into())
+    })?;
     let progress = Progress::start(&what);
     let stderr = child.stderr.take();
     let reader = std::thread::spawn(move || progress.follow(stderr));
@@ -148,12 +148,13 @@ fn artifacts(stdout: &str, names: &[&str]) -> BTreeMap<String, PathBuf> {
         }
         let id = message["package_id"].as_str().unwrap_or("");
         let files = message["filenames"].as_array().into_iter().flatten().filter_map(|file| file.as_str());
-        let library = files.map(PathBuf::from).find(|file| {
-            file.to_string_lossy().ends_with(std::env::consts::DLL_SUFFIX)
-        });
+        let library =
+            files.map(PathBuf::from).find(|file| file.to_string_lossy().ends_with(std::env::consts::DLL_SUFFIX));
         // Package ids end in `name@version` or, where the folder has the name, in `folder#version`.
         let named = |name: &&&str| {
-            id.contains(&format!("#{name}@")) || id.contains(&format!("/{name}#")) || id.starts_with(&format!("{name} "))
+            id.contains(&format!("#{name}@"))
+                || id.contains(&format!("/{name}#"))
+                || id.starts_with(&format!("{name} "))
         };
         if let (Some(name), Some(library)) = (names.iter().find(named), library) {
             out.insert((*name).to_string(), library);

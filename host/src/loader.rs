@@ -44,7 +44,8 @@ pub fn list(file: &Path, version: Option<&VersionReq>, api: Option<&VersionReq>)
         return Err(refuse(file, message, "change `version` in the manifest, or list another build"));
     }
     if meta.fingerprint != FINGERPRINT {
-        let message = format!("its records have fingerprint {:016x}, this host has {FINGERPRINT:016x}", meta.fingerprint);
+        let message =
+            format!("its records have fingerprint {:016x}, this host has {FINGERPRINT:016x}", meta.fingerprint);
         return Err(refuse(file, message, rebuild));
     }
     Ok(Listed { file: file.to_path_buf(), meta })

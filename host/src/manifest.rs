@@ -234,9 +234,9 @@ impl<'t> Reader<'t> {
         let number = |what: &str| self.wrong(format!("`{key}` does not fit"), value.span(), what);
         match value.get_ref() {
             DeValue::String(text) => Ok(OptionValue::Str(text.to_string())),
-            DeValue::Integer(text) => {
-                i64::from_str_radix(text.as_str(), text.radix()).map(OptionValue::Int).map_err(|_| number("use 64 bits"))
-            }
+            DeValue::Integer(text) => i64::from_str_radix(text.as_str(), text.radix())
+                .map(OptionValue::Int)
+                .map_err(|_| number("use 64 bits")),
             DeValue::Float(text) => text.as_str().parse().map(OptionValue::Float).map_err(|_| number("write a float")),
             DeValue::Boolean(value) => Ok(OptionValue::Bool(*value)),
             DeValue::Array(items) => {

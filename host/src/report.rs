@@ -134,7 +134,8 @@ fn clip(excerpt: &Excerpt) -> (String, Vec<Place>, usize) {
             out.push('\n');
             next += 1;
         }
-        let here: Vec<&Place> = shown.iter().filter(|place| line.contains(&place.span.start) || place.span.start == line.end).collect();
+        let here: Vec<&Place> =
+            shown.iter().filter(|place| line.contains(&place.span.start) || place.span.start == line.end).collect();
         let focus = here.first().map_or(line.start, |place| place.span.start);
         let (from, to) = window(text, &line, focus);
         let base = out.len();

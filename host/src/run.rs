@@ -93,9 +93,10 @@ impl HostServices for Runner<'_> {
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        let place = diagnostic.function.zip(diagnostic.node).and_then(|(function, node)| {
-            self.place(&self.current.borrow(), function, node, "before the pass")
-        });
+        let place = diagnostic
+            .function
+            .zip(diagnostic.node)
+            .and_then(|(function, node)| self.place(&self.current.borrow(), function, node, "before the pass"));
         self.diagnostics.borrow_mut().push(PassDiagnostic {
             pass: self.pass_name(),
             severity: diagnostic.severity,
@@ -221,7 +222,8 @@ impl<'e> Runner<'e> {
             RunFailure::Protocol(text) => (text, None, None),
         };
         let function = named.or_else(|| function.map(str::to_string));
-        let place = function.as_ref().zip(node).and_then(|(name, node)| self.place(module, name, node, "before the pass"));
+        let place =
+            function.as_ref().zip(node).and_then(|(name, node)| self.place(module, name, node, "before the pass"));
         self.step_error(pass, function, message, place)
     }
 
@@ -231,13 +233,7 @@ impl<'e> Runner<'e> {
         self.step_error(pass, Some(violation.function.clone()), message, place)
     }
 
-    fn step_error(
-        &self,
-        pass: PassId,
-        function: Option<String>,
-        message: String,
-        place: Option<ShownPlace>,
-    ) -> Error {
+    fn step_error(&self, pass: PassId, function: Option<String>, message: String, place: Option<ShownPlace>) -> Error {
         let registry = self.engine.registry();
         let owner = registry.pass_owner(pass);
         Error::Step {
@@ -252,13 +248,7 @@ impl<'e> Runner<'e> {
     }
 
     /// A node in the printed module.
-    fn place(
-        &self,
-        module: &Module,
-        function: &str,
-        node: usize,
-        what: &str,
-    ) -> Option<ShownPlace> {
+    fn place(&self, module: &Module, function: &str, node: usize, what: &str) -> Option<ShownPlace> {
         let printed = script::print_with_spans(module, self.engine);
         let span = printed.spans.get(function)?.get(node)?.clone();
         let what = format!("<{what}>");

@@ -41,9 +41,10 @@ pub fn verify_changed(before: &Module, after: &Module, infer: &dyn Infer) -> Res
     }
     // A changed set of functions, or a changed signature, can make calls in unchanged functions wrong.
     let signatures_changed = before.len() != after.len()
-        || before.functions().zip(after.functions()).any(|((n, a), (m, b))| {
-            n != m || !a.same(b) && a.root().ty().to_owned() != b.root().ty().to_owned()
-        });
+        || before
+            .functions()
+            .zip(after.functions())
+            .any(|((n, a), (m, b))| n != m || !a.same(b) && a.root().ty().to_owned() != b.root().ty().to_owned());
     for (name, body) in after.functions() {
         let unchanged = before.get(name).is_some_and(|old| old.same(body));
         if !unchanged {
@@ -63,7 +64,8 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
     if body.kind() != BodyKind::Function {
         return Ok(());
     }
-    let mut check = Check { body, module, infer, seen: HashSet::default(), hasher: RandomState::new(), defined: vec![] };
+    let mut check =
+        Check { body, module, infer, seen: HashSet::default(), hasher: RandomState::new(), defined: vec![] };
     for value in body.values() {
         check.node(value).map_err(|message| Violation {
             function: name.to_string(),

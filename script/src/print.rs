@@ -10,8 +10,8 @@ use plugin_api::ir::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-pub(crate) use text::{to_bf16, to_f16};
 use text::{python_float, python_string, scalar_text, valid_name};
+pub(crate) use text::{to_bf16, to_f16};
 
 /// A printed module, with the place of each node of each function.
 pub struct Printed {

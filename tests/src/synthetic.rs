@@ -8,7 +8,9 @@ const TENSOR: &str = "R.Tensor((8, 8), dtype=\"float32\")";
 /// TVMScript of `functions` functions with `bindings` bindings each.
 pub fn module_text(functions: usize, bindings: usize) -> String {
     let mut text = String::with_capacity(functions * (bindings * 75 + 400));
-    text.push_str("# from tvm.script import ir as I\n# from tvm.script import relax as R\n\n@I.ir_module\nclass Module:\n");
+    text.push_str(
+        "# from tvm.script import ir as I\n# from tvm.script import relax as R\n\n@I.ir_module\nclass Module:\n",
+    );
     for f in 0..functions {
         let name = if functions == 1 { "main".to_string() } else { format!("f{f:06}") };
         if f > 0 {
@@ -43,10 +45,7 @@ fn function_text(text: &mut String, name: &str, bindings: usize) {
             last = format!("lv{i}");
         }
     }
-    let _ = write!(
-        text,
-        "            gv: {TENSOR} = R.add({last}, x)\n            R.output(gv)\n        return gv\n"
-    );
+    let _ = write!(text, "            gv: {TENSOR} = R.add({last}, x)\n            R.output(gv)\n        return gv\n");
 }
 
 fn previous(i: usize, back: usize) -> String {

@@ -75,8 +75,7 @@ fn no_crate_links_two_plugins() {
     let packages = packages();
     for (name, package) in &packages {
         let linked = dependencies(package, &[None, Some("dev"), Some("build")]);
-        let mut plugins: Vec<&String> =
-            linked.iter().filter(|dep| packages.get(*dep).is_some_and(is_plugin)).collect();
+        let mut plugins: Vec<&String> = linked.iter().filter(|dep| packages.get(*dep).is_some_and(is_plugin)).collect();
         if is_plugin(package) {
             plugins.push(name);
         }

@@ -29,7 +29,8 @@ fn table(rows: &[Vec<String>]) -> String {
 /// All passes.
 pub(super) fn list(engine: &Engine) -> String {
     let registry = engine.registry();
-    let mut rows = vec![["PASS", "PLUGIN", "LEVEL", "WORKS ON", "REQUIRED", "WHAT IT DOES"].map(str::to_string).to_vec()];
+    let mut rows =
+        vec![["PASS", "PLUGIN", "LEVEL", "WORKS ON", "REQUIRED", "WHAT IT DOES"].map(str::to_string).to_vec()];
     let mut passes: Vec<(PassId, &PassInfo)> = registry.passes().collect();
     passes.sort_by(|a, b| a.1.name.cmp(&b.1.name));
     for (id, info) in passes {

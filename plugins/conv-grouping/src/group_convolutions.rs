@@ -148,7 +148,8 @@ impl<'b> Uses<'b> {
             value = match call.op()? {
                 "relax.add" if !is_bias_add(call, value) => return None,
                 "relax.nn.batch_norm" => {
-                    let normalized = self.only_user(user).filter(|get| get.as_tuple_get().is_some_and(|(_, i)| i == 0))?;
+                    let normalized =
+                        self.only_user(user).filter(|get| get.as_tuple_get().is_some_and(|(_, i)| i == 0))?;
                     group.push(normalized);
                     normalized
                 }

@@ -4,8 +4,8 @@
 //!
 //! Before: `a = R.add(x, x); b = a; t = (b, x); c = t[0]; return c`. After: `a = R.add(x, x); t = (a, x); return a`.
 
-use plugin_api::prelude::*;
 use plugin_api::ir::records::{flag, kind};
+use plugin_api::prelude::*;
 
 declare_pass! {
     /// Removes bindings that only give another name: aliases, elements of known tuples, casts that cannot fail.

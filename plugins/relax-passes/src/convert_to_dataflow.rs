@@ -6,8 +6,8 @@
 //! Before: `a = R.add(x, x); b = R.nn.relu(a); return b`. After: both stand in one `with R.dataflow():`, which gives
 //! out `b`.
 
-use plugin_api::prelude::*;
 use plugin_api::ir::records::{flag, kind};
+use plugin_api::prelude::*;
 
 declare_pass! {
     /// Gathers bindings without effects into dataflow blocks, then canonicalizes bindings.

@@ -5,8 +5,8 @@
 //!
 //! Before: `a = R.add(x, x); b = R.nn.relu(x); return b`. After: `b = R.nn.relu(x); return b`.
 
-use plugin_api::prelude::*;
 use plugin_api::ir::records::{flag, kind, leaf};
+use plugin_api::prelude::*;
 use std::collections::BTreeSet;
 
 declare_pass! {

@@ -5,8 +5,8 @@
 //!
 //! Before: `a = R.add(x, y); b = R.add(x, y); c = R.nn.relu(b)`. After: `b = a; c = R.nn.relu(a)`.
 
-use plugin_api::prelude::*;
 use plugin_api::ir::records::{flag, kind};
+use plugin_api::prelude::*;
 
 declare_pass! {
     /// Computes equal values once: a binding that repeats an earlier value becomes another name for it.
@@ -25,7 +25,12 @@ declare_pass! {
 }
 
 fn eliminate_common_subexpr(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
-    let mut cse = Cse { edit: body.edit(), seen: vec![ScopedMap::new()], meaning: vec![None; body.len()], only: options.call_only };
+    let mut cse = Cse {
+        edit: body.edit(),
+        seen: vec![ScopedMap::new()],
+        meaning: vec![None; body.len()],
+        only: options.call_only,
+    };
     cse.region(body.root().region(), None);
     Ok(cse.edit.finish()?)
 }
@@ -105,7 +110,8 @@ impl Cse<'_> {
 
     /// What makes two values equal: kind, type, attributes, payload, operands.
     fn key(&self, value: Value<'_>) -> Vec<u32> {
-        let mut key = vec![u32::from(value.kind()), value.ty().id(), value.attrs().id(), value.node().map_or(0, |n| n.a)];
+        let mut key =
+            vec![u32::from(value.kind()), value.ty().id(), value.attrs().id(), value.node().map_or(0, |n| n.a)];
         self.operand_keys(value, &mut key);
         key
     }

@@ -4,8 +4,8 @@
 //!
 //! Before: `y = R.nn.relu(R.add(x, x))`. After: `lv = R.add(x, x)`, then `y = R.nn.relu(lv)`.
 
-use plugin_api::prelude::*;
 use plugin_api::ir::records::{flag, kind};
+use plugin_api::prelude::*;
 
 declare_pass! {
     /// Brings functions into A-normal form: nested calls become bindings.

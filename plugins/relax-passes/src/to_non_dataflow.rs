@@ -4,8 +4,8 @@
 //!
 //! Before: `with R.dataflow(): lv = R.add(x, x); R.output(lv)`. After: `lv = R.add(x, x)`.
 
-use plugin_api::prelude::*;
 use plugin_api::ir::records::{flag, kind};
+use plugin_api::prelude::*;
 
 declare_pass! {
     /// Turns dataflow blocks into plain binding blocks.

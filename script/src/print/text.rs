@@ -3,28 +3,18 @@
 use plugin_api::ir::{DType, Sym, Type};
 use std::fmt::Write;
 
-/// A float as Python's `repr` has it: shortest digits, exponent below 1e-4 and from 1e16.
+/// A float with 17 significant digits, as TVM prints them: exact for every 64-bit float.
 pub(crate) fn python_float(out: &mut String, value: f64) {
     if !value.is_finite() {
-        let name = if value.is_nan() { "nan" } else if value > 0.0 { "inf" } else { "-inf" };
+        let name = if value.is_nan() {
+            "nan"
+        } else if value > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        };
         let _ = write!(out, "float(\"{name}\")");
         return;
-    }
-    let magnitude = value.abs();
-    if magnitude != 0.0 && !(1e-4..1e16).contains(&magnitude) {
-        let text = format!("{value:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, number) = exponent.strip_prefix('-').map_or(("+", exponent), |number| ("-", number));
-        let _ = write!(out, "{digits}e{sign}{number:0>2}");
-    } else {
-        let _ = write!(out, "{value:?}");
-    }
-}
-
-/// A float with 17 significant digits, as constants are printed: exact for every 64-bit float.
-pub(crate) fn float_17(out: &mut String, value: f64) {
-    if !value.is_finite() {
-        return python_float(out, value);
     }
     let text = format!("{value:.16e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -97,7 +87,8 @@ pub(crate) fn push_int(out: &mut String, value: i64) {
 const KEYWORDS: &[&str] = &[
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
     "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
-    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "R", "T", "I", "cls", "metadata", "Module",
+    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "R", "T", "I", "cls", "metadata",
+    "Module",
 ];
 
 /// A name that Python accepts, from any hint.
@@ -131,7 +122,7 @@ pub(crate) fn scalar_text(bytes: &[u8], dtype: DType) -> Option<String> {
     }
     let float = |value: f64| {
         let mut out = String::new();
-        float_17(&mut out, value);
+        python_float(&mut out, value);
         Some(out)
     };
     match (dtype.code(), dtype.bits()) {

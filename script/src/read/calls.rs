@@ -79,7 +79,8 @@ impl<'a> FnReader<'a> {
         // Calls of packed functions take any number of arguments; the last declared one says so by its name.
         let variadic = info.args.last().is_some_and(|arg| arg.name.starts_with('*'));
         let positional = &call.arguments.args;
-        let (args, rest) = if variadic { (&positional[..], &[][..]) } else { positional.split_at(positional.len().min(n)) };
+        let (args, rest) =
+            if variadic { (&positional[..], &[][..]) } else { positional.split_at(positional.len().min(n)) };
         let callee_first = info.args.first().is_some_and(|arg| arg.kind == plugin_api::meta::ArgKind::Function);
         let mut values = Vec::with_capacity(args.len() + 1);
         for (i, arg) in args.iter().enumerate() {

@@ -105,8 +105,9 @@ impl<'a> FnReader<'a> {
                 self.b.tuple(&items, None)
             }
             ("const" | "shape" | "prim_value" | "str" | "dtype", _) => {
-                return Err(Diagnostic::new(span(call), format!("wrong arguments for R.{name}"))
-                    .help("R.const(1.0, \"float32\"), R.shape([1, n]), R.prim_value(1), R.str(\"s\"), R.dtype(\"float32\")"));
+                return Err(Diagnostic::new(span(call), format!("wrong arguments for R.{name}")).help(
+                    "R.const(1.0, \"float32\"), R.shape([1, n]), R.prim_value(1), R.str(\"s\"), R.dtype(\"float32\")",
+                ));
             }
             _ => return Ok(None),
         }))

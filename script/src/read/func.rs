@@ -188,7 +188,8 @@ impl<'a> FnReader<'a> {
         let found = self.b.type_of(result);
         let Some(declared) = declared else { return Ok(found) };
         let id = self.b.ty(&declared);
-        if found != TypeId::NONE && id != found
+        if found != TypeId::NONE
+            && id != found
             && let Relation::Contradicts(why) = relation(&declared, &self.b.type_owned(found))
         {
             let at = def.returns.as_ref().map_or(span(&def.name), |ret| span(&**ret));
@@ -283,8 +284,9 @@ impl<'a> FnReader<'a> {
         if self.implicit_syms || self.scope.type_vars.contains(name) {
             return Ok(self.new_sym(name, DType::I64));
         }
-        Err(Diagnostic::new(at, format!("undefined symbolic variable `{name}`"))
-            .help(format!("declare it with `{name} = T.int64()`, or above the module with `{name} = TypeVar(\"{name}\")`")))
+        Err(Diagnostic::new(at, format!("undefined symbolic variable `{name}`")).help(format!(
+            "declare it with `{name} = T.int64()`, or above the module with `{name} = TypeVar(\"{name}\")`"
+        )))
     }
 
     fn new_sym(&mut self, name: &str, dtype: DType) -> Sym {
@@ -332,7 +334,10 @@ impl<'a> FnReader<'a> {
                     return Ok(());
                 }
                 Some("output") => {
-                    return Err(Diagnostic::new(span(call), "`R.output` must be the last statement of a dataflow block"));
+                    return Err(Diagnostic::new(
+                        span(call),
+                        "`R.output` must be the last statement of a dataflow block",
+                    ));
                 }
                 _ => {}
             }
@@ -404,7 +409,7 @@ impl<'a> FnReader<'a> {
             _ => false,
         };
         if !is_dataflow || self.in_dataflow {
-            let at = with.items.first().map_or(span(with), |item| span(item));
+            let at = with.items.first().map_or(span(with), span);
             return Err(Diagnostic::new(at, "expected `with R.dataflow():`, not inside another one"));
         }
         self.close_block();
@@ -428,7 +433,10 @@ impl<'a> FnReader<'a> {
             };
             let v = self.lookup(name.id.as_str(), span(name))?;
             if self.b.flags(v) & flag::INNER == 0 || v.is_leaf() {
-                return Err(Diagnostic::new(span(name), format!("`{}` is no variable of this dataflow block", name.id)));
+                return Err(Diagnostic::new(
+                    span(name),
+                    format!("`{}` is no variable of this dataflow block", name.id),
+                ));
             }
             self.b.clear_flags(v, flag::INNER);
             outputs.push((name.id.as_str(), v));

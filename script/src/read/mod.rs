@@ -45,8 +45,7 @@ pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
         let message = format!("not Python: {}", error.error);
         Diagnostic::new(span(&error.location), message).label("here")
     })?;
-    let mut scope =
-        Scope { text, ops, globals: BTreeMap::new(), type_vars: BTreeSet::new(), vdevices: Vec::new() };
+    let mut scope = Scope { text, ops, globals: BTreeMap::new(), type_vars: BTreeSet::new(), vdevices: Vec::new() };
     let class = module_class(&parsed.syntax().body, &mut scope)?;
     module(class, &mut scope)
 }

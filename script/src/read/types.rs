@@ -88,9 +88,8 @@ impl<'a> FnReader<'a> {
             None => None,
         };
         for keyword in &call.arguments.keywords {
-            let known = keyword.arg.as_ref().is_some_and(|arg| {
-                matches!(arg.as_str(), "shape" | "dtype" | "ndim" | "vdevice")
-            });
+            let known =
+                keyword.arg.as_ref().is_some_and(|arg| matches!(arg.as_str(), "shape" | "dtype" | "ndim" | "vdevice"));
             if !known {
                 return Err(Diagnostic::new(span(keyword), "R.Tensor has no such argument")
                     .help("R.Tensor(shape, dtype=\"float32\", ndim=2, vdevice=\"llvm:0:global\")"));
@@ -216,11 +215,9 @@ impl<'a> FnReader<'a> {
                     Dim::Int(v) => Ok(Dim::int(v, dtype)),
                     other => match float_of(&other) {
                         Some(v) => Ok(Dim::float(v, dtype)),
-                        None => Ok(Dim::Expr(std::sync::Arc::new(plugin_api::ir::DimExpr::Unary(
-                            prim::CAST,
-                            dtype,
-                            other,
-                        )))),
+                        None => {
+                            Ok(Dim::Expr(std::sync::Arc::new(plugin_api::ir::DimExpr::Unary(prim::CAST, dtype, other))))
+                        }
                     },
                 },
                 Err(_) => Err(not_a_dim(&call.func)),
@@ -252,8 +249,9 @@ fn float_of(dim: &Dim) -> Option<f64> {
 }
 
 fn not_a_type(expr: &Expr) -> Diagnostic {
-    Diagnostic::new(span(expr), "expected a type")
-        .help("R.Tensor((1, n), dtype=\"float32\"), R.Shape([n]), R.Tuple(...), R.Prim(\"int64\"), R.Callable(...), R.Any")
+    Diagnostic::new(span(expr), "expected a type").help(
+        "R.Tensor((1, n), dtype=\"float32\"), R.Shape([n]), R.Tuple(...), R.Prim(\"int64\"), R.Callable(...), R.Any",
+    )
 }
 
 fn not_a_dim(expr: &Expr) -> Diagnostic {
@@ -262,11 +260,11 @@ fn not_a_dim(expr: &Expr) -> Diagnostic {
 
 pub(crate) fn dtype_of(expr: &Expr) -> Read<DType> {
     match expr {
-        Expr::StringLiteral(text) => {
-            text.value.to_str().parse().map_err(|error: plugin_api::ir::types::UnknownDType| {
-                Diagnostic::new(span(expr), error.to_string())
-            })
-        }
+        Expr::StringLiteral(text) => text
+            .value
+            .to_str()
+            .parse()
+            .map_err(|error: plugin_api::ir::types::UnknownDType| Diagnostic::new(span(expr), error.to_string())),
         Expr::NoneLiteral(_) => Ok(DType::VOID),
         other => Err(Diagnostic::new(span(other), "expected a data type such as \"float32\"")),
     }
