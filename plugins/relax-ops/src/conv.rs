@@ -9,7 +9,12 @@ use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const ARGS: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("weight", ArgKind::Tensor)];
 
-const fn attrs(ones: &'static [i64], zeros: &'static [i64], data: &'static str, kernel: &'static str) -> [AttrDecl; 8] {
+const fn attrs(
+    ones: &'static [i64],
+    zeros: &'static [i64],
+    data: &'static str,
+    kernel: &'static str,
+) -> [AttrDecl; 8] {
     [
         attr_or("strides", AttrType::IntList, DefaultDecl::Ints(ones)),
         attr_or("padding", AttrType::IntList, DefaultDecl::Ints(zeros)),

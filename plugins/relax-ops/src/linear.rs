@@ -40,11 +40,7 @@ fn matmul(call: Call<'_>) -> Inferred {
     };
     if prove_equal(inner, inner2) == Some(false) {
         let show = |dim: &Dim| dim.as_int().map_or("symbolic".to_string(), |v| v.to_string());
-        return wrong(format!(
-            "columns of the first ({}) and rows of the second ({}) differ",
-            show(inner),
-            show(inner2)
-        ));
+        return wrong(format!("columns of the first ({}) and rows of the second ({}) differ", show(inner), show(inner2)));
     }
     let outer = |dims: &'_ [Dim]| dims[..dims.len().saturating_sub(2)].to_vec();
     let Some(mut dims) = broadcast(&outer(x), &outer(y))? else { return Ok(unknown) };

@@ -55,13 +55,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.ones_like", "Ones in the shape of a tensor.", X, DTYPE, like),
     op("relax.shape_of", "The shape of a tensor.", X, &[], shape_of),
     op("relax.shape_to_tensor", "A shape as a tensor of int64.", &[arg("input", ArgKind::Shape)], &[], shape_to_tensor),
-    op(
-        "relax.tensor_to_shape",
-        "A tensor of int64 as a shape.",
-        &[arg("input", ArgKind::Tensor)],
-        &[],
-        tensor_to_shape,
-    ),
+    op("relax.tensor_to_shape", "A tensor of int64 as a shape.", &[arg("input", ArgKind::Tensor)], &[], tensor_to_shape),
 ];
 
 fn reshape(call: Call<'_>) -> Inferred {
@@ -186,9 +180,9 @@ fn stack(call: Call<'_>) -> Inferred {
     let known = items.iter().find_map(|item| item.shape.clone());
     let agree = |dims: &Vec<Dim>| {
         items.iter().all(|item| {
-            item.shape
-                .as_ref()
-                .is_none_or(|other| other.iter().zip(dims).all(|(a, b)| prove_equal(a, b) != Some(false)))
+            item.shape.as_ref().is_none_or(|other| {
+                other.iter().zip(dims).all(|(a, b)| prove_equal(a, b) != Some(false))
+            })
         })
     };
     match known {
