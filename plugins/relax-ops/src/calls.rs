@@ -2,22 +2,41 @@
 
 use crate::declare::*;
 use plugin_api::ir::{Call, Type};
-use plugin_api::meta::ArgKind;
-use plugin_api::op::{ArgDecl, OpDecl};
+use plugin_api::meta::{ArgKind, AttrType};
+use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
 
 const FUNC_ARGS: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("args", ArgKind::Tuple)];
 const PACKED: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("*args", ArgKind::Any)];
+const INPLACE: &[AttrDecl] = &[attr("inplace_indices", AttrType::IntList)];
 const CLOSURE: &[ArgDecl] = &[arg("closure", ArgKind::Any), arg("args", ArgKind::Tuple)];
 const VALUES: &[ArgDecl] = &[arg("*values", ArgKind::Any)];
-
-const fn impure(op: OpDecl) -> OpDecl {
-    OpDecl { pure: false, ..op }
-}
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.call_tir", "Calls a PrimFunc; the result has the type that is given.", FUNC_ARGS, &[], given),
     op("relax.call_dps_packed", "Calls a packed function that fills its last arguments.", FUNC_ARGS, &[], given),
     op("relax.call_pure_packed", "Calls a packed function without effects.", PACKED, &[], given),
+    op(
+        "relax.call_tir_inplace",
+        "Calls a PrimFunc that writes results into some of its arguments.",
+        FUNC_ARGS,
+        INPLACE,
+        given,
+    ),
+    op(
+        "relax.call_tir_with_grad",
+        "Calls a PrimFunc whose gradient is named.",
+        FUNC_ARGS,
+        &[attr("te_grad_name", AttrType::Str), attr_or("te_grad_kwargs", AttrType::Any, DefaultDecl::None)],
+        given,
+    ),
+    op(
+        "relax.call_inplace_packed",
+        "Calls a packed function that writes results into some of its arguments.",
+        PACKED,
+        INPLACE,
+        given,
+    ),
+    impure(op("relax.call_builtin_with_ctx", "Calls a builtin of the virtual machine.", FUNC_ARGS, &[], given)),
     impure(op("relax.call_packed", "Calls a packed function.", PACKED, &[], given)),
     op("relax.make_closure", "A function with some arguments bound.", FUNC_ARGS, &[], any),
     impure(op("relax.invoke_closure", "Calls a closure.", CLOSURE, &[], given)),

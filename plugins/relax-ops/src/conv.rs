@@ -1,6 +1,7 @@
-//! Convolutions, in any layout that names each axis by one letter.
+//! Convolutions and transposed convolutions over one, two or three spatial axes, in any layout.
 
 use crate::declare::*;
+use crate::layout::Layout;
 use plugin_api::arith::{apply, prove_equal};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MUL, SUB};
 use plugin_api::ir::{Call, Dim, TensorType, Type};
@@ -9,135 +10,249 @@ use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const ARGS: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("weight", ArgKind::Tensor)];
 
-const fn attrs(
-    ones: &'static [i64],
-    zeros: &'static [i64],
+const fn list(name: &'static str, default: &'static [i64]) -> AttrDecl {
+    attr_or(name, AttrType::IntList, DefaultDecl::Ints(default))
+}
+
+const fn attrs<const N: usize>(
+    lists: [AttrDecl; N],
     data: &'static str,
     kernel: &'static str,
-) -> [AttrDecl; 8] {
-    [
-        attr_or("strides", AttrType::IntList, DefaultDecl::Ints(ones)),
-        attr_or("padding", AttrType::IntList, DefaultDecl::Ints(zeros)),
-        attr_or("dilation", AttrType::IntList, DefaultDecl::Ints(ones)),
+) -> ([AttrDecl; N], [AttrDecl; 5]) {
+    let rest = [
         attr_or("groups", AttrType::Int, DefaultDecl::Int(1)),
         attr_or("data_layout", AttrType::Str, DefaultDecl::Str(data)),
         attr_or("kernel_layout", AttrType::Str, DefaultDecl::Str(kernel)),
         attr_or("out_layout", AttrType::OptStr, DefaultDecl::Str(data)),
         attr_or("out_dtype", AttrType::DType, DefaultDecl::None),
-    ]
+    ];
+    (lists, rest)
 }
 
-const CONV1D: &[AttrDecl] = &attrs(&[1], &[0, 0], "NCW", "OIW");
-const CONV2D: &[AttrDecl] = &attrs(&[1, 1], &[0, 0, 0, 0], "NCHW", "OIHW");
-const CONV3D: &[AttrDecl] = &attrs(&[1, 1, 1], &[0, 0, 0, 0, 0, 0], "NCDHW", "OIDHW");
+const fn forward(
+    ones: &'static [i64],
+    zeros: &'static [i64],
+    data: &'static str,
+    kernel: &'static str,
+) -> [AttrDecl; 8] {
+    let lists = [list("strides", ones), list("padding", zeros), list("dilation", ones)];
+    let ([a, b, c], [d, e, f, g, h]) = attrs(lists, data, kernel);
+    [a, b, c, d, e, f, g, h]
+}
+
+const fn transposed(
+    ones: &'static [i64],
+    zeros: &'static [i64],
+    one_side: &'static [i64],
+    data: &'static str,
+    kernel: &'static str,
+) -> [AttrDecl; 9] {
+    let lists = [list("strides", ones), list("padding", zeros), list("output_padding", one_side), list("dilation", ones)];
+    let ([a, b, c, d], [e, f, g, h, i]) = attrs(lists, data, kernel);
+    [a, b, c, d, e, f, g, h, i]
+}
+
+const ONES: &[i64] = &[1, 1, 1];
+const ZEROS: &[i64] = &[0; 6];
+
+const fn first(list: &'static [i64], n: usize) -> &'static [i64] {
+    list.split_at(n).0
+}
+
+const CONV1D: &[AttrDecl] = &forward(first(ONES, 1), first(ZEROS, 2), "NCW", "OIW");
+const CONV2D: &[AttrDecl] = &forward(first(ONES, 2), first(ZEROS, 4), "NCHW", "OIHW");
+const CONV3D: &[AttrDecl] = &forward(ONES, ZEROS, "NCDHW", "OIDHW");
+const BACK1D: &[AttrDecl] = &transposed(first(ONES, 1), first(ZEROS, 2), first(ZEROS, 1), "NCW", "IOW");
+const BACK2D: &[AttrDecl] = &transposed(first(ONES, 2), first(ZEROS, 4), first(ZEROS, 2), "NCHW", "IOHW");
+const BACK3D: &[AttrDecl] = &transposed(ONES, ZEROS, first(ZEROS, 3), "NCDHW", "IODHW");
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.nn.conv1d", "Convolution over one spatial axis.", ARGS, CONV1D, conv),
-    op("relax.nn.conv2d", "Convolution over two spatial axes.", ARGS, CONV2D, conv),
-    op("relax.nn.conv3d", "Convolution over three spatial axes.", ARGS, CONV3D, conv),
+    op("relax.nn.conv1d", "Convolution over one spatial axis.", ARGS, CONV1D, |call| conv(call, "NCW", "OIW")),
+    op("relax.nn.conv2d", "Convolution over two spatial axes.", ARGS, CONV2D, |call| conv(call, "NCHW", "OIHW")),
+    op("relax.nn.conv3d", "Convolution over three spatial axes.", ARGS, CONV3D, |call| conv(call, "NCDHW", "OIDHW")),
+    op("relax.nn.conv1d_transpose", "Transposed convolution over one spatial axis.", ARGS, BACK1D, |call| {
+        conv_transpose(call, "NCW", "IOW")
+    }),
+    op("relax.nn.conv2d_transpose", "Transposed convolution over two spatial axes.", ARGS, BACK2D, |call| {
+        conv_transpose(call, "NCHW", "IOHW")
+    }),
+    op("relax.nn.conv3d_transpose", "Transposed convolution over three spatial axes.", ARGS, BACK3D, |call| {
+        conv_transpose(call, "NCDHW", "IODHW")
+    }),
 ];
 
-/// Letters of the spatial axes of a layout, in the order of `strides` and the like.
-pub(crate) fn spatial(layout: &str) -> Vec<char> {
-    "DHW".chars().filter(|axis| layout.contains(*axis)).collect()
-}
+/// Number of spatial axes at most.
+const SPATIAL: usize = 3;
 
-/// Position of an axis in a layout.
-pub(crate) fn position(layout: &str, axis: char) -> Result<usize, InferError> {
-    let found = layout.chars().position(|letter| letter == axis);
-    found.ok_or_else(|| InferError::wrong(format!("layout \"{layout}\" has no axis {axis}")))
-}
-
-/// Padding before and after each of `n` spatial axes: from one value, one for each axis, or one for each side.
-pub(crate) fn padding(values: &[i64], n: usize) -> Result<Vec<(i64, i64)>, InferError> {
-    match values.len() {
-        1 => Ok(vec![(values[0], values[0]); n]),
-        len if len == n => Ok(values.iter().map(|v| (*v, *v)).collect()),
-        len if len == 2 * n => Ok((0..n).map(|i| (values[i], values[i + n])).collect()),
-        len => wrong(format!("padding has {len} values; it must have 1, {n} or {}", 2 * n)),
-    }
-}
-
-/// One value for each of `n` axes.
-pub(crate) fn per_axis(values: &[i64], n: usize, what: &str) -> Result<Vec<i64>, InferError> {
-    match values.len() {
-        1 => Ok(vec![values[0]; n]),
-        len if len == n => Ok(values.to_vec()),
-        len => wrong(format!("{what} has {len} values; it must have 1 or {n}")),
-    }
-}
-
-/// Checks that a layout fits a tensor, and gives the dimensions if they are known.
-pub(crate) fn laid_out<'t>(t: &'t TensorType, layout: &str, what: &str) -> Result<Option<&'t [Dim]>, InferError> {
-    let n = layout.chars().count() as i32;
-    if t.ndim >= 0 && t.ndim != n {
-        return wrong(format!("{what} has {} dimensions, but its layout \"{layout}\" has {n}", t.ndim));
-    }
-    Ok(t.shape.as_deref())
-}
-
-fn conv(call: Call<'_>) -> Inferred {
-    let (data, weight) = (tensor(call, 0)?, tensor(call, 1)?);
-    let layout = text(call, "data_layout").unwrap_or("NCHW");
-    let kernel = text(call, "kernel_layout").unwrap_or("OIHW");
-    let out = text(call, "out_layout").filter(|out| !out.is_empty()).unwrap_or(layout);
-    let dtype = out_dtype(call, "out_dtype", same_dtype(data.dtype, weight.dtype)?);
-    let ndim = out.chars().count() as i32;
-    let known = (laid_out(&data, layout, "data")?, laid_out(&weight, kernel, "weight")?);
-    let (Some(x), Some(w)) = known else {
-        return Ok(Type::Tensor(TensorType { dtype, ndim, shape: None, vdevice: data.vdevice }));
-    };
-    let groups = int(call, "groups").unwrap_or(1);
-    check_channels(&x[position(layout, 'C')?], &w[position(kernel, 'I')?], &w[position(kernel, 'O')?], groups)?;
-    let axes = spatial(layout);
-    let strides = per_axis(&ints(call, "strides").unwrap_or_default(), axes.len(), "strides")?;
-    let dilation = per_axis(&ints(call, "dilation").unwrap_or_default(), axes.len(), "dilation")?;
-    let padding = padding(&ints(call, "padding").unwrap_or_default(), axes.len())?;
-    let mut dims = Vec::with_capacity(out.len());
-    for letter in out.chars() {
-        dims.push(match letter {
-            'N' => x[position(layout, 'N')?].clone(),
-            'C' => w[position(kernel, 'O')?].clone(),
-            letter => {
-                let i = position(&axes.iter().collect::<String>(), letter)?;
-                let (size, window) = (&x[position(layout, letter)?], &w[position(kernel, letter)?]);
-                extent(size, window, strides[i], dilation[i], padding[i])?
+/// One value for each of `n` spatial axes.
+pub(crate) fn per_axis(call: Call<'_>, key: &str, n: usize, least: i64) -> Result<[i64; SPATIAL], InferError> {
+    let mut out = [least; SPATIAL];
+    let Some(attr) = call.attr(key) else { return Ok(out) };
+    let mut items = attr.items();
+    let len = items.len();
+    match attr.as_int() {
+        Some(value) => out = [value; SPATIAL],
+        None if len == 1 || len == n => {
+            for (i, place) in out.iter_mut().enumerate().take(n) {
+                if i == 0 || len > 1 {
+                    *place = items.next().and_then(|item| item.as_int()).unwrap_or(least);
+                }
             }
-        });
+            if len == 1 {
+                out = [out[0]; SPATIAL];
+            }
+        }
+        None => return wrong(format!("{key} has {len} values; it must have 1 or {n}")),
     }
-    Ok(Type::Tensor(TensorType { dtype, ndim, shape: Some(dims), vdevice: data.vdevice }))
+    match out[..n].iter().find(|value| **value < least) {
+        Some(value) => wrong(format!("{key} must be at least {least}, found {value}")),
+        None => Ok(out),
+    }
+}
+
+/// Padding on both sides together, for each of `n` spatial axes: from one value, one for each axis, or one for each side
+/// of each axis (all the first sides, then all the second). Then that of the first sides alone.
+pub(crate) fn padding(call: Call<'_>, n: usize) -> Result<([i64; SPATIAL], [i64; SPATIAL]), InferError> {
+    let values: Vec<i64> = ints(call, "padding").unwrap_or_default();
+    let (mut both, mut before) = ([0; SPATIAL], [0; SPATIAL]);
+    for i in 0..n {
+        let (a, b) = match values.len() {
+            0 => (0, 0),
+            1 => (values[0], values[0]),
+            len if len == n => (values[i], values[i]),
+            len if len == 2 * n => (values[i], values[i + n]),
+            len => return wrong(format!("padding has {len} values; it must have 1, {n} or {}", 2 * n)),
+        };
+        let sum = a.checked_add(b).filter(|_| a >= 0 && b >= 0);
+        both[i] = sum.ok_or_else(|| InferError::wrong(format!("padding must not be negative, found {a} and {b}")))?;
+        before[i] = a;
+    }
+    Ok((both, before))
+}
+
+/// What both directions share.
+struct Conv<'a> {
+    layout: Layout<'a>,
+    kernel: Layout<'a>,
+    out: Layout<'a>,
+    /// Data type and device of the result.
+    like: TensorType,
+    data: TensorType,
+    weight: TensorType,
+    groups: i64,
+}
+
+impl<'a> Conv<'a> {
+    fn new(call: Call<'a>, axes: &'a str, kernel_axes: &'a str) -> Result<Conv<'a>, InferError> {
+        let (data, weight) = (tensor(call, 0)?, tensor(call, 1)?);
+        let given = text(call, "data_layout").unwrap_or(axes);
+        let layout = Layout::of(given, axes)?;
+        let kernel = Layout::of(text(call, "kernel_layout").unwrap_or(kernel_axes), kernel_axes)?;
+        let out = Layout::of(text(call, "out_layout").filter(|out| !out.is_empty()).unwrap_or(given), axes)?;
+        let dtype = match asked_dtype(call, "out_dtype") {
+            Some(dtype) => dtype,
+            None => same_dtype(data.dtype, weight.dtype)?,
+        };
+        let like = TensorType { dtype, ndim: out.ndim(), shape: None, vdevice: same_device(&data, &weight)? };
+        let groups = int(call, "groups").unwrap_or(1);
+        if groups < 1 {
+            return wrong(format!("groups must be positive, found {groups}"));
+        }
+        Ok(Conv { layout, kernel, out, like, data, weight, groups })
+    }
+
+    fn dims(&self) -> Result<Option<(&[Dim], &[Dim])>, InferError> {
+        let data = self.layout.dims(&self.data, "data")?;
+        Ok(data.zip(self.kernel.dims(&self.weight, "weight")?))
+    }
+}
+
+fn conv(call: Call<'_>, axes: &str, kernel_axes: &str) -> Inferred {
+    let conv = Conv::new(call, axes, kernel_axes)?;
+    let Some((x, w)) = conv.dims()? else { return Ok(Type::Tensor(conv.like)) };
+    let (taken, given) = (conv.kernel.size(w, b'I')?, conv.kernel.size(w, b'O')?);
+    check_channels(&conv.layout.size(x, b'C')?, &taken, &given, conv.groups)?;
+    let spatial = &axes.as_bytes()[2..];
+    let n = spatial.len();
+    let (strides, dilation) = (per_axis(call, "strides", n, 1)?, per_axis(call, "dilation", n, 1)?);
+    let (padding, _) = padding(call, n)?;
+    let dims = conv.out.place(|letter| match spatial.iter().position(|axis| *axis == letter) {
+        Some(i) => {
+            let (size, window) = (conv.layout.size(x, letter)?, conv.kernel.size(w, letter)?);
+            extent(letter, &size, &reach(&window, dilation[i]), strides[i], padding[i])
+        }
+        None if letter == b'N' => conv.layout.size(x, b'N'),
+        None => Ok(given.clone()),
+    })?;
+    Ok(with_shape(&conv.like, conv.like.ndim, Some(dims)))
 }
 
 fn check_channels(data: &Dim, taken: &Dim, given: &Dim, groups: i64) -> Result<(), InferError> {
     let needed = apply(MUL, taken, &Dim::Int(groups));
     if prove_equal(data, &needed) == Some(false) {
         return wrong(format!(
-            "data has {} channels, but the weight takes {} in each of {groups} groups",
+            "data has {} input channels, but the weight takes {} in each of {groups} groups, so {} in all",
             show(data),
-            show(taken)
+            show(taken),
+            show(&needed)
         ));
     }
     match given.as_int() {
-        Some(given) if groups < 1 || given % groups != 0 => {
-            wrong(format!("the weight gives {given} channels, which {groups} groups do not divide"))
+        Some(given) if given % groups != 0 => {
+            wrong(format!("the weight gives {given} output channels, which {groups} groups do not divide"))
         }
         _ => Ok(()),
     }
 }
 
-fn show(dim: &Dim) -> String {
-    dim.as_int().map_or_else(|| "symbolic".to_string(), |v| v.to_string())
+/// Elements from the first to the last that a window touches.
+pub(crate) fn reach(window: &Dim, dilation: i64) -> Dim {
+    apply(ADD, &apply(MUL, &apply(SUB, window, &Dim::Int(1)), &Dim::Int(dilation)), &Dim::Int(1))
 }
 
-/// Number of positions of a window of `window` elements, `dilation` apart, moved by `stride`.
-fn extent(size: &Dim, window: &Dim, stride: i64, dilation: i64, pad: (i64, i64)) -> Result<Dim, InferError> {
-    if stride < 1 || dilation < 1 {
-        return wrong(format!("strides and dilation must be positive, found {stride} and {dilation}"));
-    }
-    let reach = apply(ADD, &apply(MUL, &apply(SUB, window, &Dim::Int(1)), &Dim::Int(dilation)), &Dim::Int(1));
-    let free = apply(SUB, &apply(ADD, size, &Dim::Int(pad.0 + pad.1)), &reach);
+/// Number of positions of a window over `size` elements and `padding` more.
+pub(crate) fn extent(axis: u8, size: &Dim, reach: &Dim, stride: i64, padding: i64) -> Result<Dim, InferError> {
+    let free = apply(SUB, &apply(ADD, size, &Dim::Int(padding)), reach);
     if free.as_int().is_some_and(|free| free < 0) {
-        return wrong(format!("a window of {} does not fit into {} elements", show(&reach), show(size)));
+        return wrong(format!(
+            "a window over {} elements does not fit into axis {} of {} elements with padding of {padding}",
+            show(reach),
+            axis as char,
+            show(size)
+        ));
     }
     Ok(apply(ADD, &apply(FLOORDIV, &free, &Dim::Int(stride)), &Dim::Int(1)))
+}
+
+fn conv_transpose(call: Call<'_>, axes: &str, kernel_axes: &str) -> Inferred {
+    let conv = Conv::new(call, axes, kernel_axes)?;
+    let Some((x, w)) = conv.dims()? else { return Ok(Type::Tensor(conv.like)) };
+    let (channels, taken) = (conv.layout.size(x, b'C')?, conv.kernel.size(w, b'I')?);
+    if prove_equal(&channels, &taken) == Some(false) {
+        let (channels, taken) = (show(&channels), show(&taken));
+        return wrong(format!("data has {channels} input channels, but the weight takes {taken}"));
+    }
+    if let Some(taken) = taken.as_int().filter(|taken| taken % conv.groups != 0) {
+        return wrong(format!("the weight takes {taken} input channels, which {} groups do not divide", conv.groups));
+    }
+    let spatial = &axes.as_bytes()[2..];
+    let n = spatial.len();
+    let (strides, dilation) = (per_axis(call, "strides", n, 1)?, per_axis(call, "dilation", n, 1)?);
+    let more = per_axis(call, "output_padding", n, 0)?;
+    if let Some(i) = (0..n).find(|i| more[*i] >= strides[*i]) {
+        return wrong(format!("output_padding must be less than the stride, found {} and {}", more[i], strides[i]));
+    }
+    let (padding, _) = padding(call, n)?;
+    let given = apply(MUL, &conv.kernel.size(w, b'O')?, &Dim::Int(conv.groups));
+    let dims = conv.out.place(|letter| match spatial.iter().position(|axis| *axis == letter) {
+        Some(i) => {
+            let (size, window) = (conv.layout.size(x, letter)?, conv.kernel.size(w, letter)?);
+            let steps = apply(MUL, &apply(SUB, &size, &Dim::Int(1)), &Dim::Int(strides[i]));
+            let rest = apply(ADD, &reach(&window, dilation[i]), &Dim::Int(more[i].saturating_sub(padding[i])));
+            Ok(apply(ADD, &steps, &rest))
+        }
+        None if letter == b'N' => conv.layout.size(x, b'N'),
+        None => Ok(given.clone()),
+    })?;
+    Ok(with_shape(&conv.like, conv.like.ndim, Some(dims)))
 }

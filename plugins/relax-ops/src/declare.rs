@@ -1,7 +1,7 @@
 //! Short forms for declarations, and what the rules of several families need.
 
 use plugin_api::arith::prove_equal;
-use plugin_api::ir::{Attr, Call, DType, Dim, TensorType, Type, Value};
+use plugin_api::ir::{Call, DType, Dim, TensorType, Type, Value};
 use plugin_api::meta::{ArgKind, AttrType};
 use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
 
@@ -14,6 +14,11 @@ pub(crate) const fn op(
     infer: InferFn,
 ) -> OpDecl {
     OpDecl { name, args, attrs, pure: true, doc, infer }
+}
+
+/// The same with an effect.
+pub(crate) const fn impure(op: OpDecl) -> OpDecl {
+    OpDecl { pure: false, ..op }
 }
 
 /// An argument.
@@ -54,18 +59,13 @@ pub(crate) fn argument<'a>(call: Call<'a>, i: usize) -> Result<Value<'a>, InferE
 
 /// Type of argument `i`, which must be a tensor.
 pub(crate) fn tensor(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
-    tensor_type(&argument(call, i)?.ty().to_owned(), &format!("argument {i}"))
-}
-
-/// A type that must be a tensor.
-pub(crate) fn tensor_type(ty: &Type, what: &str) -> Result<TensorType, InferError> {
-    match ty {
-        Type::Tensor(t) => Ok(t.clone()),
-        other => wrong(format!("{what} must be a tensor, found {}", kind_name(other))),
+    match argument(call, i)?.ty().to_owned() {
+        Type::Tensor(t) => Ok(t),
+        other => wrong(format!("argument {i} must be a tensor, found {}", kind_name(&other))),
     }
 }
 
-fn kind_name(ty: &Type) -> &'static str {
+pub(crate) fn kind_name(ty: &Type) -> &'static str {
     match ty {
         Type::Prim { .. } => "a scalar",
         Type::Shape { .. } => "a shape",
@@ -78,12 +78,15 @@ fn kind_name(ty: &Type) -> &'static str {
 
 /// The types in argument `i`, which must be a tuple of tensors.
 pub(crate) fn tensors(call: Call<'_>, i: usize) -> Result<Vec<TensorType>, InferError> {
-    match argument(call, i)?.ty().to_owned() {
-        Type::Tuple(fields) => {
-            fields.iter().enumerate().map(|(k, ty)| tensor_type(ty, &format!("element {k}"))).collect()
-        }
-        other => wrong(format!("argument {i} must be a tuple of tensors, found {}", kind_name(&other))),
-    }
+    let fields = match argument(call, i)?.ty().to_owned() {
+        Type::Tuple(fields) => fields,
+        other => return wrong(format!("argument {i} must be a tuple of tensors, found {}", kind_name(&other))),
+    };
+    let each = fields.into_iter().enumerate().map(|(k, ty)| match ty {
+        Type::Tensor(t) => Ok(t),
+        other => wrong(format!("element {k} of argument {i} must be a tensor, found {}", kind_name(&other))),
+    });
+    each.collect()
 }
 
 /// Dimensions of argument `i`, which must be a shape; `None` where they are unknown, with their number.
@@ -117,10 +120,32 @@ pub(crate) fn flag(call: Call<'_>, key: &str) -> bool {
 
 /// The data type that `out_dtype` (or the like) asks for, else `otherwise`.
 pub(crate) fn out_dtype(call: Call<'_>, key: &str, otherwise: DType) -> DType {
-    match call.attr(key).map(|attr| attr.to_owned()) {
-        Some(Attr::Str(name)) if !name.is_empty() => name.parse().unwrap_or(otherwise),
-        Some(Attr::DType(dtype)) if dtype.is_known() => dtype,
-        _ => otherwise,
+    asked_dtype(call, key).unwrap_or(otherwise)
+}
+
+/// The data type that an attribute names; `None` where it is `None`, empty or void.
+pub(crate) fn asked_dtype(call: Call<'_>, key: &str) -> Option<DType> {
+    call.attr(key)?.as_dtype().filter(|dtype| dtype.is_known())
+}
+
+/// A dimension in a message.
+pub(crate) fn show(dim: &Dim) -> String {
+    dim.as_int().map_or_else(|| "a symbolic number of".to_string(), |v| v.to_string())
+}
+
+/// An error if a data type is known and no float.
+pub(crate) fn needs_float(dtype: DType) -> Result<(), InferError> {
+    match dtype.is_known() && !dtype.is_float() {
+        true => wrong(format!("needs a tensor of floats, found {dtype}; convert it with R.astype")),
+        false => Ok(()),
+    }
+}
+
+/// An error if a data type is known and no integer.
+pub(crate) fn needs_int(dtype: DType, what: &str) -> Result<(), InferError> {
+    match dtype.is_known() && !dtype.is_int() {
+        true => wrong(format!("{what} must be integers, found {dtype}; convert them with R.astype")),
+        false => Ok(()),
     }
 }
 
@@ -158,31 +183,39 @@ pub(crate) fn same_dtype(a: DType, b: DType) -> Result<DType, InferError> {
     }
 }
 
-/// Shape after broadcasting; `None` where it cannot be known.
+/// Shape after broadcasting; `None` where it cannot be known. Every axis is looked at, so what cannot fit is found
+/// even beside an axis of which nothing is known.
 pub(crate) fn broadcast(a: &[Dim], b: &[Dim]) -> Result<Option<Vec<Dim>>, InferError> {
     let n = a.len().max(b.len());
     let mut out = Vec::with_capacity(n);
+    let mut known = true;
     for i in 0..n {
         let x = (i + a.len()).checked_sub(n).map(|i| &a[i]);
         let y = (i + b.len()).checked_sub(n).map(|i| &b[i]);
-        let dim = match (x, y) {
-            (Some(x), Some(y)) => match (x.as_int(), y.as_int(), prove_equal(x, y)) {
-                (_, _, Some(true)) | (_, Some(1), _) => x.clone(),
-                (Some(1), ..) => y.clone(),
-                (Some(p), Some(q), _) => return wrong(format!("dimensions {p} and {q} do not broadcast (axis {i})")),
-                _ => return Ok(None),
-            },
-            (Some(one), None) | (None, Some(one)) => one.clone(),
+        let (x, y) = match (x, y) {
+            (Some(x), Some(y)) => (x, y),
+            (Some(one), None) | (None, Some(one)) => {
+                out.push(one.clone());
+                continue;
+            }
             (None, None) => break,
         };
-        out.push(dim);
+        match (x.as_int(), y.as_int()) {
+            (Some(p), Some(q)) if p != q && p != 1 && q != 1 => {
+                return wrong(format!("dimensions {p} and {q} (axis {i}) do not broadcast: they must be equal, or one of them 1"));
+            }
+            (_, Some(1)) => out.push(x.clone()),
+            (Some(1), _) => out.push(y.clone()),
+            _ if prove_equal(x, y) == Some(true) => out.push(x.clone()),
+            _ => known = false,
+        }
     }
-    Ok(Some(out))
+    Ok(known.then_some(out))
 }
 
 /// Type after broadcasting two tensors.
 pub(crate) fn broadcast_tensors(a: &TensorType, b: &TensorType, dtype: DType) -> Inferred {
-    let vdevice = a.vdevice.or(b.vdevice);
+    let vdevice = same_device(a, b)?;
     let ndim = if a.ndim < 0 || b.ndim < 0 { -1 } else { a.ndim.max(b.ndim) };
     let shape = match (&a.shape, &b.shape) {
         (Some(x), Some(y)) => broadcast(x, y)?,
@@ -191,8 +224,41 @@ pub(crate) fn broadcast_tensors(a: &TensorType, b: &TensorType, dtype: DType) ->
     Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }))
 }
 
-/// A tensor like `like`, of another shape.
+/// Device of two operands: they must agree where both are known.
+pub(crate) fn same_device(a: &TensorType, b: &TensorType) -> Result<Option<u32>, InferError> {
+    match (a.vdevice, b.vdevice) {
+        (Some(x), Some(y)) if x != y => {
+            wrong("the operands are on different virtual devices; move one with R.to_vdevice".to_string())
+        }
+        (x, y) => Ok(x.or(y)),
+    }
+}
+
+/// A tensor with the data type and device of `like`, of another shape. Without dimensions it is a scalar, whose shape
+/// is known.
 pub(crate) fn with_shape(like: &TensorType, ndim: i32, shape: Option<Vec<Dim>>) -> Type {
+    let shape = if ndim == 0 { Some(Vec::new()) } else { shape };
     let ndim = shape.as_ref().map_or(ndim, |dims| dims.len() as i32);
-    Type::Tensor(TensorType { ndim, shape, ..like.clone() })
+    Type::Tensor(TensorType { dtype: like.dtype, ndim, shape, vdevice: like.vdevice })
+}
+
+/// The same as a tensor of another data type.
+pub(crate) fn with_dtype(like: TensorType, dtype: DType) -> Type {
+    Type::Tensor(TensorType { dtype, ..like })
+}
+
+/// Whether two shapes are equal: `Some(true)` if that can be shown, `Some(false)` if they cannot be.
+pub(crate) fn same_shape(a: &[Dim], b: &[Dim]) -> Option<bool> {
+    if a.len() != b.len() {
+        return Some(false);
+    }
+    let mut all = Some(true);
+    for (a, b) in a.iter().zip(b) {
+        match prove_equal(a, b) {
+            Some(true) => {}
+            Some(false) => return Some(false),
+            None => all = None,
+        }
+    }
+    all
 }

@@ -3,7 +3,9 @@
 use crate::declare::*;
 use plugin_api::ir::{Call, DType, TensorType, Type};
 use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{DefaultDecl, OpDecl};
+use plugin_api::op::{ArgDecl, DefaultDecl, InferError, OpDecl};
+
+const TRIANGLE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("k", ArgKind::Prim)];
 
 const fn unary(name: &'static str, doc: &'static str) -> OpDecl {
     op(name, doc, X, &[], same)
@@ -32,6 +34,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     binary("relax.floor_mod", "Remainder of the quotient rounded down, with broadcasting."),
     binary("relax.maximum", "Larger elements, with broadcasting."),
     binary("relax.minimum", "Smaller elements, with broadcasting."),
+    binary("relax.log_add_exp", "Logarithm of the sum of the exponentials, with broadcasting."),
     binary("relax.atan2", "Angle of two tensors, with broadcasting."),
     binary("relax.bitwise_and", "Bitwise and, with broadcasting."),
     binary("relax.bitwise_or", "Bitwise or, with broadcasting."),
@@ -91,6 +94,25 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         same_float,
     ),
     op(
+        "relax.nn.softplus",
+        "Smooth rectifier: `log(1 + exp(beta * x)) / beta`, linear above `threshold`.",
+        DATA,
+        &[
+            attr_or("beta", AttrType::Float, DefaultDecl::Float(1.0)),
+            attr_or("threshold", AttrType::Float, DefaultDecl::Float(20.0)),
+        ],
+        same_float,
+    ),
+    op(
+        "relax.nn.prelu",
+        "Elements, or those of `alpha` along an axis times them where they are negative.",
+        &[arg("data", ArgKind::Tensor), arg("alpha", ArgKind::Tensor)],
+        &[attr_or("axis", AttrType::Int, DefaultDecl::Int(1))],
+        prelu,
+    ),
+    op("relax.tril", "The lower triangle of matrices, from diagonal `k` on; 0 elsewhere.", TRIANGLE, &[], triangle),
+    op("relax.triu", "The upper triangle of matrices, from diagonal `k` on; 0 elsewhere.", TRIANGLE, &[], triangle),
+    op(
         "relax.clip",
         "Elements kept between two scalars.",
         &[arg("x", ArgKind::Tensor), arg("min", ArgKind::Prim), arg("max", ArgKind::Prim)],
@@ -110,7 +132,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "`x1 * x2 + x3`, element by element.",
         &[arg("x1", ArgKind::Tensor), arg("x2", ArgKind::Tensor), arg("x3", ArgKind::Tensor)],
         &[],
-        same,
+        fused_multiply_add,
     ),
 ];
 
@@ -120,26 +142,38 @@ fn same(call: Call<'_>) -> Inferred {
 
 fn same_float(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
-    if x.dtype.is_known() && !x.dtype.is_float() {
-        return wrong(format!("needs a tensor of floats, found {}; convert it with R.astype", x.dtype));
-    }
+    needs_float(x.dtype)?;
     Ok(Type::Tensor(x))
 }
 
 fn to_bool(call: Call<'_>) -> Inferred {
-    Ok(Type::Tensor(TensorType { dtype: DType::BOOL, ..tensor(call, 0)? }))
+    Ok(with_dtype(tensor(call, 0)?, DType::BOOL))
 }
 
 fn astype(call: Call<'_>) -> Inferred {
+    Ok(with_dtype(tensor(call, 0)?, out_dtype(call, "dtype", DType::VOID)))
+}
+
+fn prelu(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
-    Ok(Type::Tensor(TensorType { dtype: out_dtype(call, "dtype", DType::VOID), ..x }))
+    axis(int(call, "axis").unwrap_or(1), x.ndim)?;
+    Ok(Type::Tensor(x))
+}
+
+fn triangle(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    match x.ndim {
+        0 | 1 => wrong(format!("needs a tensor of at least 2 dimensions, found {}", x.ndim)),
+        _ => Ok(Type::Tensor(x)),
+    }
 }
 
 /// A tensor, or a scalar as one without dimensions.
-fn operand(call: Call<'_>, i: usize) -> Result<TensorType, plugin_api::op::InferError> {
+fn operand(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
     match argument(call, i)?.ty().to_owned() {
         Type::Prim { dtype, .. } => Ok(TensorType { dtype, ndim: 0, shape: Some(Vec::new()), vdevice: None }),
-        other => tensor_type(&other, &format!("argument {i}")),
+        Type::Tensor(t) => Ok(t),
+        other => wrong(format!("argument {i} must be a tensor or a scalar, found {}", kind_name(&other))),
     }
 }
 
@@ -148,10 +182,9 @@ fn arithmetic(call: Call<'_>) -> Inferred {
     broadcast_tensors(&a, &b, same_dtype(a.dtype, b.dtype)?)
 }
 
+/// Data types may differ here: TVM compares tensors of any two.
 fn comparison(call: Call<'_>) -> Inferred {
-    let (a, b) = (operand(call, 0)?, operand(call, 1)?);
-    same_dtype(a.dtype, b.dtype)?;
-    broadcast_tensors(&a, &b, DType::BOOL)
+    broadcast_tensors(&operand(call, 0)?, &operand(call, 1)?, DType::BOOL)
 }
 
 fn select(call: Call<'_>) -> Inferred {
@@ -160,6 +193,33 @@ fn select(call: Call<'_>) -> Inferred {
         return wrong(format!("the condition must be of bool, found {}", condition.dtype));
     }
     let dtype = same_dtype(a.dtype, b.dtype)?;
-    let both = tensor_type(&broadcast_tensors(&a, &b, dtype)?, "the operands")?;
-    broadcast_tensors(&condition, &both, dtype)
+    match broadcast_tensors(&a, &b, dtype)? {
+        Type::Tensor(both) => broadcast_tensors(&condition, &both, dtype),
+        other => Ok(other),
+    }
+}
+
+/// All three of one shape: nothing is broadcast.
+fn fused_multiply_add(call: Call<'_>) -> Inferred {
+    let all = [tensor(call, 0)?, tensor(call, 1)?, tensor(call, 2)?];
+    let [a, b, c] = &all;
+    let dtype = if [a, b, c].iter().all(|t| t.dtype.is_known()) {
+        same_dtype(same_dtype(a.dtype, b.dtype)?, c.dtype)?
+    } else {
+        DType::VOID
+    };
+    let ndim = a.ndim.max(b.ndim).max(c.ndim);
+    if let Some(other) = all.iter().find(|t| t.ndim >= 0 && t.ndim != ndim) {
+        return wrong(format!("tensors of {} and of {ndim} dimensions; all three must have one shape", other.ndim));
+    }
+    let shape = match (&a.shape, &b.shape, &c.shape) {
+        (Some(x), Some(y), Some(z)) => {
+            if same_shape(x, y) != Some(true) || same_shape(x, z) != Some(true) {
+                return wrong("the three tensors must have one shape, and these cannot be shown to".to_string());
+            }
+            Some(x.clone())
+        }
+        _ => None,
+    };
+    Ok(with_shape(&TensorType { dtype, ..a.clone() }, ndim, shape))
 }

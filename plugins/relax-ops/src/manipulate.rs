@@ -2,19 +2,19 @@
 
 use crate::declare::*;
 use plugin_api::arith::{apply, product, prove_equal};
-use plugin_api::ir::records::prim::{ADD, FLOORDIV};
+use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, MUL, SUB};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const X_SHAPE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("shape", ArgKind::Shape)];
+const DATA_SHAPE: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("shape", ArgKind::Shape)];
 const TENSORS: &[ArgDecl] = &[arg("tensors", ArgKind::Tuple)];
-const SHAPE: &[ArgDecl] = &[arg("shape", ArgKind::Shape)];
-const FULL: &[ArgDecl] = &[arg("shape", ArgKind::Shape), arg("fill_value", ArgKind::Tensor)];
-const TAKE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("indices", ArgKind::Tensor)];
 const AXIS0: &[AttrDecl] = &[attr_or("axis", AttrType::OptInt, DefaultDecl::Int(0))];
 const OPT_AXES: &[AttrDecl] = &[attr_or("axis", AttrType::OptIntList, DefaultDecl::None)];
-const DTYPE: &[AttrDecl] = &[attr_or("dtype", AttrType::DType, DefaultDecl::None)];
+
+/// More parts than this are a mistake, not a tuple.
+const MAX_PARTS: usize = 1 << 16;
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.reshape", "The same elements in another shape.", X_SHAPE, &[], reshape),
@@ -38,24 +38,49 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         split,
     ),
     op("relax.flatten", "In one dimension.", X, &[], flatten),
+    op("relax.nn.batch_flatten", "In two dimensions, of which the first stays.", DATA, &[], batch_flatten),
+    op("relax.collapse_sum_to", "Summed up over what broadcasting would repeat, to a shape.", DATA_SHAPE, &[], collapse_sum_to),
     op(
-        "relax.take",
-        "Elements (along an axis) at indices.",
-        TAKE,
-        &[
-            attr_or("axis", AttrType::OptInt, DefaultDecl::None),
-            attr_or("mode", AttrType::Str, DefaultDecl::Str("fast")),
-        ],
-        take,
+        "relax.collapse_sum_like",
+        "Summed up over what broadcasting would repeat, to the shape of another tensor.",
+        &[arg("data", ArgKind::Tensor), arg("collapse_target", ArgKind::Tensor)],
+        &[],
+        collapse_sum_like,
     ),
-    op("relax.zeros", "A tensor of zeros.", SHAPE, DTYPE, filled),
-    op("relax.ones", "A tensor of ones.", SHAPE, DTYPE, filled),
-    op("relax.full", "A tensor of one value.", FULL, DTYPE, full),
-    op("relax.zeros_like", "Zeros in the shape of a tensor.", X, DTYPE, like),
-    op("relax.ones_like", "Ones in the shape of a tensor.", X, DTYPE, like),
-    op("relax.shape_of", "The shape of a tensor.", X, &[], shape_of),
-    op("relax.shape_to_tensor", "A shape as a tensor of int64.", &[arg("input", ArgKind::Shape)], &[], shape_to_tensor),
-    op("relax.tensor_to_shape", "A tensor of int64 as a shape.", &[arg("input", ArgKind::Tensor)], &[], tensor_to_shape),
+    op("relax.flip", "In reverse order along an axis.", DATA, &[attr("axis", AttrType::Int)], flip),
+    op(
+        "relax.repeat",
+        "Each element several times, along an axis or of the flattened tensor.",
+        DATA,
+        &[attr("repeats", AttrType::Int), attr_or("axis", AttrType::OptInt, DefaultDecl::None)],
+        repeat,
+    ),
+    op("relax.tile", "The whole tensor several times along axes.", DATA, &[attr("repeats", AttrType::IntList)], tile),
+    op(
+        "relax.nn.pad",
+        "With elements added before and after each axis.",
+        DATA,
+        &[
+            attr("pad_width", AttrType::IntList),
+            attr_or("pad_value", AttrType::Float, DefaultDecl::Float(0.0)),
+            attr_or("pad_mode", AttrType::Str, DefaultDecl::Str("constant")),
+        ],
+        pad,
+    ),
+    op(
+        "relax.nn.pixel_shuffle",
+        "Channels moved into the two last axes, which grow by a factor.",
+        DATA,
+        &[attr("upscale_factor", AttrType::Int)],
+        pixel_shuffle,
+    ),
+    op(
+        "relax.meshgrid",
+        "Vectors repeated over the grid that they span.",
+        TENSORS,
+        &[attr_or("indexing", AttrType::OptStr, DefaultDecl::Str("ij"))],
+        meshgrid,
+    ),
 ];
 
 fn reshape(call: Call<'_>) -> Inferred {
@@ -63,8 +88,7 @@ fn reshape(call: Call<'_>) -> Inferred {
     if let (Some(from), Some(to)) = (&x.shape, &dims) {
         let (a, b) = (product(from), product(to));
         if prove_equal(&a, &b) == Some(false) {
-            let count = |dim: &Dim| dim.as_int().map_or("a symbolic number of".to_string(), |v| v.to_string());
-            return wrong(format!("{} elements do not fit a shape of {}", count(&a), count(&b)));
+            return wrong(format!("{} elements do not fit a shape of {}", show(&a), show(&b)));
         }
     }
     Ok(with_shape(&x, ndim, dims))
@@ -116,7 +140,7 @@ fn squeeze(call: Call<'_>) -> Inferred {
     let ndim = x.ndim - at.len() as i32;
     let Some(dims) = &x.shape else { return Ok(with_shape(&x, ndim, None)) };
     if let Some(i) = at.iter().find(|i| dims[**i].as_int().is_some_and(|size| size != 1)) {
-        return wrong(format!("axis {i} has {} elements; only an axis of 1 can go", dims[*i].as_int().unwrap_or(0)));
+        return wrong(format!("axis {i} has {} elements; only an axis of 1 can go", show(&dims[*i])));
     }
     let keep = dims.iter().enumerate().filter(|(i, _)| !at.contains(i));
     Ok(with_shape(&x, ndim, Some(keep.map(|(_, dim)| dim.clone()).collect())))
@@ -137,16 +161,26 @@ fn permute_dims(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, x.ndim, dims))
 }
 
-/// Data type and number of dimensions that tensors have in common; an error if known ones differ.
-fn common(items: &[TensorType]) -> Result<TensorType, plugin_api::op::InferError> {
+/// What tensors have in common: data type (unknown if that of one is) and number of dimensions; an error if known ones
+/// differ.
+fn common(items: &[TensorType]) -> Result<TensorType, InferError> {
     let Some(first) = items.first() else { return wrong("needs at least one tensor".to_string()) };
     let mut out = TensorType { shape: None, ..first.clone() };
-    for item in &items[1..] {
-        out.dtype = if out.dtype.is_known() { same_dtype(out.dtype, item.dtype)? } else { out.dtype };
+    let mut dtype: Option<DType> = None;
+    for item in items {
+        if item.dtype.is_known() {
+            match dtype {
+                Some(dtype) => same_dtype(dtype, item.dtype)?,
+                None => *dtype.insert(item.dtype),
+            };
+        } else {
+            out.dtype = DType::VOID;
+        }
         if out.ndim >= 0 && item.ndim >= 0 && out.ndim != item.ndim {
-            return wrong(format!("tensors of {} and of {} dimensions", out.ndim, item.ndim));
+            return wrong(format!("tensors of {} and of {} dimensions; they must have the same", out.ndim, item.ndim));
         }
         out.ndim = out.ndim.max(item.ndim);
+        out.vdevice = same_device(&out, item)?;
     }
     Ok(out)
 }
@@ -154,20 +188,34 @@ fn common(items: &[TensorType]) -> Result<TensorType, plugin_api::op::InferError
 fn concat(call: Call<'_>) -> Inferred {
     let items = tensors(call, 0)?;
     let out = common(&items)?;
-    let at = axis(int(call, "axis").unwrap_or(0), out.ndim)?;
+    let at = match int(call, "axis") {
+        Some(at) => axis(at, out.ndim)?,
+        None if out.ndim > 1 => {
+            return wrong(format!("axis=None is for tensors of one dimension, found {}; name the axis", out.ndim));
+        }
+        None => Some(0),
+    };
     let shapes: Option<Vec<&Vec<Dim>>> = items.iter().map(|item| item.shape.as_ref()).collect();
     let (Some(at), Some(shapes)) = (at, shapes) else { return Ok(Type::Tensor(out)) };
-    let mut dims = shapes[0].clone();
+    let Some(mut dims) = shapes.first().map(|dims| (*dims).clone()) else { return Ok(Type::Tensor(out)) };
+    let mut known = true;
     for other in &shapes[1..] {
         for (i, dim) in other.iter().enumerate() {
             if i == at {
                 dims[i] = apply(ADD, &dims[i], dim);
-            } else if prove_equal(&dims[i], dim) == Some(false) {
-                return wrong(format!("tensors differ along axis {i}, but only axis {at} may differ"));
+                continue;
+            }
+            match prove_equal(&dims[i], dim) {
+                Some(true) => {}
+                None => known = false,
+                Some(false) => {
+                    let (a, b) = (show(&dims[i]), show(dim));
+                    return wrong(format!("{a} and {b} elements along axis {i}; tensors may differ along axis {at} only"));
+                }
             }
         }
     }
-    Ok(with_shape(&out, out.ndim, Some(dims)))
+    Ok(with_shape(&out, out.ndim, known.then_some(dims)))
 }
 
 fn stack(call: Call<'_>) -> Inferred {
@@ -177,65 +225,73 @@ fn stack(call: Call<'_>) -> Inferred {
         return Ok(Type::Tensor(out));
     }
     let Some(at) = axis(int(call, "axis").unwrap_or(0), out.ndim + 1)? else { return Ok(Type::Tensor(out)) };
-    let known = items.iter().find_map(|item| item.shape.clone());
-    let agree = |dims: &Vec<Dim>| {
-        items.iter().all(|item| {
-            item.shape.as_ref().is_none_or(|other| {
-                other.iter().zip(dims).all(|(a, b)| prove_equal(a, b) != Some(false))
-            })
-        })
-    };
-    match known {
-        Some(dims) if !agree(&dims) => wrong("tensors of different shapes cannot be stacked".to_string()),
-        Some(mut dims) => {
-            dims.insert(at, Dim::Int(items.len() as i64));
-            Ok(with_shape(&out, out.ndim + 1, Some(dims)))
+    let mut known: Option<Vec<Dim>> = items.first().and_then(|item| item.shape.clone());
+    for item in &items[1..] {
+        match (&known, &item.shape) {
+            (Some(dims), Some(other)) => match same_shape(dims, other) {
+                Some(true) => {}
+                None => known = None,
+                Some(false) => return wrong("tensors of different shapes cannot be stacked".to_string()),
+            },
+            _ => known = None,
         }
-        None => Ok(with_shape(&out, out.ndim + 1, None)),
     }
+    if let Some(dims) = &mut known {
+        dims.insert(at, Dim::Int(items.len() as i64));
+    }
+    Ok(with_shape(&out, out.ndim + 1, known))
 }
 
+/// Parts as a tuple; a single part alone, as in TVM.
 fn split(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
     let at = axis(int(call, "axis").unwrap_or(0), x.ndim)?;
-    let part = |size: Option<Dim>| match (&x.shape, at, size) {
-        (Some(dims), Some(at), Some(size)) => {
-            let mut dims = dims.clone();
-            dims[at] = size;
-            with_shape(&x, x.ndim, Some(dims))
-        }
-        _ => with_shape(&x, x.ndim, None),
+    let size = x.shape.as_ref().zip(at).map(|(dims, at)| &dims[at]);
+    let sizes = match (int(call, "indices_or_sections"), ints(call, "indices_or_sections")) {
+        (Some(sections), _) => equal_parts(size, sections)?,
+        (None, Some(cuts)) => cut_parts(size, &cuts),
+        (None, None) => return wrong("indices_or_sections must be an integer or a list of integers".to_string()),
     };
-    let size = x.shape.as_ref().zip(at).map(|(dims, at)| dims[at].clone());
-    if let Some(sections) = int(call, "indices_or_sections") {
-        if sections < 1 {
-            return wrong(format!("{sections} parts; the number must be positive"));
-        }
-        let known = size.as_ref().and_then(Dim::as_int);
-        let each = match known {
-            Some(size) => Some(Dim::Int((size + sections - 1) / sections)),
-            None => size.as_ref().map(|size| apply(FLOORDIV, size, &Dim::Int(sections))),
-        };
-        let mut parts = vec![part(each.clone()); sections as usize];
-        if let (Some(size), Some(each)) = (known, each.and_then(|each| each.as_int()))
-            && let Some(last) = parts.last_mut()
-        {
-            *last = part(Some(Dim::Int((size - each * (sections - 1)).max(0))));
-        }
-        return Ok(Type::Tuple(parts));
+    let mut parts: Vec<Type> = sizes
+        .into_iter()
+        .map(|size| match (&x.shape, at, size) {
+            (Some(dims), Some(at), Some(size)) => {
+                let mut dims = dims.clone();
+                dims[at] = size;
+                with_shape(&x, x.ndim, Some(dims))
+            }
+            _ => with_shape(&x, x.ndim, None),
+        })
+        .collect();
+    Ok(if parts.len() == 1 { parts.remove(0) } else { Type::Tuple(parts) })
+}
+
+/// Lengths of a number of parts, of which the last may be shorter.
+fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, InferError> {
+    let n = usize::try_from(sections).ok().filter(|n| (1..=MAX_PARTS).contains(n));
+    let Some(n) = n else { return wrong(format!("{sections} parts; the number must be from 1 to {MAX_PARTS}")) };
+    let Some(size) = size else { return Ok(vec![None; n]) };
+    let each = apply(FLOORDIV, &apply(ADD, size, &Dim::Int(sections - 1)), &Dim::Int(sections));
+    let rest = apply(SUB, size, &apply(MUL, &each, &Dim::Int(sections - 1)));
+    if rest.as_int().is_some_and(|rest| rest < 0) {
+        return wrong(format!("{} elements do not give {sections} parts", show(size)));
     }
-    let Some(cuts) = ints(call, "indices_or_sections") else {
-        return wrong("indices_or_sections must be an integer or a list of integers".to_string());
-    };
-    let size = size.and_then(|size| size.as_int());
+    let mut parts = vec![Some(each); n - 1];
+    parts.push(Some(rest));
+    Ok(parts)
+}
+
+/// Lengths of the parts between cuts. A cut beyond the end is the end; one before the last is no elements.
+fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
+    let Some(size) = size else { return vec![None; cuts.len() + 1] };
+    let clip = |cut: i64| apply(MIN, &Dim::Int(cut.max(0)), size);
+    let mut start = Dim::Int(0);
     let mut parts = Vec::with_capacity(cuts.len() + 1);
-    let mut start = 0;
-    for cut in cuts.iter().copied().map(Some).chain([size]) {
-        let end = cut.map(|cut| size.map_or(cut, |size| cut.min(size)));
-        parts.push(part(end.map(|end| Dim::Int((end - start).max(0)))));
-        start = end.unwrap_or(start).max(start);
+    for end in cuts.iter().map(|cut| clip(*cut)).chain([size.clone()]) {
+        parts.push(Some(apply(MAX, &apply(SUB, &end, &start), &Dim::Int(0))));
+        start = end;
     }
-    Ok(Type::Tuple(parts))
+    parts
 }
 
 fn flatten(call: Call<'_>) -> Inferred {
@@ -244,56 +300,119 @@ fn flatten(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, 1, dims))
 }
 
-fn take(call: Call<'_>) -> Inferred {
-    let (x, indices) = (tensor(call, 0)?, tensor(call, 1)?);
-    if indices.dtype.is_known() && !indices.dtype.is_int() {
-        return wrong(format!("indices must be integers, found {}", indices.dtype));
+fn batch_flatten(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    if x.ndim >= 0 && x.ndim < 2 {
+        return wrong(format!("needs a tensor of at least 2 dimensions, found {}", x.ndim));
     }
-    let at = match int(call, "axis") {
-        Some(at) => axis(at, x.ndim)?,
-        None if x.ndim > 1 => return wrong("a tensor of several dimensions needs `axis`".to_string()),
-        None => Some(0),
-    };
-    let ndim = if x.ndim < 0 || indices.ndim < 0 { -1 } else { x.ndim + indices.ndim - 1 };
-    let dims = match (&x.shape, &indices.shape, at) {
-        (Some(dims), Some(inner), Some(at)) => {
-            Some(dims[..at].iter().chain(inner).chain(&dims[at + 1..]).cloned().collect())
+    let dims = x.shape.as_deref().and_then(|dims| dims.split_first());
+    Ok(with_shape(&x, 2, dims.map(|(first, rest)| vec![first.clone(), product(rest)])))
+}
+
+/// What a shape would be broadcast to must be provably this one.
+fn collapses(from: &TensorType, to: Option<&[Dim]>, ndim: i32) -> Result<(), InferError> {
+    if from.ndim >= 0 && ndim > from.ndim {
+        return wrong(format!("{} dimensions cannot be summed up to {ndim}", from.ndim));
+    }
+    let (Some(from), Some(to)) = (&from.shape, to) else { return Ok(()) };
+    for (i, (a, b)) in from.iter().rev().zip(to.iter().rev()).enumerate() {
+        if b.as_int() != Some(1) && prove_equal(a, b) != Some(true) {
+            let (i, a, b) = (to.len() - 1 - i, show(a), show(b));
+            return wrong(format!("{a} elements cannot be summed up to {b} (axis {i}); they must be equal, or the latter 1"));
         }
-        _ => None,
-    };
+    }
+    Ok(())
+}
+
+fn collapse_sum_to(call: Call<'_>) -> Inferred {
+    let (x, (ndim, dims)) = (tensor(call, 0)?, shape(call, 1)?);
+    collapses(&x, dims.as_deref(), ndim)?;
     Ok(with_shape(&x, ndim, dims))
 }
 
-fn filled(call: Call<'_>) -> Inferred {
-    let (ndim, dims) = shape(call, 0)?;
-    let dtype = out_dtype(call, "dtype", DType::VOID);
-    Ok(Type::Tensor(TensorType { dtype, ndim, shape: dims, vdevice: None }))
+fn collapse_sum_like(call: Call<'_>) -> Inferred {
+    let (x, like) = (tensor(call, 0)?, tensor(call, 1)?);
+    collapses(&x, like.shape.as_deref(), like.ndim)?;
+    Ok(with_shape(&x, like.ndim, like.shape))
 }
 
-fn full(call: Call<'_>) -> Inferred {
-    let ((ndim, dims), value) = (shape(call, 0)?, tensor(call, 1)?);
-    let dtype = out_dtype(call, "dtype", value.dtype);
-    Ok(Type::Tensor(TensorType { dtype, ndim, shape: dims, vdevice: None }))
-}
-
-fn like(call: Call<'_>) -> Inferred {
+fn flip(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
-    Ok(Type::Tensor(TensorType { dtype: out_dtype(call, "dtype", x.dtype), ..x }))
+    axis(int(call, "axis").unwrap_or(0), x.ndim)?;
+    Ok(Type::Tensor(x))
 }
 
-fn shape_of(call: Call<'_>) -> Inferred {
+fn repeat(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
-    Ok(Type::Shape { ndim: x.ndim, dims: x.shape })
+    let times = Dim::Int(int(call, "repeats").unwrap_or(1));
+    let Some(at) = int(call, "axis") else {
+        return Ok(with_shape(&x, 1, x.shape.as_ref().map(|dims| vec![apply(MUL, &product(dims), &times)])));
+    };
+    let at = axis(at, x.ndim)?;
+    let dims = x.shape.clone().zip(at).map(|(mut dims, at)| {
+        dims[at] = apply(MUL, &dims[at], &times);
+        dims
+    });
+    Ok(with_shape(&x, x.ndim, dims))
 }
 
-fn shape_to_tensor(call: Call<'_>) -> Inferred {
-    let (ndim, _) = shape(call, 0)?;
-    let dims = (ndim >= 0).then(|| vec![Dim::Int(i64::from(ndim))]);
-    Ok(Type::Tensor(TensorType { dtype: DType::I64, ndim: 1, shape: dims, vdevice: None }))
-}
-
-fn tensor_to_shape(call: Call<'_>) -> Inferred {
+fn tile(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
-    let n = x.shape.as_ref().and_then(|dims| dims.first()?.as_int());
-    Ok(Type::Shape { ndim: n.map_or(-1, |n| n as i32), dims: None })
+    let times = ints(call, "repeats").unwrap_or_default();
+    if x.ndim < 0 {
+        return Ok(with_shape(&x, -1, None));
+    }
+    let ndim = (x.ndim as usize).max(times.len());
+    let dims = x.shape.as_ref().map(|dims| {
+        let one = Dim::Int(1);
+        let at = |i: usize| (i + dims.len()).checked_sub(ndim).map_or(&one, |i| &dims[i]);
+        let times = |i: usize| (i + times.len()).checked_sub(ndim).map_or(1, |i| times[i]);
+        (0..ndim).map(|i| apply(MUL, at(i), &Dim::Int(times(i)))).collect()
+    });
+    Ok(with_shape(&x, ndim as i32, dims))
+}
+
+fn pad(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    let width = ints(call, "pad_width").unwrap_or_default();
+    if x.ndim >= 0 && width.len() != 2 * x.ndim as usize {
+        let (found, ndim) = (width.len(), x.ndim);
+        return wrong(format!("pad_width has {found} values; it must have {}, two for each of {ndim} axes", 2 * ndim));
+    }
+    let add = |(dim, sides): (&Dim, &[i64])| sides.iter().fold(dim.clone(), |dim, side| apply(ADD, &dim, &Dim::Int(*side)));
+    let dims = x.shape.as_ref().map(|dims| dims.iter().zip(width.chunks(2)).map(add).collect());
+    Ok(with_shape(&x, x.ndim, dims))
+}
+
+fn pixel_shuffle(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    let factor = int(call, "upscale_factor").unwrap_or(1);
+    if x.ndim >= 0 && x.ndim < 3 {
+        return wrong(format!("needs a tensor of at least 3 dimensions, found {}", x.ndim));
+    }
+    let Some(square) = factor.checked_mul(factor).filter(|_| factor > 0) else {
+        return wrong(format!("upscale_factor must be positive, found {factor}"));
+    };
+    let Some(dims) = &x.shape else { return Ok(with_shape(&x, x.ndim, None)) };
+    let channel = dims.len() - 3;
+    if let Some(channels) = dims[channel].as_int().filter(|channels| channels % square != 0) {
+        return wrong(format!("{channels} channels are no multiple of the square of the factor, {square}"));
+    }
+    let mut out = dims.clone();
+    out[channel] = apply(FLOORDIV, &dims[channel], &Dim::Int(square));
+    for dim in &mut out[channel + 1..] {
+        *dim = apply(MUL, dim, &Dim::Int(factor));
+    }
+    Ok(with_shape(&x, x.ndim, Some(out)))
+}
+
+fn meshgrid(call: Call<'_>) -> Inferred {
+    let items = tensors(call, 0)?;
+    let out = common(&items)?;
+    if let Some(item) = items.iter().find(|item| item.ndim != 1) {
+        return wrong(format!("needs vectors, found a tensor of {} dimensions", item.ndim));
+    }
+    let dims: Option<Vec<Dim>> = items.iter().map(|item| item.shape.as_ref()?.first().cloned()).collect();
+    let one = with_shape(&out, items.len() as i32, dims);
+    Ok(Type::Tuple(vec![one; items.len()]))
 }

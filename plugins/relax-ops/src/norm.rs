@@ -2,9 +2,9 @@
 
 use crate::declare::*;
 use plugin_api::arith::prove_equal;
-use plugin_api::ir::{Call, Type};
+use plugin_api::ir::{Call, TensorType, Type};
 use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const BATCH: &[ArgDecl] = &[
     arg("data", ArgKind::Tensor),
@@ -42,6 +42,34 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         layer_norm,
     ),
     op(
+        "relax.nn.group_norm",
+        "Normalized within groups of channels.",
+        LAYER,
+        &[
+            attr("num_groups", AttrType::Int),
+            attr("channel_axis", AttrType::Int),
+            attr("axes", AttrType::IntList),
+            EPSILON,
+            CENTER,
+            SCALE,
+        ],
+        group_norm,
+    ),
+    op(
+        "relax.nn.instance_norm",
+        "Normalized over axes, each channel of each sample for itself.",
+        LAYER,
+        &[attr("channel_axis", AttrType::Int), attr("axes", AttrType::IntList), EPSILON, CENTER, SCALE],
+        instance_norm,
+    ),
+    op(
+        "relax.nn.rms_norm",
+        "Divided by the root of the mean square over axes.",
+        &[arg("data", ArgKind::Tensor), arg("weight", ArgKind::Tensor)],
+        &[attr_or("axes", AttrType::IntList, DefaultDecl::Ints(&[-1])), EPSILON],
+        |call| Ok(Type::Tensor(normalized(call, 1, &ints(call, "axes").unwrap_or_default())?)),
+    ),
+    op(
         "relax.nn.dropout",
         "Elements set to 0 at random; gives the result and the mask.",
         DATA,
@@ -52,28 +80,99 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.nn.log_softmax", "Logarithm of the softmax along an axis.", DATA, AXIS_LAST, along_axis),
 ];
 
-fn batch_norm(call: Call<'_>) -> Inferred {
+/// Type of the data after the checks that normalizations share: floats of one data type, and parameters of the shape
+/// that the data has along `given`. Where that cannot be shown, the shape of the result is unknown.
+fn normalized(call: Call<'_>, parameters: usize, given: &[i64]) -> Result<TensorType, InferError> {
     let data = tensor(call, 0)?;
-    let at = axis(int(call, "axis").unwrap_or(1), data.ndim)?;
-    for (i, arg) in BATCH.iter().enumerate().skip(1) {
-        let scale = tensor(call, i)?;
-        if scale.ndim >= 0 && scale.ndim != 1 {
-            return wrong(format!("{} must have one dimension, found {}", arg.name, scale.ndim));
+    needs_float(data.dtype)?;
+    if data.ndim < 0 {
+        return wrong("needs data of a known number of dimensions".to_string());
+    }
+    let at = axes(given, data.ndim)?.unwrap_or_default();
+    let mut known = true;
+    for i in 1..=parameters {
+        let parameter = tensor(call, i)?;
+        if parameter.dtype != data.dtype {
+            return wrong(format!("argument {i} is of {}, but the data of {}; they must be the same", parameter.dtype, data.dtype));
         }
-        if let (Some(dims), Some(at), Some([size])) = (&data.shape, at, scale.shape.as_deref())
-            && prove_equal(&dims[at], size) == Some(false)
-        {
-            return wrong(format!("{} does not have one element for each of the {} channels", arg.name, at));
+        if parameter.ndim != at.len() as i32 {
+            let (found, n) = (parameter.ndim, at.len());
+            return wrong(format!("argument {i} has {found} dimensions; it must have {n}, one for each axis"));
+        }
+        let (Some(dims), Some(sizes)) = (&data.shape, &parameter.shape) else { continue };
+        for (axis, size) in at.iter().zip(sizes) {
+            match prove_equal(&dims[*axis], size) {
+                Some(true) => {}
+                None => known = false,
+                Some(false) => {
+                    let (data, found) = (show(&dims[*axis]), show(size));
+                    return wrong(format!("argument {i} has {found} elements for axis {axis}, but the data {data}"));
+                }
+            }
         }
     }
-    let (mean, var) = (tensor(call, 3)?, tensor(call, 4)?);
-    Ok(Type::Tuple(vec![Type::Tensor(data), Type::Tensor(mean), Type::Tensor(var)]))
+    let shape = data.shape.filter(|_| known);
+    Ok(TensorType { shape, ..data })
+}
+
+fn batch_norm(call: Call<'_>) -> Inferred {
+    let data = normalized(call, 4, &[int(call, "axis").unwrap_or(1)])?;
+    let unknown = data.shape.is_none() && tensor(call, 0)?.shape.is_some();
+    let moved = |i| {
+        let t = tensor(call, i)?;
+        Ok(if unknown { with_shape(&t, t.ndim, None) } else { Type::Tensor(t) })
+    };
+    Ok(Type::Tuple(vec![Type::Tensor(data), moved(3)?, moved(4)?]))
 }
 
 fn layer_norm(call: Call<'_>) -> Inferred {
+    Ok(Type::Tensor(normalized(call, 2, &ints(call, "axes").unwrap_or_default())?))
+}
+
+fn group_norm(call: Call<'_>) -> Inferred {
+    let data = tensor(call, 0)?;
+    let (Some(channel), Some(_)) = (
+        axis(int(call, "channel_axis").unwrap_or(1), data.ndim)?,
+        axes(&ints(call, "axes").unwrap_or_default(), data.ndim)?,
+    ) else {
+        return Ok(Type::Tensor(data));
+    };
+    let groups = int(call, "num_groups").unwrap_or(1);
+    let size = data.shape.as_ref().map(|dims| dims[channel].clone());
+    if let Some(size) = size.and_then(|size| size.as_int())
+        && (groups < 1 || size % groups != 0)
+    {
+        return wrong(format!("{groups} groups do not divide {size} channels"));
+    }
+    channels_fit(call, &data, channel)?;
+    Ok(Type::Tensor(data))
+}
+
+fn instance_norm(call: Call<'_>) -> Inferred {
     let data = tensor(call, 0)?;
     axes(&ints(call, "axes").unwrap_or_default(), data.ndim)?;
+    if let Some(channel) = axis(int(call, "channel_axis").unwrap_or(1), data.ndim)? {
+        channels_fit(call, &data, channel)?;
+    }
     Ok(Type::Tensor(data))
+}
+
+/// Gamma and beta must have one element for each channel, and the data type of the data.
+fn channels_fit(call: Call<'_>, data: &TensorType, channel: usize) -> Result<(), InferError> {
+    needs_float(data.dtype)?;
+    for (i, name) in [(1, "gamma"), (2, "beta")] {
+        let scale = tensor(call, i)?;
+        same_dtype(data.dtype, scale.dtype)?;
+        if scale.ndim >= 0 && scale.ndim != 1 {
+            return wrong(format!("{name} must have one dimension, found {}", scale.ndim));
+        }
+        if let (Some(dims), Some([size])) = (&data.shape, scale.shape.as_deref())
+            && prove_equal(&dims[channel], size) == Some(false)
+        {
+            return wrong(format!("{name} has {} elements for {} channels", show(size), show(&dims[channel])));
+        }
+    }
+    Ok(())
 }
 
 fn dropout(call: Call<'_>) -> Inferred {
@@ -84,5 +183,6 @@ fn dropout(call: Call<'_>) -> Inferred {
 fn along_axis(call: Call<'_>) -> Inferred {
     let data = tensor(call, 0)?;
     axis(int(call, "axis").unwrap_or(-1), data.ndim)?;
+    needs_float(data.dtype)?;
     Ok(Type::Tensor(data))
 }

@@ -1,12 +1,13 @@
-//! Pooling, in any layout that names each axis by one letter.
+//! Pooling, in any layout.
 
-use crate::conv::{laid_out, padding, per_axis, position, spatial};
+use crate::conv::{extent, padding, per_axis, reach};
 use crate::declare::*;
+use crate::layout::Layout;
 use plugin_api::arith::apply;
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, SUB};
-use plugin_api::ir::{Call, Dim, TensorType, Type};
+use plugin_api::ir::records::prim::{ADD, FLOORDIV, MIN, SUB};
+use plugin_api::ir::{Call, Dim};
 use plugin_api::meta::AttrType;
-use plugin_api::op::{AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::op::{AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const fn attrs(ones: &'static [i64], zeros: &'static [i64], layout: &'static str, count_pad: bool) -> [AttrDecl; 8] {
     [
@@ -27,69 +28,84 @@ const MAX3: &[AttrDecl] = &attrs(&[1, 1, 1], &[0, 0, 0, 0, 0, 0], "NCDHW", false
 const AVG1: &[AttrDecl] = &attrs(&[1], &[0, 0], "NCW", true);
 const AVG2: &[AttrDecl] = &attrs(&[1, 1], &[0, 0, 0, 0], "NCHW", false);
 const AVG3: &[AttrDecl] = &attrs(&[1, 1, 1], &[0, 0, 0, 0, 0, 0], "NCDHW", true);
-const ADAPTIVE: &[AttrDecl] = &[
-    attr_or("output_size", AttrType::OptIntList, DefaultDecl::None),
-    attr_or("layout", AttrType::Str, DefaultDecl::Str("NCHW")),
-    attr_or("out_layout", AttrType::OptStr, DefaultDecl::Str("NCHW")),
-];
-
-pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.nn.max_pool1d", "Largest element of each window, over one axis.", DATA, MAX1, pool),
-    op("relax.nn.max_pool2d", "Largest element of each window, over two axes.", DATA, MAX2, pool),
-    op("relax.nn.max_pool3d", "Largest element of each window, over three axes.", DATA, MAX3, pool),
-    op("relax.nn.avg_pool1d", "Mean of each window, over one axis.", DATA, AVG1, pool),
-    op("relax.nn.avg_pool2d", "Mean of each window, over two axes.", DATA, AVG2, pool),
-    op("relax.nn.avg_pool3d", "Mean of each window, over three axes.", DATA, AVG3, pool),
-    op("relax.nn.adaptive_avg_pool2d", "Mean, to a given size of the spatial axes.", DATA, ADAPTIVE, adaptive),
-];
-
-fn pool(call: Call<'_>) -> Inferred {
-    let data = tensor(call, 0)?;
-    let layout = text(call, "layout").unwrap_or("NCHW");
-    let out = text(call, "out_layout").filter(|out| !out.is_empty()).unwrap_or(layout);
-    let ndim = out.chars().count() as i32;
-    let Some(x) = laid_out(&data, layout, "data")? else { return Ok(with_shape(&data, ndim, None)) };
-    let axes = spatial(layout);
-    let n = axes.len();
-    let window = per_axis(&ints(call, "pool_size").unwrap_or_default(), n, "pool_size")?;
-    let strides = per_axis(&ints(call, "strides").unwrap_or_default(), n, "strides")?;
-    let dilation = per_axis(&ints(call, "dilation").unwrap_or_default(), n, "dilation")?;
-    let padding = padding(&ints(call, "padding").unwrap_or_default(), n)?;
-    let ceil = flag(call, "ceil_mode");
-    let mut dims = Vec::with_capacity(out.len());
-    for letter in out.chars() {
-        let size = x[position(layout, letter)?].clone();
-        let Some(i) = axes.iter().position(|axis| *axis == letter) else {
-            dims.push(size);
-            continue;
-        };
-        if strides[i] < 1 || dilation[i] < 1 || window[i] < 1 {
-            return wrong("pool_size, strides and dilation must be positive".to_string());
-        }
-        let reach = dilation[i] * (window[i] - 1) + 1;
-        let extra = padding[i].0 + padding[i].1 + if ceil { strides[i] - 1 } else { 0 };
-        let free = apply(SUB, &apply(ADD, &size, &Dim::Int(extra)), &Dim::Int(reach));
-        if free.as_int().is_some_and(|free| free < 0) {
-            return wrong(format!("a window of {reach} does not fit into axis {letter} of the data"));
-        }
-        dims.push(apply(ADD, &apply(FLOORDIV, &free, &Dim::Int(strides[i])), &Dim::Int(1)));
-    }
-    Ok(with_shape(&data, ndim, Some(dims)))
+const fn sized(layout: &'static str) -> [AttrDecl; 3] {
+    [
+        attr_or("output_size", AttrType::OptIntList, DefaultDecl::None),
+        attr_or("layout", AttrType::Str, DefaultDecl::Str(layout)),
+        attr_or("out_layout", AttrType::OptStr, DefaultDecl::Str(layout)),
+    ]
 }
 
-fn adaptive(call: Call<'_>) -> Inferred {
+const SIZED1: &[AttrDecl] = &sized("NCW");
+const SIZED2: &[AttrDecl] = &sized("NCHW");
+const SIZED3: &[AttrDecl] = &sized("NCDHW");
+
+pub(crate) const OPERATORS: &[OpDecl] = &[
+    op("relax.nn.max_pool1d", "Largest element of each window, over one axis.", DATA, MAX1, |call| pool(call, "NCW")),
+    op("relax.nn.max_pool2d", "Largest element of each window, over two axes.", DATA, MAX2, |call| pool(call, "NCHW")),
+    op("relax.nn.max_pool3d", "Largest element of each window, over three axes.", DATA, MAX3, |call| pool(call, "NCDHW")),
+    op("relax.nn.avg_pool1d", "Mean of each window, over one axis.", DATA, AVG1, |call| pool(call, "NCW")),
+    op("relax.nn.avg_pool2d", "Mean of each window, over two axes.", DATA, AVG2, |call| pool(call, "NCHW")),
+    op("relax.nn.avg_pool3d", "Mean of each window, over three axes.", DATA, AVG3, |call| pool(call, "NCDHW")),
+    op("relax.nn.adaptive_avg_pool1d", "Mean, to a given size of the spatial axis.", DATA, SIZED1, |call| {
+        adaptive(call, "NCW")
+    }),
+    op("relax.nn.adaptive_avg_pool2d", "Mean, to given sizes of the spatial axes.", DATA, SIZED2, |call| {
+        adaptive(call, "NCHW")
+    }),
+    op("relax.nn.adaptive_avg_pool3d", "Mean, to given sizes of the spatial axes.", DATA, SIZED3, |call| {
+        adaptive(call, "NCDHW")
+    }),
+];
+
+fn pool(call: Call<'_>, axes: &str) -> Inferred {
     let data = tensor(call, 0)?;
-    let layout = text(call, "layout").unwrap_or("NCHW");
-    let Some(x) = laid_out(&data, layout, "data")? else {
-        return Ok(with_shape(&data, layout.chars().count() as i32, None));
-    };
-    let axes = spatial(layout);
-    let mut dims = x.to_vec();
-    if let Some(sizes) = ints(call, "output_size") {
-        let sizes = per_axis(&sizes, axes.len(), "output_size")?;
-        for (letter, size) in axes.into_iter().zip(sizes) {
-            dims[position(layout, letter)?] = Dim::Int(size);
+    let (layout, out) = layouts(call, axes)?;
+    let Some(x) = layout.dims(&data, "data")? else { return Ok(with_shape(&data, out.ndim(), None)) };
+    let spatial = &axes.as_bytes()[2..];
+    let n = spatial.len();
+    let (window, strides) = (per_axis(call, "pool_size", n, 1)?, per_axis(call, "strides", n, 1)?);
+    let dilation = per_axis(call, "dilation", n, 1)?;
+    let (both, before) = padding(call, n)?;
+    let ceil = flag(call, "ceil_mode");
+    let dims = out.place(|letter| {
+        let size = layout.size(x, letter)?;
+        let Some(i) = spatial.iter().position(|axis| *axis == letter) else { return Ok(size) };
+        let reach = reach(&Dim::Int(window[i]), dilation[i]);
+        match ceil {
+            false => extent(letter, &size, &reach, strides[i], both[i]),
+            true => {
+                let up = extent(letter, &size, &reach, strides[i], both[i].saturating_add(strides[i] - 1))?;
+                Ok(starts_inside(&up, &size, before[i], strides[i]))
+            }
         }
-    }
-    Ok(Type::Tensor(TensorType { shape: Some(dims), ..data }))
+    })?;
+    Ok(with_shape(&data, out.ndim(), Some(dims)))
+}
+
+/// With `ceil_mode` the last window is left out if it would start in the padding after the elements.
+fn starts_inside(positions: &Dim, size: &Dim, before: i64, stride: i64) -> Dim {
+    let last = apply(SUB, &apply(ADD, size, &Dim::Int(before)), &Dim::Int(1));
+    let inside = apply(ADD, &apply(FLOORDIV, &last, &Dim::Int(stride)), &Dim::Int(1));
+    apply(MIN, positions, &inside)
+}
+
+fn layouts<'a>(call: Call<'a>, axes: &'a str) -> Result<(Layout<'a>, Layout<'a>), InferError> {
+    let layout = text(call, "layout").unwrap_or(axes);
+    let out = text(call, "out_layout").filter(|out| !out.is_empty()).unwrap_or(layout);
+    Ok((Layout::of(layout, axes)?, Layout::of(out, axes)?))
+}
+
+fn adaptive(call: Call<'_>, axes: &str) -> Inferred {
+    let data = tensor(call, 0)?;
+    let (layout, out) = layouts(call, axes)?;
+    let Some(x) = layout.dims(&data, "data")? else { return Ok(with_shape(&data, out.ndim(), None)) };
+    let spatial = &axes.as_bytes()[2..];
+    let given = call.attr("output_size").is_some_and(|attr| !attr.is_none());
+    let sizes = if given { Some(per_axis(call, "output_size", spatial.len(), 1)?) } else { None };
+    let dims = out.place(|letter| match (sizes, spatial.iter().position(|axis| *axis == letter)) {
+        (Some(sizes), Some(i)) => Ok(Dim::Int(sizes[i])),
+        _ => layout.size(x, letter),
+    })?;
+    Ok(with_shape(&data, out.ndim(), Some(dims)))
 }

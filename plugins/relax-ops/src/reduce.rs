@@ -1,6 +1,7 @@
 //! Reductions over axes.
 
 use crate::declare::*;
+use plugin_api::arith::product;
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::meta::AttrType;
 use plugin_api::op::{AttrDecl, DefaultDecl, OpDecl};
@@ -12,6 +13,12 @@ const AXES: &[AttrDecl] = &[
 const AXIS: &[AttrDecl] = &[
     attr_or("axis", AttrType::OptInt, DefaultDecl::None),
     attr_or("keepdims", AttrType::Bool, DefaultDecl::Bool(false)),
+];
+
+const SO_FAR: &[AttrDecl] = &[
+    attr_or("axis", AttrType::OptInt, DefaultDecl::None),
+    attr_or("dtype", AttrType::DType, DefaultDecl::None),
+    attr_or("exclusive", AttrType::Bool, DefaultDecl::Bool(false)),
 ];
 
 const fn reduction(name: &'static str, doc: &'static str) -> OpDecl {
@@ -26,6 +33,9 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     reduction("relax.min", "Smallest element over axes."),
     reduction("relax.std", "Standard deviation over axes."),
     reduction("relax.variance", "Variance over axes."),
+    op("relax.median", "Median over axes; over one axis also where it was.", X, AXES, median),
+    op("relax.cumsum", "Sums of all elements so far along an axis, or of the flattened tensor.", DATA, SO_FAR, so_far),
+    op("relax.cumprod", "Products of all elements so far along an axis, or of the flattened tensor.", DATA, SO_FAR, so_far),
     op("relax.argmax", "Place of the largest element over one axis.", X, AXIS, arg_reduce),
     op("relax.argmin", "Place of the smallest element over one axis.", X, AXIS, arg_reduce),
 ];
@@ -40,6 +50,32 @@ fn arg_reduce(call: Call<'_>) -> Inferred {
     reduced(&x, axis.as_deref(), flag(call, "keepdims"))
 }
 
+/// Over a single axis also the indices of the medians.
+fn median(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    let given = ints(call, "axis");
+    let values = reduced(&x, given.as_deref(), flag(call, "keepdims"))?;
+    match (given, values) {
+        (Some(given), Type::Tensor(values)) if given.len() == 1 => {
+            let indices = with_dtype(values.clone(), DType::I64);
+            Ok(Type::Tuple(vec![Type::Tensor(values), indices]))
+        }
+        (_, values) => Ok(values),
+    }
+}
+
+fn so_far(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    let like = TensorType { dtype: out_dtype(call, "dtype", x.dtype), ..x };
+    match int(call, "axis") {
+        Some(at) => {
+            axis(at, like.ndim)?;
+            Ok(Type::Tensor(like))
+        }
+        None => Ok(with_shape(&like, 1, like.shape.as_ref().map(|dims| vec![product(dims)]))),
+    }
+}
+
 /// All axes where none are given.
 fn reduced(x: &TensorType, given: Option<&[i64]>, keepdims: bool) -> Inferred {
     let Some(given) = given else {
@@ -49,7 +85,7 @@ fn reduced(x: &TensorType, given: Option<&[i64]>, keepdims: bool) -> Inferred {
     };
     let Some(given) = axes(given, x.ndim)? else { return Ok(with_shape(x, -1, None)) };
     let ndim = if keepdims { x.ndim } else { x.ndim - given.len() as i32 };
-    let Some(dims) = &x.shape else { return Ok(Type::Tensor(TensorType { ndim, shape: None, ..x.clone() })) };
+    let Some(dims) = &x.shape else { return Ok(with_shape(x, ndim, None)) };
     let mut out = Vec::with_capacity(dims.len());
     for (i, dim) in dims.iter().enumerate() {
         match (given.contains(&i), keepdims) {

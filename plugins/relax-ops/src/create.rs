@@ -1,0 +1,147 @@
+//! Operators that make tensors and shapes from shapes, scalars and other tensors' types.
+
+use crate::declare::*;
+use plugin_api::arith::apply;
+use plugin_api::ir::records::prim::{ADD, FLOORDIV, SUB};
+use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
+use plugin_api::meta::{ArgKind, AttrType};
+use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
+
+const SHAPE: &[ArgDecl] = &[arg("shape", ArgKind::Shape)];
+const FULL: &[ArgDecl] = &[arg("shape", ArgKind::Shape), arg("fill_value", ArgKind::Tensor)];
+const FULL_LIKE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("fill_value", ArgKind::Tensor)];
+const RANGE: &[ArgDecl] = &[arg("start", ArgKind::Prim), arg("end", ArgKind::Prim), arg("step", ArgKind::Prim)];
+const EYE: &[ArgDecl] = &[arg("n", ArgKind::Prim), arg("m", ArgKind::Prim), arg("k", ArgKind::Prim)];
+const EYE_LIKE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("k", ArgKind::Prim)];
+const TO_SHAPE: &[ArgDecl] = &[arg("expr", ArgKind::Tensor)];
+const DTYPE: &[AttrDecl] = &[attr_or("dtype", AttrType::DType, DefaultDecl::None)];
+
+pub(crate) const OPERATORS: &[OpDecl] = &[
+    op("relax.zeros", "A tensor of zeros.", SHAPE, DTYPE, filled),
+    op("relax.ones", "A tensor of ones.", SHAPE, DTYPE, filled),
+    op("relax.full", "A tensor of one value.", FULL, DTYPE, full),
+    op("relax.zeros_like", "Zeros in the shape of a tensor.", X, DTYPE, like),
+    op("relax.ones_like", "Ones in the shape of a tensor.", X, DTYPE, like),
+    op("relax.full_like", "One value in the shape of a tensor.", FULL_LIKE, DTYPE, full_like),
+    op("relax.arange", "Numbers from a start to before an end, a step apart.", RANGE, DTYPE, arange),
+    op("relax.eye", "Ones on a diagonal of a matrix, 0 elsewhere.", EYE, DTYPE, eye),
+    op("relax.eye_like", "Ones on a diagonal, 0 elsewhere, in the shape of a matrix.", EYE_LIKE, DTYPE, eye_like),
+    op("relax.shape_of", "The shape of a tensor.", TO_SHAPE, &[], shape_of),
+    op("relax.size", "Number of elements of a tensor.", TO_SHAPE, &[], size),
+    op("relax.shape_to_tensor", "A shape as a tensor of int64.", &[arg("expr", ArgKind::Shape)], &[], shape_to_tensor),
+    op("relax.tensor_to_shape", "A tensor of int64 as a shape.", TO_SHAPE, &[], tensor_to_shape),
+];
+
+fn filled(call: Call<'_>) -> Inferred {
+    let (ndim, dims) = shape(call, 0)?;
+    let Some(dtype) = asked_dtype(call, "dtype") else {
+        return wrong("needs a data type, such as dtype=\"float32\"".to_string());
+    };
+    Ok(Type::Tensor(TensorType { dtype, ndim, shape: dims, vdevice: None }))
+}
+
+/// The value that fills a tensor: a scalar.
+fn fill(call: Call<'_>) -> Result<TensorType, InferError> {
+    let value = tensor(call, 1)?;
+    match value.ndim {
+        0 => Ok(value),
+        -1 => wrong("fill_value must be a tensor without dimensions, found one of unknown number".to_string()),
+        n => wrong(format!("fill_value must be a tensor without dimensions, found {n}")),
+    }
+}
+
+fn full(call: Call<'_>) -> Inferred {
+    let ((ndim, dims), value) = (shape(call, 0)?, fill(call)?);
+    let dtype = out_dtype(call, "dtype", value.dtype);
+    Ok(Type::Tensor(TensorType { dtype, ndim, shape: dims, vdevice: None }))
+}
+
+fn like(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    let dtype = out_dtype(call, "dtype", x.dtype);
+    Ok(with_dtype(x, dtype))
+}
+
+fn full_like(call: Call<'_>) -> Inferred {
+    fill(call)?;
+    like(call)
+}
+
+/// A scalar argument; `None` where its value is unknown.
+pub(crate) fn scalar(call: Call<'_>, i: usize) -> Result<Option<Dim>, InferError> {
+    let value = argument(call, i)?;
+    if let Some(dim) = value.dim() {
+        return Ok(Some(dim));
+    }
+    match value.ty().to_owned() {
+        Type::Prim { value, .. } => Ok(value),
+        other => wrong(format!("argument {i} must be a scalar, found {}", kind_name(&other))),
+    }
+}
+
+fn arange(call: Call<'_>) -> Inferred {
+    let (start, end, step) = (scalar(call, 0)?, scalar(call, 1)?, scalar(call, 2)?);
+    let dtype = out_dtype(call, "dtype", start.as_ref().map_or(DType::VOID, Dim::dtype));
+    let length = match (start, end, step) {
+        (Some(start), Some(end), Some(step)) => steps(&start, &end, &step)?,
+        _ => None,
+    };
+    Ok(Type::Tensor(TensorType { dtype, ndim: 1, shape: length.map(|n| vec![n]), vdevice: None }))
+}
+
+/// Number of steps from a start to before an end; `None` for floats, whose number is found when run.
+fn steps(start: &Dim, end: &Dim, step: &Dim) -> Result<Option<Dim>, InferError> {
+    let integers = [start, end, step].iter().all(|dim| dim.dtype().is_int());
+    let Some(step) = step.as_int().filter(|_| integers) else { return Ok(None) };
+    if step == 0 {
+        return wrong("a step of 0 never ends".to_string());
+    }
+    let (span, by) = if step > 0 { (apply(SUB, end, start), step) } else { (apply(SUB, start, end), step.saturating_neg()) };
+    if let Some(span) = span.as_int().filter(|span| *span < 0) {
+        return wrong(format!("the end lies {} before the start", span.unsigned_abs()));
+    }
+    Ok(Some(apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by - 1)), &Dim::Int(by))))
+}
+
+fn eye(call: Call<'_>) -> Inferred {
+    let dtype = out_dtype(call, "dtype", DType::F32);
+    let dims = scalar(call, 0)?.zip(scalar(call, 1)?).map(|(n, m)| vec![n, m]);
+    Ok(Type::Tensor(TensorType { dtype, ndim: 2, shape: dims, vdevice: None }))
+}
+
+fn eye_like(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    if x.ndim != 2 {
+        return wrong("needs a matrix: a tensor of 2 dimensions".to_string());
+    }
+    like(call)
+}
+
+fn shape_of(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    Ok(Type::Shape { ndim: x.ndim, dims: x.shape })
+}
+
+fn size(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    Ok(Type::Tensor(TensorType { dtype: DType::I64, ndim: 0, shape: Some(Vec::new()), vdevice: x.vdevice }))
+}
+
+fn shape_to_tensor(call: Call<'_>) -> Inferred {
+    let (ndim, _) = shape(call, 0)?;
+    let dims = (ndim >= 0).then(|| vec![Dim::Int(i64::from(ndim))]);
+    Ok(Type::Tensor(TensorType { dtype: DType::I64, ndim: 1, shape: dims, vdevice: None }))
+}
+
+fn tensor_to_shape(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    if x.ndim != 1 {
+        return wrong(format!("needs a vector of int64, found {} dimensions (-1: unknown)", x.ndim));
+    }
+    if x.dtype.is_known() && x.dtype != DType::I64 {
+        return wrong(format!("needs a vector of int64, found {}", x.dtype));
+    }
+    let n = x.shape.as_ref().and_then(|dims| dims.first()?.as_int());
+    let n = n.and_then(|n| i32::try_from(n).ok()).unwrap_or(-1);
+    Ok(Type::Shape { ndim: n, dims: None })
+}

@@ -1,0 +1,78 @@
+//! Images and quantization.
+
+use crate::declare::*;
+use crate::layout::Layout;
+use plugin_api::ir::{Call, TensorType, Type};
+use plugin_api::meta::{ArgKind, AttrType};
+use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
+
+const DATA_SIZE: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("size", ArgKind::Shape)];
+const SCALED: &[ArgDecl] =
+    &[arg("data", ArgKind::Tensor), arg("scale", ArgKind::Tensor), arg("zero_point", ArgKind::Tensor)];
+
+const fn resizing(layout: &'static str, rounding: &'static str) -> [AttrDecl; 9] {
+    [
+        attr_or("roi", AttrType::Any, DefaultDecl::None),
+        attr_or("layout", AttrType::Str, DefaultDecl::Str(layout)),
+        attr_or("method", AttrType::Str, DefaultDecl::Str("linear")),
+        attr_or("coordinate_transformation_mode", AttrType::Str, DefaultDecl::Str("half_pixel")),
+        attr_or("rounding_method", AttrType::Str, DefaultDecl::Str(rounding)),
+        attr_or("cubic_alpha", AttrType::Float, DefaultDecl::Float(-0.75)),
+        attr_or("cubic_exclude", AttrType::Int, DefaultDecl::Int(0)),
+        attr_or("extrapolation_value", AttrType::Float, DefaultDecl::Float(0.0)),
+        attr_or("out_dtype", AttrType::DType, DefaultDecl::None),
+    ]
+}
+
+const RESIZE2: &[AttrDecl] = &resizing("NCHW", "round");
+const RESIZE3: &[AttrDecl] = &resizing("NCDHW", "");
+
+const fn quantizing(out: &'static str) -> [AttrDecl; 2] {
+    [attr_or("out_dtype", AttrType::DType, DefaultDecl::Str(out)), attr_or("axis", AttrType::Int, DefaultDecl::Int(-1))]
+}
+
+const TO_INTS: &[AttrDecl] = &quantizing("int8");
+const TO_FLOATS: &[AttrDecl] = &quantizing("float32");
+
+pub(crate) const OPERATORS: &[OpDecl] = &[
+    op("relax.image.resize2d", "Images resized.", DATA_SIZE, RESIZE2, |call| resize(call, "NCHW")),
+    op("relax.image.resize3d", "Volumes resized.", DATA_SIZE, RESIZE3, |call| resize(call, "NCDHW")),
+    op("relax.quantize", "Floats as integers, by scale and zero point.", SCALED, TO_INTS, quantize),
+    op("relax.dequantize", "Integers as floats, by scale and zero point.", SCALED, TO_FLOATS, quantize),
+];
+
+fn resize(call: Call<'_>, axes: &str) -> Inferred {
+    let (data, (ndim, size)) = (tensor(call, 0)?, shape(call, 1)?);
+    let layout = Layout::of(text(call, "layout").unwrap_or(axes), axes)?;
+    let spatial = &axes.as_bytes()[2..];
+    if ndim >= 0 && ndim as usize != spatial.len() {
+        return wrong(format!("the size has {ndim} dimensions; it must have {}", spatial.len()));
+    }
+    let like = TensorType { dtype: out_dtype(call, "out_dtype", data.dtype), ..data.clone() };
+    let (Some(x), Some(size)) = (layout.dims(&data, "data")?, size) else {
+        return Ok(with_shape(&like, layout.ndim(), None));
+    };
+    let dims = layout.place(|letter| match spatial.iter().position(|axis| *axis == letter) {
+        Some(i) => Ok(size[i].clone()),
+        None => layout.size(x, letter),
+    })?;
+    Ok(with_shape(&like, layout.ndim(), Some(dims)))
+}
+
+fn quantize(call: Call<'_>) -> Inferred {
+    let (data, scale, zero) = (tensor(call, 0)?, tensor(call, 1)?, tensor(call, 2)?);
+    let at = axis(int(call, "axis").unwrap_or(-1), data.ndim)?;
+    for (what, t) in [("scale", &scale), ("zero_point", &zero)] {
+        if t.ndim > 1 {
+            return wrong(format!("{what} must be a scalar or a vector, found {} dimensions", t.ndim));
+        }
+        if let (Some(dims), Some(at), Some([n])) = (&data.shape, at, t.shape.as_deref())
+            && n.as_int() != Some(1)
+            && plugin_api::arith::prove_equal(&dims[at], n) == Some(false)
+        {
+            return wrong(format!("{what} has {} elements for {} along axis {at}", show(n), show(&dims[at])));
+        }
+    }
+    let dtype = out_dtype(call, "out_dtype", data.dtype);
+    Ok(Type::Tensor(TensorType { dtype, ..data }))
+}

@@ -1,0 +1,287 @@
+//! Operators that take or put elements at indices, and slices.
+
+use crate::declare::*;
+use plugin_api::arith::{apply, prove_equal};
+use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, SUB};
+use plugin_api::ir::{Call, Dim, Expr, TensorType, Type, Value};
+use plugin_api::meta::{ArgKind, AttrType};
+use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
+
+const TAKE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("indices", ArgKind::Any)];
+const GATHER: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("indices", ArgKind::Tensor)];
+const SCATTER: &[ArgDecl] =
+    &[arg("data", ArgKind::Tensor), arg("indices", ArgKind::Tensor), arg("updates", ArgKind::Tensor)];
+const SLICE: &[ArgDecl] = &[
+    arg("x", ArgKind::Tensor),
+    arg("axes", ArgKind::Tuple),
+    arg("begin", ArgKind::Tuple),
+    arg("end", ArgKind::Tuple),
+    ArgDecl { name: "strides", kind: ArgKind::Tuple, optional: true },
+];
+const DYNAMIC_SLICE: &[ArgDecl] = &[
+    arg("x", ArgKind::Tensor),
+    arg("begin", ArgKind::Tensor),
+    arg("end", ArgKind::Tensor),
+    arg("strides", ArgKind::Tensor),
+];
+const AXIS0: AttrDecl = attr_or("axis", AttrType::Int, DefaultDecl::Int(0));
+const REDUCTION: AttrDecl = attr_or("reduction", AttrType::Str, DefaultDecl::Str("update"));
+
+pub(crate) const OPERATORS: &[OpDecl] = &[
+    op(
+        "relax.take",
+        "Elements (along an axis) at indices.",
+        TAKE,
+        &[
+            attr_or("axis", AttrType::OptInt, DefaultDecl::None),
+            attr_or("mode", AttrType::Str, DefaultDecl::Str("fast")),
+        ],
+        take,
+    ),
+    op(
+        "relax.strided_slice",
+        "A range along axes, in steps.",
+        SLICE,
+        &[attr_or("assume_inbound", AttrType::Bool, DefaultDecl::Bool(false))],
+        strided_slice,
+    ),
+    op("relax.dynamic_strided_slice", "Ranges along all axes, known when run.", DYNAMIC_SLICE, &[], dynamic_slice),
+    op("relax.gather_elements", "Elements at indices along an axis, in the shape of the indices.", GATHER, &[AXIS0], gather_elements),
+    op(
+        "relax.gather_nd",
+        "Slices at tuples of indices.",
+        GATHER,
+        &[attr_or("batch_dims", AttrType::Int, DefaultDecl::Int(0))],
+        gather_nd,
+    ),
+    op("relax.scatter_elements", "Updates put at indices along an axis.", SCATTER, &[AXIS0, REDUCTION], scatter_elements),
+    op("relax.scatter_nd", "Updates put at tuples of indices.", SCATTER, &[REDUCTION], scatter_nd),
+    op(
+        "relax.one_hot",
+        "One value at the index, another elsewhere, along a new axis.",
+        &[arg("indices", ArgKind::Tensor), arg("on_value", ArgKind::Prim), arg("off_value", ArgKind::Prim)],
+        &[attr("depth", AttrType::Int), attr_or("axis", AttrType::Int, DefaultDecl::Int(-1))],
+        one_hot,
+    ),
+];
+
+/// A scalar index takes one slice, without its axis.
+fn indices(call: Call<'_>) -> Result<TensorType, InferError> {
+    let indices = match argument(call, 1)?.ty().to_owned() {
+        Type::Prim { dtype, .. } => TensorType { dtype, ndim: 0, shape: Some(Vec::new()), vdevice: None },
+        Type::Tensor(t) => t,
+        other => return wrong(format!("indices must be a tensor or a scalar, found {}", kind_name(&other))),
+    };
+    needs_int(indices.dtype, "indices")?;
+    Ok(indices)
+}
+
+fn take(call: Call<'_>) -> Inferred {
+    let (x, indices) = (tensor(call, 0)?, indices(call)?);
+    let at = match int(call, "axis") {
+        Some(at) => axis(at, x.ndim)?,
+        None if x.ndim >= 0 && x.ndim != 1 => {
+            return wrong(format!("axis=None is for tensors of one dimension, found {}; name the axis", x.ndim));
+        }
+        None => Some(0),
+    };
+    let ndim = if x.ndim < 0 || indices.ndim < 0 { -1 } else { x.ndim + indices.ndim - 1 };
+    let dims = match (&x.shape, &indices.shape, at) {
+        (Some(dims), Some(inner), Some(at)) if at < dims.len() => {
+            Some(dims[..at].iter().chain(inner).chain(&dims[at + 1..]).cloned().collect())
+        }
+        _ => None,
+    };
+    Ok(with_shape(&x, ndim, dims))
+}
+
+/// Integers of a tuple argument; `None` where one is only known when run.
+fn tuple_dims(call: Call<'_>, i: usize) -> Result<Option<Vec<Dim>>, InferError> {
+    let value = argument(call, i)?;
+    let of = |item: Value<'_>| match (item.dim(), item.ty().to_owned()) {
+        (Some(dim), _) => Some(dim),
+        (None, Type::Prim { value, .. }) => value,
+        _ => None,
+    };
+    if let Expr::Tuple(tuple) = value.view() {
+        return Ok(tuple.operands().map(of).collect());
+    }
+    match value.ty().to_owned() {
+        Type::Tuple(fields) => Ok(fields
+            .into_iter()
+            .map(|field| match field {
+                Type::Prim { value, .. } => value,
+                _ => None,
+            })
+            .collect()),
+        other => wrong(format!("argument {i} must be a tuple of integers, found {}", kind_name(&other))),
+    }
+}
+
+fn strided_slice(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    let lists = (tuple_dims(call, 1)?, tuple_dims(call, 2)?, tuple_dims(call, 3)?);
+    let (Some(given), Some(begin), Some(end)) = lists else { return Ok(with_shape(&x, x.ndim, None)) };
+    let strides = match call.arg(4) {
+        Some(_) => tuple_dims(call, 4)?,
+        None => Some(vec![Dim::Int(1); given.len()]),
+    };
+    let lengths = (begin.len(), end.len(), strides.as_ref().map_or(given.len(), Vec::len));
+    if lengths != (given.len(), given.len(), given.len()) {
+        return wrong(format!("begin, end and strides must have one value for each of the {} axes", given.len()));
+    }
+    let Some(given) = given.iter().map(Dim::as_int).collect::<Option<Vec<i64>>>() else {
+        return wrong("axes must be integer constants".to_string());
+    };
+    let at = axes(&given, x.ndim)?;
+    let (Some(at), Some(dims), Some(strides)) = (at, &x.shape, strides) else { return Ok(with_shape(&x, x.ndim, None)) };
+    let inbound = flag(call, "assume_inbound");
+    let mut out = dims.clone();
+    for (k, axis) in at.into_iter().enumerate() {
+        let Some(stride) = strides[k].as_int() else { return Ok(with_shape(&x, x.ndim, None)) };
+        if stride == 0 {
+            return wrong("a stride of 0 never ends".to_string());
+        }
+        out[axis] = slice_length(&dims[axis], &begin[k], &end[k], stride, inbound);
+    }
+    Ok(with_shape(&x, x.ndim, Some(out)))
+}
+
+/// Number of elements of a slice. Negative bounds count from the end; bounds outside are moved to the ends, unless they
+/// are known to be inside.
+fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) -> Dim {
+    let forward = stride > 0;
+    let place = |bound: &Dim| {
+        let bound = match bound.as_int() {
+            Some(value) if value < 0 => apply(ADD, bound, size),
+            _ => bound.clone(),
+        };
+        if inbound {
+            return bound;
+        }
+        let (low, high) = if forward { (0, 0) } else { (-1, -1) };
+        apply(MAX, &apply(MIN, &bound, &apply(ADD, size, &Dim::Int(high))), &Dim::Int(low))
+    };
+    let (begin, end) = (place(begin), place(end));
+    let (span, by) = if forward { (apply(SUB, &end, &begin), stride) } else { (apply(SUB, &begin, &end), stride.saturating_neg()) };
+    let length = apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by - 1)), &Dim::Int(by));
+    match length.as_int() {
+        Some(length) => Dim::Int(length.max(0)),
+        None => length,
+    }
+}
+
+fn dynamic_slice(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    for i in 1..4 {
+        let bound = tensor(call, i)?;
+        needs_int(bound.dtype, DYNAMIC_SLICE[i].name)?;
+        if bound.ndim >= 0 && bound.ndim != 1 {
+            return wrong(format!("{} must be a vector, found {} dimensions", DYNAMIC_SLICE[i].name, bound.ndim));
+        }
+    }
+    Ok(with_shape(&x, x.ndim, None))
+}
+
+fn gather_elements(call: Call<'_>) -> Inferred {
+    let (x, indices) = (tensor(call, 0)?, indices(call)?);
+    let at = axis(int(call, "axis").unwrap_or(0), x.ndim)?;
+    if x.ndim < 0 || indices.ndim < 0 {
+        return Ok(with_shape(&x, -1, None));
+    }
+    if x.ndim != indices.ndim {
+        return wrong(format!("data has {} dimensions and indices {}; they must have the same", x.ndim, indices.ndim));
+    }
+    if let (Some(dims), Some(inner)) = (&x.shape, &indices.shape) {
+        for (i, (a, b)) in dims.iter().zip(inner).enumerate() {
+            if Some(i) != at && prove_equal(a, b) == Some(false) {
+                let (a, b) = (show(a), show(b));
+                return wrong(format!("data has {a} elements along axis {i} and indices {b}; they must be equal"));
+            }
+        }
+    }
+    Ok(with_shape(&x, x.ndim, indices.shape))
+}
+
+fn gather_nd(call: Call<'_>) -> Inferred {
+    let (x, indices) = (tensor(call, 0)?, indices(call)?);
+    let batch = int(call, "batch_dims").unwrap_or(0);
+    if batch < 0 || (x.ndim >= 0 && batch > i64::from(x.ndim)) {
+        return wrong(format!("batch_dims is {batch}; it must be from 0 to the number of dimensions"));
+    }
+    if x.ndim < 0 || indices.ndim < 1 {
+        return Ok(with_shape(&x, -1, None));
+    }
+    // The last dimension of the indices says how many axes a tuple of them takes.
+    let taken = indices.shape.as_ref().and_then(|dims| dims.last()?.as_int());
+    let Some(taken) = taken else { return Ok(with_shape(&x, -1, None)) };
+    let used = batch + taken;
+    if used > i64::from(x.ndim) {
+        let ndim = x.ndim;
+        return wrong(format!("{taken} indices after {batch} batch axes for a tensor of {ndim} dimensions; there are too many"));
+    }
+    let ndim = indices.ndim - 1 + x.ndim - used as i32;
+    let dims = indices.shape.zip(x.shape.as_ref()).map(|(inner, dims)| {
+        inner[..inner.len() - 1].iter().chain(&dims[used as usize..]).cloned().collect()
+    });
+    Ok(with_shape(&x, ndim, dims))
+}
+
+fn scattered(call: Call<'_>) -> Result<(TensorType, TensorType, TensorType), InferError> {
+    let (x, indices, updates) = (tensor(call, 0)?, indices(call)?, tensor(call, 2)?);
+    same_dtype(x.dtype, updates.dtype)?;
+    Ok((x, indices, updates))
+}
+
+fn scatter_elements(call: Call<'_>) -> Inferred {
+    let (x, indices, updates) = scattered(call)?;
+    axis(int(call, "axis").unwrap_or(0), x.ndim)?;
+    for (what, t) in [("indices", &indices), ("updates", &updates)] {
+        if x.ndim >= 0 && t.ndim >= 0 && x.ndim != t.ndim {
+            return wrong(format!("data has {} dimensions and {what} {}; they must have the same", x.ndim, t.ndim));
+        }
+    }
+    if let (Some(a), Some(b)) = (&indices.shape, &updates.shape)
+        && same_shape(a, b) == Some(false)
+    {
+        return wrong("indices and updates must have one shape".to_string());
+    }
+    Ok(Type::Tensor(x))
+}
+
+/// Updates have the shape of the indices without their last axis, then that of what is left of the data.
+fn scatter_nd(call: Call<'_>) -> Inferred {
+    let (x, indices, updates) = scattered(call)?;
+    let (Some(dims), Some(inner), Some(found)) = (&x.shape, &indices.shape, &updates.shape) else {
+        return Ok(Type::Tensor(x));
+    };
+    let Some((taken, outer)) = inner.split_last() else {
+        return wrong("indices must have at least one dimension".to_string());
+    };
+    let Some(taken) = taken.as_int() else { return Ok(Type::Tensor(x)) };
+    let Some(rest) = usize::try_from(taken).ok().and_then(|taken| dims.get(taken..)) else {
+        return wrong(format!("{taken} indices for a tensor of {} dimensions; there are too many", dims.len()));
+    };
+    let expected: Vec<Dim> = outer.iter().chain(rest).cloned().collect();
+    match same_shape(&expected, found) {
+        Some(false) => wrong("updates must have the shape of the indices without their last axis, then of a slice of the data".to_string()),
+        _ => Ok(Type::Tensor(x)),
+    }
+}
+
+fn one_hot(call: Call<'_>) -> Inferred {
+    let indices = tensor(call, 0)?;
+    needs_int(indices.dtype, "indices")?;
+    let depth = int(call, "depth").unwrap_or(0);
+    if depth < 1 {
+        return wrong(format!("depth must be positive, found {depth}"));
+    }
+    let dtype = argument(call, 1)?.ty().dtype();
+    let ndim = if indices.ndim < 0 { -1 } else { indices.ndim + 1 };
+    let at = axis(int(call, "axis").unwrap_or(-1), ndim)?;
+    let dims = indices.shape.clone().zip(at).map(|(mut dims, at)| {
+        dims.insert(at, Dim::Int(depth));
+        dims
+    });
+    Ok(with_shape(&TensorType { dtype, ..indices }, ndim, dims))
+}

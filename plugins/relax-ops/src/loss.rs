@@ -1,0 +1,132 @@
+//! Losses and attention.
+
+use crate::declare::*;
+use plugin_api::arith::prove_equal;
+use plugin_api::ir::{Call, TensorType, Type};
+use plugin_api::meta::{ArgKind, AttrType};
+use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
+
+const NLL: &[ArgDecl] = &[
+    arg("predictions", ArgKind::Tensor),
+    arg("targets", ArgKind::Tensor),
+    ArgDecl { name: "weights", kind: ArgKind::Tensor, optional: true },
+];
+const QKV: &[ArgDecl] = &[arg("query", ArgKind::Tensor), arg("key", ArgKind::Tensor), arg("value", ArgKind::Tensor)];
+const QKV_BIAS: &[ArgDecl] = &[
+    arg("query", ArgKind::Tensor),
+    arg("key", ArgKind::Tensor),
+    arg("value", ArgKind::Tensor),
+    arg("bias", ArgKind::Tensor),
+];
+const ATTENTION: &[AttrDecl] = &[
+    attr_or("scale", AttrType::Any, DefaultDecl::None),
+    attr_or("causal_mask", AttrType::OptStr, DefaultDecl::None),
+    attr_or("window_size", AttrType::OptInt, DefaultDecl::None),
+];
+
+pub(crate) const OPERATORS: &[OpDecl] = &[
+    op(
+        "relax.nn.cross_entropy_with_logits",
+        "Cross entropy of predictions and labels, as a scalar.",
+        &[arg("predictions", ArgKind::Tensor), arg("labels", ArgKind::Tensor)],
+        &[],
+        cross_entropy,
+    ),
+    op(
+        "relax.nn.nll_loss",
+        "Negative log likelihood of target classes.",
+        NLL,
+        &[
+            attr_or("reduction", AttrType::Str, DefaultDecl::Str("mean")),
+            attr_or("ignore_index", AttrType::Int, DefaultDecl::Int(-100)),
+        ],
+        nll,
+    ),
+    op("relax.nn.attention", "Scaled dot-product attention.", QKV, ATTENTION, attention),
+    op("relax.nn.attention_bias", "Scaled dot-product attention with a bias.", QKV_BIAS, ATTENTION, attention),
+];
+
+fn cross_entropy(call: Call<'_>) -> Inferred {
+    let (a, b) = (tensor(call, 0)?, tensor(call, 1)?);
+    let dtype = same_dtype(a.dtype, b.dtype)?;
+    if a.ndim >= 0 && b.ndim >= 0 && a.ndim != b.ndim {
+        return wrong(format!("predictions have {} dimensions and labels {}; they must have the same", a.ndim, b.ndim));
+    }
+    if let (Some(x), Some(y)) = (&a.shape, &b.shape)
+        && same_shape(x, y) == Some(false)
+    {
+        return wrong("predictions and labels must have one shape".to_string());
+    }
+    let vdevice = same_device(&a, &b)?;
+    Ok(with_shape(&TensorType { dtype, ndim: 0, shape: None, vdevice }, 0, None))
+}
+
+/// Predictions `(N, C, d1, …)` or `(C,)`, targets `(N, d1, …)` or `()`, weights `(C,)`.
+fn nll(call: Call<'_>) -> Inferred {
+    let (p, t) = (tensor(call, 0)?, tensor(call, 1)?);
+    needs_int(t.dtype, "targets")?;
+    if p.ndim == 0 {
+        return wrong("predictions need at least one dimension, for the classes".to_string());
+    }
+    let ndim = if p.ndim < 0 { t.ndim } else { p.ndim - 1 };
+    if t.ndim >= 0 && t.ndim != ndim {
+        return wrong(format!("targets must have {ndim} dimensions, one less than the predictions, found {}", t.ndim));
+    }
+    let classes = usize::from(p.ndim > 1);
+    if let (Some(x), Some(y)) = (&p.shape, &t.shape) {
+        let outer = x.iter().enumerate().filter(|(i, _)| *i != classes).map(|(_, dim)| dim);
+        for (a, b) in outer.zip(y) {
+            if prove_equal(a, b) == Some(false) {
+                return wrong(format!("predictions have {} elements where targets have {}", show(a), show(b)));
+            }
+        }
+    }
+    if call.arg(2).is_some() {
+        let w = tensor(call, 2)?;
+        same_dtype(p.dtype, w.dtype)?;
+        if w.ndim >= 0 && w.ndim != 1 {
+            return wrong(format!("weights must have one dimension, found {}", w.ndim));
+        }
+        if let (Some(x), Some([n])) = (&p.shape, w.shape.as_deref())
+            && prove_equal(&x[classes], n) == Some(false)
+        {
+            return wrong(format!("{} weights for {} classes", show(n), show(&x[classes])));
+        }
+    }
+    match text(call, "reduction") {
+        Some("mean" | "sum") => Ok(with_shape(&p, 0, None)),
+        Some("none") => {
+            let known = p.shape.as_ref().map(|dims| {
+                dims.iter().enumerate().filter(|(i, _)| *i != classes).map(|(_, dim)| dim.clone()).collect()
+            });
+            Ok(with_shape(&p, ndim, known))
+        }
+        other => wrong(format!("reduction is \"{}\"; it must be \"mean\", \"sum\" or \"none\"", other.unwrap_or(""))),
+    }
+}
+
+/// Query `(B, S, N, H)`, key `(B, T, N, H)`, value `(B, T, N, V)`: the result is `(B, S, N, V)`.
+fn attention(call: Call<'_>) -> Inferred {
+    let (q, k, v) = (tensor(call, 0)?, tensor(call, 1)?, tensor(call, 2)?);
+    let dtype = same_dtype(same_dtype(q.dtype, k.dtype)?, v.dtype)?;
+    for (arg, t) in QKV.iter().zip([&q, &k, &v]) {
+        if t.ndim >= 0 && t.ndim != 4 {
+            return wrong(format!("{} must have 4 dimensions (batch, sequence, heads, width), found {}", arg.name, t.ndim));
+        }
+    }
+    let like = TensorType { dtype, ndim: 4, shape: None, vdevice: q.vdevice };
+    let (Some(q), Some(k), Some(v)) = (q.shape, k.shape, v.shape) else { return Ok(Type::Tensor(like)) };
+    let pairs = [
+        ("batches", &q[0], &k[0]),
+        ("batches", &q[0], &v[0]),
+        ("heads", &q[2], &k[2]),
+        ("heads", &q[2], &v[2]),
+        ("widths", &q[3], &k[3]),
+        ("sequence lengths", &k[1], &v[1]),
+    ];
+    if let Some((what, a, b)) = pairs.into_iter().find(|(_, a, b)| prove_equal(a, b) == Some(false)) {
+        return wrong(format!("{what} of {} and of {} do not fit", show(a), show(b)));
+    }
+    let dims = q[..3].iter().chain(&v[3..]).cloned().collect();
+    Ok(with_shape(&like, 4, Some(dims)))
+}

@@ -1,0 +1,107 @@
+//! Holds the rules to what TVM 0.27 says: the cases in `data` were written by `tests/oracle/ops.py`.
+
+use plugin_api::ir::{Call, Type};
+use plugin_api::meta::{ArgInfo, AttrDefault, AttrInfo, OpInfo, OptionValue};
+use plugin_api::op::{DefaultDecl, Infer, InferError, Inferred, OpDecl};
+use plugin_api::ty_rel::{Relation, relation};
+use script::Operators;
+use std::collections::BTreeMap;
+
+/// The operators of this crate, without a host.
+struct Ops(BTreeMap<&'static str, (OpInfo, OpDecl)>);
+
+impl Ops {
+    fn new() -> Ops {
+        Ops(relax_ops::OPERATORS.iter().map(|decl| (decl.name, (info(decl), *decl))).collect())
+    }
+}
+
+fn info(decl: &OpDecl) -> OpInfo {
+    let ints = |v: &[i64]| OptionValue::List(v.iter().copied().map(OptionValue::Int).collect());
+    let default = |default| match default {
+        DefaultDecl::Required => None,
+        DefaultDecl::None => Some(AttrDefault::None),
+        DefaultDecl::Bool(v) => Some(AttrDefault::Value(OptionValue::Bool(v))),
+        DefaultDecl::Int(v) => Some(AttrDefault::Value(OptionValue::Int(v))),
+        DefaultDecl::Float(v) => Some(AttrDefault::Value(OptionValue::Float(v))),
+        DefaultDecl::Str(v) => Some(AttrDefault::Value(OptionValue::Str(v.to_string()))),
+        DefaultDecl::Ints(v) => Some(AttrDefault::Value(ints(v))),
+        other => panic!("no attribute has a default like {other:?}"),
+    };
+    OpInfo {
+        name: decl.name.to_string(),
+        args: decl
+            .args
+            .iter()
+            .map(|arg| ArgInfo { name: arg.name.to_string(), kind: arg.kind, optional: arg.optional })
+            .collect(),
+        attrs: decl
+            .attrs
+            .iter()
+            .map(|attr| AttrInfo { name: attr.name.to_string(), ty: attr.ty, default: default(attr.default) })
+            .collect(),
+        pure: decl.pure,
+        doc: decl.doc.to_string(),
+    }
+}
+
+impl Infer for Ops {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        let name = call.op().unwrap_or("?");
+        let (_, decl) = self.0.get(name).ok_or_else(|| InferError::wrong(format!("no {name}")))?;
+        Ok(Inferred { ty: (decl.infer)(call)?, pure: decl.pure })
+    }
+}
+
+impl Operators for Ops {
+    fn op_info(&self, name: &str) -> Option<&OpInfo> {
+        self.0.get(name).map(|(info, _)| info)
+    }
+
+    fn near_ops(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// What differs in one line of data: parameters | call | type or `error`.
+fn difference(ops: &Ops, line: &str) -> Option<String> {
+    let [params, call, said] = line.split(" | ").collect::<Vec<_>>()[..] else {
+        return Some("a line is `parameters | call | type`".into());
+    };
+    let comma = if params.is_empty() { "" } else { ", " };
+    let expected = if said == "error" { "R.Any" } else { said };
+    let text = format!(
+        "n = TypeVar(\"n\")\nm = TypeVar(\"m\")\n@I.ir_module\nclass Module:\n    @R.function\n    def main({params}{comma}expected: {expected}):\n        gv = {call}\n        return gv\n"
+    );
+    let module = match script::read(&text, ops) {
+        Err(_) if said == "error" => return None,
+        Err(error) => return Some(format!("{error:?}")),
+        Ok(module) => module,
+    };
+    let root = module.get("main")?.root().as_function()?;
+    let found = root.result()?.ty().to_owned();
+    if said == "error" {
+        return Some(format!("infers {found:?}"));
+    }
+    let expected: Type = root.params().last()?.ty().to_owned();
+    (relation(&expected, &found) != Relation::Equal).then(|| format!("infers {found:?}"))
+}
+
+fn family(name: &str) {
+    let path = format!("{}/tests/data/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    let lines = std::fs::read_to_string(path).expect("data of the family");
+    let ops = Ops::new();
+    let wrong: Vec<String> =
+        lines.lines().filter_map(|line| difference(&ops, line).map(|found| format!("{line}\n    {found}"))).collect();
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), lines.lines().count(), wrong.join("\n"));
+}
+
+macro_rules! families {
+    ($($name:ident)*) => {$(
+        #[test]
+        fn $name() {
+            family(stringify!($name));
+        }
+    )*};
+}
+families! { elementwise reduction reshaping joining indexing creation products windows norms }
