@@ -2,7 +2,11 @@
 
 pub mod abi;
 pub mod arith;
+pub mod block_builder;
 pub mod decl;
+pub mod dump;
+pub mod index;
+mod inline;
 pub mod ir;
 mod macros;
 pub mod meta;
@@ -11,7 +15,11 @@ pub mod options;
 pub mod outline;
 pub mod pass;
 pub mod prelude;
+pub mod rewrite;
 pub mod scoped_map;
 pub mod ty_rel;
+pub mod unused;
+pub mod users;
+pub mod visit;
 
 pub use tracing;

@@ -1,20 +1,37 @@
 //! Moves a group of bindings into a function of its own: what fusion and grouping passes end with.
 
 use crate::ir::import::Importer;
-use crate::ir::records::{flag, kind};
-use crate::ir::{Attr, AttrsId, Body, BodyBuilder, Edit, ModuleEdit, NodeSpec, Type, TypeId, V, Value};
+use crate::ir::records::{NONE, flag, kind, leaf, tykind};
+use crate::ir::{
+    Attr, AttrView, AttrsId, Body, BodyBuilder, Dim, Edit, ModuleEdit, NodeSpec, Sym, Ty, Type, TypeId, V, Value,
+};
 use crate::pass::PassError;
-use std::collections::BTreeSet;
+use crate::users::{Users, statement_in};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a node stands while groups are made: old position, before (0), at (1) or after (2) it, order of insertion.
+type Key = (u32, u8, u32);
+
+/// What an edit remembers between its groups, so that each costs only its own size.
+#[derive(Default)]
+pub(crate) struct Groups {
+    uses: Option<(Users, Vec<u32>)>,
+    /// Nodes that stand elsewhere now: members of groups, and what was moved behind one.
+    moved: BTreeMap<usize, (Key, crate::ir::edit::Place)>,
+}
 
 impl Edit<'_> {
-    /// Moves `values` (bindings of one block, in program order) into a new private function of `module` called `hint`
-    /// or like it, and puts one call in their place. Its parameters are what the group uses from outside, in the order
-    /// of first use; its result is what is used of the group outside, a tuple if that is more than one value. Gives
-    /// the name of the function.
+    /// Moves `values` (bindings of one block) into a new private function of `module` called `hint` or like it, and
+    /// puts one call in their place. Its parameters are what the group uses from outside, in the order of first use;
+    /// symbolic variables that these do not tell are passed in a shape, which is the last parameter. Its result is what
+    /// is used of the group outside, a tuple if that is more than one value. Gives the name of the function.
+    ///
+    /// The call stands where the last of the group stood; what needs the group before is moved behind it, or the call
+    /// further up. Groups are read from the body as it was when the edit began, and must not overlap.
     ///
     /// # Errors
-    /// If something between the group needs a value of it, if the group has no result, or if a symbolic variable of it
-    /// cannot be known from its inputs.
+    /// If something outside lies between two members (it needs the group, and the group needs it), or has an effect
+    /// and would have to move; if a member has an effect; if nothing uses the group.
     pub fn outline(
         &mut self,
         module: &mut ModuleEdit,
@@ -22,40 +39,68 @@ impl Edit<'_> {
         hint: &str,
         attrs: &[(&str, Attr)],
     ) -> Result<String, PassError> {
-        let group = Group::new(self.old(), values)?;
+        let (users, parents) = self.groups.uses.take().unwrap_or_else(|| (self.old().users(), self.old().parents()));
+        let done = self.outline_with(&users, &parents, module, values, hint, attrs);
+        self.groups.uses = Some((users, parents));
+        done
+    }
+
+    fn outline_with(
+        &mut self,
+        users: &Users,
+        parents: &[u32],
+        module: &mut ModuleEdit,
+        values: &[Value<'_>],
+        hint: &str,
+        attrs: &[(&str, Attr)],
+    ) -> Result<String, PassError> {
+        let group = Group::new(self.old(), users, parents, values)?;
+        if let Some(taken) = group.members.iter().find(|at| self.groups.moved.contains_key(*at)) {
+            let message = "is in another group already, or was moved behind one";
+            return Err(PassError::new(message).at(group.body.value_at(*taken)));
+        }
+        let behind = self.find_place(&group, users, parents)?;
         let function = group.function(attrs)?;
         let name = module.add(hint, function.clone());
-        self.call_in_place(&group, &function, &name);
+        self.put_call(&group, &function, &name);
+        for value in behind.into_iter().map(|at| group.body.value_at(at)) {
+            let key = self.key_here();
+            self.move_here(value);
+            self.groups.moved.insert(value.index().unwrap_or(0), (key, self.place()));
+        }
         Ok(name)
     }
 
-    fn call_in_place(&mut self, group: &Group<'_>, function: &Body, name: &str) {
+    fn put_call(&mut self, group: &Group<'_>, function: &Body, name: &str) {
+        let body = group.body;
         let mut importer = Importer::of(function);
         let ty = importer.ty(self.builder(), function.root().ty());
-        let ret = function.function().map_or(TypeId::NONE, |function| importer.ty(self.builder(), function.ret_ty()));
         let callee = self.builder().global_var(name, ty);
-        let args: Vec<V> = group.inputs.iter().map(|input| self.v(group.body.value_at(*input))).collect();
-        self.before(group.last());
-        match group.outputs.as_slice() {
-            [output] => {
-                let output = group.body.value_at(*output);
-                let call = self.call(callee, &args, AttrsId::NONE, ret, false, Some(output.name().unwrap_or("gv")));
-                self.take_place(output, call);
-            }
-            outputs => {
-                let call = self.call(callee, &args, AttrsId::NONE, ret, false, Some("lv"));
-                self.update(call, |node| node.flags |= group.last().node().map_or(0, |last| last.flags & flag::INNER));
-                for (i, output) in outputs.iter().enumerate() {
-                    let output = group.body.value_at(*output);
-                    let ty = TypeId(output.ty().id());
-                    let spec = NodeSpec::new(kind::TUPLE_GET).ty(ty).a(i as u32);
-                    let element = self.node(spec, &[call], Some(output.name().unwrap_or("gv")));
-                    self.take_place(output, element);
-                }
-            }
+        let mut args: Vec<V> = group.inputs.iter().map(|input| self.v(body.value_at(*input))).collect();
+        if !group.extra.is_empty() {
+            let dims: Vec<Dim> = group.extra.iter().map(|sym| Dim::Var(*sym)).collect();
+            args.push(self.builder().shape(&dims));
         }
-        for value in group.members.iter().map(|at| group.body.value_at(*at)) {
-            self.remove(value);
+        let (key, place) = (self.key_here(), self.place());
+        for at in &group.members {
+            self.groups.moved.insert(*at, (key, place));
+            self.discard(body.value_at(*at));
+        }
+        let outputs: Vec<Value<'_>> = group.outputs.iter().map(|at| body.value_at(*at)).collect();
+        if let [output] = outputs.as_slice() {
+            let ty = TypeId(output.ty().id());
+            let call = self.call(callee, &args, AttrsId::NONE, ty, false, Some(output.name().unwrap_or("gv")));
+            return self.take_place(*output, call);
+        }
+        let types: Vec<Type> = outputs.iter().map(|output| output.ty().to_owned()).collect();
+        let ty = self.builder().ty(&Type::Tuple(types));
+        let call = self.call(callee, &args, AttrsId::NONE, ty, false, Some("lv"));
+        let in_dataflow = body.value_at(group.header as usize).kind() == kind::DATAFLOW;
+        self.update(call, |node| node.flags |= if in_dataflow { flag::INNER } else { 0 });
+        for (i, output) in outputs.into_iter().enumerate() {
+            let spec = NodeSpec::new(kind::TUPLE_GET).ty(TypeId(output.ty().id())).a(i as u32);
+            let element = self.node(spec, &[call], Some(output.name().unwrap_or("gv")));
+            self.take_place(output, element);
         }
     }
 
@@ -64,64 +109,216 @@ impl Edit<'_> {
         self.update(new, |node| node.flags |= inner);
         self.replace(output, new);
     }
+
+    /// Where the next insertion would stand.
+    fn key_here(&self) -> Key {
+        let (at, before) = self.place().position();
+        if before { (at, 0, self.n_inserted()) } else { (at - 1, 2, self.n_inserted()) }
+    }
+
+    /// Sets the place for the call of a group; gives the statements that must move behind it.
+    fn find_place(&mut self, group: &Group<'_>, users: &Users, parents: &[u32]) -> Result<Vec<usize>, PassError> {
+        let body = group.body;
+        let latest = group.inputs.iter().map(|at| (self.defined(body.value_at(*at)), *at)).max();
+        let statement = |at: usize| statement_in(body, parents, users, group.header, at);
+        let mut needy: BTreeSet<usize> = BTreeSet::new();
+        for output in &group.outputs {
+            needy.extend(group.outside(users.at(*output)).map(statement));
+        }
+        let earliest = needy.iter().map(|at| self.needed(body.value_at(*at))).min();
+        let fits = |key: Key| latest.is_none_or(|(at, _)| at < key) && earliest.is_none_or(|at| key < at);
+        self.before(group.last());
+        let at_last = self.key_here();
+        if fits(at_last) {
+            return Ok(Vec::new());
+        }
+        match latest {
+            Some((_, input)) if self.groups.moved.contains_key(&input) => {
+                let (_, place) = self.groups.moved[&input];
+                self.set_place(place);
+            }
+            Some((_, input)) if parents[input] == group.header && body.value_at(input).kind() != kind::PARAM => {
+                self.after(body.value_at(input));
+            }
+            _ => {
+                self.before(group.first());
+            }
+        }
+        if fits(self.key_here()) {
+            return Ok(Vec::new());
+        }
+        self.before(group.last());
+        self.dependents(group, users, needy, at_last, &statement)
+    }
+
+    /// Statements before the last of the group that depend on it: they can stand behind the call as well, unless the
+    /// group needs one of them.
+    fn dependents(
+        &self,
+        group: &Group<'_>,
+        users: &Users,
+        needy: BTreeSet<usize>,
+        limit: Key,
+        statement: &dyn Fn(usize) -> usize,
+    ) -> Result<Vec<usize>, PassError> {
+        let body = group.body;
+        let early = |at: &usize| self.needed(body.value_at(*at)) < limit;
+        let mut behind: BTreeSet<usize> = needy.into_iter().filter(early).collect();
+        let mut work: Vec<usize> = behind.iter().copied().collect();
+        while let Some(at) = work.pop() {
+            let value = body.value_at(at);
+            let name = value.name().unwrap_or("_");
+            if group.inputs.contains(&at) {
+                let message =
+                    format!("`{name}` needs the group, and the group needs `{name}`; they cannot become one call");
+                return Err(PassError::new(message).at(value));
+            }
+            if group.members.contains(&at)
+                || value.has(flag::REGION)
+                || value.has_effect()
+                || self.groups.moved.contains_key(&at)
+            {
+                let message =
+                    format!("`{name}` needs the group before all of it was computed, and cannot be moved behind it");
+                return Err(PassError::new(message).at(value));
+            }
+            work.extend(
+                users.at(at).iter().map(|user| statement(*user as usize)).filter(early).filter(|at| behind.insert(*at)),
+            );
+        }
+        if let Some(late) = group.inputs.iter().find(|at| self.defined(body.value_at(**at)) >= limit) {
+            let message =
+                format!("`{}` is computed too late for the group", body.value_at(*late).name().unwrap_or("_"));
+            return Err(PassError::new(message).at(body.value_at(*late)));
+        }
+        Ok(behind.into_iter().collect())
+    }
+
+    /// From where on a value can be used.
+    fn defined(&self, value: Value<'_>) -> Key {
+        let at = value.index().unwrap_or(0);
+        self.groups.moved.get(&at).map_or((value.end() as u32 - 1, 1, 0), |(key, _)| *key)
+    }
+
+    /// By when a statement must have what it uses.
+    fn needed(&self, value: Value<'_>) -> Key {
+        let at = value.index().unwrap_or(0);
+        self.groups.moved.get(&at).map_or_else(|| (self.start_of(value), 1, 0), |(key, _)| *key)
+    }
 }
 
 /// A group of bindings, what it uses, and what is used of it. Positions in the body.
 struct Group<'b> {
     body: &'b Body,
-    /// With the values nested in them.
+    /// Region that all stand in.
+    header: u32,
+    /// With the values nested in them, and the content of regions.
     members: BTreeSet<usize>,
     inputs: Vec<usize>,
     outputs: Vec<usize>,
+    /// Symbolic variables that the inputs do not tell.
+    extra: Vec<Sym>,
 }
 
 impl<'b> Group<'b> {
-    fn new(body: &'b Body, values: &[Value<'_>]) -> Result<Group<'b>, PassError> {
+    fn new(body: &'b Body, users: &Users, parents: &[u32], values: &[Value<'_>]) -> Result<Group<'b>, PassError> {
         let mut members = BTreeSet::new();
         let mut work: Vec<usize> = values.iter().filter_map(|value| value.index()).collect();
+        let Some(header) = work.first().map(|at| parents[*at]) else {
+            return Err(PassError::new("an empty group cannot become a function"));
+        };
         while let Some(at) = work.pop() {
-            members.insert(at);
-            let nested = body.value_at(at).operands().filter(|operand| operand.is_nested());
-            work.extend(nested.filter_map(Value::index));
+            let value = body.value_at(at);
+            if value.has_effect() || parents[at] != header || !(value.is_binding() || value.is_nested()) {
+                let message = "only bindings of one block that have no effect can become a function";
+                return Err(PassError::new(message).at(value));
+            }
+            members.extend(at..value.end());
+            let operands = value.operands().chain(value.region().nodes().flat_map(Value::operands));
+            work.extend(
+                operands
+                    .filter(|operand| operand.is_nested())
+                    .filter_map(Value::index)
+                    .filter(|at| parents[*at] == header),
+            );
         }
-        let mut group = Group { body, members, inputs: Vec::new(), outputs: Vec::new() };
+        let mut group = Group { body, header, members, inputs: Vec::new(), outputs: Vec::new(), extra: Vec::new() };
+        let mut seen = BTreeSet::new();
         for at in &group.members {
             for operand in body.value_at(*at).operands().filter_map(Value::index) {
-                if !group.members.contains(&operand) && !group.inputs.contains(&operand) {
+                if !group.members.contains(&operand) && seen.insert(operand) {
                     group.inputs.push(operand);
                 }
             }
         }
-        group.find_outputs()?;
+        group.outputs =
+            group.members.iter().copied().filter(|at| group.outside(users.at(*at)).next().is_some()).collect();
+        if group.outputs.is_empty() {
+            return Err(PassError::new("nothing uses the group; it has no result").at(group.last()));
+        }
+        group.find_symbols()?;
         Ok(group)
     }
 
-    fn last(&self) -> Value<'b> {
-        self.body.value_at(self.members.last().copied().unwrap_or(0))
+    fn outside<'s>(&'s self, users: &'s [u32]) -> impl Iterator<Item = usize> + 's {
+        users.iter().map(|user| *user as usize).filter(|user| !self.members.contains(user))
     }
 
-    fn find_outputs(&mut self) -> Result<(), PassError> {
-        let Some((first, last)) = self.members.first().copied().zip(self.members.last().copied()) else {
-            return Err(PassError::new("an empty group cannot become a function"));
-        };
-        let mut outputs = BTreeSet::new();
-        for user in (first..self.body.len()).map(|at| self.body.value_at(at)) {
-            let at = user.index().unwrap_or(0);
-            if self.members.contains(&at) {
-                continue;
+    fn first(&self) -> Value<'b> {
+        self.statements().next().unwrap_or(self.body.root())
+    }
+
+    fn last(&self) -> Value<'b> {
+        self.statements().last().unwrap_or(self.body.root())
+    }
+
+    /// Members directly in the block, with the values nested in them.
+    fn statements(&self) -> impl Iterator<Item = Value<'b>> {
+        let mut end = 0;
+        self.members.iter().map(|at| self.body.value_at(*at)).filter(move |value| {
+            let direct = value.index().is_some_and(|at| at >= end);
+            if direct {
+                end = value.end();
             }
-            for used in user.operands().filter_map(Value::index).filter(|used| self.members.contains(used)) {
-                if at < last {
-                    let message = "a value between the group needs one of the group; it cannot become one call";
-                    return Err(PassError::new(message).at(user));
-                }
-                outputs.insert(used);
+            direct
+        })
+    }
+
+    /// Finds the symbolic variables that must be passed.
+    fn find_symbols(&mut self) -> Result<(), PassError> {
+        if self.body.raw().var_names().is_empty() {
+            return Ok(());
+        }
+        let mut known = BTreeSet::new();
+        for input in &self.inputs {
+            each_symbol(self.body.value_at(*input).ty(), true, &mut |sym| {
+                known.insert(sym);
+            });
+        }
+        let (mut needed, mut defined) = (BTreeSet::new(), BTreeSet::new());
+        for value in self.members.iter().map(|at| self.body.value_at(*at)) {
+            if value.kind() == kind::MATCH_CAST {
+                let before = symbols_before(self.body, value);
+                each_symbol(value.ty(), true, &mut |sym| {
+                    if !before.contains(&sym) {
+                        defined.insert(sym);
+                    }
+                });
+            }
+            symbols_of(value, &mut |sym| {
+                needed.insert(sym);
+            });
+        }
+        for output in self.outputs.iter().map(|at| self.body.value_at(*at)) {
+            let mut inner = None;
+            each_symbol(output.ty(), false, &mut |sym| inner = inner.or(defined.get(&sym).copied()));
+            if let Some(sym) = inner {
+                let name = self.body.sym_name(sym.id).unwrap_or("?");
+                let message = format!("the symbolic variable `{name}` is defined in the group, and used outside");
+                return Err(PassError::new(message).at(output));
             }
         }
-        if outputs.is_empty() {
-            return Err(PassError::new("nothing uses the group; it has no result").at(self.last()));
-        }
-        self.outputs = outputs.into_iter().collect();
+        self.extra = needed.into_iter().filter(|sym| !known.contains(sym) && !defined.contains(sym)).collect();
         Ok(())
     }
 
@@ -130,28 +327,34 @@ impl<'b> Group<'b> {
         let mut importer = Importer::of(self.body);
         let attrs = b.attrs(attrs.iter().cloned());
         b.begin_function(flag::PRIVATE, attrs, None);
-        let mut known = BTreeSet::new();
+        let mut dims = Vec::new();
         for input in self.inputs.iter().map(|at| self.body.value_at(*at)) {
-            each_symbol(&input.ty().to_owned(), true, &mut |id| {
-                known.insert(id);
-            });
             let ty = importer.ty(&mut b, input.ty());
             let param = b.param(input.name().unwrap_or("x"), ty);
             importer.map(input, param);
         }
-        b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
+        for sym in &self.extra {
+            let new = b.sym(self.body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
+            importer.map_sym(sym.id, new.id);
+            dims.push(Dim::Var(new));
+        }
+        if !dims.is_empty() {
+            let ty = b.ty(&Type::shape(dims));
+            b.param("s", ty);
+        }
+        let flows = self.statements().all(|value| !value.has(flag::REGION));
+        b.begin(NodeSpec::new(if flows { kind::DATAFLOW } else { kind::BLOCK }), &[], None);
         let mut results = Vec::new();
-        for value in self.members.iter().map(|at| self.body.value_at(*at)) {
-            self.check_symbols(value, &known)?;
+        for value in self.statements() {
             let copied = importer.copy(&mut b, value);
             let v = copied.ok_or_else(|| PassError::new("the group uses a value that it cannot reach").at(value))?;
             let output = value.index().is_some_and(|at| self.outputs.contains(&at));
-            if output {
+            if output || !flows {
                 b.clear_flags(v, flag::INNER);
-                results.push(v);
             } else if value.is_bound() {
                 b.add_flags(v, flag::INNER);
             }
+            results.extend(output.then_some(v));
         }
         b.end();
         let result = if let [one] = results.as_slice() { *one } else { b.tuple(&results, None) };
@@ -159,36 +362,64 @@ impl<'b> Group<'b> {
         b.end_function(result, ret);
         Ok(b.finish()?)
     }
+}
 
-    fn check_symbols(&self, value: Value<'_>, known: &BTreeSet<u32>) -> Result<(), PassError> {
-        let mut missing = None;
-        each_symbol(&value.ty().to_owned(), false, &mut |id| {
-            if !known.contains(&id) {
-                missing.get_or_insert(id);
-            }
+/// Symbolic variables that were seen before a value.
+fn symbols_before(body: &Body, value: Value<'_>) -> BTreeSet<Sym> {
+    let mut before = BTreeSet::new();
+    for earlier in body.values().take(value.index().unwrap_or(0)) {
+        each_symbol(earlier.ty(), false, &mut |sym| {
+            before.insert(sym);
         });
-        let Some(id) = missing else { return Ok(()) };
-        let name = self.body.sym_name(id).unwrap_or("?");
-        Err(PassError::new(format!("the inputs of the group do not tell the symbolic variable `{name}`")).at(value))
+    }
+    before
+}
+
+/// Symbolic variables of a value: in its type, its leaf operands and its attributes.
+fn symbols_of(value: Value<'_>, f: &mut dyn FnMut(Sym)) {
+    each_symbol(value.ty(), false, f);
+    for operand in value.operands().filter(|operand| operand.is_leaf()) {
+        let rec = operand.leaf();
+        match rec.map(|rec| rec.kind) {
+            Some(leaf::TYPE) => {
+                let id = rec.map_or(NONE, |rec| rec.val as u32);
+                each_symbol(Ty { raw: operand.raw, id }, false, f);
+            }
+            // The symbolic variables in the type of a function are its own.
+            Some(leaf::GLOBAL_VAR | leaf::EXTERN_FUNC) => {}
+            _ => each_symbol(operand.ty(), false, f),
+        }
+    }
+    value.attrs().iter().for_each(|(_, attr)| symbols_of_attr(attr, f));
+}
+
+fn symbols_of_attr(attr: AttrView<'_>, f: &mut dyn FnMut(Sym)) {
+    match attr.to_owned() {
+        Attr::Dim(dim) => dim.vars(&mut |sym| f(sym)),
+        Attr::Type(_) => attr.as_type().into_iter().for_each(|ty| each_symbol(ty, false, f)),
+        Attr::List(_) | Attr::Object(..) => attr.items().for_each(|item| symbols_of_attr(item, f)),
+        Attr::Dict(_) => {
+            attr.as_dict().into_iter().flat_map(|dict| dict.iter()).for_each(|(_, v)| symbols_of_attr(v, f))
+        }
+        _ => {}
     }
 }
 
-/// Symbolic variables of a type; with `alone`, only those that stand alone as a dimension.
-fn each_symbol(ty: &Type, alone: bool, f: &mut dyn FnMut(u32)) {
-    let mut dims = |dims: &[crate::ir::Dim]| {
-        for dim in dims {
+/// Symbolic variables of a type; with `alone`, only those that stand alone as a dimension and so are told by a value.
+/// Those in the type of a function are its own.
+fn each_symbol(ty: Ty<'_>, alone: bool, f: &mut dyn FnMut(Sym)) {
+    let mut work = vec![ty];
+    while let Some(ty) = work.pop() {
+        if ty.kind() == tykind::CALLABLE {
+            continue;
+        }
+        work.extend(ty.children());
+        for dim in ty.prims() {
             match dim {
-                crate::ir::Dim::Var(sym) => f(sym.id),
-                dim if !alone => dim.vars(&mut |sym| f(sym.id)),
+                Dim::Var(sym) => f(sym),
+                dim if !alone => dim.vars(&mut |sym| f(sym)),
                 _ => {}
             }
         }
-    };
-    match ty {
-        Type::Tensor(t) => dims(t.shape.as_deref().unwrap_or(&[])),
-        Type::Shape { dims: Some(known), .. } => dims(known),
-        Type::Prim { value: Some(value), .. } => dims(std::slice::from_ref(value)),
-        Type::Tuple(fields) => fields.iter().for_each(|field| each_symbol(field, alone, f)),
-        _ => {}
     }
 }

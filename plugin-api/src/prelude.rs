@@ -1,10 +1,15 @@
 //! What a pass needs: `use plugin_api::prelude::*;`.
 
+pub use crate::block_builder::{BlockBuilder, FunctionBuilder};
 pub use crate::ir::{
     Attr, AttrView, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dict, Dim, Edit, Expr, Function, Module,
     NodeSpec, Region, SealError, Sym, Tensor, TensorType, Ty, Type, TypeId, V, Value, records,
 };
 pub use crate::op::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::pass::{Ctx, PassError, Severity};
+pub use crate::rewrite::{Action, ExprMutator, Rewriter};
 pub use crate::scoped_map::ScopedMap;
+pub use crate::unused::remove_all_unused;
+pub use crate::users::Users;
+pub use crate::visit::{ExprVisitor, Walk, post_order_visit};
 pub use crate::{bail, declare_pass, export_plugin, pass_error, tracing};

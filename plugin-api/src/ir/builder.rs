@@ -466,6 +466,28 @@ impl BodyBuilder {
         }
     }
 
+    /// The innermost open function has an effect; the regions around it have none by that.
+    pub(crate) fn mark_function_impure(&mut self) {
+        if let Some(header) = self.open.last() {
+            self.pool.s.nodes[*header as usize].flags |= flag::IMPURE;
+        }
+    }
+
+    /// Whether the node before a value is a binding that ends before it.
+    pub(crate) fn follows_binding(&self, v: V) -> bool {
+        let before = (v.op & !LEAF_BIT).checked_sub(1).and_then(|at| self.pool.s.nodes.get(at as usize));
+        before.is_some_and(|node| node.has(flag::BOUND) && !node.has(flag::REGION))
+    }
+
+    /// Takes the last node back; gives its operands.
+    pub(crate) fn pop_last(&mut self) -> Vec<V> {
+        let s = &mut self.pool.s;
+        let Some(node) = s.nodes.pop() else { return Vec::new() };
+        s.names.pop();
+        let words = s.operands.split_off(node.ops as usize);
+        words.into_iter().map(|op| self.v(op)).collect()
+    }
+
     /// An importer that brings values of another body here.
     pub fn importer<'a>(&self, from: &'a RawView<'a>) -> Importer<'a> {
         Importer::new(from)

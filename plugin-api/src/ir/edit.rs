@@ -18,11 +18,13 @@ enum State {
     Removed,
     /// Its header is gone, its content stays.
     Dissolved,
+    /// Stands somewhere else: an [`Item::Old`] puts it there.
+    Moved,
 }
 
 /// Where something is inserted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+pub(crate) struct Place {
     /// Old position.
     at: u32,
     /// Whether it stands before the node at `at` (and outside regions that end there), or after `!anchor`.
@@ -31,9 +33,18 @@ struct Place {
     anchor: u32,
 }
 
+impl Place {
+    /// Old position, and whether it stands before the node there or behind the one before it.
+    pub(crate) fn position(self) -> (u32, bool) {
+        (self.at, self.before)
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Item {
     Node(u32),
+    /// A node of the old body that was moved here.
+    Old(u32),
     Open(u32),
     Close,
 }
@@ -48,6 +59,10 @@ pub struct Edit<'b> {
     side: Vec<(Place, Item)>,
     place: Place,
     dirty: bool,
+    /// Region around each old node; made when it is first asked for.
+    parents: Vec<u32>,
+    /// What [`Edit::outline`] knows of the groups that it made before.
+    pub(crate) groups: crate::outline::Groups,
 }
 
 impl Body {
@@ -64,6 +79,8 @@ impl Body {
             side: Vec::new(),
             place: end,
             dirty: false,
+            parents: Vec::new(),
+            groups: Default::default(),
         }
     }
 
@@ -142,10 +159,19 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// From now on every use of `value` means `with`; `value` itself is removed.
+    /// From now on every use of `value` means `with`; `value` itself is removed, and what is nested in it too unless
+    /// something new uses it.
     pub fn replace(&mut self, value: Value<'_>, with: V) {
         self.forward_to(value, with);
-        self.remove(value);
+        self.discard(value);
+    }
+
+    /// Removes a node and its content. What is nested in its operands goes as well if nothing uses it in the end.
+    pub fn discard(&mut self, value: Value<'_>) {
+        if let Some(state) = value.index().and_then(|i| self.state.get_mut(i)) {
+            *state = State::Removed;
+            self.dirty = true;
+        }
     }
 
     /// Every use of `value` means `with`; `value` stays.
@@ -159,6 +185,28 @@ impl<'b> Edit<'b> {
         }
         self.dirty = true;
         self.forward[from as usize] = to;
+        self.make_visible(from, to);
+    }
+
+    /// What stands for an output of a dataflow block must be an output too.
+    fn make_visible(&mut self, from: u32, to: u32) {
+        let nodes = &self.b.pool.s.nodes;
+        let output = nodes[from as usize].has(flag::BOUND) && !nodes[from as usize].has(flag::INNER);
+        let hidden = |node: &NodeRec| node.has(flag::INNER) && super::verify::is_expression(node);
+        if output && nodes.get(to as usize).is_some_and(hidden) && self.same_region(from, to) {
+            self.b.pool.s.nodes[to as usize].flags &= !flag::INNER;
+        }
+    }
+
+    /// Whether two nodes stand directly in one region; a new node counts as standing where it is wanted.
+    fn same_region(&mut self, a: u32, b: u32) -> bool {
+        if a >= self.n_old || b >= self.n_old {
+            return true;
+        }
+        if self.parents.is_empty() {
+            self.parents = self.old.parents();
+        }
+        self.parents[a as usize] == self.parents[b as usize]
     }
 
     /// What a use of `v` means now.
@@ -243,12 +291,51 @@ impl<'b> Edit<'b> {
 
     /// New nodes go before `value` and the expressions nested in it.
     pub fn before(&mut self, value: Value<'_>) -> &mut Self {
-        let mut at = value.index().unwrap_or(self.n_old as usize);
-        while at > 0 && is_nested(&self.old.raw().nodes()[at - 1]) {
-            at -= 1;
-        }
-        self.place = Place { at: at as u32, before: true, anchor: 0 };
+        self.place = Place { at: self.start_of(value), before: true, anchor: 0 };
         self
+    }
+
+    /// Position of the first expression that is nested in a statement and stands directly before it.
+    pub(crate) fn start_of(&self, value: Value<'_>) -> u32 {
+        let raw = self.old.raw();
+        let Some(mut at) = value.index() else { return self.n_old };
+        let mut nested: Vec<u32> = Vec::new();
+        loop {
+            let operands = &raw.operands()[raw.nodes()[at].op_range()];
+            nested.extend(operands.iter().filter(|op| **op & LEAF_BIT == 0));
+            let before = at.wrapping_sub(1);
+            match nested.iter().position(|op| *op as usize == before) {
+                Some(i) if is_nested(&raw.nodes()[before]) => drop(nested.swap_remove(i)),
+                _ => return at as u32,
+            }
+            at = before;
+        }
+    }
+
+    /// Moves a statement, with what is nested in it, to the current place. Regions cannot be moved.
+    pub(crate) fn move_here(&mut self, value: Value<'_>) {
+        let Some(end) = value.index() else { return };
+        for i in self.start_of(value)..=end as u32 {
+            if self.state[i as usize] == State::Keep {
+                self.state[i as usize] = State::Moved;
+            }
+            self.insert(Item::Old(i));
+        }
+    }
+
+    /// The current place.
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Goes back to a place.
+    pub(crate) fn set_place(&mut self, place: Place) {
+        self.place = place;
+    }
+
+    /// Number of insertions so far: those at one place stand in this order.
+    pub(crate) fn n_inserted(&self) -> u32 {
+        self.side.len() as u32
     }
 
     /// New nodes go directly before `value`, behind what is nested in it.
@@ -345,9 +432,8 @@ impl<'b> Edit<'b> {
             return;
         }
         let mut uses = vec![0u32; s.nodes.len()];
-        let removed = |i: usize| self.state.get(i).is_some_and(|state| *state == State::Removed);
-        for (i, node) in s.nodes.iter().enumerate().filter(|(i, _)| !removed(*i)) {
-            let _ = i;
+        let gone = |i: usize| self.state.get(i).is_some_and(|state| matches!(state, State::Removed | State::Dissolved));
+        for (_, node) in s.nodes.iter().enumerate().filter(|(i, _)| !gone(*i)) {
             for op in &s.operands[node.op_range()] {
                 let op = self.resolve_word(*op);
                 if op & LEAF_BIT == 0 {
@@ -357,7 +443,7 @@ impl<'b> Edit<'b> {
         }
         for i in (0..self.n_old as usize).rev() {
             let node = self.b.pool.s.nodes[i];
-            if uses[i] == 0 && is_nested(&node) && self.state[i] == State::Keep {
+            if uses[i] == 0 && is_nested(&node) && matches!(self.state[i], State::Keep | State::Moved) {
                 self.state[i] = State::Removed;
                 for op in &self.b.pool.s.operands[node.op_range()] {
                     let op = self.resolve_word(*op);
@@ -370,13 +456,9 @@ impl<'b> Edit<'b> {
     }
 }
 
-/// A nested expression: a value without a name.
+/// A nested expression: a value without a name. Kinds that may be statements, of TIR or unknown, are none.
 pub(crate) fn is_nested(node: &NodeRec) -> bool {
-    node.flags & (flag::BOUND | flag::TERM) == 0
-        && !matches!(
-            node.kind,
-            kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::FUNC | kind::PRIM_FUNC | kind::EXTERN | kind::MODULE
-        )
+    node.flags & (flag::BOUND | flag::TERM) == 0 && super::verify::is_expression(node)
 }
 
 /// One forward walk that writes the new stream.
@@ -423,7 +505,7 @@ impl<'e> Compact<'e> {
             }
             let node = self.old.nodes[at as usize];
             match self.edit.state[at as usize] {
-                State::Removed => {
+                State::Removed | State::Moved => {
                     let end = at + 1 + if node.has(flag::REGION) { node.a } else { 0 };
                     self.skip_items(end);
                     at = end;
@@ -474,7 +556,9 @@ impl<'e> Compact<'e> {
             return;
         }
         let effect = self.children_have_effect(header, extent);
-        let flags = node.flags & !flag::IMPURE;
+        // A region of a kind that is not known here may have an effect of its own.
+        let derived = matches!(node.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::IF | kind::SEQ);
+        let flags = if derived { node.flags & !flag::IMPURE } else { node.flags };
         self.nodes[header as usize].flags = flags | if effect { flag::IMPURE } else { 0 };
     }
 
@@ -503,6 +587,8 @@ impl<'e> Compact<'e> {
             self.next += 1;
             match item {
                 Item::Node(op) => self.emit(op)?,
+                Item::Old(op) if self.edit.state[op as usize] == State::Moved => self.emit(op)?,
+                Item::Old(_) => {}
                 Item::Open(op) => {
                     self.emit(op)?;
                     self.open.push((self.map[op as usize], NONE, NONE));

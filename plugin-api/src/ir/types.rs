@@ -403,6 +403,21 @@ impl<'a> Ty<'a> {
         known.then(|| self.list().iter().map(move |id| dim_at(self.raw, *id)))
     }
 
+    /// The dimension expressions in its list: dimensions of a tensor or shape, value of a scalar; those of a buffer too.
+    pub fn prims(self) -> Vec<Dim> {
+        let rec = self.rec().filter(|rec| rec.flags & tyflag::PRIMS != 0 || rec.kind == tykind::BUFFER);
+        let ids = match rec.map(|rec| (rec.kind, self.raw.buffers().get(rec.aux as usize))) {
+            None => return Vec::new(),
+            Some((tykind::BUFFER, Some(b))) => {
+                let lists = [self.raw.list(b.shape_off, b.shape_len), self.raw.list(b.strides_off, b.strides_len)];
+                let offset = (b.elem_offset != NONE).then_some(b.elem_offset);
+                lists.concat().into_iter().chain(offset).collect()
+            }
+            Some(_) => self.list().to_vec(),
+        };
+        ids.into_iter().map(|id| dim_at(self.raw, id)).collect()
+    }
+
     /// Dimensions if each is an integer constant.
     pub fn static_dims(self) -> Option<Vec<i64>> {
         self.dims()?.map(|dim| dim.as_int()).collect()

@@ -476,10 +476,20 @@ fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Nodes of Relax that are values: they are bound or have one user.
-fn is_expression(node: &NodeRec) -> bool {
-    matches!(node.kind, kind::CALL | kind::TUPLE | kind::TUPLE_GET | kind::IF | kind::MATCH_CAST | kind::ALIAS)
-        || node.kind == kind::SEQ
+/// Nodes that are values: they are bound or have one user, so that equal programs have equal nodes.
+pub(crate) fn is_expression(node: &NodeRec) -> bool {
+    matches!(
+        node.kind,
+        kind::CALL
+            | kind::TUPLE
+            | kind::TUPLE_GET
+            | kind::IF
+            | kind::MATCH_CAST
+            | kind::ALIAS
+            | kind::SEQ
+            | kind::LOAD
+            | kind::ARITH
+    )
 }
 
 fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> {

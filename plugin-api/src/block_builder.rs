@@ -1,0 +1,583 @@
+//! Building modules and functions by nested calls, as with TVM's `BlockBuilder`: `b.emit(b.add(b.add(x, y), z))`.
+//!
+//! Methods take `&self` and values are `Copy`, so calls nest. An expression that another one uses becomes a binding
+//! (`lv`, `lv1`… in dataflow blocks, `gv`, `gv1`… outside), so the result is in A-normal form; types are inferred as it
+//! grows. Nothing here fails at once: the first error is kept and comes out at the end.
+
+use crate::ir::import::Importer;
+use crate::ir::records::{LEAF_BIT, flag, kind};
+use crate::ir::{
+    Attr, AttrsId, Body, BodyBuilder, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Tensor, TensorType, Type, TypeId,
+    V,
+};
+use crate::op::Infer;
+use crate::pass::PassError;
+use crate::ty_rel::call_result;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// Builds a module function by function.
+pub struct BlockBuilder<'i> {
+    infer: &'i dyn Infer,
+    module: RefCell<ModuleEdit>,
+    error: RefCell<Option<PassError>>,
+}
+
+impl<'i> BlockBuilder<'i> {
+    /// An empty module; types come from `infer`, such as the context of a pass.
+    pub fn new(infer: &'i dyn Infer) -> BlockBuilder<'i> {
+        BlockBuilder::over(&Module::new(Vec::<(String, Body)>::new()), infer)
+    }
+
+    /// Goes on with a module.
+    pub fn over(module: &Module, infer: &'i dyn Infer) -> BlockBuilder<'i> {
+        BlockBuilder { infer, module: RefCell::new(module.edit()), error: RefCell::new(None) }
+    }
+
+    /// Builds a function under exactly this name. `f` adds parameters, then bindings, then says what is returned with
+    /// [`FunctionBuilder::emit_func_output`].
+    pub fn function(&self, name: &str, f: impl FnOnce(&FunctionBuilder<'_, 'i>)) {
+        if self.module.borrow().get(name).is_some() {
+            return self
+                .fail(PassError::new(format!("there is a function `{name}` already; `update_func` replaces one")));
+        }
+        if let Some(body) = self.body(name, f) {
+            self.module.borrow_mut().set(name, body);
+        }
+    }
+
+    /// Builds a function without adding it to the module; `None` after an error.
+    pub fn body(&self, name: &str, f: impl FnOnce(&FunctionBuilder<'_, 'i>)) -> Option<Body> {
+        let b = FunctionBuilder { outer: self, state: RefCell::default() };
+        b.region(kind::FUNC, |b| f(b));
+        let state = b.state.into_inner();
+        match state.b.finish() {
+            Ok(body) if self.error.borrow().is_none() => Some(body),
+            Ok(_) => None,
+            Err(error) => {
+                self.fail(PassError::from(error).in_function(name));
+                None
+            }
+        }
+    }
+
+    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name.
+    pub fn add_func(&self, hint: &str, body: Body) -> String {
+        self.module.borrow_mut().add(hint, body)
+    }
+
+    /// Replaces a function.
+    pub fn update_func(&self, name: &str, body: Body) {
+        if self.module.borrow().get(name).is_none() {
+            return self.fail(PassError::new(format!("no function `{name}` to update; `add_func` adds one")));
+        }
+        self.module.borrow_mut().set(name, body);
+    }
+
+    /// The module.
+    ///
+    /// # Errors
+    /// The first error of anything that was done with this builder.
+    pub fn get(self) -> Result<Module, PassError> {
+        match self.error.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(self.module.into_inner().finish()),
+        }
+    }
+
+    fn fail(&self, error: PassError) {
+        self.error.borrow_mut().get_or_insert(error);
+    }
+}
+
+/// A region that is open.
+struct Frame {
+    kind: u16,
+    header: V,
+    /// Whether a binding block is open in a function or branch.
+    block: bool,
+    /// Expressions that were neither bound nor used so far.
+    pending: Vec<V>,
+    result: Option<V>,
+    effect: bool,
+}
+
+#[derive(Default)]
+struct State {
+    b: BodyBuilder,
+    frames: Vec<Frame>,
+    /// Tuples that stand in the operands of their user; whether they are in a dataflow block.
+    inline: BTreeMap<u32, bool>,
+    counters: [u32; 2],
+}
+
+impl State {
+    /// Makes sure that a binding can be added here.
+    fn open_block(&mut self) {
+        if let Some(frame) = self.frames.last_mut().filter(|frame| frame.kind != kind::DATAFLOW && !frame.block) {
+            frame.block = true;
+            self.b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+        }
+    }
+
+    /// Binds what waits, and ends the block.
+    fn close_block(&mut self) {
+        let Some(frame) = self.frames.last_mut() else { return };
+        let (pending, open) = (std::mem::take(&mut frame.pending), std::mem::replace(&mut frame.block, false));
+        let flows = frame.kind == kind::DATAFLOW;
+        pending.into_iter().for_each(|v| self.bind(v, flows, flows));
+        if open {
+            self.b.end();
+        }
+    }
+
+    fn bind(&mut self, v: V, flows: bool, inner: bool) {
+        let (stem, counter) = if inner { ("lv", &mut self.counters[0]) } else { ("gv", &mut self.counters[1]) };
+        let name = if *counter == 0 { stem.to_string() } else { format!("{stem}{counter}") };
+        *counter += 1;
+        self.b.bind(v, &name);
+        if flows && inner {
+            self.b.add_flags(v, flag::INNER);
+        }
+    }
+
+    /// Takes an expression off those that wait; tells whether it stands in a dataflow block.
+    fn take(&mut self, v: V) -> Option<bool> {
+        for frame in self.frames.iter_mut().rev() {
+            if let Some(at) = frame.pending.iter().rposition(|waiting| *waiting == v) {
+                frame.pending.remove(at);
+                return Some(frame.kind == kind::DATAFLOW);
+            }
+        }
+        self.inline.remove(&v.word())
+    }
+
+    /// A value as an operand: nested calls become bindings, a tuple stays where it is if this is its only use.
+    fn operand(&mut self, v: V) -> V {
+        if v.is_leaf() {
+            return v;
+        }
+        let here = self.frames.last().is_some_and(|frame| frame.pending.contains(&v));
+        if let Some(flows) = self.take(v) {
+            if here && self.b.kind(v) == kind::TUPLE {
+                self.inline.insert(v.word(), flows);
+            } else {
+                self.bind(v, flows, flows);
+            }
+        }
+        v
+    }
+
+    /// A new expression waits for its user.
+    fn wait(&mut self, v: V) -> V {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.pending.push(v);
+        }
+        v
+    }
+
+    fn call(&mut self, callee: V, args: &[V], attrs: &[(&str, Attr)]) -> V {
+        let args: Vec<V> = args.iter().map(|v| self.operand(*v)).collect();
+        self.open_block();
+        let attrs = self.b.attrs(attrs.iter().cloned());
+        let v = self.b.call(callee, &args, attrs, TypeId::NONE, false, None);
+        self.wait(v)
+    }
+
+    fn effect(&mut self, v: V) {
+        self.b.mark_effect(v);
+        for frame in self.frames.iter_mut().rev() {
+            frame.effect = true;
+            if frame.kind == kind::FUNC {
+                break;
+            }
+        }
+    }
+
+    fn set_type(&mut self, v: V, ty: &Type) {
+        let ty = self.b.ty(ty);
+        self.b.set_type(v, ty);
+    }
+
+    fn type_of(&self, v: V) -> Type {
+        self.b.type_owned(self.b.type_of(v))
+    }
+}
+
+/// Builds one function. Values belong to it; using one of another builder is a mistake that debug builds catch.
+pub struct FunctionBuilder<'m, 'i> {
+    outer: &'m BlockBuilder<'i>,
+    state: RefCell<State>,
+}
+
+impl FunctionBuilder<'_, '_> {
+    /// Adds a parameter.
+    pub fn param(&self, name: &str, ty: impl Into<Type>) -> V {
+        let mut s = self.state.borrow_mut();
+        let ty = s.b.ty(&ty.into());
+        s.b.param(name, ty)
+    }
+
+    /// A new symbolic variable (`int64`) for the types of parameters and match_casts.
+    pub fn sym(&self, name: &str) -> Dim {
+        Dim::Var(self.state.borrow_mut().b.sym(name, DType::I64))
+    }
+
+    /// Attributes of the function that is being built.
+    pub fn func_attrs(&self, attrs: &[(&str, Attr)]) {
+        let mut s = self.state.borrow_mut();
+        let attrs = s.b.attrs(attrs.iter().cloned());
+        if let Some(header) = s.frames.iter().rev().find(|frame| frame.kind == kind::FUNC).map(|frame| frame.header) {
+            s.b.set_attrs(header, attrs);
+        }
+    }
+
+    /// The function has no global symbol of its own.
+    pub fn private(&self) {
+        let mut s = self.state.borrow_mut();
+        if let Some(header) = s.frames.first().map(|frame| frame.header) {
+            s.b.add_flags(header, flag::PRIVATE);
+        }
+    }
+
+    /// A call of an operator without attributes.
+    pub fn call(&self, op: &str, args: &[V]) -> V {
+        self.call_with(op, args, &[])
+    }
+
+    /// A call of an operator.
+    pub fn call_with(&self, op: &str, args: &[V], attrs: &[(&str, Attr)]) -> V {
+        let mut s = self.state.borrow_mut();
+        let callee = s.b.op(op);
+        let v = s.call(callee, args, attrs);
+        match s.b.with(v, |value| self.outer.infer.infer(Call(value))) {
+            Ok(inferred) => {
+                s.set_type(v, &inferred.ty);
+                if !inferred.pure {
+                    s.effect(v);
+                }
+            }
+            Err(error) => self.fail_in(&mut s, v, error.into()),
+        }
+        v
+    }
+
+    /// A call of a function of the module, or of a nested function.
+    pub fn call_global(&self, name: &str, args: &[V]) -> V {
+        let module = self.outer.module.borrow();
+        let Some(body) = module.get(name) else {
+            self.fail(PassError::new(format!("no function `{name}` in the module; add it before it is called")));
+            return self.state.borrow_mut().b.op(name);
+        };
+        let callee = {
+            let mut s = self.state.borrow_mut();
+            let ty = Importer::of(body).ty(&mut s.b, body.root().ty());
+            s.b.global_var(name, ty)
+        };
+        self.call_value(callee, args)
+    }
+
+    /// A call of a value that is a function.
+    pub fn call_value(&self, callee: V, args: &[V]) -> V {
+        let mut s = self.state.borrow_mut();
+        let callee = s.operand(callee);
+        let v = s.call(callee, args, &[]);
+        let callee = s.type_of(callee);
+        let args: Vec<Type> = args.iter().map(|arg| s.type_of(*arg)).collect();
+        match call_result(&callee, &args) {
+            Ok(ty) => s.set_type(v, &ty),
+            Err(error) => self.fail_in(&mut s, v, error.into()),
+        }
+        if matches!(callee, Type::Callable { pure: false, .. }) {
+            s.effect(v);
+        }
+        v
+    }
+
+    /// A tuple.
+    pub fn tuple(&self, items: &[V]) -> V {
+        let mut s = self.state.borrow_mut();
+        let items: Vec<V> = items.iter().map(|v| s.operand(*v)).collect();
+        s.open_block();
+        let v = s.b.tuple(&items, None);
+        s.wait(v)
+    }
+
+    /// Element of a tuple.
+    pub fn get(&self, tuple: V, index: u32) -> V {
+        let mut s = self.state.borrow_mut();
+        let tuple = s.operand(tuple);
+        s.open_block();
+        let v = s.b.tuple_get(tuple, index, None);
+        if s.b.type_of(v) == TypeId::NONE {
+            let message = format!("no element {index} in a value of type {:?}", s.type_of(tuple));
+            self.fail_in(&mut s, v, PassError::new(message));
+        }
+        s.wait(v)
+    }
+
+    /// A constant.
+    pub fn constant(&self, tensor: &Tensor, ty: &Type) -> V {
+        self.state.borrow_mut().b.constant(tensor, ty)
+    }
+
+    /// A shape.
+    pub fn shape(&self, dims: &[Dim]) -> V {
+        self.state.borrow_mut().b.shape(dims)
+    }
+
+    /// A dimension as a value.
+    pub fn prim_value(&self, dim: impl Into<Dim>) -> V {
+        self.state.borrow_mut().b.prim_value(&dim.into())
+    }
+
+    /// A string.
+    pub fn string(&self, text: &str) -> V {
+        self.state.borrow_mut().b.string(text)
+    }
+
+    /// Type of a value.
+    pub fn type_of(&self, v: V) -> Type {
+        self.state.borrow().type_of(v)
+    }
+
+    /// Binds an expression to a variable; a variable or leaf gets another name.
+    pub fn emit(&self, v: V) -> V {
+        let flows = self.flows();
+        self.emit_as(v, flows)
+    }
+
+    /// Binds an expression to a variable that is visible behind the dataflow block that is open.
+    pub fn emit_output(&self, v: V) -> V {
+        if !self.flows() {
+            self.fail(PassError::new("`emit_output` outside of a dataflow block; use `emit`"));
+        }
+        self.emit_as(v, false)
+    }
+
+    fn emit_as(&self, v: V, inner: bool) -> V {
+        let mut s = self.state.borrow_mut();
+        let here = s.frames.last().is_some_and(|frame| frame.pending.contains(&v));
+        let v = if here {
+            s.take(v);
+            v
+        } else {
+            let source = s.operand(v);
+            s.open_block();
+            let ty = s.b.type_of(source);
+            s.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[source], None)
+        };
+        s.bind(v, inner, inner);
+        v
+    }
+
+    /// Binds a value at a type that is checked when run, and that defines symbolic variables.
+    pub fn match_cast(&self, v: V, ty: &Type) -> V {
+        let flows = self.flows();
+        let mut s = self.state.borrow_mut();
+        let source = s.operand(v);
+        s.open_block();
+        let ty = s.b.ty(ty);
+        let v = s.b.node(NodeSpec::new(kind::MATCH_CAST).ty(ty), &[source], None);
+        s.bind(v, flows, flows);
+        v
+    }
+
+    /// What the function returns.
+    pub fn emit_func_output(&self, v: V) {
+        let mut s = self.state.borrow_mut();
+        match s.frames.last().map(|frame| (frame.kind, frame.result)) {
+            Some((kind::FUNC, None)) => {}
+            Some((kind::FUNC, Some(_))) => return self.fail(PassError::new("the function has a result already")),
+            _ => {
+                return self
+                    .fail(PassError::new("a function can return only at its end, outside of blocks and branches"));
+            }
+        }
+        if let Some(frame) = s.frames.last_mut() {
+            frame.result = Some(v);
+        }
+    }
+
+    /// A dataflow block: what `f` emits is visible in it, its outputs behind it too.
+    pub fn dataflow<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
+        if self.flows() {
+            self.fail(PassError::new("a dataflow block cannot stand in another one"));
+            return f(self);
+        }
+        self.state.borrow_mut().close_block();
+        self.region(kind::DATAFLOW, f)
+    }
+
+    /// An If: each branch gives its result.
+    pub fn if_(&self, cond: V, then: impl FnOnce(&Self) -> V, other: impl FnOnce(&Self) -> V) -> V {
+        if self.flows() {
+            self.fail(PassError::new("an If cannot stand in a dataflow block; end the block before it"));
+            return cond;
+        }
+        let header = {
+            let mut s = self.state.borrow_mut();
+            let cond = s.operand(cond);
+            s.open_block();
+            s.b.begin(NodeSpec::new(kind::IF), &[cond], None)
+        };
+        let (a, b) = (self.branch(then), self.branch(other));
+        let mut s = self.state.borrow_mut();
+        s.b.end();
+        let ty = join(&s.type_of(a), &s.type_of(b));
+        s.set_type(header, &ty);
+        s.wait(header)
+    }
+
+    fn branch(&self, f: impl FnOnce(&Self) -> V) -> V {
+        self.region(kind::BRANCH, |b| {
+            let v = f(b);
+            if let Some(frame) = b.state.borrow_mut().frames.last_mut() {
+                frame.result = Some(v);
+            }
+            v
+        })
+    }
+
+    /// A nested function; values from outside can be used in it. Gives the function, for
+    /// [`FunctionBuilder::call_value`].
+    pub fn local_function(&self, name: &str, f: impl FnOnce(&Self)) -> V {
+        self.state.borrow_mut().open_block();
+        let header = self.region(kind::FUNC, |b| {
+            f(b);
+            b.state.borrow().frames.last().map(|frame| frame.header)
+        });
+        let mut s = self.state.borrow_mut();
+        let Some(header) = header else { return s.b.op(name) };
+        s.b.bind(header, name);
+        header
+    }
+
+    /// Opens a region, lets `f` fill it, and closes it with its result.
+    fn region<R>(&self, kind: u16, f: impl FnOnce(&Self) -> R) -> R {
+        {
+            let mut s = self.state.borrow_mut();
+            let header = match kind {
+                kind::FUNC => s.b.begin_function(0, AttrsId::NONE, None),
+                _ => s.b.begin(NodeSpec::new(kind), &[], None),
+            };
+            s.frames.push(Frame { kind, header, block: false, pending: Vec::new(), result: None, effect: false });
+        }
+        let out = f(self);
+        self.close();
+        out
+    }
+
+    fn close(&self) {
+        let mut s = self.state.borrow_mut();
+        let Some((kind, result)) = s.frames.last().map(|frame| (frame.kind, frame.result)) else { return };
+        if kind == kind::DATAFLOW {
+            s.close_block();
+            s.frames.pop();
+            return s.b.end();
+        }
+        let result = result.unwrap_or_else(|| {
+            self.fail(PassError::new("a function without a result; call `emit_func_output` at its end"));
+            s.b.tuple(&[], None)
+        });
+        let returned = s.returned(result);
+        s.close_block();
+        let effect = s.frames.pop().is_some_and(|frame| frame.effect);
+        let result = returned.map_or(result, |items| s.b.tuple(&items, None));
+        if kind != kind::FUNC {
+            s.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+            return s.b.end();
+        }
+        let ret = s.b.type_of(result);
+        if effect {
+            s.b.mark_function_impure();
+        }
+        s.b.end_function(result, ret);
+    }
+
+    fn flows(&self) -> bool {
+        self.state.borrow().frames.last().is_some_and(|frame| frame.kind == kind::DATAFLOW)
+    }
+
+    fn fail(&self, error: PassError) {
+        self.outer.fail(error);
+    }
+
+    /// Keeps the error and goes on with a value of any type.
+    fn fail_in(&self, s: &mut State, v: V, error: PassError) {
+        s.set_type(v, &Type::Object);
+        self.fail(error);
+    }
+}
+
+impl State {
+    /// Prepares the result of a function or branch. A tuple that was made last and nothing else uses is returned as it
+    /// is, without a name: gives its elements.
+    fn returned(&mut self, v: V) -> Option<Vec<V>> {
+        let last = v.word() as usize + 1 == self.b.pool.s.nodes.len() && v.word() & LEAF_BIT == 0;
+        let frame = self.frames.last_mut()?;
+        let at = frame.pending.iter().rposition(|waiting| *waiting == v)?;
+        if last && frame.kind == kind::FUNC && self.b.kind(v) == kind::TUPLE && self.b.follows_binding(v) {
+            frame.pending.remove(at);
+            return Some(self.b.pop_last());
+        }
+        self.take(v);
+        self.bind(v, false, false);
+        None
+    }
+}
+
+/// What two types have in common.
+fn join(a: &Type, b: &Type) -> Type {
+    match (a, b) {
+        (a, b) if a == b => a.clone(),
+        (Type::Tensor(a), Type::Tensor(b)) => Type::Tensor(TensorType {
+            dtype: if a.dtype == b.dtype { a.dtype } else { DType::VOID },
+            ndim: if a.ndim == b.ndim { a.ndim } else { -1 },
+            shape: a.shape.clone().filter(|shape| b.shape.as_ref() == Some(shape)),
+            vdevice: a.vdevice.filter(|device| b.vdevice == Some(*device)),
+        }),
+        (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
+            Type::Tuple(a.iter().zip(b).map(|(a, b)| join(a, b)).collect())
+        }
+        _ => Type::Object,
+    }
+}
+
+macro_rules! ops {
+    ($($(#[$doc:meta])* $method:ident($($arg:ident),*) = $op:literal;)*) => {
+        /// Operators without attributes, under their short names.
+        impl FunctionBuilder<'_, '_> {
+            $($(#[$doc])* pub fn $method(&self, $($arg: V),*) -> V {
+                self.call($op, &[$($arg),*])
+            })*
+        }
+    };
+}
+
+ops! {
+    /// Sum.
+    add(x, y) = "relax.add";
+    /// Difference.
+    subtract(x, y) = "relax.subtract";
+    /// Product, element by element.
+    multiply(x, y) = "relax.multiply";
+    /// Quotient.
+    divide(x, y) = "relax.divide";
+    /// Larger one.
+    maximum(x, y) = "relax.maximum";
+    /// Smaller one.
+    minimum(x, y) = "relax.minimum";
+    /// Exponential.
+    exp(x) = "relax.exp";
+    /// Square root.
+    sqrt(x) = "relax.sqrt";
+    /// Opposite.
+    negative(x) = "relax.negative";
+    /// Rectified linear unit.
+    relu(x) = "relax.nn.relu";
+    /// Logistic function.
+    sigmoid(x) = "relax.sigmoid";
+    /// Hyperbolic tangent.
+    tanh(x) = "relax.tanh";
+}

@@ -1,0 +1,59 @@
+//! From TIR index expressions to dimensions, so that one simplifier serves both.
+
+use crate::ir::records::{kind, leaf, prim};
+use crate::ir::{DType, Dim, DimExpr, Sym, Value};
+use std::sync::Arc;
+
+/// Numbers from here on are not those of symbolic variables but of nodes: `FIRST_ATOM + position`.
+pub const FIRST_ATOM: u32 = 1 << 31;
+
+/// A value of a TIR expression as a dimension: leaves of dimensions and arithmetic nodes become themselves, loop and
+/// iteration variables become atoms that [`atom_of`] tells back. `None` if something else is in it, such as a load.
+///
+/// What comes out can be simplified, compared and bounded with [`crate::arith`] like any dimension.
+pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
+    // Operands stand before their user, so a stack of values in post-order needs no recursion on depth.
+    enum Step<'a> {
+        Enter(Value<'a>),
+        Leave(Value<'a>),
+    }
+    let (mut work, mut done) = (vec![Step::Enter(value)], Vec::new());
+    while let Some(step) = work.pop() {
+        match step {
+            Step::Enter(value) if value.is_leaf() => {
+                value.leaf().filter(|rec| rec.kind == leaf::PRIM)?;
+                done.push(value.dim()?);
+            }
+            Step::Enter(value) if value.kind() == kind::ARITH => {
+                work.push(Step::Leave(value));
+                work.extend(value.operands().rev().map(Step::Enter));
+            }
+            Step::Enter(value) if matches!(value.kind(), kind::LOOP_VAR | kind::ITER_VAR | kind::PARAM) => {
+                done.push(Dim::Var(Sym { id: FIRST_ATOM | value.word(), dtype: dtype_of(value) }));
+            }
+            Step::Enter(_) => return None,
+            Step::Leave(value) => {
+                let op = u16::try_from(value.node()?.a).ok()?;
+                let dtype = dtype_of(value);
+                let last = done.pop()?;
+                let expr = match op {
+                    prim::NOT | prim::CAST => DimExpr::Unary(op, dtype, last),
+                    prim::ADD..=prim::BITXOR => DimExpr::Binary(op, dtype, done.pop()?, last),
+                    _ => return None,
+                };
+                done.push(Dim::Expr(Arc::new(expr)));
+            }
+        }
+    }
+    done.pop().filter(|_| done.is_empty())
+}
+
+/// The node that an atom of [`index_to_dim`] stands for; `None` for a symbolic variable.
+pub fn atom_of(sym: Sym) -> Option<usize> {
+    (sym.id >= FIRST_ATOM).then_some((sym.id & !FIRST_ATOM) as usize)
+}
+
+fn dtype_of(value: Value<'_>) -> DType {
+    let dtype = value.ty().dtype();
+    if dtype.is_known() { dtype } else { DType::I64 }
+}

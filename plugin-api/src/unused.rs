@@ -1,0 +1,49 @@
+//! Removing what nobody uses.
+
+use crate::ir::records::{LEAF_BIT, NONE, flag, kind};
+use crate::ir::{Body, SealError, Value};
+
+/// The body without bindings that nobody uses, also in branches and nested functions, and without blocks that became
+/// empty. As TVM's `remove_all_unused`: what has an effect stays, and so does every match_cast, as it checks and may
+/// define symbolic variables. Linear; the same handle if there is nothing to remove.
+///
+/// # Errors
+/// None on a valid body; the result is validated all the same.
+pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
+    let parents = body.parents();
+    let raw = body.raw();
+    let nodes = raw.nodes();
+    let mut live = vec![false; nodes.len()];
+    let mut regions = vec![None; nodes.len()];
+    // Backwards: users stand behind what they use. Whoever uses a region stands behind it too, so whether the region is
+    // wanted is known before its content is looked at.
+    for (i, node) in nodes.iter().enumerate().rev() {
+        let value = body.value_at(i);
+        let removable = value.is_binding() || value.is_nested();
+        let wanted = live[i] || !removable || value.has_effect() || node.kind == kind::MATCH_CAST;
+        live[i] = wanted && region_lives(body, &parents, &live, &mut regions, parents[i]);
+        if live[i] {
+            for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
+                live[*op as usize] = true;
+            }
+        }
+    }
+    body.retain(|value: Value<'_>| value.index().is_some_and(|i| live[i]))
+}
+
+/// Whether the content of a region is wanted: an If or function that nobody uses is dead with all that it holds.
+/// Blocks and branches have no users; what holds them decides.
+fn region_lives(body: &Body, parents: &[u32], live: &[bool], known: &mut [Option<bool>], header: u32) -> bool {
+    if header == NONE || header == 0 {
+        return true;
+    }
+    let at = header as usize;
+    if let Some(known) = known[at] {
+        return known;
+    }
+    let value = body.value_at(at);
+    let wanted = !value.has(flag::OWNER) || live[at] || value.has_effect();
+    let lives = wanted && region_lives(body, parents, live, known, parents[at]);
+    known[at] = Some(lives);
+    lives
+}

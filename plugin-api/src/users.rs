@@ -1,0 +1,108 @@
+//! Who uses a value, and looking values up.
+
+use crate::ir::records::{LEAF_BIT, NONE, flag};
+use crate::ir::{Body, Region, Value};
+
+/// For each node of a body its users, in program order. Made in one pass; each question costs its answer.
+pub struct Users {
+    starts: Vec<u32>,
+    users: Vec<u32>,
+}
+
+impl Users {
+    /// Users of the nodes of a body.
+    pub fn of(body: &Body) -> Users {
+        let raw = body.raw();
+        let mut starts = vec![0u32; body.len() + 1];
+        for node in raw.nodes() {
+            for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
+                starts[*op as usize + 1] += 1;
+            }
+        }
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        let mut users = vec![0u32; starts[body.len()] as usize];
+        let mut next = starts.clone();
+        for (i, node) in raw.nodes().iter().enumerate() {
+            for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
+                let at = &mut next[*op as usize];
+                users[*at as usize] = i as u32;
+                *at += 1;
+            }
+        }
+        Users { starts, users }
+    }
+
+    /// Positions of the users of the node at a position; one that uses it twice stands there twice.
+    pub fn at(&self, index: usize) -> &[u32] {
+        match (self.starts.get(index), self.starts.get(index + 1)) {
+            (Some(start), Some(end)) => &self.users[*start as usize..*end as usize],
+            _ => &[],
+        }
+    }
+
+    /// The one user of a value; `None` if it has none or several.
+    pub fn only<'a>(&self, value: Value<'a>) -> Option<Value<'a>> {
+        match self.at(value.index()?) {
+            [user] => Some(value.sibling(*user as usize)),
+            _ => None,
+        }
+    }
+
+    /// The users of a value.
+    pub fn each<'a>(&self, value: Value<'a>) -> impl Iterator<Item = Value<'a>> + use<'a, '_> {
+        value.index().map_or(&[][..], |i| self.at(i)).iter().map(move |user| value.sibling(*user as usize))
+    }
+}
+
+impl Body {
+    /// Who uses each value; see [`Body::use_counts`] where numbers suffice.
+    pub fn users(&self) -> Users {
+        Users::of(self)
+    }
+
+    /// The first binding or parameter of a name. Names are hints and may repeat.
+    pub fn lookup_binding(&self, name: &str) -> Option<Value<'_>> {
+        self.values().find(|value| value.is_bound() && value.name() == Some(name))
+    }
+}
+
+impl<'a> Region<'a> {
+    /// Values that are used in a region and defined outside of it, in the order of their first use: what a nested
+    /// function captures, what a branch or a group of statements needs.
+    pub fn free_vars(self) -> Vec<Value<'a>> {
+        let range = self.range();
+        let mut found: Vec<Value<'a>> = Vec::new();
+        let mut seen = hashbrown::HashTable::new();
+        for operand in self.nodes().flat_map(Value::operands) {
+            let Some(at) = operand.index().filter(|at| !range.contains(at) && operand.has(flag::BOUND)) else {
+                continue;
+            };
+            let hash = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            if seen.find(hash, |known: &usize| *known == at).is_none() {
+                seen.insert_unique(hash, at, |at| (*at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                found.push(operand);
+            }
+        }
+        found
+    }
+}
+
+/// Position of the statement of region `header` in which the node at `at` stands: itself, the region statement around
+/// it, or the one that it is nested in. A node outside the region stands for itself.
+pub(crate) fn statement_in(body: &Body, parents: &[u32], users: &Users, header: u32, mut at: usize) -> usize {
+    let range = if header == NONE { 0..body.len() } else { body.value_at(header as usize).region().range() };
+    if !range.contains(&at) {
+        return at;
+    }
+    loop {
+        if parents[at] != header {
+            at = parents[at] as usize;
+        } else if let (true, Some(user)) = (body.value_at(at).is_nested(), users.at(at).first()) {
+            at = *user as usize;
+        } else {
+            return at;
+        }
+    }
+}
