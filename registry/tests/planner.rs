@@ -1,0 +1,367 @@
+//! The rows of the planner's table, and its clash rules, with a runner that only pretends.
+
+use plugin_api::meta::{Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo, Required};
+use registry::plan::default_options;
+use registry::{Driver, Outcome, Owner, PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request, Selection};
+use registry::{StepRun, Warning};
+use semver::{Version, VersionReq};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
+fn pass(name: &str, required: &[&str]) -> PassInfo {
+    PassInfo {
+        name: format!("t.{name}"),
+        opt_level: 0,
+        required: required.iter().map(|name| Required { name: format!("t.{name}"), version: None }).collect(),
+        traceable: false,
+        granularity: Granularity::Module,
+        contract: Contract::default(),
+        options: Vec::new(),
+        doc: String::new(),
+    }
+}
+
+fn owner(name: &str) -> Owner {
+    Owner { name: name.into(), version: Version::new(0, 1, 0), file: Some(format!("lib{name}.so").into()) }
+}
+
+/// Each pass in a plugin of its own: dependencies cross plugins.
+fn registry_of(passes: Vec<PassInfo>) -> Registry {
+    let mut registry = Registry::new();
+    for info in passes {
+        let plugin = info.name.replace("t.", "plugin_");
+        registry.add(owner(&plugin), vec![info], vec![]).expect("names are unique");
+    }
+    registry
+}
+
+fn request(pipeline: &str) -> Request {
+    Request { pipeline: Pipeline::parse(pipeline).expect("a pipeline"), selections: vec![selection(None, &[], &[])] }
+}
+
+fn selection(opt_level: Option<i32>, disabled: &[&str], required: &[&str]) -> Selection {
+    let own = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
+    Selection { source: "the command line".into(), opt_level, disabled: own(disabled), required: own(required) }
+}
+
+/// Runs a plan; passes in `changing` change the module. Gives the steps and the warnings.
+fn drive(registry: &Registry, plan: &Plan, changing: &[&str]) -> (Vec<StepRun>, Vec<String>) {
+    let mut steps = Vec::new();
+    let mut driver = Driver::new(registry);
+    let mut run = |pass: PassId, _: &[OptionValue]| {
+        Ok::<bool, Infallible>(changing.contains(&registry.pass(pass).name.trim_start_matches("t.")))
+    };
+    let Ok(()) = driver.run(plan, &mut run, &mut |step| steps.push(step));
+    (steps, driver.warnings().to_vec())
+}
+
+/// Names of the passes that ran, in order.
+fn ran(registry: &Registry, pipeline: &str, changing: &[&str]) -> Vec<String> {
+    let plan = Plan::new(&request(pipeline), registry).expect("a plan");
+    let steps = drive(registry, &plan, changing).0;
+    let names = steps.iter().filter(|step| matches!(step.outcome, Outcome::Changed | Outcome::Unchanged));
+    names.map(|step| registry.pass(step.pass).name.replace("t.", "")).collect()
+}
+
+#[test]
+fn row_01_required_passes_are_transitive() {
+    let registry = registry_of(vec![pass("C", &["B"]), pass("B", &["A"]), pass("A", &[])]);
+    assert_eq!(ran(&registry, "t.C", &[]), ["A", "B", "C"]);
+    let plan = Plan::new(&request("t.C"), &registry).expect("a plan");
+    assert_eq!(
+        plan.render(&registry),
+        "  1  t.A  required by t.B (plugin_B), unless still valid\n  \
+           2  t.B  required by t.C (plugin_C), unless still valid\n  \
+           3  t.C  asked\n"
+    );
+}
+
+#[test]
+fn row_02_a_pass_alone_has_the_plan_of_a_sequential() {
+    let registry = registry_of(vec![pass("C", &["B"]), pass("B", &["A"]), pass("A", &[])]);
+    let plan = Plan::new(&request("C"), &registry).expect("short names work where they are unambiguous");
+    assert_eq!(plan, Plan::new(&request("t.C"), &registry).map(|plan| Plan { steps: plan.steps, ..plan }).expect("a plan"));
+    assert_eq!(plan.passes(&registry).len(), 3);
+}
+
+#[test]
+fn row_03_nothing_runs_twice_without_need() {
+    let registry = registry_of(vec![pass("C", &["B"]), pass("B", &["A"]), pass("A", &[])]);
+    assert_eq!(ran(&registry, "t.B,t.C", &[]), ["A", "B", "C"]);
+}
+
+#[test]
+fn row_04_needed_and_disabled_is_a_conflict_before_anything_runs() {
+    let registry = registry_of(vec![pass("C", &["B"]), pass("B", &["A"]), pass("A", &[])]);
+    let mut request = request("t.C");
+    request.selections = vec![selection(None, &["t.A", "t.B"], &[])];
+    let error = Plan::new(&request, &registry).expect_err("a conflict");
+    assert_eq!(
+        error.to_string(),
+        "`t.B` is disabled by the command line, but `t.C` (plugin_C) requires it; do not disable it, or disable `t.C` as well"
+    );
+    // Not if the pass that needs it is itself skipped.
+    request.selections = vec![selection(None, &["t.A", "t.B", "t.C"], &[])];
+    assert!(Plan::new(&request, &registry).is_ok());
+}
+
+#[test]
+fn row_05_a_needed_pass_runs_whatever_its_level_and_the_plan_says_why() {
+    let registry = registry_of(vec![pass("B", &["A"]), PassInfo { opt_level: 3, ..pass("A", &[]) }]);
+    let mut request = request("t.B");
+    request.selections = vec![selection(Some(0), &[], &[])];
+    let plan = Plan::new(&request, &registry).expect("a plan");
+    let text = plan.render(&registry);
+    assert!(text.contains("required by t.B (plugin_B), unless still valid, in spite of opt_level 3 > 0"), "{text}");
+    assert_eq!(drive(&registry, &plan, &[]).0.len(), 2);
+}
+
+#[test]
+fn row_06_a_cycle_is_an_error_with_its_path() {
+    let registry = registry_of(vec![pass("X", &["Y"]), pass("Y", &["X"])]);
+    let error = Plan::new(&request("t.X"), &registry).expect_err("a cycle");
+    assert_eq!(
+        error.to_string(),
+        "passes require each other: `t.X` (plugin `plugin_X`) → `t.Y` (plugin `plugin_Y`) → `t.X`; remove one of these \
+         requirements"
+    );
+    let selfish = registry_of(vec![pass("S", &["S"])]);
+    assert!(matches!(Plan::new(&request("t.S"), &selfish), Err(PlanError::Cycle { .. })));
+}
+
+#[test]
+fn row_07_a_missing_pass_names_who_requires_it_and_what_is_near() {
+    let registry = registry_of(vec![pass("C", &["Normalise"]), pass("Normalize", &[])]);
+    let error = Plan::new(&request("t.C"), &registry).expect_err("a missing pass");
+    assert_eq!(
+        error.to_string(),
+        "pass `t.C` (plugin_C) requires `t.Normalise`, which no listed plugin has; did you mean `t.Normalize`?"
+    );
+}
+
+#[test]
+fn row_08_a_pass_made_at_run_time_is_found() {
+    let mut registry = registry_of(vec![pass("C", &["Made"])]);
+    registry.add(Owner::embedder(), vec![pass("Made", &[])], vec![]).expect("a fresh name");
+    assert_eq!(ran(&registry, "t.C", &[]), ["Made", "C"]);
+}
+
+#[test]
+fn row_09_a_disabled_pass_that_is_misspelt_is_an_error() {
+    let registry = registry_of(vec![pass("Normalize", &[])]);
+    let mut request = request("t.Normalize");
+    request.selections = vec![selection(None, &["t.Normalise"], &[])];
+    let error = Plan::new(&request, &registry).expect_err("an unknown name");
+    let expected = "disabled of the command line: no pass `t.Normalise`; did you mean `t.Normalize`?";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn row_11_the_same_name_twice_names_both_files() {
+    let mut registry = registry_of(vec![pass("A", &[])]);
+    let error = registry.add(owner("other"), vec![pass("B", &[]), pass("A", &[])], vec![]).expect_err("taken");
+    assert_eq!(
+        error.to_string(),
+        "two plugins have the pass `t.A`: plugin `plugin_A` (libplugin_A.so) and plugin `other` (libother.so); list only \
+         one of them, or rename one pass"
+    );
+    // All or nothing.
+    assert!(matches!(registry.find("t.B"), Err(RegistryError::UnknownPass { .. })));
+}
+
+#[test]
+fn row_18_a_list_is_satisfied_once_and_undoing_is_a_warning() {
+    let registry = registry_of(vec![pass("C", &["A", "B"]), pass("A", &[]), pass("B", &[])]);
+    assert_eq!(ran(&registry, "t.C", &["A", "B"]), ["A", "B", "C"]);
+    let plan = Plan::new(&request("t.C"), &registry).expect("a plan");
+    let warnings = drive(&registry, &plan, &["A", "B"]).1;
+    assert_eq!(warnings, ["`t.C` requires `t.A`, which a later requirement of it undid; it runs all the same"]);
+}
+
+#[test]
+fn row_19_a_change_in_between_makes_a_required_pass_run_again() {
+    let registry = registry_of(vec![pass("C", &["A"]), pass("A", &[]), pass("X", &[])]);
+    assert_eq!(ran(&registry, "t.A,t.X,t.C", &["X"]), ["A", "X", "A", "C"]);
+}
+
+#[test]
+fn row_20_no_change_or_a_promise_keeps_it() {
+    let mut keeps = pass("X", &[]);
+    keeps.contract.preserves = vec!["t.A".into()];
+    let registry = registry_of(vec![pass("C", &["A"]), pass("A", &[]), keeps]);
+    assert_eq!(ran(&registry, "t.A,t.X,t.C", &[]), ["A", "X", "C"]);
+    assert_eq!(ran(&registry, "t.A,t.X,t.C", &["X"]), ["A", "X", "C"]);
+}
+
+#[test]
+fn clash_required_and_disabled_on_one_level() {
+    let registry = registry_of(vec![pass("A", &[])]);
+    let mut request = request("t.A");
+    request.selections = vec![selection(None, &["t.A"], &["A"])];
+    let error = Plan::new(&request, &registry).expect_err("a contradiction");
+    assert_eq!(error.to_string(), "`t.A` is both required and disabled by the command line; choose one");
+}
+
+#[test]
+fn clash_a_higher_level_cancels_a_lower_one() {
+    let registry = registry_of(vec![PassInfo { opt_level: 9, ..pass("A", &[]) }]);
+    let mut request = request("t.A");
+    request.selections = vec![selection(None, &[], &["t.A"]), selection(None, &["t.A"], &[])];
+    assert_eq!(Plan::new(&request, &registry).expect("a plan").steps[0].skip, None);
+    request.selections.reverse();
+    assert!(Plan::new(&request, &registry).expect("a plan").steps[0].skip.is_some());
+}
+
+#[test]
+fn clash_required_but_no_step_is_a_warning() {
+    let registry = registry_of(vec![pass("A", &[]), pass("B", &[])]);
+    let mut request = request("t.A");
+    request.selections = vec![selection(None, &[], &["t.B"])];
+    let plan = Plan::new(&request, &registry).expect("a plan");
+    assert_eq!(plan.warnings, [Warning::RequiredNotAsked { name: "t.B".into() }]);
+}
+
+#[test]
+fn clash_asked_but_skipped_by_level_is_a_warning_with_the_way_out() {
+    let registry = registry_of(vec![PassInfo { opt_level: 3, ..pass("A", &[]) }]);
+    let plan = Plan::new(&request("t.A"), &registry).expect("a plan");
+    let text = plan.warnings[0].to_string();
+    assert!(text.contains("--opt-level 3") && text.contains("--require t.A"), "{text}");
+    assert_eq!(plan.render(&registry), "  1  t.A  skipped: opt_level 3 > 2\n");
+}
+
+#[test]
+fn clash_required_passes_that_undo_each_other() {
+    let mut a = pass("A", &[]);
+    a.contract.invalidates = vec!["t.B".into()];
+    let mut b = pass("B", &[]);
+    b.contract.invalidates = vec!["t.A".into()];
+    let registry = registry_of(vec![pass("C", &["A", "B"]), a, b]);
+    assert!(matches!(Plan::new(&request("t.C"), &registry), Err(PlanError::Conflict { .. })));
+}
+
+#[test]
+fn a_version_requirement_is_on_the_plugin_that_provides() {
+    let mut c = pass("C", &["A"]);
+    c.required[0].version = VersionReq::parse(">= 0.2").ok();
+    let registry = registry_of(vec![c, pass("A", &[])]);
+    let error = Plan::new(&request("t.C"), &registry).expect_err("too old");
+    let expected = "pass `t.C` (plugin_C) requires `t.A (>=0.2)`, but plugin `plugin_A` has version 0.1.0";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn other_options_do_not_satisfy_a_requirement() {
+    let option = OptionInfo {
+        name: "n".into(),
+        ty: OptionType::Int,
+        default: Some(OptionValue::Int(1)),
+        doc: "How many.".into(),
+    };
+    let registry = registry_of(vec![pass("C", &["A"]), PassInfo { options: vec![option], ..pass("A", &[]) }]);
+    assert_eq!(ran(&registry, "t.A{n=2},t.C", &[]), ["A", "A", "C"]);
+    assert_eq!(ran(&registry, "t.A{n=1},t.C", &[]), ["A", "C"]);
+    let error = Plan::new(&request("t.A{m=2}"), &registry).expect_err("unknown option");
+    assert!(error.to_string().starts_with("pass `t.A` has no option `m`"), "{error}");
+    let error = Plan::new(&request("t.A{n=x}"), &registry).expect_err("wrong type");
+    assert_eq!(error.to_string(), "option `n` of `t.A` is `x`, but must be an int (default 1): How many.");
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn value() -> impl Strategy<Value = OptionValue> {
+        let scalar = prop_oneof![
+            any::<bool>().prop_map(OptionValue::Bool),
+            any::<i64>().prop_map(OptionValue::Int),
+            (-1e9f64..1e9).prop_map(OptionValue::Float),
+            ".{0,12}".prop_map(OptionValue::Str),
+        ];
+        scalar.prop_recursive(2, 8, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(OptionValue::List))
+    }
+
+    proptest! {
+        #[test]
+        fn pipelines_round_trip(
+            stages in prop::collection::vec(("[a-z]{1,6}\\.[A-Z][a-z]{0,6}", prop::collection::vec(("[a-z]{1,6}", value()), 0..3)), 0..5)
+        ) {
+            let text = stages.iter().map(|(name, options)| {
+                let options: Vec<(String, OptionValue)> = options.clone();
+                format!("{name}{}", registry::pipeline::options_text(&options))
+            }).collect::<Vec<_>>().join(",");
+            let parsed = Pipeline::parse(&text).expect("what is printed can be read");
+            prop_assert_eq!(parsed.to_string(), text.clone());
+            prop_assert_eq!(Pipeline::parse(&parsed.to_string()), Ok(parsed));
+        }
+
+        #[test]
+        fn any_text_gives_a_pipeline_or_an_error(text in ".{0,60}") {
+            if let Err(error) = Pipeline::parse(&text) {
+                prop_assert!(error.to_string().contains("expected"));
+            }
+        }
+
+        /// A plain recursive model of "precondition, satisfied once, left to right" agrees with planner and driver.
+        #[test]
+        fn the_driver_agrees_with_a_model(
+            edges in prop::collection::vec(prop::collection::vec(0usize..6, 0..3), 6),
+            asked in prop::collection::vec(0usize..6, 1..5),
+            changing in prop::collection::btree_set(0usize..6, 0..6),
+            keeps in prop::collection::vec(prop::collection::btree_set(0usize..6, 0..6), 6),
+        ) {
+            // Only earlier passes are required, so there is no cycle.
+            let edges: Vec<Vec<usize>> = edges.iter().enumerate()
+                .map(|(i, list)| list.iter().copied().filter(|j| *j < i).collect()).collect();
+            let infos = (0..6).map(|i| {
+                let required: Vec<String> = edges[i].iter().map(|j| format!("P{j}")).collect();
+                let mut info = pass(&format!("P{i}"), &required.iter().map(String::as_str).collect::<Vec<_>>());
+                info.contract.preserves = keeps[i].iter().map(|j| format!("t.P{j}")).collect();
+                info
+            }).collect();
+            let registry = registry_of(infos);
+            let pipeline: Vec<String> = asked.iter().map(|i| format!("t.P{i}")).collect();
+            let names: Vec<String> = changing.iter().map(|i| format!("P{i}")).collect();
+            let got = ran(&registry, &pipeline.join(","), &names.iter().map(String::as_str).collect::<Vec<_>>());
+
+            struct Model<'a> { edges: &'a [Vec<usize>], changing: &'a BTreeSet<usize>, keeps: &'a [BTreeSet<usize>], valid: BTreeSet<usize>, ran: Vec<String> }
+            impl Model<'_> {
+                fn run(&mut self, i: usize) {
+                    for j in self.edges[i].clone() {
+                        if !self.valid.contains(&j) {
+                            self.run(j);
+                        }
+                    }
+                    if self.changing.contains(&i) {
+                        self.valid = self.valid.intersection(&self.keeps[i]).copied().collect();
+                    }
+                    self.valid.insert(i);
+                    self.ran.push(format!("P{i}"));
+                }
+            }
+            let mut model = Model { edges: &edges, changing: &changing, keeps: &keeps, valid: BTreeSet::new(), ran: vec![] };
+            asked.iter().for_each(|i| model.run(*i));
+            prop_assert_eq!(got, model.ran);
+        }
+    }
+}
+
+/// Planning is linear in passes and requirements; prints the time of a large plan.
+#[test]
+#[ignore = "prints a figure; run with --ignored --nocapture"]
+fn planning_a_thousand_passes() {
+    let infos: Vec<PassInfo> = (0..1000usize)
+        .map(|i| {
+            let required: Vec<String> = (1..=5).filter_map(|k| i.checked_sub(k * 7 + 1)).map(|j| format!("P{j}")).collect();
+            pass(&format!("P{i}"), &required.iter().map(String::as_str).collect::<Vec<_>>())
+        })
+        .collect();
+    let registry = registry_of(infos);
+    let names: Vec<String> = (0..1000).map(|i| format!("t.P{i}")).collect();
+    let request = request(&names.join(","));
+    let start = std::time::Instant::now();
+    let plan = Plan::new(&request, &registry).expect("a plan");
+    println!("1,000 passes, 5 requirements each: {:?}", start.elapsed());
+    assert_eq!(plan.steps.len(), 1000);
+    assert!(default_options(registry.pass(PassId(0))).is_empty());
+}
