@@ -274,7 +274,11 @@ fn request(select: &Select, manifest: &Manifest) -> Result<(Request, BTreeMap<St
                     registry::names::did_you_mean(&near)
                 );
                 let known: Vec<&str> = manifest.pipelines.keys().map(String::as_str).collect();
-                return Err(Error::Request { message, help: format!("pipelines: {}", known.join(", ")) });
+                let help = match known.as_slice() {
+                    [] => "define one under [pipelines], or use --passes".to_string(),
+                    known => format!("pipelines: {}", known.join(", ")),
+                };
+                return Err(Error::Request { message, help });
             };
             selections.push(selection(format!("pipeline `{name}`"), &pipeline.settings));
             config.extend(pipeline.settings.config.clone());

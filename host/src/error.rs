@@ -153,6 +153,7 @@ impl Error {
             Error::Plugin { help, .. } | Error::Request { help, .. } | Error::InputFile { help, .. } => {
                 vec![Report::error(self.to_string()).help(help)]
             }
+            Error::Build { output, .. } if output.trim().is_empty() => vec![Report::error(self.to_string())],
             Error::Build { output, .. } => vec![Report::error(self.to_string()).note(output.trim_end())],
             Error::IllFormed { origin, message, place } => {
                 let report = Report::error(message.clone()).note(format!("in {origin}, as printed after reading"));

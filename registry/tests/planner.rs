@@ -2,7 +2,9 @@
 
 use plugin_api::meta::{Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::plan::default_options;
-use registry::{Driver, Outcome, Owner, PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request, Selection};
+use registry::{
+    Driver, Outcome, Owner, PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request, Selection,
+};
 use registry::{StepRun, Warning};
 use semver::{Version, VersionReq};
 use std::collections::BTreeSet;
@@ -80,7 +82,10 @@ fn row_01_required_passes_are_transitive() {
 fn row_02_a_pass_alone_has_the_plan_of_a_sequential() {
     let registry = registry_of(vec![pass("C", &["B"]), pass("B", &["A"]), pass("A", &[])]);
     let plan = Plan::new(&request("C"), &registry).expect("short names work where they are unambiguous");
-    assert_eq!(plan, Plan::new(&request("t.C"), &registry).map(|plan| Plan { steps: plan.steps, ..plan }).expect("a plan"));
+    assert_eq!(
+        plan,
+        Plan::new(&request("t.C"), &registry).map(|plan| Plan { steps: plan.steps, ..plan }).expect("a plan")
+    );
     assert_eq!(plan.passes(&registry).len(), 3);
 }
 
@@ -352,7 +357,8 @@ mod properties {
 fn planning_a_thousand_passes() {
     let infos: Vec<PassInfo> = (0..1000usize)
         .map(|i| {
-            let required: Vec<String> = (1..=5).filter_map(|k| i.checked_sub(k * 7 + 1)).map(|j| format!("P{j}")).collect();
+            let required: Vec<String> =
+                (1..=5).filter_map(|k| i.checked_sub(k * 7 + 1)).map(|j| format!("P{j}")).collect();
             pass(&format!("P{i}"), &required.iter().map(String::as_str).collect::<Vec<_>>())
         })
         .collect();

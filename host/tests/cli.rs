@@ -1,0 +1,267 @@
+//! The command line as a user sees it: message, standard output and exit code of each case are a golden in
+//! `tests/goldens/cli`. `BLESS=1 cargo test` rewrites them.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the host lies in a folder of the workspace").to_path_buf()
+}
+
+/// A folder for one case, with the files that it needs.
+struct Case {
+    name: &'static str,
+    folder: tempfile::TempDir,
+}
+
+const SMALL: &str = "\
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, 3), dtype=\"float32\")) -> R.Tensor((2, 3), dtype=\"float32\"):
+        with R.dataflow():
+            lv: R.Tensor((2, 3), dtype=\"float32\") = R.add(x, x)
+            lv1: R.Tensor((2, 3), dtype=\"float32\") = R.add(x, x)
+            gv: R.Tensor((2, 3), dtype=\"float32\") = R.multiply(lv, lv1)
+            R.output(gv)
+        return gv
+";
+
+impl Case {
+    fn new(name: &'static str) -> Case {
+        let case = Case { name, folder: tempfile::tempdir().expect("a temporary folder") };
+        case.file("small.py", SMALL)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn file(self, name: &str, content: impl AsRef<[u8]>) -> Case {
+        std::fs::write(self.path(name), content).expect("a file in the temporary folder");
+        self
+    }
+
+    /// A manifest of crates of this workspace.
+    fn crates(self, folders: &[&str]) -> Case {
+        let entry = |folder: &&str| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(folder).display());
+        let text: String = folders.iter().map(entry).collect();
+        self.file("passes.toml", text)
+    }
+
+    fn standard(self) -> Case {
+        self.crates(&["plugins/relax-ops", "plugins/relax-passes", "plugins/conv-grouping"])
+    }
+
+    fn run(&self, args: &[&str], input: &[u8]) -> (String, String, i32) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_passhost"))
+            .args(args)
+            .current_dir(self.folder.path())
+            .env_remove("PASSHOST_LOG")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        // A program that refuses its arguments does not read its input.
+        let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input));
+        let output = child.wait_with_output().expect("the binary ends");
+        let text = |bytes: &[u8]| self.normalize(&String::from_utf8_lossy(bytes));
+        (text(&output.stdout), text(&output.stderr), output.status.code().unwrap_or(-1))
+    }
+
+    /// Without what differs from machine to machine and run to run: paths, times, build progress.
+    fn normalize(&self, text: &str) -> String {
+        let folder = self.folder.path().canonicalize().unwrap_or_else(|_| self.folder.path().to_path_buf());
+        let text = text.replace(&*folder.to_string_lossy(), "$CASE");
+        let text = text.replace(&*self.folder.path().to_string_lossy(), "$CASE");
+        let target = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().unwrap_or(Path::new("/"));
+        let text = text.replace(&*target.to_string_lossy(), "$TARGET");
+        let text = text.replace(&*root().to_string_lossy(), "$ROOT");
+        let lines = text.lines().filter(|line| !line.starts_with("passhost: building "));
+        let mut out = String::new();
+        for line in lines {
+            out.push_str(&without_time(line));
+            out.push('\n');
+        }
+        out
+    }
+
+    /// Compares with the golden.
+    fn check(&self, args: &[&str], input: &[u8]) {
+        let (stdout, stderr, code) = self.run(args, input);
+        let actual = format!("$ passhost {}\nexit code {code}\n== stdout\n{stdout}== stderr\n{stderr}", args.join(" "));
+        let path = root().join("tests/goldens/cli").join(format!("{}.txt", self.name));
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, &actual).expect("the golden can be written");
+            return;
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        if expected != actual {
+            let diff = similar::TextDiff::from_lines(&expected, &actual);
+            let shown = diff.unified_diff().header("golden", "now").to_string();
+            panic!("{} differs; BLESS=1 cargo test rewrites it\n{shown}", path.display());
+        }
+    }
+}
+
+/// `0.123 ms` → `? ms`, with the padding around it.
+fn without_time(line: &str) -> String {
+    let Some(at) = line.find(" ms") else { return line.to_string() };
+    let start = line[..at].rfind(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(0, |i| i + 1);
+    if start == at {
+        return line.to_string();
+    }
+    format!("{}? ms  {}", &line[..start], line[at + 3..].trim_start())
+}
+
+macro_rules! cases {
+    ($($name:ident: $build:expr, [$($arg:expr),*] $(, $input:expr)?;)*) => {$(
+        #[test]
+        fn $name() {
+            let build: fn(Case) -> Case = $build;
+            let case = build(Case::new(stringify!($name)));
+            #[allow(unused_variables, reason = "most cases have no input")]
+            let input: &[u8] = b"";
+            $(let input: &[u8] = $input;)?
+            case.check(&[$($arg),*], input);
+        }
+    )*};
+}
+
+/// The module of `SMALL` with one line replaced.
+fn changed(from: &str, to: &str) -> String {
+    assert!(SMALL.contains(from));
+    SMALL.replacen(from, to, 1)
+}
+
+const T: &str = "R.Tensor((2, 3), dtype=\"float32\")";
+
+cases! {
+    no_manifest: |case| case, ["run", "small.py"];
+    manifest_that_is_not_there: |case| case, ["run", "small.py", "--manifest", "nowhere.toml"];
+    manifest_with_unknown_key: |case| case.file("passes.toml", "[[plugins]]\npath = \"x.so\"\n"), ["list"];
+    manifest_with_unknown_plugin_key: |case| case.file("passes.toml", "[[plugin]]\npth = \"x.so\"\n"), ["list"];
+    manifest_with_wrong_type: |case| case.file("passes.toml", "opt_level = \"two\"\n"), ["list"];
+    manifest_that_is_not_toml: |case| case.file("passes.toml", "opt_level = = 2\n"), ["list"];
+    manifest_that_is_not_utf8: |case| case.file("passes.toml", b"opt_level = 2 # \xff\n"), ["list"];
+    manifest_with_two_sources: |case| case.file("passes.toml", "[[plugin]]\npath = \"a\"\nname = \"b\"\n"), ["list"];
+    manifest_with_unknown_default: |case| case.file("passes.toml", "default_pipeline = \"x\"\n"), ["list"];
+    plugin_path_that_does_not_exist: |case| case.file("passes.toml", "[[plugin]]\npath = \"libx.so\"\n"), ["list"];
+    plugin_that_is_a_text_file:
+        |case| case.file("libx.so", "just text\n").file("passes.toml", "[[plugin]]\npath = \"libx.so\"\n"), ["list"];
+    plugin_that_is_a_folder: |case| case.file("passes.toml", "[[plugin]]\npath = \".\"\n"), ["list"];
+    plugin_name_not_found: |case| case.file("passes.toml", "[[plugin]]\nname = \"acme\"\n"), ["list"];
+    plugin_crate_that_is_no_crate: |case| case.file("passes.toml", "[[plugin]]\ncrate = \".\"\n"), ["list"];
+    plugin_version_that_does_not_fit: |case| {
+        let text = format!("[[plugin]]\ncrate = \"{}\"\nversion = \">= 9\"\n", root().join("plugins/relax-ops").display());
+        case.file("passes.toml", text)
+    }, ["plan", "--passes", ""];
+    unknown_pass: Case::standard, ["run", "small.py", "--passes", "relax.Normalise"];
+    unknown_pipeline: Case::standard, ["run", "small.py", "--pipeline", "late"];
+    no_default_pipeline: Case::standard, ["run", "small.py"];
+    unknown_option: Case::standard, ["run", "small.py", "--passes", "acme.GroupConvolutions{thru=[relax.add]}"];
+    option_of_wrong_type: Case::standard, ["run", "small.py", "--passes", "acme.GroupConvolutions{through=3}"];
+    pipeline_with_syntax_error: Case::standard, ["run", "small.py", "--passes", "relax.Normalize,{x}"];
+    disabled_pass_misspelt: Case::standard, ["plan", "--passes", "Normalize", "--disable", "Normalise"];
+    needed_and_disabled:
+        Case::standard, ["plan", "--passes", "acme.GroupConvolutions", "--disable", "relax.Normalize"];
+    a_cycle: |case| case.crates(&["tests/bad-plugins/misbehaves"]), ["plan", "--passes", "bad.Ping"];
+    a_missing_required_pass:
+        |case| case.crates(&["plugins/conv-grouping"]), ["plan", "--passes", "acme.GroupConvolutions"];
+    plan_of_the_third_party: Case::standard, ["plan", "--passes", "acme.GroupConvolutions"];
+    plan_as_json: Case::standard, ["plan", "--json", "--passes", "relax.Normalize,acme.GroupConvolutions{through=[]}"];
+    input_that_is_not_there: Case::standard, ["run", "nowhere.py", "--passes", ""];
+    input_that_is_empty: |case| case.standard().file("empty.py", ""), ["run", "empty.py", "--passes", ""];
+    input_that_is_not_utf8:
+        |case| case.standard().file("bad.py", b"# fine\n# not \xff\n"), ["run", "bad.py", "--passes", ""];
+    input_with_syntax_error: |case| case.standard().file("bad.py", changed("R.add(x, x)", "R.add(x, x")),
+        ["run", "bad.py", "--passes", ""];
+    input_with_undefined_variable: |case| case.standard().file("bad.py", changed("R.multiply(lv,", "R.multiply(lw,")),
+        ["run", "bad.py", "--passes", ""];
+    input_with_variable_defined_twice: |case| case.standard().file("bad.py", changed("lv1: ", "lv: ")),
+        ["run", "bad.py", "--passes", ""];
+    input_with_wrong_number_of_arguments: |case| case.standard().file("bad.py", changed("R.add(x, x)", "R.add(x)")),
+        ["run", "bad.py", "--passes", ""];
+    input_with_type_that_contradicts:
+        |case| case.standard().file("bad.py", changed(&format!("lv: {T}"), "lv: R.Tensor((2, 4), dtype=\"float32\")")),
+        ["run", "bad.py", "--passes", ""];
+    input_with_unknown_operator: |case| case.standard().file("bad.py", changed("R.add(x", "R.adt(x")),
+        ["run", "bad.py", "--passes", ""];
+    input_with_unknown_attribute:
+        |case| case.standard().file("bad.py", changed("R.add(x, x)", "R.nn.softmax(x, axes=1)")),
+        ["run", "bad.py", "--passes", ""];
+    input_with_prim_func:
+        |case| case.standard().file("bad.py", changed("@R.function", "@T.prim_func")), ["run", "bad.py", "--passes", ""];
+    input_nested_too_deeply: |case| {
+        let deep = format!("{}x{}", "(".repeat(100_000), ")".repeat(100_000));
+        case.standard().file("bad.py", changed("R.add(x, x)", &deep))
+    }, ["run", "bad.py", "--passes", ""];
+    output_folder_that_does_not_exist: Case::standard, ["run", "small.py", "--passes", "", "-o", "no/out.py"];
+    only_reads_and_prints: Case::standard, ["run", "small.py", "--passes", ""];
+    standard_input: Case::standard, ["run", "-", "--passes", "relax.EliminateCommonSubexpr"], SMALL.as_bytes();
+    summary_of_a_run: Case::standard, ["run", "small.py", "-o", "out.py", "--passes",
+        "relax.Normalize,relax.EliminateCommonSubexpr,relax.CanonicalizeBindings,acme.GroupConvolutions"];
+    skipped_by_level: Case::standard, ["run", "small.py", "--passes", "relax.Normalize", "--opt-level", "0"];
+    a_pass_that_panics:
+        |case| case.crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]), ["run", "small.py", "--passes", "bad.Panics"];
+    a_pass_that_fails:
+        |case| case.crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]), ["run", "small.py", "--passes", "bad.Fails"];
+    a_pass_that_returns_a_wrong_type:
+        |case| case.crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]), ["run", "small.py", "--passes", "bad.WrongType"];
+    a_pass_that_removes_what_is_used:
+        |case| case.crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]), ["run", "small.py", "--passes", "bad.UsesRemoved"];
+    a_pass_that_warns:
+        |case| case.crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]), ["run", "small.py", "--passes", "bad.Warns"];
+    same_plugin_twice:
+        |case| case.crates(&["plugins/relax-ops", "plugins/relax-ops"]), ["plan", "--passes", ""];
+    usage_error: |case| case, ["run"];
+    check_shows_all_problems:
+        |case| case.file("passes.toml", "pipelines.a = \"x.Y\"\n[[plugin]]\npath = \"liba.so\"\n[[plugin]]\npath = \"libb.so\"\n"),
+        ["check"];
+}
+
+/// What a compiler says differs from version to version, so this is no golden.
+#[test]
+fn plugin_crate_that_does_not_compile() {
+    let case = Case::new("does_not_compile");
+    std::fs::create_dir_all(case.path("broken/src")).expect("a folder");
+    let manifest = "[package]\nname = \"broken\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
+    let case = case
+        .file("broken/Cargo.toml", manifest)
+        .file("broken/Cargo.lock", "version = 4\n[[package]]\nname = \"broken\"\nversion = \"0.1.0\"\n")
+        .file("broken/src/lib.rs", "pub fn broken() -> u32 { nothing }\n")
+        .file("passes.toml", "[[plugin]]\ncrate = \"broken\"\n");
+    let (stdout, stderr, code) = case.run(&["list"], b"");
+    assert_eq!((stdout.as_str(), code), ("", 3), "{stderr}");
+    assert!(stderr.contains("`cargo build` failed while building broken"), "{stderr}");
+    assert!(stderr.contains("cannot find value `nothing`"), "{stderr}");
+}
+
+/// The last good module is kept when a later pass fails.
+#[test]
+fn a_failure_leaves_the_last_good_module() {
+    let case = Case::new("failed").crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]);
+    let (_, stderr, code) = case.run(&["run", "small.py", "--passes", "bad.Warns,bad.Panics", "-o", "out.py"], b"");
+    assert_eq!(code, 3, "{stderr}");
+    assert!(!case.path("out.py").exists());
+    let kept = std::fs::read_to_string(case.path("out.failed.py")).expect("the last good module");
+    assert!(kept.contains("R.multiply(lv, lv1)"), "{kept}");
+}
+
+/// The first run of the README, on a real network: eight groups.
+#[test]
+fn the_default_pipeline_groups_vgg19() {
+    let case = Case::new("vgg19");
+    let (model, manifest) = (root().join("tests/models/vgg19.py"), root().join("passes.toml"));
+    let (model, manifest) = (model.to_string_lossy(), manifest.to_string_lossy());
+    let (_, stderr, code) = case.run(&["run", &model, "--manifest", &manifest, "-o", "out.py"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    let out = std::fs::read_to_string(case.path("out.py")).expect("the output");
+    assert_eq!(out.matches("R.func_attr({\"Composite\": \"acme.conv2d_conv2d\"})").count(), 8);
+    // What was written can be read again, and nothing is left to group.
+    let (again, stderr, code) = case.run(&["run", "out.py", "--manifest", &manifest, "--passes", ""], b"");
+    assert_eq!((again.trim_end(), code), (case.normalize(&out).trim_end(), 0), "{stderr}");
+}

@@ -1,0 +1,81 @@
+//! Passes that do what no pass should.
+#![forbid(unsafe_code)]
+
+use plugin_api::prelude::*;
+
+export_plugin! { passes: [PING, PONG, PANICS, FAILS, WRONG_TYPE, USES_REMOVED, WARNS] }
+
+declare_pass! {
+    /// Requires `bad.Pong`.
+    pub function pass PING = "bad.Ping" { opt_level: 0, required: ["bad.Pong"], run: nothing }
+}
+
+declare_pass! {
+    /// Requires `bad.Ping`.
+    pub function pass PONG = "bad.Pong" { opt_level: 0, required: ["bad.Ping"], run: nothing }
+}
+
+fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+declare_pass! {
+    /// Panics.
+    pub function pass PANICS = "bad.Panics" { opt_level: 0, run: panics }
+}
+
+#[allow(clippy::panic, reason = "this is what the pass is for")]
+fn panics(_: &Body, _: &Ctx) -> Result<Body, PassError> {
+    panic!("the pass lost its way");
+}
+
+declare_pass! {
+    /// Gives an error at a place.
+    pub function pass FAILS = "bad.Fails" { opt_level: 0, run: fails }
+}
+
+fn fails(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    match body.bindings().nth(1) {
+        Some(value) => Err(PassError::new("this binding is not to its taste").at(value)),
+        None => Ok(body.clone()),
+    }
+}
+
+declare_pass! {
+    /// Gives the first binding a type that it cannot have.
+    pub function pass WRONG_TYPE = "bad.WrongType" { opt_level: 0, run: wrong_type }
+}
+
+fn wrong_type(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    if let Some(value) = body.bindings().next() {
+        let v = edit.v(value);
+        edit.set_type(v, &Type::tensor([1i64, 2, 3], DType::F16));
+    }
+    Ok(edit.finish()?)
+}
+
+declare_pass! {
+    /// Removes a binding that is still used.
+    pub function pass USES_REMOVED = "bad.UsesRemoved" { opt_level: 0, run: uses_removed }
+}
+
+fn uses_removed(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    if let Some(value) = body.bindings().next() {
+        edit.remove(value);
+    }
+    Ok(edit.finish()?)
+}
+
+declare_pass! {
+    /// Warns about the first binding of each function.
+    pub function pass WARNS = "bad.Warns" { opt_level: 0, run: warns }
+}
+
+fn warns(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    if let Some(value) = body.bindings().next() {
+        ctx.warning(value, "the first binding");
+    }
+    Ok(body.clone())
+}
