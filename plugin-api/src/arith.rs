@@ -115,6 +115,21 @@ impl Sum {
         (whole, rest)
     }
 
+    /// Whether no values of the atoms make it 0, as far as divisibility shows it. Atoms that are no integers show nothing.
+    fn never_zero(&self) -> bool {
+        let mut divisor: u64 = 0;
+        for (product, coefficient) in &self.terms {
+            if product.iter().any(|atom| !atom.dim.dtype().is_int()) {
+                return false;
+            }
+            if !product.is_empty() {
+                divisor = gcd(divisor, coefficient.unsigned_abs());
+            }
+        }
+        let constant = self.terms.get(&Vec::new()).copied().unwrap_or(0);
+        divisor > 1 && !constant.unsigned_abs().is_multiple_of(divisor)
+    }
+
     fn to_dim(&self) -> Dim {
         let mut out: Option<Dim> = None;
         let (constant, products): (Vec<_>, Vec<_>) = self.terms.iter().partition(|(product, _)| product.is_empty());
@@ -138,6 +153,10 @@ impl Sum {
         }
         out.unwrap_or(Dim::Int(0))
     }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The sum that a dimension is; `None` where 64 bits or the cap on terms do not suffice.
@@ -235,9 +254,12 @@ pub fn prove_equal(a: &Dim, b: &Dim) -> Option<bool> {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
         return Some(x == y);
     }
-    match sum(a)?.add(&sum(b)?, -1)?.as_int()? {
-        0 => Some(true),
-        _ => Some(false),
+    let difference = sum(a)?.add(&sum(b)?, -1)?;
+    match difference.as_int() {
+        Some(0) => Some(true),
+        Some(_) => Some(false),
+        // 4 * n + 8 * m is never 6: the constant is no multiple of what divides all other terms.
+        None => difference.never_zero().then_some(false),
     }
 }
 

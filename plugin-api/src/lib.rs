@@ -11,6 +11,7 @@ pub mod ir;
 mod macros;
 pub mod meta;
 pub mod op;
+pub mod op_check;
 pub mod options;
 pub mod outline;
 pub mod pass;

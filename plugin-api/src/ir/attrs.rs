@@ -85,7 +85,7 @@ pub struct AttrView<'a> {
 
 impl std::fmt::Debug for AttrView<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.to_owned())
+        write!(f, "{:?}", (*self).to_owned())
     }
 }
 

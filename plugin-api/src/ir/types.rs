@@ -357,7 +357,7 @@ impl PartialEq for Ty<'_> {
 
 impl fmt::Debug for Ty<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.to_owned())
+        write!(f, "{:?}", (*self).to_owned())
     }
 }
 

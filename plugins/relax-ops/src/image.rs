@@ -2,7 +2,7 @@
 
 use crate::declare::*;
 use crate::layout::Layout;
-use plugin_api::ir::{Call, TensorType, Type};
+use plugin_api::ir::{Call, DType, TensorType, Type};
 use plugin_api::meta::{ArgKind, AttrType};
 use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
 
@@ -37,8 +37,16 @@ const TO_FLOATS: &[AttrDecl] = &quantizing("float32");
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.image.resize2d", "Images resized.", DATA_SIZE, RESIZE2, |call| resize(call, "NCHW")),
     op("relax.image.resize3d", "Volumes resized.", DATA_SIZE, RESIZE3, |call| resize(call, "NCDHW")),
-    op("relax.quantize", "Floats as integers, by scale and zero point.", SCALED, TO_INTS, quantize),
-    op("relax.dequantize", "Integers as floats, by scale and zero point.", SCALED, TO_FLOATS, quantize),
+    op("relax.quantize", "Floats as integers, by scale and zero point.", SCALED, TO_INTS, |call| {
+        let dtype = out_dtype(call, "out_dtype", DType::VOID);
+        needs_int(dtype, "quantized elements")?;
+        converted(call, dtype)
+    }),
+    op("relax.dequantize", "Integers as floats, by scale and zero point.", SCALED, TO_FLOATS, |call| {
+        let dtype = out_dtype(call, "out_dtype", DType::VOID);
+        needs_float(dtype)?;
+        converted(call, dtype)
+    }),
 ];
 
 fn resize(call: Call<'_>, axes: &str) -> Inferred {
@@ -59,7 +67,7 @@ fn resize(call: Call<'_>, axes: &str) -> Inferred {
     Ok(with_shape(&like, layout.ndim(), Some(dims)))
 }
 
-fn quantize(call: Call<'_>) -> Inferred {
+fn converted(call: Call<'_>, dtype: DType) -> Inferred {
     let (data, scale, zero) = (tensor(call, 0)?, tensor(call, 1)?, tensor(call, 2)?);
     let at = axis(int(call, "axis").unwrap_or(-1), data.ndim)?;
     for (what, t) in [("scale", &scale), ("zero_point", &zero)] {
@@ -73,6 +81,5 @@ fn quantize(call: Call<'_>) -> Inferred {
             return wrong(format!("{what} has {} elements for {} along axis {at}", show(n), show(&dims[at])));
         }
     }
-    let dtype = out_dtype(call, "out_dtype", data.dtype);
     Ok(Type::Tensor(TensorType { dtype, ..data }))
 }

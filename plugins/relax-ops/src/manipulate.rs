@@ -137,13 +137,11 @@ fn squeeze(call: Call<'_>) -> Inferred {
         return Ok(with_shape(&x, -1, Some(out)));
     };
     let Some(at) = axes(&given, x.ndim)? else { return Ok(with_shape(&x, -1, None)) };
-    let ndim = x.ndim - at.len() as i32;
-    let Some(dims) = &x.shape else { return Ok(with_shape(&x, ndim, None)) };
-    if let Some(i) = at.iter().find(|i| dims[**i].as_int().is_some_and(|size| size != 1)) {
-        return wrong(format!("axis {i} has {} elements; only an axis of 1 can go", show(&dims[*i])));
-    }
-    let keep = dims.iter().enumerate().filter(|(i, _)| !at.contains(i));
-    Ok(with_shape(&x, ndim, Some(keep.map(|(_, dim)| dim.clone()).collect())))
+    let Some(dims) = &x.shape else { return Ok(with_shape(&x, x.ndim - at.len() as i32, None)) };
+    // As in TVM, an axis that is named but known to be longer than 1 stays.
+    let goes = |i: usize, dim: &Dim| at.contains(&i) && dim.as_int().is_none_or(|size| size == 1);
+    let keep = dims.iter().enumerate().filter(|(i, dim)| !goes(*i, dim));
+    Ok(with_shape(&x, -1, Some(keep.map(|(_, dim)| dim.clone()).collect())))
 }
 
 fn permute_dims(call: Call<'_>) -> Inferred {

@@ -85,21 +85,18 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
 fn normalized(call: Call<'_>, parameters: usize, given: &[i64]) -> Result<TensorType, InferError> {
     let data = tensor(call, 0)?;
     needs_float(data.dtype)?;
-    if data.ndim < 0 {
-        return wrong("needs data of a known number of dimensions".to_string());
-    }
-    let at = axes(given, data.ndim)?.unwrap_or_default();
+    let at = axes(given, data.ndim)?;
     let mut known = true;
     for i in 1..=parameters {
         let parameter = tensor(call, i)?;
         if parameter.dtype != data.dtype {
             return wrong(format!("argument {i} is of {}, but the data of {}; they must be the same", parameter.dtype, data.dtype));
         }
-        if parameter.ndim != at.len() as i32 {
-            let (found, n) = (parameter.ndim, at.len());
+        if parameter.ndim != given.len() as i32 {
+            let (found, n) = (parameter.ndim, given.len());
             return wrong(format!("argument {i} has {found} dimensions; it must have {n}, one for each axis"));
         }
-        let (Some(dims), Some(sizes)) = (&data.shape, &parameter.shape) else { continue };
+        let (Some(at), Some(dims), Some(sizes)) = (&at, &data.shape, &parameter.shape) else { continue };
         for (axis, size) in at.iter().zip(sizes) {
             match prove_equal(&dims[*axis], size) {
                 Some(true) => {}

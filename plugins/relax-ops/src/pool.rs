@@ -4,7 +4,7 @@ use crate::conv::{extent, padding, per_axis, reach};
 use crate::declare::*;
 use crate::layout::Layout;
 use plugin_api::arith::apply;
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, MIN, SUB};
+use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, SUB};
 use plugin_api::ir::{Call, Dim};
 use plugin_api::meta::AttrType;
 use plugin_api::op::{AttrDecl, DefaultDecl, InferError, OpDecl};
@@ -76,18 +76,22 @@ fn pool(call: Call<'_>, axes: &str) -> Inferred {
             false => extent(letter, &size, &reach, strides[i], both[i]),
             true => {
                 let up = extent(letter, &size, &reach, strides[i], both[i].saturating_add(strides[i] - 1))?;
-                Ok(starts_inside(&up, &size, before[i], strides[i]))
+                // No window can start after the elements if it reaches further than the padding after them and a step.
+                match reach.as_int() {
+                    Some(reach) if both[i] - before[i] + strides[i] <= reach => Ok(up),
+                    _ => Ok(starts_inside(&up, &size, before[i], strides[i])),
+                }
             }
         }
     })?;
     Ok(with_shape(&data, out.ndim(), Some(dims)))
 }
 
-/// With `ceil_mode` the last window is left out if it would start in the padding after the elements.
+/// With `ceil_mode` the last window (as in TVM one at most) is left out if it would start after the elements.
 fn starts_inside(positions: &Dim, size: &Dim, before: i64, stride: i64) -> Dim {
     let last = apply(SUB, &apply(ADD, size, &Dim::Int(before)), &Dim::Int(1));
     let inside = apply(ADD, &apply(FLOORDIV, &last, &Dim::Int(stride)), &Dim::Int(1));
-    apply(MIN, positions, &inside)
+    apply(MAX, &apply(MIN, positions, &inside), &apply(SUB, positions, &Dim::Int(1)))
 }
 
 fn layouts<'a>(call: Call<'a>, axes: &'a str) -> Result<(Layout<'a>, Layout<'a>), InferError> {

@@ -50,13 +50,13 @@ fn arg_reduce(call: Call<'_>) -> Inferred {
     reduced(&x, axis.as_deref(), flag(call, "keepdims"))
 }
 
-/// Over a single axis also the indices of the medians.
+/// Over a single axis (or none, as in TVM) also the indices of the medians.
 fn median(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
     let given = ints(call, "axis");
     let values = reduced(&x, given.as_deref(), flag(call, "keepdims"))?;
     match (given, values) {
-        (Some(given), Type::Tensor(values)) if given.len() == 1 => {
+        (Some(given), Type::Tensor(values)) if given.len() < 2 => {
             let indices = with_dtype(values.clone(), DType::I64);
             Ok(Type::Tuple(vec![Type::Tensor(values), indices]))
         }

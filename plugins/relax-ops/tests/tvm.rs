@@ -5,7 +5,7 @@ use plugin_api::meta::{ArgInfo, AttrDefault, AttrInfo, OpInfo, OptionValue};
 use plugin_api::op::{DefaultDecl, Infer, InferError, Inferred, OpDecl};
 use plugin_api::ty_rel::{Relation, relation};
 use script::Operators;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The operators of this crate, without a host.
 struct Ops(BTreeMap<&'static str, (OpInfo, OpDecl)>);
@@ -71,7 +71,7 @@ fn difference(ops: &Ops, line: &str) -> Option<String> {
     let comma = if params.is_empty() { "" } else { ", " };
     let expected = if said == "error" { "R.Any" } else { said };
     let text = format!(
-        "n = TypeVar(\"n\")\nm = TypeVar(\"m\")\n@I.ir_module\nclass Module:\n    @R.function\n    def main({params}{comma}expected: {expected}):\n        gv = {call}\n        return gv\n"
+        "n = TypeVar(\"n\")\nm = TypeVar(\"m\")\n@I.ir_module\nclass Module:\n    @R.function\n    def main(dims: R.Shape([n, m]), {params}{comma}expected: {expected}):\n        gv = {call}\n        return gv\n"
     );
     let module = match script::read(&text, ops) {
         Err(_) if said == "error" => return None,
@@ -87,13 +87,38 @@ fn difference(ops: &Ops, line: &str) -> Option<String> {
     (relation(&expected, &found) != Relation::Equal).then(|| format!("infers {found:?}"))
 }
 
+/// Lines where passhost differs on purpose; the comments in the file say why.
+fn known_differences() -> BTreeSet<&'static str> {
+    include_str!("data/differences.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
 fn family(name: &str) {
     let path = format!("{}/tests/data/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     let lines = std::fs::read_to_string(path).expect("data of the family");
-    let ops = Ops::new();
-    let wrong: Vec<String> =
-        lines.lines().filter_map(|line| difference(&ops, line).map(|found| format!("{line}\n    {found}"))).collect();
+    let (ops, known) = (Ops::new(), known_differences());
+    let mut wrong = Vec::new();
+    for line in lines.lines() {
+        match (difference(&ops, line), known.contains(line)) {
+            (Some(found), false) => wrong.push(format!("{line}\n    {found}")),
+            (None, true) => wrong.push(format!("{line}\n    is as in TVM now; remove it from differences.txt")),
+            _ => {}
+        }
+    }
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), lines.lines().count(), wrong.join("\n"));
+}
+
+#[test]
+fn known_differences_are_cases() {
+    let folder = format!("{}/tests/data", env!("CARGO_MANIFEST_DIR"));
+    let mut cases = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).expect("data").flatten() {
+        if entry.file_name() != "differences.txt" {
+            let text = std::fs::read_to_string(entry.path()).expect("a text file");
+            cases.extend(text.lines().map(str::to_string));
+        }
+    }
+    let gone: Vec<_> = known_differences().into_iter().filter(|line| !cases.contains(*line)).collect();
+    assert!(gone.is_empty(), "no longer in the data:\n{}", gone.join("\n"));
 }
 
 macro_rules! families {
