@@ -189,11 +189,23 @@ mod tests {
         let cases: &[(&[Type], &[(&str, Attr)], &str)] = &[
             (&[], &[], "relax.test takes 1 to 2 arguments, found 0"),
             (&[Type::Tuple(vec![])], &[], "argument `x` must be a tensor, found a tuple"),
-            (&[tensor.clone(), tensor.clone()], &[], "argument `shape` must be a shape such as R.shape([1, n]), found a tensor"),
+            (
+                &[tensor.clone(), tensor.clone()],
+                &[],
+                "argument `shape` must be a shape such as R.shape([1, n]), found a tensor",
+            ),
             (std::slice::from_ref(&tensor), &[], "relax.test needs the attribute `dtype`"),
             (std::slice::from_ref(&tensor), &[("to", Attr::Int(1))], "relax.test has no attribute `to`"),
-            (std::slice::from_ref(&tensor), &[("axis", Attr::Bool(true))], "attribute `axis` must be an integer or None, found Bool(true)"),
-            (std::slice::from_ref(&tensor), &[("dtype", Attr::from("flat32"))], "attribute `dtype` must be a data type such as \"float32\", or None, found Str(\"flat32\")"),
+            (
+                std::slice::from_ref(&tensor),
+                &[("axis", Attr::Bool(true))],
+                "attribute `axis` must be an integer or None, found Bool(true)",
+            ),
+            (
+                std::slice::from_ref(&tensor),
+                &[("dtype", Attr::from("flat32"))],
+                "attribute `dtype` must be a data type such as \"float32\", or None, found Str(\"flat32\")",
+            ),
         ];
         for (args, attrs, expected) in cases {
             assert_eq!(said(args, attrs), format!("{expected}{signature}"));

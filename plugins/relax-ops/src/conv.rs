@@ -47,7 +47,8 @@ const fn transposed(
     data: &'static str,
     kernel: &'static str,
 ) -> [AttrDecl; 9] {
-    let lists = [list("strides", ones), list("padding", zeros), list("output_padding", one_side), list("dilation", ones)];
+    let lists =
+        [list("strides", ones), list("padding", zeros), list("output_padding", one_side), list("dilation", ones)];
     let ([a, b, c, d], [e, f, g, h, i]) = attrs(lists, data, kernel);
     [a, b, c, d, e, f, g, h, i]
 }

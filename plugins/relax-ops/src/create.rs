@@ -96,7 +96,8 @@ fn steps(start: &Dim, end: &Dim, step: &Dim) -> Result<Option<Dim>, InferError> 
     if step == 0 {
         return wrong("a step of 0 never ends".to_string());
     }
-    let (span, by) = if step > 0 { (apply(SUB, end, start), step) } else { (apply(SUB, start, end), step.saturating_neg()) };
+    let (span, by) =
+        if step > 0 { (apply(SUB, end, start), step) } else { (apply(SUB, start, end), step.saturating_neg()) };
     if let Some(span) = span.as_int().filter(|span| *span < 0) {
         return wrong(format!("the end lies {} before the start", span.unsigned_abs()));
     }

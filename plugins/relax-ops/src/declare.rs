@@ -202,7 +202,9 @@ pub(crate) fn broadcast(a: &[Dim], b: &[Dim]) -> Result<Option<Vec<Dim>>, InferE
         };
         match (x.as_int(), y.as_int()) {
             (Some(p), Some(q)) if p != q && p != 1 && q != 1 => {
-                return wrong(format!("dimensions {p} and {q} (axis {i}) do not broadcast: they must be equal, or one of them 1"));
+                return wrong(format!(
+                    "dimensions {p} and {q} (axis {i}) do not broadcast: they must be equal, or one of them 1"
+                ));
             }
             (_, Some(1)) => out.push(x.clone()),
             (Some(1), _) => out.push(y.clone()),

@@ -46,7 +46,13 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         strided_slice,
     ),
     op("relax.dynamic_strided_slice", "Ranges along all axes, known when run.", DYNAMIC_SLICE, &[], dynamic_slice),
-    op("relax.gather_elements", "Elements at indices along an axis, in the shape of the indices.", GATHER, &[AXIS0], gather_elements),
+    op(
+        "relax.gather_elements",
+        "Elements at indices along an axis, in the shape of the indices.",
+        GATHER,
+        &[AXIS0],
+        gather_elements,
+    ),
     op(
         "relax.gather_nd",
         "Slices at tuples of indices.",
@@ -54,7 +60,13 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         &[attr_or("batch_dims", AttrType::Int, DefaultDecl::Int(0))],
         gather_nd,
     ),
-    op("relax.scatter_elements", "Updates put at indices along an axis.", SCATTER, &[AXIS0, REDUCTION], scatter_elements),
+    op(
+        "relax.scatter_elements",
+        "Updates put at indices along an axis.",
+        SCATTER,
+        &[AXIS0, REDUCTION],
+        scatter_elements,
+    ),
     op("relax.scatter_nd", "Updates put at tuples of indices.", SCATTER, &[REDUCTION], scatter_nd),
     op(
         "relax.one_hot",
@@ -135,7 +147,9 @@ fn strided_slice(call: Call<'_>) -> Inferred {
         return wrong("axes must be integer constants".to_string());
     };
     let at = axes(&given, x.ndim)?;
-    let (Some(at), Some(dims), Some(strides)) = (at, &x.shape, strides) else { return Ok(with_shape(&x, x.ndim, None)) };
+    let (Some(at), Some(dims), Some(strides)) = (at, &x.shape, strides) else {
+        return Ok(with_shape(&x, x.ndim, None));
+    };
     let inbound = flag(call, "assume_inbound");
     let mut out = dims.clone();
     for (k, axis) in at.into_iter().enumerate() {
@@ -161,10 +175,14 @@ fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) 
             return bound;
         }
         let (low, high) = if forward { (0, 0) } else { (-1, -1) };
-        apply(MAX, &apply(MIN, &bound, &apply(ADD, size, &Dim::Int(high))), &Dim::Int(low))
+        let below = apply(MIN, &bound, &apply(ADD, size, &Dim::Int(high)));
+        // No dimension is negative, so a constant that is not negative stays so.
+        let inside = below.as_int().is_none() && bound.as_int().is_some_and(|bound| bound >= 0);
+        if inside { below } else { apply(MAX, &below, &Dim::Int(low)) }
     };
     let (begin, end) = (place(begin), place(end));
-    let (span, by) = if forward { (apply(SUB, &end, &begin), stride) } else { (apply(SUB, &begin, &end), stride.saturating_neg()) };
+    let (span, by) =
+        if forward { (apply(SUB, &end, &begin), stride) } else { (apply(SUB, &begin, &end), stride.saturating_neg()) };
     let length = apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by - 1)), &Dim::Int(by));
     match length.as_int() {
         Some(length) => Dim::Int(length.max(0)),
@@ -211,12 +229,15 @@ fn gather_nd(call: Call<'_>) -> Inferred {
     let used = batch + taken;
     if used > i64::from(x.ndim) {
         let ndim = x.ndim;
-        return wrong(format!("{taken} indices after {batch} batch axes for a tensor of {ndim} dimensions; there are too many"));
+        return wrong(format!(
+            "{taken} indices after {batch} batch axes for a tensor of {ndim} dimensions; there are too many"
+        ));
     }
     let ndim = indices.ndim - 1 + x.ndim - used as i32;
-    let dims = indices.shape.zip(x.shape.as_ref()).map(|(inner, dims)| {
-        inner[..inner.len() - 1].iter().chain(&dims[used as usize..]).cloned().collect()
-    });
+    let dims = indices
+        .shape
+        .zip(x.shape.as_ref())
+        .map(|(inner, dims)| inner[..inner.len() - 1].iter().chain(&dims[used as usize..]).cloned().collect());
     Ok(with_shape(&x, ndim, dims))
 }
 
@@ -257,7 +278,10 @@ fn scatter_nd(call: Call<'_>) -> Inferred {
     };
     let expected: Vec<Dim> = outer.iter().chain(rest).cloned().collect();
     match same_shape(&expected, found) {
-        Some(false) => wrong("updates must have the shape of the indices without their last axis, then of a slice of the data".to_string()),
+        Some(false) => wrong(
+            "updates must have the shape of the indices without their last axis, then of a slice of the data"
+                .to_string(),
+        ),
         _ => Ok(Type::Tensor(x)),
     }
 }

@@ -23,14 +23,18 @@ pub(crate) struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Layout<'a>, InferError> {
-        let bad = |why: &str| InferError::wrong(format!("layout \"{text}\" {why}; write it like \"NCHW\" or \"NCHW16c\""));
+        let bad =
+            |why: &str| InferError::wrong(format!("layout \"{text}\" {why}; write it like \"NCHW\" or \"NCHW16c\""));
         let mut layout = Layout { text, axes: [(0, 0); MAX_AXES], len: 0 };
         let mut factor: i64 = 0;
         for byte in text.bytes() {
             let axis = match byte {
                 b'0'..=b'9' => {
                     let digit = i64::from(byte - b'0');
-                    factor = factor.checked_mul(10).and_then(|f| f.checked_add(digit)).ok_or_else(|| bad("has a block too long"))?;
+                    factor = factor
+                        .checked_mul(10)
+                        .and_then(|f| f.checked_add(digit))
+                        .ok_or_else(|| bad("has a block too long"))?;
                     continue;
                 }
                 b'A'..=b'Z' if factor == 0 => (byte, 0),

@@ -55,7 +55,11 @@ fn matmul(call: Call<'_>) -> Inferred {
         [] => return Ok(unknown),
     };
     if prove_equal(inner, inner2) == Some(false) {
-        return wrong(format!("columns of the first ({}) and rows of the second ({}) differ", show(inner), show(inner2)));
+        return wrong(format!(
+            "columns of the first ({}) and rows of the second ({}) differ",
+            show(inner),
+            show(inner2)
+        ));
     }
     let outer = |dims: &'_ [Dim]| dims[..dims.len().saturating_sub(2)].to_vec();
     let Some(mut dims) = broadcast(&outer(x), &outer(y))? else { return Ok(unknown) };

@@ -111,7 +111,10 @@ fn attention(call: Call<'_>) -> Inferred {
     let dtype = same_dtype(same_dtype(q.dtype, k.dtype)?, v.dtype)?;
     for (arg, t) in QKV.iter().zip([&q, &k, &v]) {
         if t.ndim >= 0 && t.ndim != 4 {
-            return wrong(format!("{} must have 4 dimensions (batch, sequence, heads, width), found {}", arg.name, t.ndim));
+            return wrong(format!(
+                "{} must have 4 dimensions (batch, sequence, heads, width), found {}",
+                arg.name, t.ndim
+            ));
         }
     }
     let like = TensorType { dtype, ndim: 4, shape: None, vdevice: q.vdevice };

@@ -39,7 +39,13 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
     op("relax.flatten", "In one dimension.", X, &[], flatten),
     op("relax.nn.batch_flatten", "In two dimensions, of which the first stays.", DATA, &[], batch_flatten),
-    op("relax.collapse_sum_to", "Summed up over what broadcasting would repeat, to a shape.", DATA_SHAPE, &[], collapse_sum_to),
+    op(
+        "relax.collapse_sum_to",
+        "Summed up over what broadcasting would repeat, to a shape.",
+        DATA_SHAPE,
+        &[],
+        collapse_sum_to,
+    ),
     op(
         "relax.collapse_sum_like",
         "Summed up over what broadcasting would repeat, to the shape of another tensor.",
@@ -208,7 +214,9 @@ fn concat(call: Call<'_>) -> Inferred {
                 None => known = false,
                 Some(false) => {
                     let (a, b) = (show(&dims[i]), show(dim));
-                    return wrong(format!("{a} and {b} elements along axis {i}; tensors may differ along axis {at} only"));
+                    return wrong(format!(
+                        "{a} and {b} elements along axis {i}; tensors may differ along axis {at} only"
+                    ));
                 }
             }
         }
@@ -281,9 +289,9 @@ fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, In
 
 /// Lengths of the parts between cuts. A cut beyond the end is the end; one before the last is no elements.
 fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
-    let Some(size) = size else { return vec![None; cuts.len() + 1] };
+    let Some(size) = size.filter(|_| !cuts.is_empty()) else { return vec![size.cloned(); cuts.len() + 1] };
     let clip = |cut: i64| apply(MIN, &Dim::Int(cut.max(0)), size);
-    let mut start = Dim::Int(0);
+    let mut start = clip(0);
     let mut parts = Vec::with_capacity(cuts.len() + 1);
     for end in cuts.iter().map(|cut| clip(*cut)).chain([size.clone()]) {
         parts.push(Some(apply(MAX, &apply(SUB, &end, &start), &Dim::Int(0))));
@@ -316,7 +324,9 @@ fn collapses(from: &TensorType, to: Option<&[Dim]>, ndim: i32) -> Result<(), Inf
     for (i, (a, b)) in from.iter().rev().zip(to.iter().rev()).enumerate() {
         if b.as_int() != Some(1) && prove_equal(a, b) != Some(true) {
             let (i, a, b) = (to.len() - 1 - i, show(a), show(b));
-            return wrong(format!("{a} elements cannot be summed up to {b} (axis {i}); they must be equal, or the latter 1"));
+            return wrong(format!(
+                "{a} elements cannot be summed up to {b} (axis {i}); they must be equal, or the latter 1"
+            ));
         }
     }
     Ok(())
@@ -377,7 +387,8 @@ fn pad(call: Call<'_>) -> Inferred {
         let (found, ndim) = (width.len(), x.ndim);
         return wrong(format!("pad_width has {found} values; it must have {}, two for each of {ndim} axes", 2 * ndim));
     }
-    let add = |(dim, sides): (&Dim, &[i64])| sides.iter().fold(dim.clone(), |dim, side| apply(ADD, &dim, &Dim::Int(*side)));
+    let add =
+        |(dim, sides): (&Dim, &[i64])| sides.iter().fold(dim.clone(), |dim, side| apply(ADD, &dim, &Dim::Int(*side)));
     let dims = x.shape.as_ref().map(|dims| dims.iter().zip(width.chunks(2)).map(add).collect());
     Ok(with_shape(&x, x.ndim, dims))
 }

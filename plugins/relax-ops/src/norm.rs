@@ -90,7 +90,10 @@ fn normalized(call: Call<'_>, parameters: usize, given: &[i64]) -> Result<Tensor
     for i in 1..=parameters {
         let parameter = tensor(call, i)?;
         if parameter.dtype != data.dtype {
-            return wrong(format!("argument {i} is of {}, but the data of {}; they must be the same", parameter.dtype, data.dtype));
+            return wrong(format!(
+                "argument {i} is of {}, but the data of {}; they must be the same",
+                parameter.dtype, data.dtype
+            ));
         }
         if parameter.ndim != given.len() as i32 {
             let (found, n) = (parameter.ndim, given.len());

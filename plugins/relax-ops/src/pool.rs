@@ -43,7 +43,9 @@ const SIZED3: &[AttrDecl] = &sized("NCDHW");
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.nn.max_pool1d", "Largest element of each window, over one axis.", DATA, MAX1, |call| pool(call, "NCW")),
     op("relax.nn.max_pool2d", "Largest element of each window, over two axes.", DATA, MAX2, |call| pool(call, "NCHW")),
-    op("relax.nn.max_pool3d", "Largest element of each window, over three axes.", DATA, MAX3, |call| pool(call, "NCDHW")),
+    op("relax.nn.max_pool3d", "Largest element of each window, over three axes.", DATA, MAX3, |call| {
+        pool(call, "NCDHW")
+    }),
     op("relax.nn.avg_pool1d", "Mean of each window, over one axis.", DATA, AVG1, |call| pool(call, "NCW")),
     op("relax.nn.avg_pool2d", "Mean of each window, over two axes.", DATA, AVG2, |call| pool(call, "NCHW")),
     op("relax.nn.avg_pool3d", "Mean of each window, over three axes.", DATA, AVG3, |call| pool(call, "NCDHW")),

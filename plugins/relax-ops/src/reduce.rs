@@ -35,7 +35,13 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     reduction("relax.variance", "Variance over axes."),
     op("relax.median", "Median over axes; over one axis also where it was.", X, AXES, median),
     op("relax.cumsum", "Sums of all elements so far along an axis, or of the flattened tensor.", DATA, SO_FAR, so_far),
-    op("relax.cumprod", "Products of all elements so far along an axis, or of the flattened tensor.", DATA, SO_FAR, so_far),
+    op(
+        "relax.cumprod",
+        "Products of all elements so far along an axis, or of the flattened tensor.",
+        DATA,
+        SO_FAR,
+        so_far,
+    ),
     op("relax.argmax", "Place of the largest element over one axis.", X, AXIS, arg_reduce),
     op("relax.argmin", "Place of the smallest element over one axis.", X, AXIS, arg_reduce),
 ];

@@ -45,21 +45,14 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op("relax.vm.kill_object", "Ends the life of a register's content.", ONE, &[], nothing)),
     impure(op("relax.vm.call_tir_dyn", "Calls a PrimFunc with shapes known when run.", FUNC_ARGS, &[], nothing)),
     op("relax.null_value", "No value.", &[], &[], object),
-    op(
-        "relax.to_vdevice",
-        "Copied to a virtual device.",
-        DATA,
-        &[attr("dst_vdevice", AttrType::Any)],
-        |call| Ok(Type::Tensor(tensor(call, 0)?)),
-    ),
+    op("relax.to_vdevice", "Copied to a virtual device.", DATA, &[attr("dst_vdevice", AttrType::Any)], |call| {
+        Ok(Type::Tensor(tensor(call, 0)?))
+    }),
     op(
         "relax.hint_on_device",
         "Says on which device a value should be.",
         DATA,
-        &[
-            attr("dst_vdevice", AttrType::Any),
-            attr_or("memory_scope", AttrType::Str, DefaultDecl::Str("global")),
-        ],
+        &[attr("dst_vdevice", AttrType::Any), attr_or("memory_scope", AttrType::Str, DefaultDecl::Str("global"))],
         same,
     ),
     op(

@@ -62,7 +62,9 @@ fn topk(call: Call<'_>) -> Inferred {
         Some("both") => Ok(Type::Tuple(vec![values, indices])),
         Some("values") => Ok(values),
         Some("indices") => Ok(indices),
-        other => wrong(format!("ret_type is \"{}\"; it must be \"both\", \"values\" or \"indices\"", other.unwrap_or(""))),
+        other => {
+            wrong(format!("ret_type is \"{}\"; it must be \"both\", \"values\" or \"indices\"", other.unwrap_or("")))
+        }
     }
 }
 

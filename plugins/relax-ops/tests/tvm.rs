@@ -1,67 +1,11 @@
 //! Holds the rules to what TVM 0.27 says: the cases in `data` were written by `tests/oracle/ops.py`.
 
-use plugin_api::ir::{Call, Type};
-use plugin_api::meta::{ArgInfo, AttrDefault, AttrInfo, OpInfo, OptionValue};
-use plugin_api::op::{DefaultDecl, Infer, InferError, Inferred, OpDecl};
+mod common;
+
+use common::Ops;
+use plugin_api::ir::Type;
 use plugin_api::ty_rel::{Relation, relation};
-use script::Operators;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The operators of this crate, without a host.
-struct Ops(BTreeMap<&'static str, (OpInfo, OpDecl)>);
-
-impl Ops {
-    fn new() -> Ops {
-        Ops(relax_ops::OPERATORS.iter().map(|decl| (decl.name, (info(decl), *decl))).collect())
-    }
-}
-
-fn info(decl: &OpDecl) -> OpInfo {
-    let ints = |v: &[i64]| OptionValue::List(v.iter().copied().map(OptionValue::Int).collect());
-    let default = |default| match default {
-        DefaultDecl::Required => None,
-        DefaultDecl::None => Some(AttrDefault::None),
-        DefaultDecl::Bool(v) => Some(AttrDefault::Value(OptionValue::Bool(v))),
-        DefaultDecl::Int(v) => Some(AttrDefault::Value(OptionValue::Int(v))),
-        DefaultDecl::Float(v) => Some(AttrDefault::Value(OptionValue::Float(v))),
-        DefaultDecl::Str(v) => Some(AttrDefault::Value(OptionValue::Str(v.to_string()))),
-        DefaultDecl::Ints(v) => Some(AttrDefault::Value(ints(v))),
-        other => panic!("no attribute has a default like {other:?}"),
-    };
-    OpInfo {
-        name: decl.name.to_string(),
-        args: decl
-            .args
-            .iter()
-            .map(|arg| ArgInfo { name: arg.name.to_string(), kind: arg.kind, optional: arg.optional })
-            .collect(),
-        attrs: decl
-            .attrs
-            .iter()
-            .map(|attr| AttrInfo { name: attr.name.to_string(), ty: attr.ty, default: default(attr.default) })
-            .collect(),
-        pure: decl.pure,
-        doc: decl.doc.to_string(),
-    }
-}
-
-impl Infer for Ops {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        let name = call.op().unwrap_or("?");
-        let (_, decl) = self.0.get(name).ok_or_else(|| InferError::wrong(format!("no {name}")))?;
-        Ok(Inferred { ty: (decl.infer)(call)?, pure: decl.pure })
-    }
-}
-
-impl Operators for Ops {
-    fn op_info(&self, name: &str) -> Option<&OpInfo> {
-        self.0.get(name).map(|(info, _)| info)
-    }
-
-    fn near_ops(&self, _: &str) -> Vec<String> {
-        Vec::new()
-    }
-}
+use std::collections::BTreeSet;
 
 /// What differs in one line of data: parameters | call | type or `error`.
 fn difference(ops: &Ops, line: &str) -> Option<String> {

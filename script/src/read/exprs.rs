@@ -11,7 +11,11 @@ impl<'a> FnReader<'a> {
     /// A value: variable, leaf, or nested expression.
     pub(crate) fn expr(&mut self, expr: &'a Expr) -> Read<V> {
         match expr {
-            Expr::Name(name) => self.lookup(name.id.as_str(), span(name)),
+            Expr::Name(name) => self.lookup(name.id.as_str(), span(name)).or_else(|unknown| {
+                // A symbolic variable stands for its value, as in `R.arange(0, n, 1)`.
+                let sym = self.known_sym(name.id.as_str()).ok_or(unknown)?;
+                Ok(self.b.prim_value(&Dim::Var(sym)))
+            }),
             Expr::Call(call) => self.call(call),
             Expr::Tuple(tuple) => {
                 let items = tuple.elts.iter().map(|item| self.expr(item)).collect::<Read<Vec<V>>>()?;

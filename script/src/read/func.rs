@@ -276,6 +276,11 @@ impl<'a> FnReader<'a> {
         })
     }
 
+    /// A symbolic variable that was met before.
+    pub(crate) fn known_sym(&self, name: &str) -> Option<Sym> {
+        self.syms.get(name).copied()
+    }
+
     /// A symbolic variable by name.
     pub(crate) fn sym(&mut self, name: &str, at: Range<usize>) -> Read<Sym> {
         if let Some(sym) = self.syms.get(name) {
