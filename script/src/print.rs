@@ -8,7 +8,7 @@ use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::ir::{
     Attr, AttrView, Body, BodyKind, Call, Dict, Dim, DimExpr, Expr, Function, Module, Sym, Ty, Type, Value,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use text::{python_float, python_string, scalar_text, valid_name};
 pub(crate) use text::{to_bf16, to_f16};
@@ -50,7 +50,10 @@ struct Printer<'a> {
     with_spans: bool,
     vdevices: Vec<String>,
     uses_tir: bool,
-    type_vars: Vec<String>,
+    uses_ir: bool,
+    /// In a signature, dimensions that are more than a name or number stand in quotes.
+    in_signature: bool,
+    type_vars: BTreeSet<String>,
 }
 
 /// Names within one function.
@@ -65,7 +68,16 @@ struct Names {
 
 impl<'a> Printer<'a> {
     fn new(ops: &'a dyn Operators, with_spans: bool) -> Printer<'a> {
-        Printer { ops, out: String::new(), with_spans, vdevices: Vec::new(), uses_tir: false, type_vars: Vec::new() }
+        Printer {
+            ops,
+            out: String::new(),
+            with_spans,
+            vdevices: Vec::new(),
+            uses_tir: false,
+            uses_ir: false,
+            in_signature: false,
+            type_vars: BTreeSet::new(),
+        }
     }
 
     fn module(mut self, module: &Module) -> Printed {
@@ -82,11 +94,11 @@ impl<'a> Printer<'a> {
         let mut spans = BTreeMap::new();
         // `main` comes last.
         let others = module.functions().filter(|(name, _)| *name != "main");
-        let mut first = self.out.len() == before;
+        let mut first = true;
         for (name, body) in others.chain(module.get("main").map(|body| ("main", body))) {
             match body.kind() {
                 BodyKind::Function => {
-                    if !std::mem::take(&mut first) && !self.out.ends_with(")\n\n") {
+                    if !std::mem::take(&mut first) {
                         self.out.push('\n');
                     }
                     let places = self.function_of_module(name, body);
@@ -120,6 +132,7 @@ impl<'a> Printer<'a> {
         if let Some(attrs) = module.attrs() {
             let own: Vec<_> = attrs.iter().filter(|(key, _)| *key != plugin_api::ir::module::GLOBAL_INFOS).collect();
             if !own.is_empty() {
+                self.uses_ir = true;
                 self.out.push_str("    I.module_attrs({");
                 for (i, (key, value)) in own.into_iter().enumerate() {
                     self.comma(i);
@@ -133,6 +146,7 @@ impl<'a> Printer<'a> {
         if !infos.is_empty()
             && let Some(dict) = module.global_infos()
         {
+            self.uses_ir = true;
             self.out.push_str("    I.module_global_infos(");
             self.dict(dict);
             self.out.push_str(")\n");
@@ -146,7 +160,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn header(&self) -> String {
+    fn header(&mut self) -> String {
+        self.uses_ir = true;
         let mut header = self.imports();
         header.push('\n');
         for name in &self.type_vars {
@@ -161,7 +176,9 @@ impl<'a> Printer<'a> {
         if !self.type_vars.is_empty() {
             lines.push_str("# from typing import TypeVar\n");
         }
-        lines.push_str("# from tvm.script import ir as I\n");
+        if self.uses_ir {
+            lines.push_str("# from tvm.script import ir as I\n");
+        }
         if self.uses_tir {
             lines.push_str("# from tvm.script import tirx as T\n# from tvm.tirx.layout import Axis\n");
         }
@@ -314,7 +331,11 @@ impl<'a> Printer<'a> {
     fn dims(&mut self, dims: &[Dim], sym: &dyn Fn(Sym) -> String) {
         for (i, dim) in dims.iter().enumerate() {
             self.comma(i);
+            let quoted = self.in_signature && !matches!(dim, Dim::Int(_) | Dim::Var(_));
+            let quote = if quoted { "\"" } else { "" };
+            self.out.push_str(quote);
             self.dim(dim, sym, 0);
+            self.out.push_str(quote);
         }
     }
 
@@ -418,9 +439,7 @@ impl Names {
             let hint = valid_name(body.sym_name(id as u32).unwrap_or("n"));
             let name = used.fresh(&hint);
             if from_params.contains(&(id as u32)) {
-                if !printer.type_vars.contains(&name) {
-                    printer.type_vars.push(name.clone());
-                }
+                printer.type_vars.insert(name.clone());
             } else if is_used(body, id as u32) {
                 names.local.push(id);
                 printer.uses_tir = true;
@@ -571,6 +590,7 @@ impl<'b> Writer<'_, '_, 'b> {
         self.p.out.push_str("def ");
         self.p.out.push_str(name);
         self.p.out.push('(');
+        self.p.in_signature = true;
         for (i, param) in function.params().enumerate() {
             self.p.comma(i);
             let start = self.p.out.len();
@@ -582,6 +602,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
         self.p.out.push_str(") -> ");
         self.ty(function.ret_ty());
+        self.p.in_signature = false;
         self.place(function.value(), from);
         self.p.out.push_str(":\n");
         self.preamble(function, depth + 1);
@@ -627,7 +648,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 let from = self.p.out.len();
                 self.p.out.push_str("return ");
                 if let Some(result) = value.operand(0) {
-                    self.bare(result);
+                    self.value(result);
                 }
                 self.place(value, from);
                 self.p.out.push('\n');
@@ -682,6 +703,11 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.target(value);
                 match value.view() {
                     Expr::Alias(source) => self.bare(source),
+                    Expr::Tuple(tuple) if tuple.n_operands() == 1 => {
+                        self.p.out.push('(');
+                        self.bare_node(value);
+                        self.p.out.push(')');
+                    }
                     _ => self.bare_node(value),
                 }
                 self.place(value, from);
@@ -736,7 +762,7 @@ impl<'b> Writer<'_, '_, 'b> {
 
     /// A value where a tuple needs no parentheses.
     fn bare(&mut self, value: Value<'b>) {
-        if value.kind() == kind::TUPLE && !value.is_bound() {
+        if value.kind() == kind::TUPLE && !value.is_bound() && value.n_operands() != 1 {
             return self.bare_node(value);
         }
         self.value(value);

@@ -1,7 +1,7 @@
 //! Gathers bindings without effects into dataflow blocks.
 //!
-//! *Expects* any function, best in A-normal form. *Keeps* the order of bindings. *Never* puts an If, a nested function
-//! or anything with an effect into a dataflow block.
+//! *Expects* any function, best in A-normal form. *Keeps* the order of bindings. *Never* puts an If or anything with
+//! an effect into a dataflow block.
 //!
 //! Before: `a = R.add(x, x); b = R.nn.relu(a); return b`. After: both stand in one `with R.dataflow():`, which gives
 //! out `b`.
@@ -12,8 +12,8 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Gathers bindings without effects into dataflow blocks, then canonicalizes bindings.
     ///
-    /// Expects any function, best in A-normal form. Keeps the order of bindings. Never puts an If, a nested function or
-    /// anything with an effect into a dataflow block.
+    /// Expects any function, best in A-normal form. Keeps the order of bindings. Never puts an If or anything with an
+    /// effect into a dataflow block.
     pub function pass CONVERT_TO_DATAFLOW = "relax.ConvertToDataflow" {
         opt_level: 0,
         preserves: ["relax.Normalize", "relax.anf"],
@@ -56,7 +56,7 @@ fn convert_to_dataflow(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body
 }
 
 fn can_flow(value: Value<'_>) -> bool {
-    !value.has_effect() && !matches!(value.kind(), kind::IF | kind::FUNC)
+    !value.has_effect() && value.kind() != kind::IF
 }
 
 /// A run of bindings becomes a dataflow block if it is long enough.
