@@ -1,6 +1,7 @@
 //! Removing what nobody uses.
 
 use crate::ir::records::{LEAF_BIT, NONE, flag, kind};
+use crate::ir::verify::is_expression;
 use crate::ir::{Body, SealError, Value};
 
 /// The body without bindings that nobody uses, also in branches and nested functions, and without blocks that became
@@ -19,7 +20,9 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
     // wanted is known before its content is looked at.
     for (i, node) in nodes.iter().enumerate().rev() {
         let value = body.value_at(i);
-        let removable = value.is_binding() || value.is_nested();
+        // Of kinds that are not known, and of TIR, a name does not mean that only users count.
+        let removable =
+            value.is_bound() && (is_expression(node) || node.kind == kind::FUNC && i > 0) || value.is_nested();
         let wanted = live[i] || !removable || value.has_effect() || node.kind == kind::MATCH_CAST;
         live[i] = wanted && region_lives(body, &parents, &live, &mut regions, parents[i]);
         if live[i] {

@@ -99,6 +99,16 @@ impl NodeSpec {
     }
 }
 
+impl Body {
+    /// Validates sections from anywhere and makes a body of a copy, through the host where there is one.
+    ///
+    /// # Errors
+    /// Says which record is wrong, and why.
+    pub fn seal(sections: &Sections) -> Result<Body, SealError> {
+        crate::abi::seal(&sections.raw())
+    }
+}
+
 static BRANDS: AtomicU32 = AtomicU32::new(1);
 
 /// Builds a body from front to back.

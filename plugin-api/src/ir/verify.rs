@@ -53,6 +53,14 @@ pub enum SealError {
         /// Which one.
         index: usize,
     },
+    /// Small to store, but too large once shared parts are written out.
+    #[error("{what} {index}: more than {MAX_SIZE} parts when written out; name inner parts")]
+    TooLarge {
+        /// Kind of record.
+        what: &'static str,
+        /// Which one.
+        index: usize,
+    },
     /// Bytes that are not UTF-8.
     #[error("{what} {index} is not UTF-8")]
     NotUtf8 {
@@ -114,6 +122,9 @@ pub enum SealError {
     Host(String),
 }
 
+/// Most parts that a type, dimension or attribute may have as a tree: shared parts count as often as they are used.
+const MAX_SIZE: u32 = 1 << 20;
+
 fn named(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(" (`{name}`)") }
 }
@@ -124,9 +135,9 @@ pub(crate) fn validate(raw: &RawView<'_>) -> Result<(), SealError> {
     strings(raw)?;
     let prims = prims(raw)?;
     buffers(raw)?;
-    let types = types(raw, &prims)?;
+    types(raw, &prims)?;
     attributes(raw)?;
-    consts(raw, &types)?;
+    consts(raw)?;
     leaves(raw)?;
     nodes(raw)
 }
@@ -135,7 +146,7 @@ pub(crate) fn validate(raw: &RawView<'_>) -> Result<(), SealError> {
 pub(crate) fn validate_types(raw: &RawView<'_>) -> Result<(), SealError> {
     let prims = prims(raw)?;
     buffers(raw)?;
-    types(raw, &prims).map(|_| ())
+    types(raw, &prims)
 }
 
 fn lengths(raw: &RawView<'_>) -> Result<(), SealError> {
@@ -192,9 +203,16 @@ fn strings(raw: &RawView<'_>) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Depth of each dimension expression.
-fn prims(raw: &RawView<'_>) -> Result<Vec<u16>, SealError> {
+/// Adds the sizes of the parts of a record to its own.
+fn add_size(what: &'static str, index: usize, sizes: &mut [u32], part: u32) -> Result<(), SealError> {
+    sizes[index] = sizes[index].saturating_add(part);
+    if sizes[index] > MAX_SIZE { Err(SealError::TooLarge { what, index }) } else { Ok(()) }
+}
+
+/// Size of each dimension expression.
+fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
     let mut depth = vec![0u16; raw.prims().len()];
+    let mut sizes = vec![1u32; raw.prims().len()];
     for (i, rec) in raw.prims().iter().enumerate() {
         let operands: &[u32] = match rec.op {
             prim::INT | prim::FLOAT => &[],
@@ -211,12 +229,14 @@ fn prims(raw: &RawView<'_>) -> Result<Vec<u16>, SealError> {
                 return Err(SealError::Forward { what: "dimension", index: i, found: *found });
             }
             depth[i] = depth[i].max(depth[*found as usize] + 1);
+            let part = sizes[*found as usize];
+            add_size("dimension", i, &mut sizes, part)?;
         }
         if u32::from(depth[i]) > MAX_DEPTH {
             return Err(SealError::TooDeep { what: "dimension", index: i });
         }
     }
-    Ok(depth)
+    Ok(sizes)
 }
 
 fn prim_list(raw: &RawView<'_>, what: &'static str, i: usize, off: u32, len: u32) -> Result<(), SealError> {
@@ -238,13 +258,17 @@ fn buffers(raw: &RawView<'_>) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Depth of each type.
-fn types(raw: &RawView<'_>, _prims: &[u16]) -> Result<Vec<u16>, SealError> {
+/// Checks types; their lists refer to earlier types only.
+fn types(raw: &RawView<'_>, prims: &[u32]) -> Result<(), SealError> {
     let mut depth = vec![0u16; raw.types().len()];
+    let mut sizes = vec![1u32; raw.types().len()];
     for (i, rec) in raw.types().iter().enumerate() {
         let lists = rec.flags & (tyflag::PRIMS | tyflag::TYPES);
         if lists == tyflag::PRIMS {
             prim_list(raw, "type", i, rec.off, rec.len)?;
+            for found in raw.list(rec.off, rec.len) {
+                add_size("type", i, &mut sizes, prims[*found as usize])?;
+            }
             if matches!(rec.kind, tykind::TENSOR | tykind::SHAPE) && rec.ndim != rec.len as i32 {
                 return Err(SealError::Malformed {
                     what: "type",
@@ -259,6 +283,8 @@ fn types(raw: &RawView<'_>, _prims: &[u16]) -> Result<Vec<u16>, SealError> {
                     return Err(SealError::Forward { what: "type", index: i, found: *found });
                 }
                 depth[i] = depth[i].max(depth[*found as usize] + 1);
+                let part = sizes[*found as usize];
+                add_size("type", i, &mut sizes, part)?;
             }
         } else if lists != 0 || rec.len != 0 {
             return Err(SealError::Malformed { what: "type", index: i, why: "a list of unknown content" });
@@ -273,7 +299,7 @@ fn types(raw: &RawView<'_>, _prims: &[u16]) -> Result<Vec<u16>, SealError> {
             id("type", i, "buffer", rec.aux, raw.buffers().len())?;
         }
     }
-    Ok(depth)
+    Ok(())
 }
 
 fn plain_val(raw: &RawView<'_>, what: &'static str, i: usize, flags: u16, value: u64) -> Result<(), SealError> {
@@ -316,6 +342,7 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
     }
     // Children stand before their parent, so depth is one forward pass and cycles cannot be.
     let mut depth = vec![0u16; attrs.len()];
+    let mut sizes = vec![1u32; attrs.len()];
     for (i, rec) in attrs.iter().enumerate() {
         let (off, len) = match rec.flags {
             val::ATTR_LIST => ((rec.val >> 32) as u32, rec.val as u32),
@@ -330,6 +357,10 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
             return Err(SealError::Forward { what: "attribute", index: i, found: off });
         }
         depth[i] = 1 + depth[off as usize..end].iter().copied().max().unwrap_or(0);
+        for part in off as usize..end {
+            let part = sizes[part];
+            add_size("attribute", i, &mut sizes, part)?;
+        }
         if u32::from(depth[i]) > MAX_DEPTH {
             return Err(SealError::TooDeep { what: "attribute", index: i });
         }
@@ -343,7 +374,7 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
     Ok(())
 }
 
-fn consts(raw: &RawView<'_>, _types: &[u16]) -> Result<(), SealError> {
+fn consts(raw: &RawView<'_>) -> Result<(), SealError> {
     let (consts, tensors) = (raw.consts(), raw.tensors());
     if consts.len() != tensors.len() {
         return Err(SealError::Malformed { what: "constants", index: consts.len(), why: "not one tensor for each" });

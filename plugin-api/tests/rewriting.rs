@@ -1,0 +1,333 @@
+//! Rewriting: same handle where nothing changes, closures, mutators, removal of unused values, outlining, the block
+//! builder.
+
+mod common;
+
+use common::*;
+use plugin_api::dump::dump;
+use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::prelude::*;
+
+struct Nothing;
+impl ExprMutator<'_> for Nothing {}
+
+#[test]
+fn what_changes_nothing_gives_the_same_handle() {
+    let body = chain();
+    assert!(Nothing.mutate(&body).expect("valid").same(&body));
+    assert!(body.rewrite(|_, _| Action::Keep).expect("valid").same(&body));
+    assert!(remove_all_unused(&body).expect("valid").same(&body));
+    assert!(body.edit().finish().expect("valid").same(&body));
+    // Replacing a value by itself, or a leaf by itself, is no change.
+    assert!(body.rewrite(|value, rw| Action::Replace(rw.v(value))).expect("valid").same(&body));
+}
+
+/// `relu(x)` becomes `maximum(exp(x), x)`, and every operator `add` another one.
+struct Swap;
+
+impl<'b> ExprMutator<'b> for Swap {
+    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        if call.op() != Some("relax.nn.relu") {
+            return Ok(Action::Keep);
+        }
+        let x = rw.v(call.args().next().ok_or_else(|| PassError::new("no argument"))?);
+        let exp = rw.call("relax.exp", &[x], &[], &tensor());
+        let exp = rw.emit(exp, "e");
+        Ok(Action::Replace(rw.call("relax.maximum", &[exp, x], &[], &tensor())))
+    }
+
+    fn visit_leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        Ok(match leaf.view() {
+            Expr::Op("relax.add") => Action::Replace(rw.edit().builder().op("relax.subtract")),
+            _ => Action::Keep,
+        })
+    }
+}
+
+#[test]
+fn a_mutator_replaces_calls_and_leaves() {
+    let body = chain();
+    let new = Swap.mutate(&body).expect("valid");
+    let ops: Vec<_> = new.values().filter_map(Value::as_call).filter_map(Call::op).collect();
+    assert_eq!(ops, ["relax.subtract", "relax.exp", "relax.maximum", "relax.multiply"], "{}", dump(&new));
+    assert_eq!(names(&new), ["lv", "e", "lv1", "gv"]);
+    assert!(
+        named(&new, "e").has(flag::INNER) && named(&new, "lv1").has(flag::INNER) && !named(&new, "gv").has(flag::INNER)
+    );
+}
+
+#[test]
+fn an_output_that_becomes_another_value_makes_that_an_output() {
+    let body = chain();
+    let new = body
+        .rewrite(|value, rw| match value.name() {
+            Some("gv") => Action::Replace(rw.v(named(&body, "lv1"))),
+            _ => Action::Keep,
+        })
+        .expect("valid");
+    assert!(!named(&new, "lv1").has(flag::INNER), "{}", dump(&new));
+}
+
+#[test]
+fn a_closure_sees_what_operands_are_now() {
+    // exp(exp(x)): the inner one becomes sqrt, and then the outer one sees sqrt.
+    let body = build(|b| {
+        let x = b.param("x", tensor());
+        b.emit_func_output(b.exp(b.exp(x)));
+    });
+    let mut seen = Vec::new();
+    body.rewrite(|value, rw| {
+        let Some(arg) = value.as_call().and_then(|call| call.arg(0)) else { return Action::Keep };
+        let arg = rw.v(arg);
+        seen.push(rw.with(arg, |arg| arg.as_call().and_then(|call| call.op().map(str::to_string))));
+        Action::Replace(rw.call("relax.sqrt", &[arg], &[], &tensor()))
+    })
+    .expect("valid");
+    assert_eq!(seen, [None, Some("relax.sqrt".to_string())]);
+}
+
+#[test]
+fn visitors_meet_everything_once_and_in_order() {
+    #[derive(Default)]
+    struct Count {
+        calls: Vec<String>,
+        open: i32,
+        deepest: i32,
+        leaves: usize,
+    }
+    impl<'a> ExprVisitor<'a> for Count {
+        fn visit_call(&mut self, call: Call<'a>) {
+            self.calls.push(call.op().unwrap_or("?").to_string());
+        }
+        fn enter_region(&mut self, header: Value<'a>) -> Walk {
+            if header.kind() == kind::FUNC && header.index() != Some(0) {
+                return Walk::Skip;
+            }
+            self.open += 1;
+            self.deepest = self.deepest.max(self.open);
+            Walk::Into
+        }
+        fn leave_region(&mut self, _: Value<'a>) {
+            self.open -= 1;
+        }
+        fn visit_leaf(&mut self, _: Value<'a>, _: Value<'a>) {
+            self.leaves += 1;
+        }
+    }
+    let body = build(|b| {
+        let (x, c) = (b.param("x", tensor()), b.param("c", cond()));
+        b.local_function("f", |b| {
+            let t = b.param("t", tensor());
+            b.emit_func_output(b.exp(t));
+        });
+        let y = b.emit(b.if_(c, |b| b.emit(b.relu(x)), |b| b.emit(b.sqrt(x))));
+        b.emit_func_output(b.add(y, y));
+    });
+    let mut count = Count::default();
+    count.visit_body(&body);
+    assert_eq!(count.calls, ["relax.nn.relu", "relax.sqrt", "relax.add"]);
+    assert_eq!((count.open, count.deepest, count.leaves), (0, 5, 3), "{}", dump(&body));
+    let mut order = Vec::new();
+    post_order_visit(&body, |value| order.push(value));
+    assert_eq!(order.last().and_then(|value| value.index()), Some(0), "the function comes last");
+    let place = |value: Value<'_>| order.iter().position(|seen| *seen == value).expect("visited");
+    for value in body.values() {
+        assert!(value.operands().all(|operand| place(operand) < place(value)));
+    }
+    assert_eq!(order.len(), body.len() + body.raw().leaves().len());
+}
+
+#[test]
+fn unused_bindings_go_as_in_tvm() {
+    // Compared by hand with TVM 0.27: match_casts stay with what they need, effects stay, empty blocks go.
+    let body = build(|b| {
+        let (x, c) = (b.param("x", tensor()), b.param("c", cond()));
+        b.dataflow(|b| {
+            let a = b.emit(b.add(x, x));
+            b.emit(b.multiply(a, a));
+            b.emit_output(b.add(x, x));
+        });
+        let k = Dim::Int(1);
+        let shape = b.emit(b.call("relax.shape_of", &[x]));
+        b.match_cast(shape, &Type::shape(vec![k.clone(), k]));
+        b.emit(b.call("relax.print", &[x]));
+        let w = b.emit(b.if_(
+            c,
+            |b| {
+                b.emit(b.sqrt(x));
+                b.emit(b.exp(x))
+            },
+            |b| b.emit(b.relu(x)),
+        ));
+        let t = b.emit(b.tuple(&[x, w]));
+        b.emit(b.get(t, 0));
+        b.emit_func_output(t);
+    });
+    let new = remove_all_unused(&body).expect("valid");
+    let ops: Vec<_> = new.values().filter_map(Value::as_call).filter_map(Call::op).collect();
+    assert_eq!(ops, ["relax.shape_of", "relax.print", "relax.exp", "relax.nn.relu"], "{}", dump(&new));
+    assert!(new.values().all(|value| value.kind() != kind::DATAFLOW && value.kind() != kind::TUPLE_GET));
+    assert!(remove_all_unused(&new).expect("valid").same(&new));
+}
+
+/// Outlines bindings of a body by name and gives the module and the new main.
+fn outlined(body: &Body, groups: &[&[&str]]) -> Result<(Module, Body), PassError> {
+    let module = Module::new([("main", body.clone())]);
+    let mut functions = module.edit();
+    let mut edit = body.edit();
+    for group in groups {
+        let values: Vec<Value<'_>> = group.iter().map(|name| named(body, name)).collect();
+        edit.outline(&mut functions, &values, "fused", &[("Composite", "acme.group".into())])?;
+    }
+    let main = edit.finish()?;
+    functions.set("main", main.clone());
+    Ok((functions.finish(), main))
+}
+
+#[test]
+fn a_group_becomes_a_function() {
+    let body = chain();
+    let (module, main) = outlined(&body, &[&["lv", "lv1"]]).expect("outlines");
+    let fused = module.get("fused").expect("added");
+    assert_eq!(names(&main), ["lv1", "gv"], "{}", dump(&main));
+    assert!(named(&main, "lv1").has(flag::INNER));
+    let call = named(&main, "lv1").as_call().expect("a call");
+    assert_eq!((call.global(), call.args().filter_map(Value::name).collect::<Vec<_>>()), (Some("fused"), vec!["x"]));
+    let function = fused.function().expect("function");
+    assert!(function.is_private() && function.attr("Composite").and_then(|attr| attr.as_str()) == Some("acme.group"));
+    assert_eq!(names(fused), ["lv", "lv1"]);
+    assert!(!named(fused, "lv1").has(flag::INNER) && named(fused, "lv").has(flag::INNER));
+}
+
+#[test]
+fn a_group_with_several_results_gives_a_tuple() {
+    let body = build(|b| {
+        let x = b.param("x", tensor());
+        let out = b.dataflow(|b| {
+            let lv = b.emit(b.exp(x));
+            let lv1 = b.emit(b.sqrt(lv));
+            b.emit_output(b.add(lv, lv1))
+        });
+        b.emit_func_output(out);
+    });
+    let (module, main) = outlined(&body, &[&["lv", "lv1"]]).expect("outlines");
+    assert_eq!(named(&main, "lv1").as_tuple_get().map(|(_, i)| i), Some(1), "{}", dump(&main));
+    assert!(module.get("fused").expect("added").function().expect("function").ret_ty().is_tuple());
+}
+
+#[test]
+fn interleaved_groups_move_what_lies_between() {
+    // `u` needs the group's first and stands before an input of its last: it moves behind the call.
+    let body = build(|b| {
+        let x = b.param("x", tensor());
+        let out = b.dataflow(|b| {
+            let first = b.emit(b.exp(x));
+            let user = b.emit(b.sqrt(first));
+            let input = b.emit(b.tanh(x));
+            let last = b.emit(b.add(first, input));
+            b.emit_output(b.add(b.add(user, last), user))
+        });
+        b.emit_func_output(out);
+    });
+    let (_, main) = outlined(&body, &[&["lv", "lv3"]]).expect("convex");
+    let order = names(&main);
+    let place = |name: &str| order.iter().position(|other| *other == name).expect("is there");
+    assert!(place("lv2") < place("lv3") && place("lv3") < place("lv1"), "{}", dump(&main));
+    // The call moves up where that suffices.
+    let (_, main) = outlined(&body, &[&["lv2", "lv3"]]).expect("convex");
+    assert_eq!(names(&main).len(), 5, "{}", dump(&main));
+}
+
+#[test]
+fn a_group_that_something_lies_between_is_refused() {
+    let body = chain();
+    let error = outlined(&body, &[&["lv", "gv"]]).expect_err("lv1 needs lv, gv needs lv1");
+    assert!(error.message.contains("`lv1` needs the group, and the group needs `lv1`"), "{error}");
+    // Two groups, each fine alone, that need each other.
+    let body = build(|b| {
+        let x = b.param("x", tensor());
+        let out = b.dataflow(|b| {
+            let a = b.emit(b.exp(x));
+            let c = b.emit(b.sqrt(x));
+            let d = b.emit(b.tanh(c));
+            let e = b.emit(b.relu(a));
+            b.emit_output(b.add(d, e))
+        });
+        b.emit_func_output(out);
+    });
+    assert!(outlined(&body, &[&["lv", "lv2"]]).is_ok() && outlined(&body, &[&["lv1", "lv3"]]).is_ok());
+    assert!(outlined(&body, &[&["lv", "lv2"], &["lv1", "lv3"]]).is_err());
+    // And two that follow each other.
+    let (module, main) = outlined(&body, &[&["lv", "lv3"], &["lv1", "lv2"]]).expect("outlines");
+    assert_eq!((module.len(), main.n_bindings()), (3, 3), "{}", dump(&main));
+    assert!(module.get("fused_1").is_some());
+}
+
+#[test]
+fn a_group_gets_the_symbolic_variables_that_its_inputs_do_not_tell() {
+    let body = build(|b| {
+        let n = b.sym("n");
+        let twice = Dim::binary(prim::MUL, n.clone(), Dim::Int(2));
+        let x = b.param("x", Type::tensor([twice.clone()], DType::F32));
+        b.param("y", Type::tensor([n], DType::F32));
+        let out = b.dataflow(|b| {
+            let lv = b.emit(b.exp(x));
+            b.emit_output(b.relu(lv))
+        });
+        b.emit_func_output(out);
+    });
+    let (module, main) = outlined(&body, &[&["lv", "gv"]]).expect("outlines");
+    let fused = module.get("fused").expect("added");
+    let params: Vec<Type> = fused.function().expect("function").params().map(|param| param.ty().to_owned()).collect();
+    assert_eq!(params.len(), 2, "{}", dump(fused));
+    assert!(matches!(&params[1], Type::Shape { ndim: 1, dims: Some(dims) } if matches!(dims[0], Dim::Var(_))));
+    let call = named(&main, "gv").as_call().expect("a call");
+    assert!(matches!(call.args().last().map(Value::view), Some(Expr::Shape)));
+    assert_eq!(call.ty().to_owned(), named(&body, "gv").ty().to_owned(), "in variables of the caller");
+}
+
+#[test]
+fn the_block_builder_names_as_tvm_does() {
+    let body = build(|b| {
+        let x = b.param("x", tensor());
+        let (out, out1) = b.dataflow(|b| {
+            let l = b.emit(b.add(b.add(x, x), b.multiply(x, x)));
+            b.emit(b.call("relax.concat", &[b.tuple(&[b.add(x, x), l])]));
+            b.emit(b.tuple(&[b.add(x, x), l]));
+            b.emit(l);
+            (b.emit_output(l), b.emit_output(b.add(l, l)))
+        });
+        let e = b.emit(b.add(x, out));
+        b.match_cast(x, &tensor());
+        b.emit(b.shape(&[Dim::Int(1)]));
+        let _ = out1;
+        b.emit_func_output(b.tuple(&[e, b.add(out, e)]));
+    });
+    let expected = ["lv", "lv1", "lv2", "lv3", "lv4", "lv5", "lv6", "lv7", "gv", "gv1", "gv2", "gv3", "gv4", "gv5"];
+    assert_eq!(names(&body), expected, "{}", dump(&body));
+    let result = body.function().and_then(Function::result).expect("result");
+    assert!(result.is_nested() && result.kind() == kind::TUPLE, "returned without a name");
+}
+
+#[test]
+fn the_first_error_of_a_builder_comes_out_at_the_end() {
+    let bb = BlockBuilder::new(&Elementwise);
+    bb.function("main", |b| {
+        let x = b.param("x", tensor());
+        let y = b.emit(b.call("acme.unknown", &[x]));
+        b.emit_func_output(b.call_global("nobody", &[y]));
+    });
+    let error = bb.get().expect_err("an operator is not known");
+    assert!(error.message.contains("acme.unknown"), "{error}");
+    let bb = BlockBuilder::new(&Elementwise);
+    bb.function("main", |b| {
+        b.param("x", tensor());
+    });
+    assert!(bb.get().expect_err("no result").message.contains("emit_func_output"));
+    let bb = BlockBuilder::new(&Elementwise);
+    bb.update_func("main", chain());
+    assert!(bb.get().is_err());
+    let bb = BlockBuilder::new(&Elementwise);
+    assert_eq!((bb.add_func("f", chain()), bb.add_func("f", chain())), ("f".to_string(), "f_1".to_string()));
+    assert_eq!(bb.get().expect("valid").len(), 2);
+}
