@@ -9,6 +9,8 @@ use crate::ir::{Dim, DimExpr, Sym};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Longest sum that is kept in one form.
+const MAX_SUM: usize = 1024;
 /// Longest sum that is still multiplied out.
 const MAX_TERMS: usize = 64;
 
@@ -77,7 +79,7 @@ impl Sum {
                 self.terms.remove(product);
             }
         }
-        Some(self)
+        (self.terms.len() <= MAX_SUM).then_some(self)
     }
 
     fn mul(&self, other: &Sum) -> Option<Sum> {
@@ -168,6 +170,9 @@ fn sum(dim: &Dim) -> Option<Sum> {
             DimExpr::Int(v, _) => Some(Sum::int(*v)),
             DimExpr::Float(..) => Some(Sum::atom(dim.clone())),
             DimExpr::Unary(op, t, a) => Some(Sum::atom(Dim::Expr(Arc::new(DimExpr::Unary(*op, *t, simplify(a)))))),
+            // The sum so far is added to, not copied: long sums are nested to the left.
+            DimExpr::Binary(prim::ADD, _, a, b) => sum(a)?.add(&sum(b)?, 1),
+            DimExpr::Binary(prim::SUB, _, a, b) => sum(a)?.add(&sum(b)?, -1),
             DimExpr::Binary(op, t, a, b) => binary(*op, *t, &sum(a)?, &sum(b)?),
         },
     }
@@ -364,6 +369,10 @@ mod tests {
         let twice = Dim::binary(prim::MUL, n.clone(), Dim::Int(2));
         assert_eq!(prove_equal(&Dim::binary(prim::FLOORDIV, twice, Dim::Int(2)), &n), Some(true));
         assert_eq!(prove_equal(&n, &m), None);
+        let times = |dim: &Dim, by| Dim::binary(prim::MUL, dim.clone(), Dim::Int(by));
+        let even = Dim::binary(prim::ADD, times(&n, 4), times(&m, 6));
+        assert_eq!(prove_equal(&even, &Dim::Int(7)), Some(false));
+        assert_eq!(prove_equal(&even, &Dim::Int(8)), None);
         assert_eq!(prove_equal(&n, &Dim::binary(prim::ADD, n.clone(), Dim::Int(1))), Some(false));
     }
 }

@@ -253,3 +253,83 @@ pub fn erase_unbound(ty: &Type, unknown: &impl Fn(Sym) -> bool) -> Type {
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::records::prim;
+
+    fn var(id: u32) -> Dim {
+        Dim::Var(Sym { id, dtype: DType::I64 })
+    }
+
+    fn tensor(dims: &[Dim]) -> Type {
+        Type::tensor(dims.to_vec(), DType::F32)
+    }
+
+    fn function(params: Vec<Type>, ret: Type, pure: bool) -> Type {
+        Type::Callable { params: Some(params), ret: Box::new(ret), pure }
+    }
+
+    #[test]
+    fn annotations_may_say_less_but_not_otherwise() {
+        let found = tensor(&[var(0), Dim::Int(4)]);
+        let ndim = Type::tensor_ndim(2, DType::F32);
+        let wider = [Type::Object, ndim.clone(), Type::tensor_ndim(-1, DType::F32), Type::tensor_ndim(-1, DType::VOID)];
+        for said in &wider {
+            assert_eq!(relation(said, &found), Relation::Wider, "{said:?}");
+            assert_eq!(relation(&found, said), Relation::Unknown, "{said:?}");
+            let (said, found) = (Type::Tuple(vec![said.clone()]), Type::Tuple(vec![found.clone()]));
+            assert_eq!(relation(&said, &found), Relation::Wider);
+        }
+        assert_eq!(relation(&tensor(&[var(1), Dim::Int(4)]), &found), Relation::Unknown);
+        let against = |said: &Type| matches!(relation(said, &found), Relation::Contradicts(_));
+        assert!(against(&tensor(&[var(0), Dim::Int(5)])));
+        assert!(against(&tensor(&[Dim::binary(prim::ADD, var(0), Dim::Int(1)), Dim::Int(4)])));
+        assert!(against(&Type::tensor_ndim(3, DType::F32)));
+        assert!(against(&Type::tensor_ndim(2, DType::F16)));
+        assert!(against(&Type::Tuple(vec![])));
+    }
+
+    #[test]
+    fn equal_dimensions_may_be_written_otherwise() {
+        let twice = Dim::binary(prim::MUL, Dim::Int(2), var(0));
+        let sum = Dim::binary(prim::ADD, var(0), var(0));
+        assert_eq!(relation(&tensor(&[twice]), &tensor(&[sum])), Relation::Equal);
+    }
+
+    #[test]
+    fn effects_may_be_allowed_but_not_hidden() {
+        let (pure, impure) = (function(vec![], Type::Object, true), function(vec![], Type::Object, false));
+        assert_eq!(relation(&impure, &pure), Relation::Wider);
+        assert!(matches!(relation(&pure, &impure), Relation::Contradicts(_)));
+    }
+
+    #[test]
+    fn calls_replace_the_symbols_of_parameters() {
+        let (n, m) = (var(0), var(1));
+        let callee = function(
+            vec![tensor(&[n.clone(), Dim::Int(3)]), Type::shape(vec![m.clone()])],
+            tensor(&[Dim::binary(prim::MUL, n.clone(), m)]),
+            true,
+        );
+        let call = |args: &[Type]| call_result(&callee, args);
+        let args = [tensor(&[Dim::Int(2), Dim::Int(3)]), Type::shape(vec![var(7)])];
+        let Ok(Type::Tensor(result)) = call(&args) else { panic!("no tensor: {:?}", call(&args)) };
+        let dims = result.shape.expect("known");
+        assert_eq!(prove_equal(&dims[0], &Dim::binary(prim::MUL, var(7), Dim::Int(2))), Some(true));
+
+        // Nothing says what `n` is: the number of dimensions is all that is left.
+        let vague = [Type::tensor_ndim(2, DType::F32), Type::shape(vec![Dim::Int(5)])];
+        assert_eq!(call(&vague), Ok(Type::tensor_ndim(1, DType::F32)));
+        assert!(call(&args[..1]).is_err());
+        assert!(call(&[tensor(&[Dim::Int(2), Dim::Int(4)]), args[1].clone()]).is_err());
+    }
+
+    #[test]
+    fn one_symbol_has_one_value() {
+        let callee = function(vec![tensor(&[var(0), var(0)])], Type::Object, true);
+        assert!(call_result(&callee, &[tensor(&[Dim::Int(2), Dim::Int(3)])]).is_err());
+        assert!(call_result(&callee, &[tensor(&[var(4), var(4)])]).is_ok());
+    }
+}

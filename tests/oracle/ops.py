@@ -14,7 +14,7 @@ from tvm.relax import op as R
 
 OUT = pathlib.Path(__file__).resolve().parents[2] / "plugins" / "relax-ops" / "tests" / "data"
 N, M = tirx.Var("n", "int64"), tirx.Var("m", "int64")
-CASES, REFUSED = {}, {}
+CASES = {}
 
 
 def tensor(shape=None, dtype="float32", ndim=-1):
@@ -40,8 +40,7 @@ def case(family, make, *types):
     variables = [relax.Var(f"x{i}", ty) for i, ty in enumerate(types)]
     try:
         call = make(*variables)
-    except Exception as error:  # refused before there is a call: nothing to compare
-        REFUSED[str(error).splitlines()[-1][:140]] = REFUSED.get(str(error).splitlines()[-1][:140], 0) + 1
+    except Exception:  # refused before there is a call: nothing to compare
         return
     text = script(call)
     if " = " in text.split("(")[0]:
@@ -383,4 +382,3 @@ def main():
 
 if __name__ == "__main__":
     main()
-    for k, v in REFUSED.items(): print(v, k)

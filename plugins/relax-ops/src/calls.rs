@@ -7,6 +7,7 @@ use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
 
 const FUNC_ARGS: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("args", ArgKind::Tuple)];
 const PACKED: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("*args", ArgKind::Any)];
+const FORMAT: &[AttrDecl] = &[attr_or("format", AttrType::Any, DefaultDecl::Str(""))];
 const INPLACE: &[AttrDecl] = &[attr("inplace_indices", AttrType::IntList)];
 const CLOSURE: &[ArgDecl] = &[arg("closure", ArgKind::Any), arg("args", ArgKind::Tuple)];
 const VALUES: &[ArgDecl] = &[arg("*values", ArgKind::Any)];
@@ -41,8 +42,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.make_closure", "A function with some arguments bound.", FUNC_ARGS, &[], any),
     impure(op("relax.invoke_closure", "Calls a closure.", CLOSURE, &[], given)),
     op("relax.invoke_pure_closure", "Calls a closure without effects.", CLOSURE, &[], given),
-    impure(op("relax.print", "Prints values when run.", VALUES, &[], nothing)),
-    impure(op("relax.assert_op", "Fails when run if the condition does not hold.", VALUES, &[], nothing)),
+    impure(op("relax.print", "Prints values when run.", VALUES, FORMAT, nothing)),
+    impure(op("relax.assert_op", "Fails when run if the condition does not hold.", VALUES, FORMAT, nothing)),
 ];
 
 /// The types that the call itself gives: one, or a tuple of several.

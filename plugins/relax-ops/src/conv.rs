@@ -23,7 +23,8 @@ const fn attrs<const N: usize>(
         attr_or("groups", AttrType::Int, DefaultDecl::Int(1)),
         attr_or("data_layout", AttrType::Str, DefaultDecl::Str(data)),
         attr_or("kernel_layout", AttrType::Str, DefaultDecl::Str(kernel)),
-        attr_or("out_layout", AttrType::OptStr, DefaultDecl::Str(data)),
+        // That of the data.
+        attr_or("out_layout", AttrType::OptStr, DefaultDecl::None),
         attr_or("out_dtype", AttrType::DType, DefaultDecl::None),
     ];
     (lists, rest)

@@ -14,6 +14,7 @@ const RANGE: &[ArgDecl] = &[arg("start", ArgKind::Prim), arg("end", ArgKind::Pri
 const EYE: &[ArgDecl] = &[arg("n", ArgKind::Prim), arg("m", ArgKind::Prim), arg("k", ArgKind::Prim)];
 const EYE_LIKE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("k", ArgKind::Prim)];
 const TO_SHAPE: &[ArgDecl] = &[arg("expr", ArgKind::Tensor)];
+const EYE_DTYPE: &[AttrDecl] = &[attr_or("dtype", AttrType::DType, DefaultDecl::Str("float32"))];
 const DTYPE: &[AttrDecl] = &[attr_or("dtype", AttrType::DType, DefaultDecl::None)];
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
@@ -24,7 +25,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.ones_like", "Ones in the shape of a tensor.", X, DTYPE, like),
     op("relax.full_like", "One value in the shape of a tensor.", FULL_LIKE, DTYPE, full_like),
     op("relax.arange", "Numbers from a start to before an end, a step apart.", RANGE, DTYPE, arange),
-    op("relax.eye", "Ones on a diagonal of a matrix, 0 elsewhere.", EYE, DTYPE, eye),
+    op("relax.eye", "Ones on a diagonal of a matrix, 0 elsewhere.", EYE, EYE_DTYPE, eye),
     op("relax.eye_like", "Ones on a diagonal, 0 elsewhere, in the shape of a matrix.", EYE_LIKE, DTYPE, eye_like),
     op("relax.shape_of", "The shape of a tensor.", TO_SHAPE, &[], shape_of),
     op("relax.size", "Number of elements of a tensor.", TO_SHAPE, &[], size),

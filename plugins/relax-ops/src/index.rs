@@ -192,11 +192,11 @@ fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) 
 
 fn dynamic_slice(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
-    for i in 1..4 {
+    for (i, arg) in DYNAMIC_SLICE.iter().enumerate().skip(1) {
         let bound = tensor(call, i)?;
-        needs_int(bound.dtype, DYNAMIC_SLICE[i].name)?;
+        needs_int(bound.dtype, arg.name)?;
         if bound.ndim >= 0 && bound.ndim != 1 {
-            return wrong(format!("{} must be a vector, found {} dimensions", DYNAMIC_SLICE[i].name, bound.ndim));
+            return wrong(format!("{} must be a vector, found {} dimensions", arg.name, bound.ndim));
         }
     }
     Ok(with_shape(&x, x.ndim, None))

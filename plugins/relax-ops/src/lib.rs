@@ -20,11 +20,12 @@ mod pool;
 mod reduce;
 mod runtime;
 mod sort;
+mod train;
 
 use plugin_api::export_plugin;
 use plugin_api::op::OpDecl;
 
-const FAMILIES: [&[OpDecl]; 14] = [
+const FAMILIES: [&[OpDecl]; 15] = [
     elementwise::OPERATORS,
     linear::OPERATORS,
     conv::OPERATORS,
@@ -39,6 +40,7 @@ const FAMILIES: [&[OpDecl]; 14] = [
     image::OPERATORS,
     calls::OPERATORS,
     runtime::OPERATORS,
+    train::OPERATORS,
 ];
 
 const N: usize = {

@@ -18,7 +18,7 @@ const fn attrs(ones: &'static [i64], zeros: &'static [i64], layout: &'static str
         attr_or("ceil_mode", AttrType::Bool, DefaultDecl::Bool(false)),
         attr_or("count_include_pad", AttrType::Bool, DefaultDecl::Bool(count_pad)),
         attr_or("layout", AttrType::Str, DefaultDecl::Str(layout)),
-        attr_or("out_layout", AttrType::OptStr, DefaultDecl::Str(layout)),
+        attr_or("out_layout", AttrType::OptStr, DefaultDecl::None),
     ]
 }
 
@@ -32,7 +32,7 @@ const fn sized(layout: &'static str) -> [AttrDecl; 3] {
     [
         attr_or("output_size", AttrType::OptIntList, DefaultDecl::None),
         attr_or("layout", AttrType::Str, DefaultDecl::Str(layout)),
-        attr_or("out_layout", AttrType::OptStr, DefaultDecl::Str(layout)),
+        attr_or("out_layout", AttrType::OptStr, DefaultDecl::None),
     ]
 }
 

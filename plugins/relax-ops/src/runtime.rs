@@ -1,4 +1,4 @@
-//! Memory, virtual machine, devices, and markers for training: operators of lowered programs.
+//! Memory, virtual machine and devices: operators of lowered programs.
 
 use crate::declare::*;
 use plugin_api::ir::{Call, DType, Expr, TensorType, Type, Value};
@@ -46,7 +46,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op("relax.vm.call_tir_dyn", "Calls a PrimFunc with shapes known when run.", FUNC_ARGS, &[], nothing)),
     op("relax.null_value", "No value.", &[], &[], object),
     op("relax.to_vdevice", "Copied to a virtual device.", DATA, &[attr("dst_vdevice", AttrType::Any)], |call| {
-        Ok(Type::Tensor(tensor(call, 0)?))
+        // Which device it is, the module's global infos say, which a rule does not see.
+        Ok(Type::Tensor(TensorType { vdevice: None, ..tensor(call, 0)? }))
     }),
     op(
         "relax.hint_on_device",
@@ -65,9 +66,6 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             Ok(with_dtype(x, out_dtype(call, "dtype", DType::F32)))
         },
     ),
-    op("relax.grad.no_grad", "Has no gradient.", ONE, &[], same),
-    op("relax.grad.start_checkpoint", "Starts what is computed again for gradients.", ONE, &[], same),
-    op("relax.grad.end_checkpoint", "Ends what is computed again for gradients.", ONE, &[], same),
 ];
 
 fn same(call: Call<'_>) -> Inferred {
