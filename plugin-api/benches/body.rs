@@ -50,7 +50,7 @@ struct Var {
 }
 
 enum Tree {
-    Var(Arc<Var>),
+    Var { _var: Arc<Var> },
     Call { _op: Arc<str>, args: Vec<Arc<Tree>>, _ty: Arc<Type> },
 }
 
@@ -69,7 +69,7 @@ struct TreeFunc {
 fn tree(n: usize) -> TreeFunc {
     let ty = Arc::new(Type::tensor([8, 8], DType::F32));
     let (add, subtract): (Arc<str>, Arc<str>) = ("relax.add".into(), "relax.subtract".into());
-    let var = |name: &str| Arc::new(Tree::Var(Arc::new(Var { _name: name.into(), _ty: ty.clone() })));
+    let var = |name: &str| Arc::new(Tree::Var { _var: Arc::new(Var { _name: name.into(), _ty: ty.clone() }) });
     let (x, y) = (var("x"), var("y"));
     let (mut bindings, mut last) = (Vec::new(), x.clone());
     for i in 0..n {
@@ -84,8 +84,8 @@ fn tree(n: usize) -> TreeFunc {
 
 fn tree_walk(func: &TreeFunc) -> usize {
     let args = |binding: &Binding| match &*binding.value {
-        Tree::Call { args, .. } => args.iter().filter(|arg| matches!(&***arg, Tree::Var(_))).count(),
-        Tree::Var(_) => 0,
+        Tree::Call { args, .. } => args.iter().filter(|arg| matches!(&***arg, Tree::Var { .. })).count(),
+        Tree::Var { .. } => 0,
     };
     func.bindings.iter().map(args).sum()
 }

@@ -252,7 +252,14 @@ impl BodyBuilder {
             let word = self.word(*v);
             self.pool.s.operands.push(word);
         }
-        self.node_at(spec, at, ops.len() as u32, name)
+        let v = self.node_at(spec, at, ops.len() as u32, name);
+        // A region says so when it ends.
+        if spec.flags & (flag::IMPURE | flag::REGION) == flag::IMPURE
+            && !self.pool.s.nodes[v.op as usize].has(flag::REGION)
+        {
+            self.taint();
+        }
+        v
     }
 
     fn node_at(&mut self, spec: NodeSpec, ops: u32, n_ops: u32, name: Option<&str>) -> V {
