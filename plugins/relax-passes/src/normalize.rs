@@ -44,10 +44,16 @@ fn normalize(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     }
     // What a `return` computes stands in no block yet. Blocks that follow each other become one.
     for value in outside {
-        edit.just_before(value).open(NodeSpec::new(kind::BLOCK), &[], None);
+        edit.just_before(first_nested(value)).open(NodeSpec::new(kind::BLOCK), &[], None);
         edit.after(value).close();
     }
     Ok(edit.finish()?)
+}
+
+/// Where the expression that `value` ends begins: tuples that stay nested in it come first.
+fn first_nested(value: Value<'_>) -> Value<'_> {
+    let nested = value.operands().filter(|operand| operand.is_nested() && operand.kind() == kind::TUPLE);
+    nested.map(first_nested).min_by_key(|first| first.index()).unwrap_or(value)
 }
 
 /// A nested value that must have a name: all but tuples, and the value of a binding at a wider type.

@@ -1,0 +1,70 @@
+"""Times TVM and passhost on the same synthetic modules in one run and prints the ratios."""
+
+import argparse
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import tvm
+from tvm import relax
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+PASSES = {
+    "relax.Normalize": relax.transform.Normalize,
+    "relax.CanonicalizeBindings": relax.transform.CanonicalizeBindings,
+    "relax.EliminateCommonSubexpr": relax.transform.EliminateCommonSubexpr,
+    "relax.DeadCodeElimination": relax.transform.DeadCodeElimination,
+}
+
+
+def best(work, times=3):
+    """Shortest of several runs, in milliseconds."""
+    laps = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        laps.append((time.perf_counter() - start) * 1e3)
+    return min(laps)
+
+
+def ours(binary, path, passes):
+    """What passhost says of itself with --timing: milliseconds by name, the shortest of several runs."""
+    found = {}
+    for _ in range(5):
+        command = [str(binary), "run", str(path), "-o", str(path) + ".out", "--passes", passes, "--timing"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+        for line in done.stderr.split("\ntotal")[-1].splitlines():
+            parts = line.split("  ")
+            cells = [part.strip() for part in parts if part.strip()]
+            if len(cells) >= 2 and cells[1].endswith(" ms"):
+                value = float(cells[1].removesuffix(" ms"))
+                found[cells[0]] = min(found.get(cells[0], value), value)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=ROOT / "target/release/passhost", type=pathlib.Path)
+    parser.add_argument("--synthetic", default=ROOT / "target/release/synthetic", type=pathlib.Path)
+    parser.add_argument("sizes", nargs="*", default=["1x1000", "100x20"], help="functions x bindings")
+    args = parser.parse_args()
+    print(f"{'size':10} {'work':32} {'TVM ms':>12} {'passhost ms':>12} {'ratio':>9}")
+    for size in args.sizes:
+        text = subprocess.run([str(args.synthetic), *size.split("x")], capture_output=True, text=True, check=True).stdout
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "module.py"
+            path.write_text(text)
+            module = tvm.script.from_source(text)
+            rows = [("read", best(lambda: tvm.script.from_source(text), 1), ours(args.binary, path, "")["read"])]
+            rows.append(("print", best(module.script), ours(args.binary, path, "")["print"]))
+            for name, make in PASSES.items():
+                one = make()
+                rows.append((name, best(lambda: one(module)), ours(args.binary, path, name)[name]))
+            for name, theirs, mine in rows:
+                print(f"{size:10} {name:32} {theirs:12.3f} {mine:12.3f} {theirs / max(mine, 1e-3):9.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
