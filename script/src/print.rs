@@ -190,7 +190,8 @@ impl<'a> Printer<'a> {
         let Some(function) = body.function() else { return Vec::new() };
         let names = Names::new(body, self);
         let places = if self.with_spans { vec![0..0; body.len()] } else { Vec::new() };
-        let mut writer = Writer { p: self, body, names, places };
+        let types = vec![None; body.raw().types().len()];
+        let mut writer = Writer { types, p: self, body, names, places };
         writer.function(name, function, 1);
         writer.places
     }
@@ -478,13 +479,17 @@ impl Names {
 /// Names that are taken.
 #[derive(Default)]
 struct Used {
-    taken: HashMap<Box<str>, u32>,
+    taken: HashMap<Box<str>, u32, foldhash::fast::RandomState>,
     log: Vec<Box<str>>,
 }
 
 impl Used {
     fn fresh_or_keep(&mut self, hint: &str) -> Box<str> {
-        if hint == "_" { "_".into() } else { self.fresh(&valid_name(hint)).into_boxed_str() }
+        match hint {
+            "_" => "_".into(),
+            hint if text::is_valid_name(hint) => self.fresh(hint).into_boxed_str(),
+            hint => self.fresh(&valid_name(hint)).into_boxed_str(),
+        }
     }
 
     fn fresh(&mut self, hint: &str) -> String {
@@ -552,6 +557,8 @@ fn is_used(body: &Body, id: u32) -> bool {
 
 /// Writes one function.
 struct Writer<'p, 'a, 'b> {
+    /// Texts of the types of this body, by id.
+    types: Vec<Option<Box<str>>>,
     p: &'p mut Printer<'a>,
     body: &'b Body,
     names: Names,
@@ -571,10 +578,23 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
+    /// A type; the text of each is made once.
     fn ty(&mut self, ty: Ty<'_>) {
-        let ty = ty.to_owned();
-        let syms = &self.names.syms;
-        self.p.ty(&ty, &|sym| syms.get(sym.id as usize).cloned().unwrap_or_default());
+        let Writer { p, names, types, .. } = self;
+        let cached = types.get(ty.id() as usize).and_then(Option::as_deref).filter(|_| !p.in_signature);
+        if let Some(text) = cached {
+            return p.out.push_str(text);
+        }
+        let from = p.out.len();
+        p.ty(&ty.to_owned(), &|sym| names.syms.get(sym.id as usize).cloned().unwrap_or_default());
+        if let Some(slot) = types.get_mut(ty.id() as usize).filter(|_| !p.in_signature) {
+            *slot = Some(p.out[from..].into());
+        }
+    }
+
+    /// The name of a node.
+    fn name(&mut self, index: usize) {
+        self.p.out.push_str(self.names.node(index));
     }
 
     fn function(&mut self, name: &str, function: Function<'b>, depth: usize) {
@@ -594,8 +614,7 @@ impl<'b> Writer<'_, '_, 'b> {
         for (i, param) in function.params().enumerate() {
             self.p.comma(i);
             let start = self.p.out.len();
-            let name = self.names.node(param.index().unwrap_or(0)).to_string();
-            self.p.out.push_str(&name);
+            self.name(param.index().unwrap_or(0));
             self.p.out.push_str(": ");
             self.ty(param.ty());
             self.place(param, start);
@@ -673,8 +692,7 @@ impl<'b> Writer<'_, '_, 'b> {
         self.p.out.push_str("R.output(");
         for (i, output) in outputs.into_iter().enumerate() {
             self.p.comma(i);
-            let name = self.names.node(output).to_string();
-            self.p.out.push_str(&name);
+            self.name(output);
         }
         self.p.out.push(')');
         self.place(header, from);
@@ -718,12 +736,12 @@ impl<'b> Writer<'_, '_, 'b> {
 
     /// `name: type = `, or less of it.
     fn target(&mut self, value: Value<'b>) {
-        let name = self.names.node(value.index().unwrap_or(0)).to_string();
+        let index = value.index().unwrap_or(0);
         let void = value.ty().is_tuple() && value.ty().children().len() == 0;
-        if name == "_" && void && value.kind() == kind::CALL {
+        if void && value.kind() == kind::CALL && self.names.node(index) == "_" {
             return;
         }
-        self.p.out.push_str(&name);
+        self.name(index);
         let op = value.as_call().and_then(Call::op);
         let typed_by_value = matches!(op, Some("relax.call_tir" | "relax.dist.call_tir" | "relax.call_dps_packed"));
         if !typed_by_value && value.ty().is_known() {
@@ -771,8 +789,7 @@ impl<'b> Writer<'_, '_, 'b> {
     fn value(&mut self, value: Value<'b>) {
         let Some(at) = value.index() else { return self.leaf(value) };
         if value.is_bound() {
-            let name = self.names.node(at).to_string();
-            return self.p.out.push_str(&name);
+            return self.name(at);
         }
         let from = self.p.out.len();
         if value.kind() == kind::TUPLE && value.n_operands() > 0 {
@@ -819,7 +836,13 @@ impl<'b> Writer<'_, '_, 'b> {
 
     fn leaf(&mut self, value: Value<'b>) {
         match value.view() {
-            Expr::Op(name) => self.p.out.push_str(&text::op_text(name)),
+            Expr::Op(name) => match name.strip_prefix("relax.") {
+                Some(rest) => {
+                    self.p.out.push_str("R.");
+                    self.p.out.push_str(rest);
+                }
+                None => self.p.out.push_str(name),
+            },
             Expr::GlobalVar(name) => {
                 self.p.out.push_str("cls.");
                 self.p.out.push_str(name);

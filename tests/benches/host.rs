@@ -131,7 +131,9 @@ fn load(c: &mut Criterion) {
     for n in [1, 10, 100] {
         group.throughput(Throughput::Elements(n));
         group.bench_function(BenchmarkId::new("metadata of plugins", n), |b| {
-            b.iter(|| (0..n).map(|_| passhost::loader::list(&file, None, None).map(drop)).collect::<Result<Vec<()>, _>>());
+            b.iter(|| {
+                (0..n).map(|_| passhost::loader::list(&file, None, None).map(drop)).collect::<Result<Vec<()>, _>>()
+            });
         });
     }
     let listed = passhost::loader::list(&file, None, None).expect("a plugin");

@@ -104,12 +104,10 @@ pub(crate) fn valid_name(hint: &str) -> String {
     name
 }
 
-/// `R.nn.conv2d` for `relax.nn.conv2d`.
-pub(crate) fn op_text(name: &str) -> String {
-    match name.strip_prefix("relax.") {
-        Some(rest) => format!("R.{rest}"),
-        None => name.to_string(),
-    }
+/// Whether a hint can stand as it is.
+pub(crate) fn is_valid_name(hint: &str) -> bool {
+    let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
+    !hint.is_empty() && !hint.as_bytes()[0].is_ascii_digit() && hint.bytes().all(plain) && !KEYWORDS.contains(&hint)
 }
 
 /// Value of a scalar constant.

@@ -67,14 +67,7 @@ impl<'a> FnReader<'a> {
     }
 
     fn operator(&mut self, name: &'a str, call: &'a ExprCall) -> Read<V> {
-        let ops = self.scope.ops;
-        let full = format!("relax.{name}");
-        let Some(info) = ops.op_info(&full) else {
-            let near = ops.near_ops(&full);
-            let error = InferError::UnknownOp { name: full, near };
-            return Err(Diagnostic::new(span(&*call.func), error.to_string())
-                .help("operators come from plugins: list the plugin that declares it in passes.toml"));
-        };
+        let (info, callee) = self.operator_info(name, call)?;
         let n = info.args.len();
         // Calls of packed functions take any number of arguments; the last declared one says so by its name.
         let variadic = info.args.last().is_some_and(|arg| arg.name.starts_with('*'));
@@ -99,9 +92,26 @@ impl<'a> FnReader<'a> {
         for keyword in call.arguments.keywords.iter().filter(|keyword| is_type_keyword(keyword)) {
             self.type_args(&keyword.value, &mut values)?;
         }
-        let callee = self.b.op(&info.name);
         let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
         self.infer(v, call)
+    }
+
+    /// Facts and leaf of an operator; each is looked up once for a function.
+    fn operator_info(&mut self, name: &'a str, call: &ExprCall) -> Read<(&'a OpInfo, V)> {
+        if let Some(known) = self.operators.get(name) {
+            return Ok(*known);
+        }
+        let ops = self.scope.ops;
+        let full = format!("relax.{name}");
+        let Some(info) = ops.op_info(&full) else {
+            let near = ops.near_ops(&full);
+            let error = InferError::UnknownOp { name: full, near };
+            return Err(Diagnostic::new(span(&*call.func), error.to_string())
+                .help("operators come from plugins: list the plugin that declares it in passes.toml"));
+        };
+        let known = (info, self.b.op(&info.name));
+        self.operators.insert(name, known);
+        Ok(known)
     }
 
     fn wrong_number(&self, info: &OpInfo, call: &ExprCall, found: usize) -> Diagnostic {

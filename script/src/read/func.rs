@@ -3,6 +3,7 @@
 use super::types::sym_declaration;
 use super::{Read, Scope, exprs, is_path, path_after, sealed, span, unexpected};
 use crate::diagnostic::Diagnostic;
+use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, NodeSpec, SealError, Sym, Type, TypeId, V};
 use plugin_api::ty_rel::{Relation, relation};
@@ -25,21 +26,22 @@ struct Local<'a> {
 pub(crate) struct FnReader<'a> {
     pub(crate) scope: &'a Scope<'a>,
     pub(crate) b: BodyBuilder,
-    locals: HashMap<&'a str, Local<'a>>,
+    locals: HashMap<&'a str, Local<'a>, RandomState>,
     /// Names of each open scope, innermost last.
     scopes: Vec<Vec<&'a str>>,
     /// Whether a binding block (not dataflow) is open at each level.
     blocks: Vec<bool>,
     in_dataflow: bool,
-    pub(crate) syms: HashMap<String, Sym>,
+    pub(crate) syms: HashMap<String, Sym, RandomState>,
     /// Whether unknown names in dimensions become symbolic variables (in strings).
     pub(crate) implicit_syms: bool,
-    pub(crate) types: HashMap<&'a str, TypeId>,
-    pub(crate) calls: HashMap<Box<[u32]>, (TypeId, bool)>,
-    pub(crate) globals: HashMap<&'a str, V>,
-    pub(crate) attrs: HashMap<&'a str, AttrsId>,
+    pub(crate) types: HashMap<&'a str, TypeId, RandomState>,
+    pub(crate) calls: HashMap<Box<[u32]>, (TypeId, bool), RandomState>,
+    pub(crate) globals: HashMap<&'a str, V, RandomState>,
+    pub(crate) attrs: HashMap<&'a str, AttrsId, RandomState>,
     /// For which operator an entry of `attrs` was checked.
-    pub(crate) attrs_op: HashMap<AttrsId, String>,
+    pub(crate) attrs_op: HashMap<AttrsId, String, RandomState>,
+    pub(crate) operators: HashMap<&'a str, (&'a plugin_api::meta::OpInfo, V), RandomState>,
     fresh: usize,
 }
 
@@ -95,17 +97,18 @@ impl<'a> FnReader<'a> {
         FnReader {
             scope,
             b: BodyBuilder::new(),
-            locals: HashMap::new(),
+            locals: HashMap::default(),
             scopes: vec![Vec::new()],
             blocks: vec![false],
             in_dataflow: false,
-            syms: HashMap::new(),
+            syms: HashMap::default(),
             implicit_syms: false,
-            types: HashMap::new(),
-            calls: HashMap::new(),
-            globals: HashMap::new(),
-            attrs: HashMap::new(),
-            attrs_op: HashMap::new(),
+            types: HashMap::default(),
+            calls: HashMap::default(),
+            globals: HashMap::default(),
+            attrs: HashMap::default(),
+            attrs_op: HashMap::default(),
+            operators: HashMap::default(),
             fresh: 0,
         }
     }
