@@ -153,10 +153,11 @@ fn files(manifest: &Manifest) -> (Vec<(&PluginEntry, PathBuf)>, Vec<Error>) {
 impl Infer for Engine {
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
         let name = call.op().unwrap_or("a call");
-        let Some((_, owner, at)) = self.registry.operator(name) else {
+        let Some((info, owner, at)) = self.registry.operator(name) else {
             let near = self.registry.near_operators(name);
             return Err(InferError::UnknownOp { name: name.to_string(), near });
         };
+        plugin_api::op_check::check_call(info, call)?;
         let plugin = self.open(owner).map_err(|error| InferError::wrong(error.to_string()))?;
         plugin.infer(at, call)
     }
