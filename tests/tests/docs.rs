@@ -1,0 +1,79 @@
+//! `docs/passes.md` comes from the metadata of the standard plugins. `BLESS=1 cargo test` rewrites it.
+#![forbid(unsafe_code)]
+
+use passhost::{Engine, Manifest};
+use plugin_api::meta::PassInfo;
+use std::fmt::Write;
+use std::path::Path;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in a folder of the workspace")
+}
+
+fn engine() -> Engine {
+    let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
+    Engine::new(&manifest).expect("the standard plugins")
+}
+
+fn list(out: &mut String, what: &str, items: impl IntoIterator<Item = String>) {
+    let items: Vec<String> = items.into_iter().map(|item| format!("`{item}`")).collect();
+    if !items.is_empty() {
+        let _ = writeln!(out, "- {what}: {}", items.join(", "));
+    }
+}
+
+fn entry(out: &mut String, plugin: &str, info: &PassInfo) {
+    let _ = writeln!(out, "## {}\n", info.name);
+    for line in info.doc.trim().lines() {
+        let _ = writeln!(out, "{}", line.trim());
+    }
+    let _ = writeln!(out, "\n- plugin: `{plugin}`\n- works on: {}\n- opt_level: {}", info.granularity, info.opt_level);
+    list(out, "requires", info.required.iter().map(ToString::to_string));
+    list(out, "needs", info.contract.requires.clone());
+    list(out, "establishes", info.contract.establishes.clone());
+    list(out, "preserves", info.contract.preserves.clone());
+    list(out, "invalidates", info.contract.invalidates.clone());
+    for option in &info.options {
+        let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default `{value}`"));
+        let doc = option.doc.trim().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        let _ = writeln!(out, "- option `{}` ({}, {default}): {doc}", option.name, option.ty);
+    }
+    out.push('\n');
+}
+
+#[test]
+fn passes_are_documented_as_their_metadata_says() {
+    let engine = engine();
+    let registry = engine.registry();
+    let mut passes: Vec<_> = registry.passes().map(|(id, info)| (info, registry.pass_owner(id).name.clone())).collect();
+    passes.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    let mut text =
+        "# Passes of the standard plugins\n\nMade from their metadata; `BLESS=1 cargo test` writes this file.\n\n"
+            .to_string();
+    for (info, plugin) in passes {
+        assert!(info.doc.lines().count() >= 3, "the documentation of `{}` is too short", info.name);
+        entry(&mut text, &plugin, info);
+    }
+    let text = format!("{}\n", text.trim_end());
+    let path = root().join("docs/passes.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).expect("docs/passes.md can be written");
+        return;
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == text, "docs/passes.md is not what the metadata says; BLESS=1 cargo test rewrites it");
+}
+
+#[test]
+fn every_pass_and_operator_says_what_it_is() {
+    let engine = engine();
+    for (_, info) in engine.registry().passes() {
+        assert!(!info.summary().is_empty(), "`{}` has no documentation", info.name);
+        for option in &info.options {
+            assert!(!option.doc.trim().is_empty(), "option `{}` of `{}` has no documentation", option.name, info.name);
+        }
+    }
+    for (info, _) in engine.registry().operators() {
+        assert!(!info.doc.trim().is_empty(), "operator `{}` has no documentation", info.name);
+    }
+}

@@ -1,0 +1,130 @@
+//! Reading and printing with the real operators: round trips, and texts that must not harm the reader.
+#![forbid(unsafe_code)]
+
+use passhost::{Engine, Manifest};
+use passhost_tests::synthetic::module_text;
+use proptest::prelude::*;
+use std::path::Path;
+use std::sync::OnceLock;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in a folder of the workspace")
+}
+
+fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
+        Engine::new(&manifest).expect("the standard plugins")
+    })
+}
+
+/// Models that the project ships, and those beside it where they are (without PrimFuncs).
+fn models() -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for folder in [root().join("tests/models"), root().join("../shared/models")] {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|ext| ext == "py") {
+                let text = std::fs::read_to_string(&path).expect("a model");
+                if !text.contains("T.prim_func") {
+                    out.push((path.display().to_string(), text));
+                }
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn models_print_as_they_were_read() {
+    let models = models();
+    assert!(models.len() >= 3);
+    for (name, text) in models {
+        let module = script::read(&text, engine()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let printed = script::print(&module, engine());
+        assert!(printed.trim_end() == text.trim_end(), "{name} prints otherwise than it was written");
+        let again = script::read(&printed, engine()).expect("what is printed can be read");
+        assert!(again.structural_eq(&module) && again.structural_hash() == module.structural_hash());
+    }
+}
+
+#[test]
+fn places_of_nodes_lie_in_the_text() {
+    let module = script::read(&module_text(2, 20), engine()).expect("a module");
+    let printed = script::print_with_spans(&module, engine());
+    assert_eq!(printed.text, script::print(&module, engine()));
+    for (name, body) in module.functions() {
+        for value in body.bindings() {
+            let span = printed.spans[name][value.index().expect("a node")].clone();
+            let line = &printed.text[span];
+            assert!(line.starts_with(value.name().expect("a name")), "{line}");
+        }
+    }
+}
+
+/// Deep texts are refused with their place; the stack is small on purpose.
+#[test]
+fn depth_is_refused_before_parsing() {
+    let n = 100_000;
+    let bombs = [
+        "(".repeat(n),
+        "[".repeat(n) + &"]".repeat(n),
+        format!("x = {}y", "-".repeat(n)),
+        format!("x = {}y", "not ".repeat(n)),
+        format!("x = {}y", "~".repeat(n)),
+        format!("x = a{}", ".b".repeat(n)),
+        format!("x = a{}", "()".repeat(n)),
+        format!("x = a{}", " ** a".repeat(n)),
+        format!("x = a{}", " + a".repeat(n)),
+        format!("x = {}a", "lambda: ".repeat(n)),
+        format!("x = {}a", "a if a else ".repeat(n)),
+        format!("x = a{}", " = a".repeat(n)),
+        (0..2_000).map(|i| format!("{}if x:\n", " ".repeat(i))).collect::<String>(),
+    ];
+    let run = move || {
+        for bomb in bombs {
+            let error = script::read(&bomb, engine()).expect_err("too deep");
+            let first = &error.diagnostics[0];
+            assert!(first.span.start <= bomb.len());
+        }
+    };
+    engine();
+    std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("a thread").join().expect("no panic");
+}
+
+const SEED: &str = include_str!("../models/squeezenet.py");
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        let _ = script::read(&text, engine());
+    }
+
+    /// Valid texts with pieces cut out, doubled and replaced: a module or an error with its place, and what is read
+    /// prints and reads back to itself.
+    #[test]
+    fn damaged_texts_are_read_or_refused(at in 0usize..4_000, len in 0usize..60, with in "[\\PC\n]{0,12}") {
+        let head: String = SEED.chars().take(9_000).collect();
+        let text: String = head.chars().take(at).chain(with.chars()).chain(head.chars().skip(at + len)).collect();
+        match script::read(&text, engine()) {
+            Ok(module) => {
+                let printed = script::print(&module, engine());
+                let again = script::read(&printed, engine()).expect("what is printed can be read");
+                prop_assert!(again.structural_eq(&module));
+            }
+            Err(error) => {
+                for diagnostic in &error.diagnostics {
+                    prop_assert!(diagnostic.span.start <= text.len() && diagnostic.span.end <= text.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_manifest_is_read_or_refused(text in "\\PC{0,120}") {
+        let _ = Manifest::parse(Path::new("passes.toml"), &text);
+    }
+}
