@@ -42,6 +42,7 @@ fn name((functions, bindings): (usize, usize)) -> String {
 }
 
 /// The models that the project ships, and densenet121 where it lies beside the project.
+#[allow(clippy::print_stderr, reason = "what is left out is said")]
 fn models() -> Vec<(String, String)> {
     let shipped = ["vgg19", "resnet50"].map(|name| root().join(format!("tests/models/{name}.py")));
     let beside = root().join("../shared/models/densenet121.py");
@@ -51,7 +52,7 @@ fn models() -> Vec<(String, String)> {
         match std::fs::read_to_string(path) {
             Ok(text) => Some((name, text)),
             Err(_) => {
-                println!("{name}: not there, left out");
+                eprintln!("{name}: not there, left out");
                 None
             }
         }
