@@ -48,17 +48,24 @@ impl<K: Hash + Eq + Clone, T> ScopedMap<K, T> {
         self.map.get(key)?.last().map(|(_, value)| value)
     }
 
+    /// The outermost scope that has an entry of a key (0 is the outermost).
+    pub fn level_of(&self, key: &K) -> Option<usize> {
+        self.map.get(key)?.first().map(|(level, _)| *level)
+    }
+
     /// Adds an entry to the innermost scope.
     pub fn insert(&mut self, key: K, value: T) {
         let depth = self.scopes.len();
         self.insert_at(depth - 1, key, value);
     }
 
-    /// Adds an entry to the scope `level` (0 is the outermost), where no inner scope has that key.
+    /// Adds an entry to the scope `level` (0 is the outermost); entries of inner scopes go on hiding it.
     pub fn insert_at(&mut self, level: usize, key: K, value: T) {
         let Some(scope) = self.scopes.get_mut(level) else { return };
         scope.push(key.clone());
-        self.map.entry(key).or_default().push((level, value));
+        let entries = self.map.entry(key).or_default();
+        let behind = entries.partition_point(|(known, _)| *known <= level);
+        entries.insert(behind, (level, value));
     }
 }
 
@@ -74,7 +81,9 @@ mod tests {
         map.insert("a", 2);
         map.insert("b", 3);
         assert_eq!((map.get(&"a"), map.get(&"b")), (Some(&2), Some(&3)));
+        map.insert_at(0, "b", 4);
+        assert_eq!((map.get(&"b"), map.level_of(&"b")), (Some(&3), Some(0)));
         map.leave();
-        assert_eq!((map.get(&"a"), map.get(&"b")), (Some(&1), None));
+        assert_eq!((map.get(&"a"), map.get(&"b")), (Some(&1), Some(&4)));
     }
 }

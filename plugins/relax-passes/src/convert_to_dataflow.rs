@@ -27,9 +27,8 @@ declare_pass! {
 
 fn convert_to_dataflow(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
-    let last_use = last_uses(body);
     for owner in body.values().filter(|value| matches!(value.kind(), kind::FUNC | kind::BRANCH)) {
-        let mut run: Vec<Value<'_>> = Vec::new();
+        let mut run = Run::default();
         for block in owner.region().children() {
             let plain = block.kind() == kind::BLOCK;
             if !plain && block.kind() != kind::DATAFLOW {
@@ -41,14 +40,15 @@ fn convert_to_dataflow(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body
                     continue;
                 }
                 if can_flow(value) {
-                    run.push(value);
+                    run.bindings.push(value);
+                    run.was_dataflow |= !plain;
                 } else {
-                    gather(&mut edit, std::mem::take(&mut run), options.min_size, &last_use);
+                    gather(&mut edit, std::mem::take(&mut run), options.min_size);
                     wrap(&mut edit, &[value], kind::BLOCK);
                 }
             }
         }
-        gather(&mut edit, run, options.min_size, &last_use);
+        gather(&mut edit, run, options.min_size);
     }
     let converted = edit.finish()?;
     let same = converted.structural_eq(body);
@@ -59,33 +59,23 @@ fn can_flow(value: Value<'_>) -> bool {
     !value.has_effect() && value.kind() != kind::IF
 }
 
-/// A run of bindings becomes a dataflow block if it is long enough.
-fn gather(edit: &mut Edit<'_>, run: Vec<Value<'_>>, min_size: i64, last_use: &[usize]) {
-    if run.is_empty() {
-        return;
-    }
-    let flows = run.len() as i64 >= min_size;
-    wrap(edit, &run, if flows { kind::DATAFLOW } else { kind::BLOCK });
-    let end = run[run.len() - 1].end();
-    for value in run {
-        let inner = flows && value.index().is_some_and(|at| last_use[at] < end);
-        let v = edit.v(value);
-        edit.update(v, |node| node.flags = node.flags & !flag::INNER | if inner { flag::INNER } else { 0 });
+/// Bindings without an effect that follow each other.
+#[derive(Default)]
+struct Run<'b> {
+    bindings: Vec<Value<'b>>,
+    /// Whether some come from a dataflow block: that is kept even where it is short.
+    was_dataflow: bool,
+}
+
+/// A run of bindings becomes a dataflow block if it is long enough. Which of them are outputs, canonicalizing finds.
+fn gather(edit: &mut Edit<'_>, run: Run<'_>, min_size: i64) {
+    if !run.bindings.is_empty() {
+        let flows = run.was_dataflow || run.bindings.len() as i64 >= min_size;
+        wrap(edit, &run.bindings, if flows { kind::DATAFLOW } else { kind::BLOCK });
     }
 }
 
 fn wrap(edit: &mut Edit<'_>, run: &[Value<'_>], block: u16) {
     let flags = if block == kind::DATAFLOW { flag::DATAFLOW } else { 0 };
     edit.wrap(run[0], run[run.len() - 1], NodeSpec::new(block).flags(flags));
-}
-
-/// For each node the position of its last user.
-fn last_uses(body: &Body) -> Vec<usize> {
-    let mut last = vec![0; body.len()];
-    for user in body.values() {
-        for at in user.operands().filter_map(Value::index) {
-            last[at] = user.index().unwrap_or(0);
-        }
-    }
-    last
 }

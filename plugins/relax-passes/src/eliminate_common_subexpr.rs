@@ -85,12 +85,13 @@ impl Cse<'_> {
         }
         let key = self.key(value);
         let seen = self.seen.last_mut()?;
-        let Some(first) = seen.get(&key).copied() else {
-            // An output of a dataflow block is visible behind it.
-            let level = seen.depth() - if block.is_some() && !value.has(flag::INNER) { 2 } else { 1 };
+        // An output of a dataflow block is visible behind it, though a variable of the block may stand for it inside.
+        let level = seen.depth() - if block.is_some() && !value.has(flag::INNER) { 2 } else { 1 };
+        let first = seen.get(&key).copied();
+        if first.is_none() || seen.level_of(&key).is_some_and(|known| known > level) {
             seen.insert_at(level, key, at);
-            return None;
-        };
+        }
+        let first = first?;
         let (v, source) = (self.edit.v(value), self.edit.v(value.sibling(first)));
         self.edit.set_operands(v, &[source]);
         self.edit.update(v, |node| (node.kind, node.attrs, node.a) = (kind::ALIAS, AttrsId::NONE.number(), 0));
@@ -110,17 +111,18 @@ impl Cse<'_> {
 
     /// What makes two values equal: kind, type, attributes, payload, operands.
     fn key(&self, value: Value<'_>) -> Vec<u32> {
-        let mut key =
-            vec![u32::from(value.kind()), value.ty().id(), value.attrs().id(), value.node().map_or(0, |n| n.a)];
-        self.operand_keys(value, &mut key);
+        let mut key = Vec::with_capacity(4 + value.n_operands());
+        self.add_key(value, &mut key);
         key
     }
 
-    fn operand_keys(&self, value: Value<'_>, key: &mut Vec<u32>) {
+    fn add_key(&self, value: Value<'_>, key: &mut Vec<u32>) {
+        let payload = value.node().map_or(0, |node| node.a);
+        key.extend([u32::from(value.kind()), value.ty().id(), value.attrs().id(), payload]);
         for operand in value.operands() {
             if operand.is_nested() {
-                key.extend([u32::MAX, u32::from(operand.kind()), operand.n_operands() as u32, operand.attrs().id()]);
-                self.operand_keys(operand, key);
+                key.extend([u32::MAX, operand.n_operands() as u32]);
+                self.add_key(operand, key);
             } else {
                 let first = operand.index().and_then(|at| self.meaning[at]);
                 key.push(first.map_or(operand.word(), |at| at as u32));

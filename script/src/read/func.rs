@@ -22,6 +22,15 @@ struct Local<'a> {
     life: std::marker::PhantomData<&'a ()>,
 }
 
+/// Which block is open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    No,
+    Block,
+    /// Its text may have ended: a dataflow block that follows directly goes on with it.
+    Dataflow,
+}
+
 /// Reads one function.
 pub(crate) struct FnReader<'a> {
     pub(crate) scope: &'a Scope<'a>,
@@ -29,8 +38,8 @@ pub(crate) struct FnReader<'a> {
     locals: HashMap<&'a str, Local<'a>, RandomState>,
     /// Names of each open scope, innermost last.
     scopes: Vec<Vec<&'a str>>,
-    /// Whether a binding block (not dataflow) is open at each level.
-    blocks: Vec<bool>,
+    /// The block that is open at each level.
+    blocks: Vec<Open>,
     in_dataflow: bool,
     pub(crate) syms: HashMap<String, Sym, RandomState>,
     /// Whether unknown names in dimensions become symbolic variables (in strings).
@@ -99,7 +108,7 @@ impl<'a> FnReader<'a> {
             b: BodyBuilder::new(),
             locals: HashMap::default(),
             scopes: vec![Vec::new()],
-            blocks: vec![false],
+            blocks: vec![Open::No],
             in_dataflow: false,
             syms: HashMap::default(),
             implicit_syms: false,
@@ -203,7 +212,7 @@ impl<'a> FnReader<'a> {
 
     fn enter(&mut self) {
         self.scopes.push(Vec::new());
-        self.blocks.push(false);
+        self.blocks.push(Open::No);
     }
 
     fn leave(&mut self) {
@@ -224,18 +233,32 @@ impl<'a> FnReader<'a> {
 
     /// Opens a binding block where none is open.
     fn open_block(&mut self) {
-        if !self.in_dataflow && self.blocks.last() == Some(&false) {
+        if !self.in_dataflow && self.blocks.last() != Some(&Open::Block) {
+            self.close_block();
             self.b.begin(NodeSpec::new(kind::BLOCK), &[], None);
-            if let Some(open) = self.blocks.last_mut() {
-                *open = true;
-            }
+            self.set_open(Open::Block);
+        }
+    }
+
+    /// Opens a dataflow block. One that follows another directly goes on with it, as TVM reads them.
+    fn open_dataflow(&mut self) {
+        if self.blocks.last() != Some(&Open::Dataflow) {
+            self.close_block();
+            self.b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
+            self.set_open(Open::Dataflow);
         }
     }
 
     fn close_block(&mut self) {
-        if let Some(open) = self.blocks.last_mut().filter(|open| **open) {
-            *open = false;
+        if self.blocks.last().is_some_and(|open| *open != Open::No) {
+            self.set_open(Open::No);
             self.b.end();
+        }
+    }
+
+    fn set_open(&mut self, now: Open) {
+        if let Some(open) = self.blocks.last_mut() {
+            *open = now;
         }
     }
 
@@ -420,7 +443,6 @@ impl<'a> FnReader<'a> {
             let at = with.items.first().map_or(span(with), span);
             return Err(Diagnostic::new(at, "expected `with R.dataflow():`, not inside another one"));
         }
-        self.close_block();
         let (output, front) = match with.body.split_last() {
             Some((Stmt::Expr(last), front)) => match &*last.value {
                 Expr::Call(call) if is_path(&call.func, &["R", "output"]) => (Some(call), front),
@@ -428,7 +450,7 @@ impl<'a> FnReader<'a> {
             },
             _ => (None, with.body.as_slice()),
         };
-        self.b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
+        self.open_dataflow();
         self.in_dataflow = true;
         self.scopes.push(Vec::new());
         for stmt in front {
@@ -449,7 +471,6 @@ impl<'a> FnReader<'a> {
             self.b.clear_flags(v, flag::INNER);
             outputs.push((name.id.as_str(), v));
         }
-        self.b.end();
         self.in_dataflow = false;
         let places: Vec<Range<usize>> =
             outputs.iter().map(|(name, _)| self.locals.get(name).map_or(0..0, |local| local.span.clone())).collect();
