@@ -5,18 +5,24 @@ use crate::diagnostic::Diagnostic;
 /// Deepest nesting that is read.
 const MAX: usize = 1_000;
 
-/// One pass over the bytes: brackets, indentation, and the longest chain of operators in one statement (a parser nests
-/// once for each of them).
+/// Words after which a parser may begin an inner expression or statement.
+const NESTING: &[&[u8]] = &[
+    b"not", b"if", b"else", b"elif", b"lambda", b"await", b"yield", b"from", b"and", b"or", b"in", b"is", b"for",
+    b"while", b"with", b"try", b"except", b"finally", b"def", b"class", b"match", b"case", b"async",
+];
+
+/// One pass over the bytes: brackets, indentation, and the operators that are open in one statement (a parser nests once
+/// for each of them). It may count too much, never too little.
 pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
     let bytes = text.as_bytes();
-    let mut scan = Scan::default();
+    let mut scan = Scan { levels: vec![Level::default()], ..Scan::default() };
     let mut at = 0;
     while at < bytes.len() {
         let byte = bytes[at];
         at = match byte {
             b'#' => line_end(bytes, at),
             b'"' | b'\'' => {
-                scan.operators_only(byte);
+                scan.string(bytes, at)?;
                 string_end(bytes, at)
             }
             _ => {
@@ -51,73 +57,130 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
+/// What is open between two brackets, or in the statement.
+#[derive(Default)]
+struct Level {
+    /// The bracket that ends it.
+    closer: u8,
+    /// Operators since the last comma.
+    operators: usize,
+    /// Words that nest. A comma does not end them: it can stand between the parameters of a lambda.
+    words: usize,
+}
+
 #[derive(Default)]
 struct Scan {
-    /// Brackets that are open, and the operators seen at each level.
-    open: Vec<usize>,
-    /// Operators of the statement at the outermost level.
-    operators: usize,
+    /// The statement, and each bracket that is open.
+    levels: Vec<Level>,
+    /// Operators and words of all levels.
+    total: usize,
     /// Indentations that are open.
     indents: Vec<usize>,
     column: usize,
     blank: bool,
+    /// Length of the word that ends before this byte.
     word: usize,
 }
 
 impl Scan {
-    fn operators_only(&mut self, _: u8) {
-        self.blank = false;
-        self.word = 0;
+    /// A string literal begins. What stands in braces of an f-string is an expression, which no module has.
+    fn string(&mut self, bytes: &[u8], at: usize) -> Result<(), Diagnostic> {
+        let prefix = &bytes[at - self.word..at];
+        let formatted = matches!(prefix.to_ascii_lowercase().as_slice(), b"f" | b"fr" | b"rf" | b"t" | b"tr" | b"rt");
+        if formatted {
+            return Err(Diagnostic::new(at - self.word..at + 1, "a formatted string has no place in a module")
+                .help("write the string as it shall be"));
+        }
+        (self.blank, self.word) = (false, 0);
+        Ok(())
     }
 
     fn step(&mut self, byte: u8, bytes: &[u8], at: usize) -> Result<(), Diagnostic> {
-        if at == 0 || bytes[at - 1] == b'\n' {
+        if at == 0 || is_newline(bytes[at - 1]) {
             (self.column, self.blank) = (0, true);
         }
-        if self.blank && byte != b' ' && byte != b'\t' && byte != b'\n' && byte != b'\r' {
+        if self.blank && byte != b' ' && byte != b'\t' && !is_newline(byte) {
             self.blank = false;
-            if self.open.is_empty() {
+            if self.levels.len() == 1 {
                 self.indent(at)?;
             }
         }
         self.column += 1;
         let word_byte = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
         if !word_byte && self.word > 0 {
-            let word = &bytes[at - self.word..at];
-            // Words that nest: unary, conditional and lambda expressions.
-            if matches!(word, b"not" | b"if" | b"else" | b"lambda" | b"await" | b"and" | b"or" | b"in" | b"is") {
-                self.operator(at)?;
-            }
+            self.end_word(&bytes[at - self.word..at], at)?;
         }
         self.word = if word_byte { self.word + 1 } else { 0 };
         match byte {
-            b'(' | b'[' | b'{' => {
-                self.operator(at)?;
-                self.open.push(0);
-                self.depth(self.open.len(), at, "brackets")?;
-            }
+            b'(' => self.open(b')', at),
+            b'[' => self.open(b']', at),
+            b'{' => self.open(b'}', at),
             b')' | b']' | b'}' => {
-                self.open.pop();
+                self.close(byte);
+                Ok(())
             }
-            b'\n' if self.open.is_empty() => self.operators = 0,
-            b',' => *self.level() = 0,
+            b'\n' | b'\r' if self.levels.len() == 1 && !is_continued(bytes, at) => {
+                self.reset(true);
+                Ok(())
+            }
+            b',' => {
+                self.reset(false);
+                Ok(())
+            }
             b'+' | b'-' | b'*' | b'/' | b'%' | b'~' | b'@' | b'^' | b'|' | b'&' | b'<' | b'>' | b'.' | b'=' => {
-                self.operator(at)?;
+                self.operator(at)
             }
-            _ => {}
+            _ => Ok(()),
+        }
+    }
+
+    fn end_word(&mut self, word: &[u8], at: usize) -> Result<(), Diagnostic> {
+        if NESTING.contains(&word) {
+            self.level().words += 1;
+            self.count(at)?;
         }
         Ok(())
     }
 
-    fn level(&mut self) -> &mut usize {
-        self.open.last_mut().unwrap_or(&mut self.operators)
+    fn level(&mut self) -> &mut Level {
+        if self.levels.is_empty() {
+            self.levels.push(Level::default());
+        }
+        let last = self.levels.len() - 1;
+        &mut self.levels[last]
     }
 
     fn operator(&mut self, at: usize) -> Result<(), Diagnostic> {
+        self.level().operators += 1;
+        self.count(at)
+    }
+
+    fn open(&mut self, closer: u8, at: usize) -> Result<(), Diagnostic> {
+        self.operator(at)?;
+        self.levels.push(Level { closer, ..Level::default() });
+        Ok(())
+    }
+
+    /// A bracket that does not fit closes nothing: parsers go on inside after such an error.
+    fn close(&mut self, closer: u8) {
+        if self.levels.len() > 1 && self.level().closer == closer {
+            self.reset(true);
+            self.levels.pop();
+        }
+    }
+
+    fn reset(&mut self, words: bool) {
         let level = self.level();
-        *level += 1;
-        let count = *level;
-        self.depth(count, at, "operators in one expression")
+        let mut gone = std::mem::take(&mut level.operators);
+        if words {
+            gone += std::mem::take(&mut level.words);
+        }
+        self.total -= gone;
+    }
+
+    fn count(&mut self, at: usize) -> Result<(), Diagnostic> {
+        self.total += 1;
+        Self::limit(self.total, at, "brackets and operators")
     }
 
     fn indent(&mut self, at: usize) -> Result<(), Diagnostic> {
@@ -126,15 +189,25 @@ impl Scan {
             self.indents.pop();
         }
         self.indents.push(column);
-        self.depth(self.indents.len(), at, "indentation")
+        Self::limit(self.indents.len(), at, "indentation")
     }
 
-    fn depth(&self, depth: usize, at: usize, what: &str) -> Result<(), Diagnostic> {
-        // The two add up in the parser: each open bracket holds the operators before it.
-        if depth + self.open.len() <= MAX {
+    fn limit(depth: usize, at: usize, what: &str) -> Result<(), Diagnostic> {
+        if depth <= MAX {
             return Ok(());
         }
         let message = format!("nested more than {MAX} deep ({what})");
         Err(Diagnostic::new(at..at + 1, message).label("too deep here").help("bind inner parts to variables"))
     }
+}
+
+fn is_newline(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
+}
+
+/// Whether the line break at `at` stands behind a backslash, so that the statement goes on.
+fn is_continued(bytes: &[u8], at: usize) -> bool {
+    let before = &bytes[..at];
+    let before = if bytes[at] == b'\n' { before.strip_suffix(b"\r").unwrap_or(before) } else { before };
+    before.ends_with(b"\\")
 }

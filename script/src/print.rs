@@ -6,12 +6,12 @@ use crate::Operators;
 use crate::read::vdevice_name;
 use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::ir::{
-    Attr, AttrView, Body, BodyKind, Call, Dict, Dim, DimExpr, Expr, Function, Module, Sym, Ty, Type, Value,
+    Attr, AttrView, Body, BodyKind, Call, DType, Dict, Dim, DimExpr, Expr, Function, Module, Sym, Ty, Type, Value,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
+pub(crate) use text::{each_free_sym, to_bf16, to_f16};
 use text::{python_float, python_string, scalar_text, valid_name};
-pub(crate) use text::{to_bf16, to_f16};
 
 /// A printed module, with the place of each node of each function.
 pub struct Printed {
@@ -63,7 +63,7 @@ struct Names {
     /// For each symbolic variable its name.
     syms: Vec<String>,
     /// Symbolic variables that no parameter defines: declared in the function.
-    local: Vec<usize>,
+    local: Vec<(usize, DType)>,
 }
 
 impl<'a> Printer<'a> {
@@ -285,7 +285,7 @@ impl<'a> Printer<'a> {
                 }
                 self.out.push(')');
             }
-            Type::Callable { params: None, .. } => self.out.push_str("R.Callable"),
+            Type::Callable { params: None, ret, pure } => self.opaque_callable(ret, *pure, sym),
             Type::Callable { params: Some(params), ret, pure } => {
                 self.out.push_str("R.Callable((");
                 for (i, param) in params.iter().enumerate() {
@@ -296,6 +296,25 @@ impl<'a> Printer<'a> {
                 self.ty(ret, sym);
                 self.out.push_str(if *pure { ", True)" } else { ", False)" });
             }
+        }
+    }
+
+    /// A function whose parameters are not known. It counts as impure unless that is said.
+    fn opaque_callable(&mut self, ret: &Type, pure: bool, sym: &dyn Fn(Sym) -> String) {
+        let known = *ret != Type::Object;
+        self.out.push_str("R.Callable");
+        if known || pure {
+            self.out.push('(');
+        }
+        if known {
+            self.out.push_str("ret=");
+            self.ty(ret, sym);
+        }
+        if pure {
+            self.out.push_str(if known { ", purity=True" } else { "purity=True" });
+        }
+        if known || pure {
+            self.out.push(')');
         }
     }
 
@@ -435,14 +454,15 @@ impl Names {
         let n_syms = body.raw().var_names().len();
         let mut names = Names { nodes: vec![None; body.len()], syms: Vec::with_capacity(n_syms), local: Vec::new() };
         let mut used = Used::default();
-        let from_params = if n_syms > 0 { signature_syms(body) } else { HashSet::new() };
+        let (from_params, used_syms) =
+            if n_syms > 0 { (signature_syms(body), used_syms(body)) } else { Default::default() };
         for id in 0..n_syms {
             let hint = valid_name(body.sym_name(id as u32).unwrap_or("n"));
             let name = used.fresh(&hint);
             if from_params.contains(&(id as u32)) {
                 printer.type_vars.insert(name.clone());
-            } else if is_used(body, id as u32) {
-                names.local.push(id);
+            } else if let Some(dtype) = used_syms.get(&(id as u32)) {
+                names.local.push((id, *dtype));
                 printer.uses_tir = true;
             }
             names.syms.push(name);
@@ -526,33 +546,32 @@ impl Used {
     }
 }
 
-/// Symbolic variables in the types of the parameters of all functions of a body.
+/// Symbolic variables in the signatures of all functions of a body.
 fn signature_syms(body: &Body) -> HashSet<u32> {
     let mut found = HashSet::new();
-    for param in body.values().filter(|value| value.kind() == kind::PARAM) {
-        text::each_sym(&param.ty().to_owned(), &mut |sym| {
+    for function in body.values().filter(|value| value.kind() == kind::FUNC) {
+        text::each_sym(&function.ty().to_owned(), &mut |sym| {
             found.insert(sym.id);
         });
     }
     found
 }
 
-/// Whether a symbolic variable is used by anything that is printed (types of other functions are not).
-fn is_used(body: &Body, id: u32) -> bool {
-    let mut found = false;
+/// Data types of the symbolic variables that anything uses that is printed (types of other functions are not).
+fn used_syms(body: &Body) -> HashMap<u32, DType> {
+    let mut found = HashMap::new();
+    let mut add = |sym: Sym| {
+        found.insert(sym.id, sym.dtype);
+    };
     for value in body.values() {
         if value.is_bound() {
-            text::each_sym(&value.ty().to_owned(), &mut |sym| found |= sym.id == id);
+            text::each_sym(&value.ty().to_owned(), &mut add);
         }
         for operand in value.operands().filter(|operand| operand.is_leaf()) {
-            operand.dims().into_iter().flatten().for_each(|dim| dim.vars(&mut |sym| found |= sym.id == id));
-            operand.dim().into_iter().for_each(|dim| dim.vars(&mut |sym| found |= sym.id == id));
-        }
-        if found {
-            return true;
+            operand.dims().into_iter().flatten().chain(operand.dim()).for_each(|dim| dim.vars(&mut add));
         }
     }
-    false
+    found
 }
 
 /// Writes one function.
@@ -641,9 +660,9 @@ impl<'b> Writer<'_, '_, 'b> {
         if function.value().index() != Some(0) {
             return;
         }
-        for id in std::mem::take(&mut self.names.local) {
+        for (id, dtype) in std::mem::take(&mut self.names.local) {
             self.indent(depth);
-            let line = format!("{} = T.int64()\n", self.names.syms[id]);
+            let line = format!("{} = T.{dtype}()\n", self.names.syms[id]);
             self.p.out.push_str(&line);
         }
         let is_global = |op: &u32| {

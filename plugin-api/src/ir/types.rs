@@ -319,6 +319,11 @@ pub struct BufferType {
 }
 
 impl Type {
+    /// A function of which nothing is known: any parameters, any result, perhaps with effects.
+    pub fn opaque_callable() -> Type {
+        Type::Callable { params: None, ret: Box::new(Type::Object), pure: false }
+    }
+
     /// Tensor of known shape.
     pub fn tensor(shape: impl IntoIterator<Item = impl Into<Dim>>, dtype: DType) -> Type {
         let shape: Vec<Dim> = shape.into_iter().map(Into::into).collect();

@@ -2,6 +2,7 @@
 
 use plugin_api::ir::{DType, Sym, Type};
 use std::fmt::Write;
+use unicode_ident::{is_xid_continue, is_xid_start};
 
 /// A float with 17 significant digits, as TVM prints them: exact for every 64-bit float.
 pub(crate) fn python_float(out: &mut String, value: f64) {
@@ -93,12 +94,12 @@ const KEYWORDS: &[&str] = &[
 
 /// A name that Python accepts, from any hint.
 pub(crate) fn valid_name(hint: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut name: String = hint.chars().map(|c| if plain(c) { c } else { '_' }).collect();
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+    let mut name: String = hint.chars().map(|c| if is_xid_continue(c) { c } else { '_' }).collect();
+    if !name.starts_with(|c: char| is_xid_start(c) || c == '_') {
         name.insert(0, 'v');
     }
-    if KEYWORDS.contains(&name.as_str()) {
+    // A lone `_` is no name: it says that nobody asks for the value.
+    if KEYWORDS.contains(&name.as_str()) || name == "_" && hint != "_" {
         name.push('_');
     }
     name
@@ -106,8 +107,9 @@ pub(crate) fn valid_name(hint: &str) -> String {
 
 /// Whether a hint can stand as it is.
 pub(crate) fn is_valid_name(hint: &str) -> bool {
-    let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
-    !hint.is_empty() && !hint.as_bytes()[0].is_ascii_digit() && hint.bytes().all(plain) && !KEYWORDS.contains(&hint)
+    let mut rest = hint.chars();
+    let first = rest.next().is_some_and(|c| is_xid_start(c) || c == '_');
+    first && rest.all(is_xid_continue) && !KEYWORDS.contains(&hint)
 }
 
 /// Value of a scalar constant.
@@ -176,6 +178,23 @@ pub(crate) fn to_bf16(value: f64) -> u16 {
     }
     let round = 0x7fff + (bits >> 16 & 1);
     (bits.wrapping_add(round) >> 16) as u16
+}
+
+/// Every symbolic variable that a type takes from around it: what the parameters of a function type use is its own.
+pub(crate) fn each_free_sym(ty: &Type, f: &mut dyn FnMut(Sym)) {
+    match ty {
+        Type::Tuple(fields) => fields.iter().for_each(|field| each_free_sym(field, f)),
+        Type::Callable { params, ret, .. } => {
+            let mut own = Vec::new();
+            params.iter().flatten().for_each(|param| each_sym(param, &mut |sym| own.push(sym)));
+            each_free_sym(ret, &mut |sym| {
+                if !own.contains(&sym) {
+                    f(sym);
+                }
+            });
+        }
+        other => each_sym(other, f),
+    }
 }
 
 /// Every symbolic variable of a type.

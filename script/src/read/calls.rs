@@ -1,11 +1,12 @@
 //! Calls: of operators, of functions of the module, of local functions.
 
 use super::func::FnReader;
+use super::types::{accept, keyword};
 use super::{Read, exprs, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
-use plugin_api::ir::{Attr, AttrsId, TypeId, V};
-use plugin_api::meta::{AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
+use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
+use plugin_api::meta::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
 use plugin_api::op::InferError;
 use plugin_api::ty_rel::call_result;
 use ruff_python_ast::{Expr, ExprCall, Keyword};
@@ -36,16 +37,15 @@ impl<'a> FnReader<'a> {
         }
         let args = self.values(&call.arguments.args)?;
         let ty = self.b.type_of(callee);
-        let (ty, pure) = if ty == TypeId::NONE {
-            (TypeId::NONE, true)
-        } else {
-            let callee = self.b.type_owned(ty);
-            let args: Vec<_> = args.iter().map(|v| self.b.type_owned(self.b.type_of(*v))).collect();
-            let result = call_result(&callee, &args);
-            let result = result.map_err(|error| Diagnostic::new(span(call), error.to_string()))?;
-            let pure = !matches!(callee, plugin_api::ir::Type::Callable { pure: false, .. });
-            (self.b.ty(&result), pure)
+        let callee_ty = if ty == TypeId::NONE { Type::opaque_callable() } else { self.b.type_owned(ty) };
+        let Type::Callable { pure, .. } = callee_ty else {
+            let message = format!("a value of type {} cannot be called", crate::print::type_text(&callee_ty));
+            return Err(Diagnostic::new(span(&*call.func), message).help("declare it as R.Callable"));
         };
+        let types: Vec<_> = args.iter().map(|v| self.b.type_owned(self.b.type_of(*v))).collect();
+        let result = call_result(&callee_ty, &types);
+        let result = result.map_err(|error| Diagnostic::new(span(call), error.to_string()))?;
+        let ty = self.b.ty(&result);
         Ok(self.b.call(callee, &args, AttrsId::NONE, ty, !pure, None))
     }
 
@@ -58,6 +58,7 @@ impl<'a> FnReader<'a> {
     }
 
     fn match_cast(&mut self, call: &'a ExprCall) -> Read<V> {
+        accept(call, 2, &[], "R.match_cast(value, type)")?;
         let [value, ty] = &*call.arguments.args else {
             return Err(Diagnostic::new(span(call), "expected R.match_cast(value, type)"));
         };
@@ -74,15 +75,21 @@ impl<'a> FnReader<'a> {
         let positional = &call.arguments.args;
         let (args, rest) =
             if variadic { (&positional[..], &[][..]) } else { positional.split_at(positional.len().min(n)) };
-        let callee_first = info.args.first().is_some_and(|arg| arg.kind == plugin_api::meta::ArgKind::Function);
+        let callee_first = info.args.first().is_some_and(|arg| arg.kind == ArgKind::Function);
         let mut values = Vec::with_capacity(args.len() + 1);
         for (i, arg) in args.iter().enumerate() {
             values.push(match arg {
                 Expr::StringLiteral(symbol) if i == 0 && callee_first => {
                     self.b.extern_func(symbol.value.to_str(), TypeId::NONE)
                 }
-                arg => self.expr(arg)?,
+                arg => self.operand(arg, info.args.get(i))?,
             });
+        }
+        // Operands that are given by name, in their order.
+        while let Some(arg) = info.args.get(values.len())
+            && let Some(value) = keyword(call, &arg.name)
+        {
+            values.push(self.operand(value, Some(arg))?);
         }
         let least = info.args.iter().filter(|arg| !arg.optional && !arg.name.starts_with('*')).count();
         if values.len() < least {
@@ -94,6 +101,21 @@ impl<'a> FnReader<'a> {
         }
         let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
         self.infer(v, call)
+    }
+
+    /// An operand. A tuple or list in the place of a shape is one, as in Python; any other list is a tuple.
+    fn operand(&mut self, expr: &'a Expr, info: Option<&ArgInfo>) -> Read<V> {
+        match expr {
+            Expr::Tuple(_) | Expr::List(_) if info.is_some_and(|arg| arg.kind == ArgKind::Shape) => {
+                let dims = self.dims(expr)?;
+                Ok(self.b.shape(&dims))
+            }
+            Expr::List(list) => {
+                let items = self.values(&list.elts)?;
+                Ok(self.b.tuple(&items, None))
+            }
+            other => self.expr(other),
+        }
     }
 
     /// Facts and leaf of an operator; each is looked up once for a function.
@@ -123,6 +145,11 @@ impl<'a> FnReader<'a> {
     /// Attributes: those that are written, checked, and defaults of the others. Equal texts are read once.
     fn op_attrs(&mut self, info: &OpInfo, call: &'a ExprCall, positional: &'a [Expr]) -> Read<AttrsId> {
         let keywords = &call.arguments.keywords;
+        let is_operand = |keyword: &Keyword| {
+            let name = keyword.arg.as_ref().map_or("", |arg| arg.as_str());
+            info.args.iter().skip(call.arguments.args.len()).any(|arg| arg.name == name)
+        };
+        let other = |keyword: &Keyword| is_type_keyword(keyword) || is_operand(keyword);
         if info.attrs.is_empty() && keywords.is_empty() && positional.is_empty() {
             return Ok(AttrsId::NONE);
         }
@@ -134,7 +161,7 @@ impl<'a> FnReader<'a> {
             // From the name of the operator to its end would hold the arguments; the attributes stand at the end.
             self.scope.text.get(start..span(call).end)
         });
-        let key = whole.filter(|_| !keywords.iter().any(is_type_keyword));
+        let key = whole.filter(|_| !keywords.iter().any(other));
         if let Some(id) = key.and_then(|key| self.attrs.get(key)) {
             let (op, id) = (info.name.as_str(), *id);
             if self.attrs_op.get(&id).is_some_and(|known| *known == op) {
@@ -145,7 +172,7 @@ impl<'a> FnReader<'a> {
         for (value, attr) in positional.iter().zip(&info.attrs) {
             entries.push((attr.name.as_str(), checked(attr, value)?));
         }
-        for keyword in keywords.iter().filter(|keyword| !is_type_keyword(keyword)) {
+        for keyword in keywords.iter().filter(|keyword| !other(keyword)) {
             let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
             let Some(attr) = info.attrs.iter().find(|attr| attr.name == name) else {
                 return Err(Diagnostic::new(span(keyword), format!("{} has no attribute `{name}`", info.name))

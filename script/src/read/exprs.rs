@@ -1,7 +1,7 @@
 //! Expressions and attribute values.
 
 use super::func::FnReader;
-use super::types::{int, sym_declaration};
+use super::types::{accept, int, keyword, sym_declaration, wide_int};
 use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::{Attr, DType, Dim, Tensor, Type, V};
@@ -39,12 +39,17 @@ impl<'a> FnReader<'a> {
             }
             Expr::Attribute(attribute) => match path_after(self.scope.text, expr, "cls") {
                 Some(_) => self.global(attribute.attr.as_str(), span(&attribute.attr)),
-                None => match path_after(self.scope.text, expr, "Module") {
+                None => match path_after(self.scope.text, expr, self.scope.class) {
                     Some(_) => self.global(attribute.attr.as_str(), span(&attribute.attr)),
                     None => Err(not_a_value(expr)),
                 },
             },
-            Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::Compare(_) => {
+            Expr::NumberLiteral(_)
+            | Expr::BooleanLiteral(_)
+            | Expr::BinOp(_)
+            | Expr::UnaryOp(_)
+            | Expr::BoolOp(_)
+            | Expr::Compare(_) => {
                 let dim = self.dim(expr)?;
                 Ok(self.b.prim_value(&dim))
             }
@@ -87,9 +92,20 @@ impl<'a> FnReader<'a> {
 
     /// Calls that make leaves: `R.const`, `R.shape`, `R.prim_value`, `R.str`, `R.dtype`; `None` for all others.
     pub(crate) fn leaf_call(&mut self, name: &str, call: &'a ExprCall) -> Read<Option<V>> {
+        const USAGE: &str =
+            "R.const(1.0, \"float32\"), R.shape([1, n]), R.prim_value(1), R.str(\"s\"), R.dtype(\"float32\")";
         let args = &call.arguments.args;
+        match name {
+            "const" => accept(call, 2, &["value", "dtype"], USAGE)?,
+            "shape" | "prim_value" | "str" | "dtype" => accept(call, 1, &[], USAGE)?,
+            "tuple" => accept(call, usize::MAX, &[], "R.tuple(x, y)")?,
+            _ => return Ok(None),
+        }
         Ok(Some(match (name, &**args) {
-            ("const", [value]) => self.constant(value, None, call)?,
+            ("const", [value]) => {
+                let dtype = keyword(call, "dtype").map(super::types::dtype_of).transpose()?;
+                self.constant(value, dtype, call)?
+            }
             ("const", [value, dtype]) => self.constant(value, Some(super::types::dtype_of(dtype)?), call)?,
             ("shape", [dims]) => {
                 let dims = self.dims(dims)?;
@@ -108,12 +124,7 @@ impl<'a> FnReader<'a> {
                 let items = items.iter().map(|item| self.expr(item)).collect::<Read<Vec<V>>>()?;
                 self.b.tuple(&items, None)
             }
-            ("const" | "shape" | "prim_value" | "str" | "dtype", _) => {
-                return Err(Diagnostic::new(span(call), format!("wrong arguments for R.{name}")).help(
-                    "R.const(1.0, \"float32\"), R.shape([1, n]), R.prim_value(1), R.str(\"s\"), R.dtype(\"float32\")",
-                ));
-            }
-            _ => return Ok(None),
+            _ => return Err(Diagnostic::new(span(call), format!("wrong arguments for R.{name}")).help(USAGE)),
         }))
     }
 
@@ -145,7 +156,7 @@ fn not_a_value(expr: &Expr) -> Diagnostic {
 #[derive(Clone, Copy)]
 enum Scalar {
     Bool(bool),
-    Int(i64),
+    Int(i128),
     Float(f64),
 }
 
@@ -153,12 +164,12 @@ fn scalar(expr: &Expr) -> Option<Scalar> {
     match expr {
         Expr::BooleanLiteral(value) => Some(Scalar::Bool(value.value)),
         Expr::NumberLiteral(number) => match &number.value {
-            Number::Int(value) => value.as_i64().map(Scalar::Int),
+            Number::Int(_) => wide_int(expr).map(Scalar::Int),
             Number::Float(value) => Some(Scalar::Float(*value)),
             Number::Complex { .. } => None,
         },
         Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match scalar(&unary.operand)? {
-            Scalar::Int(v) => Some(Scalar::Int(v.wrapping_neg())),
+            Scalar::Int(v) => Some(Scalar::Int(-v)),
             Scalar::Float(v) => Some(Scalar::Float(-v)),
             Scalar::Bool(_) => None,
         },
@@ -180,9 +191,9 @@ fn scalar_bytes(value: Scalar, dtype: DType) -> Option<Vec<u8>> {
         Scalar::Float(v) => v,
     };
     let int = match value {
-        Scalar::Bool(v) => i64::from(v),
+        Scalar::Bool(v) => i128::from(v),
         Scalar::Int(v) => v,
-        Scalar::Float(v) if v.fract() == 0.0 && v.abs() < 9e18 => v as i64,
+        Scalar::Float(v) if v.fract() == 0.0 && v.abs() < 9e18 => v as i128,
         Scalar::Float(_) => return if dtype.is_float() { float_bytes(float, dtype) } else { None },
     };
     if dtype.lanes() != 1 {
@@ -191,8 +202,10 @@ fn scalar_bytes(value: Scalar, dtype: DType) -> Option<Vec<u8>> {
     match (dtype.code(), dtype.bits()) {
         (6, _) => Some(vec![u8::from(int != 0)]),
         (0 | 1, bits @ (8 | 16 | 32 | 64)) => {
-            let fits = bits == 64
-                || if dtype.code() == 0 { int >> (bits - 1) == 0 || int >> (bits - 1) == -1 } else { int >> bits == 0 };
+            let fits = match dtype.code() {
+                0 => int >> (bits - 1) == 0 || int >> (bits - 1) == -1,
+                _ => int >> bits == 0,
+            };
             fits.then(|| int.to_le_bytes()[..usize::from(bits) / 8].to_vec())
         }
         _ => float_bytes(float, dtype),
@@ -218,7 +231,16 @@ pub(crate) fn attr_dict(expr: &Expr) -> Read<Vec<(String, Attr)>> {
         Some(Expr::StringLiteral(key)) => Ok((key.value.to_str().to_string(), attr(&item.value)?)),
         _ => Err(Diagnostic::new(span(&item.value), "expected a string as key")),
     };
-    dict.items.iter().map(entry).collect()
+    let mut entries: Vec<(String, Attr)> = Vec::with_capacity(dict.items.len());
+    for item in &dict.items {
+        let (key, value) = entry(item)?;
+        if entries.iter().any(|(known, _)| *known == key) {
+            let at = item.key.as_ref().map_or(span(&item.value), span);
+            return Err(Diagnostic::new(at, format!("key `{key}` is given twice")).help("remove one of them"));
+        }
+        entries.push((key, value));
+    }
+    Ok(entries)
 }
 
 /// An attribute value.
@@ -232,7 +254,10 @@ pub(crate) fn attr(expr: &Expr) -> Read<Attr> {
         Expr::Call(call) => object(call),
         other => match scalar(other) {
             Some(Scalar::Bool(v)) => Ok(Attr::Bool(v)),
-            Some(Scalar::Int(v)) => Ok(Attr::Int(v)),
+            Some(Scalar::Int(v)) => match i64::try_from(v) {
+                Ok(v) => Ok(Attr::Int(v)),
+                Err(_) => Err(Diagnostic::new(span(other), "does not fit into 64 bits")),
+            },
             Some(Scalar::Float(v)) => Ok(Attr::Float(v)),
             None => Err(Diagnostic::new(span(other), "expected an attribute: a number, string, list, dict or None")),
         },
@@ -246,7 +271,7 @@ fn object(call: &ExprCall) -> Read<Attr> {
     };
     if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
         && let Ok(dtype) = dtype.parse::<DType>()
-        && let Some(Scalar::Int(value)) = scalar(value)
+        && let Some(value) = int(value)
     {
         return Ok(Attr::Dim(Dim::int(value, dtype)));
     }

@@ -1,12 +1,12 @@
 //! Functions: signature, statements, blocks, bindings.
 
-use super::types::sym_declaration;
+use super::types::{accept, sym_declaration};
 use super::{Read, Scope, exprs, is_path, path_after, sealed, span, unexpected};
 use crate::diagnostic::Diagnostic;
 use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, NodeSpec, SealError, Sym, Type, TypeId, V};
-use plugin_api::ty_rel::{Relation, relation};
+use plugin_api::ty_rel::{Relation, erase_unbound, relation};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtIf, StmtWith};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -51,6 +51,8 @@ pub(crate) struct FnReader<'a> {
     /// For which operator an entry of `attrs` was checked.
     pub(crate) attrs_op: HashMap<AttrsId, String, RandomState>,
     pub(crate) operators: HashMap<&'a str, (&'a plugin_api::meta::OpInfo, V), RandomState>,
+    /// Attributes so far of each function that is open.
+    func_attrs: Vec<Vec<(String, Attr)>>,
     fresh: usize,
 }
 
@@ -74,6 +76,14 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
         let message = format!("function `{}` has no decorator", def.name);
         return Err(Diagnostic::new(span(&def.name), message).help("write `@R.function` above it"));
     };
+    if let Some(second) = def.decorator_list.get(1) {
+        return Err(Diagnostic::new(span(second), "a second decorator").help("a function has exactly one"));
+    }
+    if def.is_async || def.type_params.is_some() {
+        let message = format!("function `{}` must be a plain `def`", def.name);
+        return Err(Diagnostic::new(span(&def.name), message).help("remove `async` and type parameters"));
+    }
+    plain_parameters(def)?;
     let expr = &decorator.expression;
     let (path, keywords) = match expr {
         Expr::Call(call) => (&*call.func, call.arguments.keywords.as_slice()),
@@ -101,6 +111,19 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
     Ok(found)
 }
 
+/// Refuses parameters that the IR has no place for.
+fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
+    let all = &def.parameters;
+    let starred = all.vararg.as_deref().or(all.kwarg.as_deref()).map(span);
+    let special = all.posonlyargs.first().or(all.kwonlyargs.first()).map(span);
+    let default = all.args.iter().find_map(|param| param.default.as_deref()).map(span);
+    match starred.or(special).or(default) {
+        Some(at) => Err(Diagnostic::new(at, "a function of the IR has plain parameters only")
+            .help("without `/`, `*`, `**` and default values")),
+        None => Ok(()),
+    }
+}
+
 impl<'a> FnReader<'a> {
     fn new(scope: &'a Scope<'a>) -> FnReader<'a> {
         FnReader {
@@ -118,6 +141,7 @@ impl<'a> FnReader<'a> {
             attrs: HashMap::default(),
             attrs_op: HashMap::default(),
             operators: HashMap::default(),
+            func_attrs: Vec::new(),
             fresh: 0,
         }
     }
@@ -163,16 +187,26 @@ impl<'a> FnReader<'a> {
         let function = self.b.begin_function(flags, AttrsId::NONE, name.map(|(name, _)| name));
         let outer_dataflow = std::mem::replace(&mut self.in_dataflow, false);
         self.enter();
+        self.func_attrs.push(Vec::new());
+        let mut params = Vec::new();
         for param in &def.parameters.args {
             let ty = self.param_type(&param.parameter)?;
-            let ty = self.b.ty(&ty);
-            let v = self.b.param(param.parameter.name.as_str(), ty);
+            let id = self.b.ty(&ty);
+            let v = self.b.param(param.parameter.name.as_str(), id);
             self.define(param.parameter.name.as_str(), v, span(&param.parameter.name))?;
+            params.push(ty);
         }
-        if let Some(other) = def.parameters.vararg.as_deref().or(def.parameters.kwarg.as_deref()) {
-            return Err(Diagnostic::new(span(other), "a function of the IR has plain parameters only"));
+        let known: Vec<u32> = self.syms.values().map(|sym| sym.id).collect();
+        let declared = def.returns.as_ref().map(|ret| self.result_type(ret, &known)).transpose()?;
+        if let (Some((name, _)), Some(ret)) = (name, &declared)
+            && !def.parameters.args.iter().any(|param| param.parameter.name.as_str() == name)
+        {
+            // A local function whose result is declared can call itself.
+            let ret = Box::new(ret.clone());
+            let ty = self.b.ty(&Type::Callable { params: Some(params), ret, pure: facts.pure });
+            self.b.set_type(function, ty);
+            self.define(name, function, span(&def.name))?;
         }
-        let declared = def.returns.as_ref().map(|ret| self.ty(ret)).transpose()?;
         let (last, front) = match def.body.split_last() {
             Some((Stmt::Return(last), front)) => (last, front),
             _ => {
@@ -189,16 +223,43 @@ impl<'a> FnReader<'a> {
         };
         self.close_block();
         let result = self.expr(value)?;
-        let ret = self.return_type(declared, result, def)?;
+        let ret = self.return_type(declared, result, &known, def)?;
         self.b.end_function(result, ret);
+        self.func_attrs.pop();
         self.leave();
         self.in_dataflow = outer_dataflow;
         Ok(function)
     }
 
-    fn return_type(&mut self, declared: Option<Type>, result: V, def: &StmtFunctionDef) -> Read<TypeId> {
+    /// A declared result; it speaks of the symbolic variables that are `known` where the function begins.
+    fn result_type(&mut self, ret: &'a Expr, known: &[u32]) -> Read<Type> {
+        let ty = self.ty(ret)?;
+        let mut unknown = None;
+        crate::print::each_free_sym(&ty, &mut |sym| {
+            if !known.contains(&sym.id) {
+                unknown = Some(sym);
+            }
+        });
+        let name = unknown.and_then(|sym| self.syms.iter().find(|(_, known)| **known == sym)).map(|(name, _)| name);
+        match name {
+            None => Ok(ty),
+            Some(name) => {
+                let message =
+                    format!("the result speaks of the symbolic variable `{name}`, which no parameter defines");
+                Err(Diagnostic::new(span(ret), message)
+                    .help("use it in the type of a parameter, or say less: R.Tensor(ndim=2)"))
+            }
+        }
+    }
+
+    /// `known` are the symbolic variables that are defined where the function begins.
+    fn return_type(&mut self, declared: Option<Type>, result: V, known: &[u32], def: &StmtFunctionDef) -> Read<TypeId> {
         let found = self.b.type_of(result);
-        let Some(declared) = declared else { return Ok(found) };
+        let Some(declared) = declared else {
+            // Outside, only the symbolic variables of the parameters mean something.
+            let seen = erase_unbound(&without_values(&self.b.type_owned(found)), &|sym| !known.contains(&sym.id));
+            return Ok(self.b.ty(&seen));
+        };
         let id = self.b.ty(&declared);
         if found != TypeId::NONE
             && id != found
@@ -359,8 +420,18 @@ impl<'a> FnReader<'a> {
                     let (Some(function), [dict]) = (function, &*call.arguments.args) else {
                         return Err(Diagnostic::new(span(call), "expected `R.func_attr({...})` in a function"));
                     };
-                    let entries = exprs::attr_dict(dict)?;
+                    let mut entries = self.func_attrs.last().cloned().unwrap_or_default();
+                    for (key, value) in exprs::attr_dict(dict)? {
+                        if entries.iter().any(|(known, _)| *known == key) {
+                            let message = format!("function attribute `{key}` is given twice");
+                            return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
+                        }
+                        entries.push((key, value));
+                    }
                     let attrs = self.b.attrs(entries.iter().map(|(k, v): &(String, Attr)| (k.as_str(), v.clone())));
+                    if let Some(last) = self.func_attrs.last_mut() {
+                        *last = entries;
+                    }
                     self.b.set_attrs(function, attrs);
                     return Ok(());
                 }
@@ -373,17 +444,27 @@ impl<'a> FnReader<'a> {
                 _ => {}
             }
         }
+        if expr.is_string_literal_expr() {
+            return Err(Diagnostic::new(span(expr), "a string is no statement").help("write it as a comment"));
+        }
         self.bind("_", span(expr), None, expr)
     }
 
     fn assign(&mut self, name: &'a str, at: Range<usize>, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
-        if name == "cls" && super::is_name(value, "Module") {
+        if name == "cls" && super::is_name(value, self.scope.class) {
             return Ok(());
         }
         if annotation.is_none()
             && let Some(dtype) = sym_declaration(self.scope.text, value)
         {
-            self.new_sym(name, dtype);
+            if dtype != DType::I64 {
+                let message = format!("a symbolic variable of Relax must be int64, found {dtype}");
+                return Err(Diagnostic::new(span(value), message).help(format!("{name} = T.int64()")));
+            }
+            // `n = T.int64()` may stand below a signature that speaks of `n`: it is the same variable.
+            if self.known_sym(name).is_none() {
+                self.new_sym(name, dtype);
+            }
             return Ok(());
         }
         self.bind(name, at, annotation, value)
@@ -400,29 +481,38 @@ impl<'a> FnReader<'a> {
         self.define(name, v, at)
     }
 
-    fn bind_value(&mut self, name: &str, v: V, annotation: Option<&'a Expr>) -> Read<V> {
-        let found = self.b.type_of(v);
-        let said = match annotation {
-            Some(annotation) => Some((self.type_id(annotation)?, annotation)),
-            None => None,
-        };
-        let nested = !v.is_leaf() && self.b.flags(v) & flag::BOUND == 0;
-        let (ty, same) = match said {
-            None => (found, true),
-            Some((id, _)) if id == found => (id, true),
-            Some((id, annotation)) => {
-                let found = if found == TypeId::NONE { Type::Object } else { self.b.type_owned(found) };
-                match relation(&self.b.type_owned(id), &found) {
-                    Relation::Contradicts(why) => {
-                        let message = format!("the type contradicts inference: {why}");
-                        return Err(Diagnostic::new(span(annotation), message)
-                            .label("declared here")
-                            .help(format!("inferred: {}", crate::print::type_text(&found))));
-                    }
-                    Relation::Equal => (id, true),
-                    _ => (id, false),
-                }
+    /// The type that a binding declares, held against what is known of the value; whether the two are the same.
+    fn declared(&mut self, v: V, annotation: &'a Expr) -> Read<(TypeId, bool)> {
+        let (id, found_id) = (self.type_id(annotation)?, self.b.type_of(v));
+        if id == found_id {
+            return Ok((id, true));
+        }
+        let found = if found_id == TypeId::NONE { Type::Object } else { self.b.type_owned(found_id) };
+        match relation(&self.b.type_owned(id), &found) {
+            Relation::Contradicts(why) => {
+                let message = format!("the type contradicts inference: {why}");
+                Err(Diagnostic::new(span(annotation), message)
+                    .label("declared here")
+                    .help(format!("inferred: {}", crate::print::type_text(&found))))
             }
+            // Only of a call less may be said than is known, or the same in other words, as for TVM.
+            Relation::Equal | Relation::Wider if v.is_leaf() || self.is_bound(v) || self.b.kind(v) != kind::CALL => {
+                Ok((found_id, true))
+            }
+            Relation::Equal => Ok((id, true)),
+            _ => Ok((id, false)),
+        }
+    }
+
+    fn is_bound(&self, v: V) -> bool {
+        !v.is_leaf() && self.b.flags(v) & flag::BOUND != 0
+    }
+
+    fn bind_value(&mut self, name: &str, v: V, annotation: Option<&'a Expr>) -> Read<V> {
+        let nested = !v.is_leaf() && !self.is_bound(v);
+        let (ty, same) = match annotation {
+            Some(annotation) => self.declared(v, annotation)?,
+            None => (self.b.type_of(v), true),
         };
         if nested && same {
             self.b.bind(v, name);
@@ -434,7 +524,10 @@ impl<'a> FnReader<'a> {
     fn dataflow(&mut self, with: &'a StmtWith) -> Read<()> {
         let is_dataflow = match with.items.as_slice() {
             [item] => match &item.context_expr {
-                Expr::Call(call) => is_path(&call.func, &["R", "dataflow"]) && item.optional_vars.is_none(),
+                Expr::Call(call) => {
+                    let plain = call.arguments.is_empty() && item.optional_vars.is_none() && !with.is_async;
+                    is_path(&call.func, &["R", "dataflow"]) && plain
+                }
                 _ => false,
             },
             _ => false,
@@ -455,6 +548,9 @@ impl<'a> FnReader<'a> {
         self.scopes.push(Vec::new());
         for stmt in front {
             self.statement(stmt, None)?;
+        }
+        if let Some(output) = output {
+            accept(output, usize::MAX, &[], "R.output(x, y)")?;
         }
         let mut outputs = Vec::new();
         for argument in output.iter().flat_map(|call| &call.arguments.args) {
@@ -550,7 +646,9 @@ impl<'a> FnReader<'a> {
     /// The value of the last binding of a branch; anything but a variable or leaf gets a binding of its own.
     fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>) -> Read<V> {
         if let Expr::Name(name) = value {
-            return self.lookup(name.id.as_str(), span(name));
+            let v = self.lookup(name.id.as_str(), span(name))?;
+            annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
+            return Ok(v);
         }
         self.open_block();
         let v = self.expr(value)?;
@@ -560,6 +658,15 @@ impl<'a> FnReader<'a> {
         let name = if self.fresh == 0 { "gv".to_string() } else { format!("gv{}", self.fresh) };
         self.fresh += 1;
         self.bind_value(&name, v, annotation)
+    }
+}
+
+/// The type without the values of scalars, of which a signature does not speak.
+fn without_values(ty: &Type) -> Type {
+    match ty {
+        Type::Prim { dtype, .. } => Type::Prim { dtype: *dtype, value: None },
+        Type::Tuple(fields) => Type::Tuple(fields.iter().map(without_values).collect()),
+        other => other.clone(),
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) globals: BTreeMap<&'a str, (Type, u32)>,
     /// Names declared as `n = TypeVar("n")`.
     pub(crate) type_vars: BTreeSet<&'a str>,
+    /// Name of the class that holds the module.
+    pub(crate) class: &'a str,
     /// Global infos, to which types refer.
     pub(crate) vdevices: Vec<String>,
 }
@@ -41,12 +43,22 @@ pub(crate) struct Scope<'a> {
 /// What is wrong, and where: at least the first fault of each function.
 pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
     guard::check(text)?;
+    // The parser and the reader recurse as deeply as the text nests; the guard says how deep that can be.
+    stacker::maybe_grow(STACK, STACK, || read_shallow(text, ops))
+}
+
+/// Bytes of stack that the deepest text needs, also without optimization.
+const STACK: usize = 64 << 20;
+
+fn read_shallow(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
     let parsed = ruff_python_parser::parse_module(text).map_err(|error| {
         let message = format!("not Python: {}", error.error);
         Diagnostic::new(span(&error.location), message).label("here")
     })?;
-    let mut scope = Scope { text, ops, globals: BTreeMap::new(), type_vars: BTreeSet::new(), vdevices: Vec::new() };
+    let (globals, type_vars) = (BTreeMap::new(), BTreeSet::new());
+    let mut scope = Scope { text, ops, globals, type_vars, class: "Module", vdevices: Vec::new() };
     let class = module_class(&parsed.syntax().body, &mut scope)?;
+    scope.class = class.name.as_str();
     module(class, &mut scope)
 }
 
@@ -120,7 +132,7 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
     }
     scope.vdevices = vdevice_names(&infos);
     for (name, _) in &externs {
-        scope.globals.insert(name, (Type::Object, 0));
+        scope.globals.insert(name, (Type::opaque_callable(), 0));
     }
     functions(&defs, scope).and_then(|bodies| {
         let mut edit = Module::new(bodies).edit();

@@ -4,8 +4,9 @@ use super::func::FnReader;
 use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
-use plugin_api::ir::{DType, Dim, TensorType, Type, TypeId};
-use ruff_python_ast::{CmpOp, Expr, ExprCall, Number, Operator, UnaryOp};
+use plugin_api::ir::{DType, Dim, DimExpr, TensorType, Type, TypeId};
+use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprCall, Number, Operator, UnaryOp};
+use std::sync::Arc;
 
 impl<'a> FnReader<'a> {
     /// A type; equal source texts of one function are read once.
@@ -30,7 +31,7 @@ impl<'a> FnReader<'a> {
                     Some("Tuple") => Ok(Type::Tuple(Vec::new())),
                     Some("Shape") => Ok(Type::Shape { ndim: -1, dims: None }),
                     Some("Any" | "Object") => Ok(Type::Object),
-                    Some("Callable") => Ok(Type::Callable { params: None, ret: Box::new(Type::Object), pure: true }),
+                    Some("Callable") => Ok(Type::opaque_callable()),
                     _ => match path_after(text, expr, "T").and_then(|name| name.parse().ok()) {
                         Some(dtype) => Ok(Type::Prim { dtype, value: None }),
                         None => Err(not_a_type(expr)),
@@ -46,6 +47,7 @@ impl<'a> FnReader<'a> {
         match path_after(text, &call.func, "R") {
             Some("Tensor") => self.tensor(call),
             Some("Tuple") => {
+                accept(call, usize::MAX, &[], "R.Tuple(R.Tensor, R.Shape)")?;
                 let items = match &*call.arguments.args {
                     [Expr::Tuple(tuple)] => &tuple.elts,
                     [Expr::List(list)] => &list.elts,
@@ -53,50 +55,64 @@ impl<'a> FnReader<'a> {
                 };
                 Ok(Type::Tuple(items.iter().map(|item| self.ty(item)).collect::<Read<_>>()?))
             }
-            Some("Shape") => match call.arguments.args.first() {
-                Some(dims) => Ok(Type::shape(self.dims(dims)?)),
-                None => Ok(Type::Shape { ndim: self.ndim(call)?.unwrap_or(-1), dims: None }),
-            },
-            Some("Any" | "Object") => Ok(Type::Object),
+            Some("Shape") => self.shape_type(call),
+            Some("Any" | "Object") => accept(call, 0, &[], "R.Any").map(|()| Type::Object),
             Some("Prim") => self.prim_type(call),
             Some("Callable") => self.callable(call),
             _ => Err(not_a_type(&call.func)),
         }
     }
 
-    fn keyword<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
-        let keywords = &call.arguments.keywords;
-        keywords.iter().find(|k| k.arg.as_ref().is_some_and(|arg| arg.as_str() == name)).map(|k| &k.value)
+    /// An argument by position or by name.
+    fn argument<'c>(call: &'c ExprCall, position: usize, name: &str) -> Option<&'c Expr> {
+        call.arguments.args.get(position).or_else(|| keyword(call, name))
     }
 
     fn ndim(&self, call: &ExprCall) -> Read<Option<i32>> {
-        let Some(value) = Self::keyword(call, "ndim") else { return Ok(None) };
+        let position = if path_after(self.scope.text, &call.func, "R") == Some("Tensor") { 3 } else { usize::MAX };
+        let Some(value) = Self::argument(call, position, "ndim") else { return Ok(None) };
         match int(value) {
             Some(ndim) if (-1..=64).contains(&ndim) => Ok(Some(ndim as i32)),
             _ => Err(Diagnostic::new(span(value), "expected a number of dimensions from -1 (unknown) to 64")),
         }
     }
 
+    fn shape_type(&mut self, call: &ExprCall) -> Read<Type> {
+        accept(call, 1, &["values", "ndim"], "R.Shape([1, n]), R.Shape(ndim=2)")?;
+        let ndim = self.ndim(call)?;
+        match Self::argument(call, 0, "values").filter(|dims| !dims.is_none_literal_expr()) {
+            Some(dims) => Ok(Type::shape(self.dims_of(dims, ndim)?)),
+            None => Ok(Type::Shape { ndim: ndim.unwrap_or(-1), dims: None }),
+        }
+    }
+
+    /// Dimensions whose number may be said a second time.
+    fn dims_of(&mut self, expr: &Expr, ndim: Option<i32>) -> Read<Vec<Dim>> {
+        let dims = self.dims(expr)?;
+        match ndim {
+            Some(ndim) if ndim >= 0 && ndim as usize != dims.len() => {
+                let message = format!("the shape has {} dimensions, but `ndim` says {ndim}", dims.len());
+                Err(Diagnostic::new(span(expr), message).help("leave `ndim` out where the shape is known"))
+            }
+            _ => Ok(dims),
+        }
+    }
+
     fn tensor(&mut self, call: &ExprCall) -> Read<Type> {
-        let positional = &call.arguments.args;
-        let shape = positional.first().or_else(|| Self::keyword(call, "shape"));
-        let dtype = positional.get(1).or_else(|| Self::keyword(call, "dtype"));
-        let dtype = dtype.map_or(Ok(DType::VOID), dtype_of)?;
-        let vdevice = match Self::keyword(call, "vdevice") {
+        let usage = "R.Tensor(shape, dtype=\"float32\", vdevice=\"llvm:0:global\", ndim=2)";
+        accept(call, 4, &["shape", "dtype", "vdevice", "ndim"], usage)?;
+        let shape = Self::argument(call, 0, "shape");
+        let dtype = Self::argument(call, 1, "dtype").map_or(Ok(DType::VOID), dtype_of)?;
+        let vdevice = match Self::argument(call, 2, "vdevice") {
+            Some(Expr::NoneLiteral(_)) => None,
             Some(Expr::StringLiteral(name)) => Some(self.vdevice(name.value.to_str(), span(name))?),
             Some(other) => return Err(Diagnostic::new(span(other), "expected a string such as \"llvm:0:global\"")),
             None => None,
         };
-        for keyword in &call.arguments.keywords {
-            let known =
-                keyword.arg.as_ref().is_some_and(|arg| matches!(arg.as_str(), "shape" | "dtype" | "ndim" | "vdevice"));
-            if !known {
-                return Err(Diagnostic::new(span(keyword), "R.Tensor has no such argument")
-                    .help("R.Tensor(shape, dtype=\"float32\", ndim=2, vdevice=\"llvm:0:global\")"));
-            }
-        }
-        let shape = shape.filter(|shape| !shape.is_none_literal_expr()).map(|dims| self.dims(dims)).transpose()?;
-        let ndim = shape.as_ref().map_or(self.ndim(call)?.unwrap_or(-1), |dims| dims.len() as i32);
+        let said = self.ndim(call)?;
+        let shape = shape.filter(|shape| !shape.is_none_literal_expr());
+        let shape = shape.map(|dims| self.dims_of(dims, said)).transpose()?;
+        let ndim = shape.as_ref().map_or(said.unwrap_or(-1), |dims| dims.len() as i32);
         Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }))
     }
 
@@ -109,30 +125,30 @@ impl<'a> FnReader<'a> {
     }
 
     fn prim_type(&mut self, call: &ExprCall) -> Read<Type> {
-        if let Some(value) = Self::keyword(call, "value") {
-            let value = self.dim(value)?;
-            return Ok(Type::Prim { dtype: value.dtype(), value: Some(value) });
-        }
-        match call.arguments.args.first().or_else(|| Self::keyword(call, "dtype")) {
+        accept(call, 1, &["dtype"], "R.Prim(\"int64\")")?;
+        match Self::argument(call, 0, "dtype") {
             Some(dtype) => Ok(Type::Prim { dtype: dtype_of(dtype)?, value: None }),
             None => Err(Diagnostic::new(span(call), "R.Prim needs a data type").help("R.Prim(\"int64\")")),
         }
     }
 
     fn callable(&mut self, call: &ExprCall) -> Read<Type> {
-        let pure = match call.arguments.args.get(2).or_else(|| Self::keyword(call, "purity")) {
-            Some(Expr::BooleanLiteral(value)) => value.value,
-            Some(other) => return Err(Diagnostic::new(span(other), "expected True or False")),
-            None => true,
-        };
-        let params = match call.arguments.args.first() {
+        let usage = "R.Callable((R.Tensor,), R.Tensor, True), R.Callable(ret=R.Tensor, purity=True)";
+        accept(call, 3, &["params", "ret", "purity"], usage)?;
+        let params = match Self::argument(call, 0, "params") {
             Some(Expr::Tuple(tuple)) => Some(&tuple.elts),
             Some(Expr::List(list)) => Some(&list.elts),
-            None => None,
+            Some(Expr::NoneLiteral(_)) | None => None,
             Some(other) => return Err(Diagnostic::new(span(other), "expected a tuple of parameter types")),
         };
         let params = params.map(|items| items.iter().map(|item| self.ty(item)).collect::<Read<_>>()).transpose()?;
-        let ret = match call.arguments.args.get(1).or_else(|| Self::keyword(call, "ret")) {
+        // Of a function whose parameters are not known, nothing is taken for granted.
+        let pure = match Self::argument(call, 2, "purity") {
+            Some(Expr::BooleanLiteral(value)) => value.value,
+            Some(other) => return Err(Diagnostic::new(span(other), "expected True or False")),
+            None => params.is_some(),
+        };
+        let ret = match Self::argument(call, 1, "ret") {
             Some(ret) => self.ty(ret)?,
             None => Type::Object,
         };
@@ -146,7 +162,13 @@ impl<'a> FnReader<'a> {
             Expr::List(list) => &list.elts,
             other => return Err(Diagnostic::new(span(other), "expected a shape such as (1, 3, n)")),
         };
-        items.iter().map(|item| self.dim(item)).collect()
+        let whole = |item: &Expr, dim: Dim| match dim.dtype() {
+            dtype if dtype.is_float() || dtype == DType::BOOL => {
+                Err(Diagnostic::new(span(item), format!("a dimension must be an integer, found {dtype}")))
+            }
+            _ => Ok(dim),
+        };
+        items.iter().map(|item| self.dim(item).and_then(|dim| whole(item, dim))).collect()
     }
 
     /// A dimension or another scalar expression.
@@ -161,10 +183,23 @@ impl<'a> FnReader<'a> {
                 Number::Complex { .. } => Err(not_a_dim(expr)),
             },
             Expr::BooleanLiteral(value) => Ok(Dim::int(i64::from(value.value), DType::BOOL)),
-            Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match self.dim(&unary.operand)? {
-                Dim::Int(value) => Ok(Dim::Int(value.wrapping_neg())),
-                other => Ok(Dim::binary(prim::SUB, Dim::int(0, other.dtype()), other)),
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match int(expr) {
+                Some(value) => Ok(Dim::Int(value)),
+                None => {
+                    let other = self.dim(&unary.operand)?;
+                    Ok(Dim::binary(prim::SUB, Dim::int(0, other.dtype()), other))
+                }
             },
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {
+                let value = self.dim(&unary.operand)?;
+                Ok(Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, value))))
+            }
+            Expr::BoolOp(logic) => {
+                let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
+                let mut values = logic.values.iter().map(|value| self.dim(value));
+                let first = values.next().unwrap_or_else(|| Err(not_a_dim(expr)))?;
+                values.try_fold(first, |left, right| Ok(Dim::binary(op, left, right?)))
+            }
             Expr::Name(name) => self.sym(name.id.as_str(), span(name)).map(Dim::Var),
             Expr::StringLiteral(literal) => self.dim_text(literal.value.to_str(), span(literal)),
             Expr::BinOp(binary) => {
@@ -177,6 +212,9 @@ impl<'a> FnReader<'a> {
                     Operator::Div => prim::DIV,
                     Operator::LShift => prim::SHL,
                     Operator::RShift => prim::SHR,
+                    Operator::BitAnd => prim::BITAND,
+                    Operator::BitOr => prim::BITOR,
+                    Operator::BitXor => prim::BITXOR,
                     _ => return Err(not_a_dim(expr)),
                 };
                 Ok(Dim::binary(op, self.dim(&binary.left)?, self.dim(&binary.right)?))
@@ -209,15 +247,14 @@ impl<'a> FnReader<'a> {
             (Some("max"), [a, b]) => Ok(Dim::binary(prim::MAX, self.dim(a)?, self.dim(b)?)),
             (Some("truncmod"), [a, b]) => Ok(Dim::binary(prim::TRUNCMOD, self.dim(a)?, self.dim(b)?)),
             (Some("Div"), [a, b]) => Ok(Dim::binary(prim::TRUNCDIV, self.dim(a)?, self.dim(b)?)),
+            (Some("Cast"), [dtype, value]) => Ok(cast(dtype_of(dtype)?, self.dim(value)?)),
             (Some(name), [value]) => match name.parse::<DType>() {
                 Ok(dtype) => match self.dim(value)? {
                     Dim::Int(v) if dtype.is_float() => Ok(Dim::float(v as f64, dtype)),
                     Dim::Int(v) => Ok(Dim::int(v, dtype)),
                     other => match float_of(&other) {
                         Some(v) => Ok(Dim::float(v, dtype)),
-                        None => {
-                            Ok(Dim::Expr(std::sync::Arc::new(plugin_api::ir::DimExpr::Unary(prim::CAST, dtype, other))))
-                        }
+                        None => Ok(cast(dtype, other)),
                     },
                 },
                 Err(_) => Err(not_a_dim(&call.func)),
@@ -238,10 +275,14 @@ impl<'a> FnReader<'a> {
     }
 }
 
+fn cast(dtype: DType, value: Dim) -> Dim {
+    if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, value))) }
+}
+
 fn float_of(dim: &Dim) -> Option<f64> {
     match dim {
         Dim::Expr(e) => match **e {
-            plugin_api::ir::DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),
+            DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),
             _ => None,
         },
         _ => None,
@@ -270,16 +311,45 @@ pub(crate) fn dtype_of(expr: &Expr) -> Read<DType> {
     }
 }
 
-/// An integer, perhaps negative.
+/// An integer of 64 bits, perhaps negative.
 pub(crate) fn int(expr: &Expr) -> Option<i64> {
+    wide_int(expr)?.try_into().ok()
+}
+
+/// An integer that fits into 64 bits with or without a sign.
+pub(crate) fn wide_int(expr: &Expr) -> Option<i128> {
     match expr {
         Expr::NumberLiteral(number) => match &number.value {
-            Number::Int(value) => value.as_i64(),
+            Number::Int(value) => value.as_u64().map(i128::from),
             _ => None,
         },
-        Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => int(&unary.operand).map(i64::wrapping_neg),
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => wide_int(&unary.operand).map(|value| -value),
         _ => None,
     }
+}
+
+/// An argument by name.
+pub(crate) fn keyword<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
+    let keywords = &call.arguments.keywords;
+    keywords.iter().find(|k| k.arg.as_ref().is_some_and(|arg| arg.as_str() == name)).map(|k| &k.value)
+}
+
+/// Refuses what a call does not take: nothing that is written is passed over.
+pub(crate) fn accept(call: &ExprCall, positional: usize, names: &[&str], usage: &str) -> Read<()> {
+    if let Some(extra) = call.arguments.args.get(positional) {
+        return Err(Diagnostic::new(span(extra), "too many arguments").help(usage));
+    }
+    for keyword in &call.arguments.keywords {
+        let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
+        let place = names.iter().position(|known| *known == name);
+        if place.is_none() {
+            return Err(Diagnostic::new(span(keyword), format!("no argument `{name}` here")).help(usage));
+        }
+        if place.is_some_and(|place| place < call.arguments.args.len()) {
+            return Err(Diagnostic::new(span(keyword), format!("argument `{name}` is given twice")).help(usage));
+        }
+    }
+    Ok(())
 }
 
 /// Whether an expression declares a symbolic variable, as in `n = T.int64()`.
