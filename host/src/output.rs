@@ -48,6 +48,9 @@ impl Output {
 
     fn new_file(shown: &Path) -> Result<Output, Error> {
         let wrong = |message: String| Error::Output { path: shown.to_path_buf(), message };
+        if shown.file_name().is_none() || shown.to_string_lossy().ends_with(std::path::is_separator) {
+            return Err(wrong("names no file".to_string()));
+        }
         let path = follow(shown).map_err(|error| wrong(error.to_string()))?;
         let folder = folder(&path);
         if !folder.is_dir() {

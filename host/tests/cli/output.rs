@@ -48,6 +48,16 @@ fn links_in_a_circle_are_refused() {
 }
 
 #[test]
+fn a_path_without_a_file_is_refused() {
+    let case = case("no_file");
+    for path in ["out/", "..", "."] {
+        let (said, code) = write(&case, path);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("names no file") || said.contains("is a folder"), "{said}");
+    }
+}
+
+#[test]
 fn a_pipe_is_written_through() {
     let case = case("pipe");
     assert!(Command::new("mkfifo").arg(case.path("pipe")).status().expect("mkfifo runs").success());
