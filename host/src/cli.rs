@@ -1,20 +1,23 @@
 //! The command line.
 
+mod check;
+mod select;
 mod show;
 
+use self::select::{request, warn_of_config};
 use crate::engine::Engine;
-use crate::error::{Error, exit};
-use crate::manifest::{self, Manifest, Settings};
+use crate::error::{Error, Problem, exit};
+use crate::manifest::{self, Manifest};
+use crate::output::{Output, to_stdout};
 use crate::report::Report;
 use crate::run::Runner;
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use plugin_api::ir::Module;
-use plugin_api::meta::OptionValue;
-use registry::{Pipeline, Plan, PlanError, Request, Selection};
-use std::collections::BTreeMap;
+use registry::Plan;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Runs compiler passes from plugins over TVM modules.
@@ -25,7 +28,8 @@ use std::time::{Duration, Instant};
 #[command(
     name = "passhost",
     version,
-    after_help = "Exit codes: 0 done; 1 the input module is wrong; 2 the request is wrong; 3 a plugin failed; 4 a fault of passhost"
+    after_help = "Exit codes: 0 done; 1 the input module is wrong; 2 the request is wrong; 3 a plugin failed; \
+                  4 a fault of passhost or of the system"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -71,7 +75,7 @@ struct Select {
     /// Runs a pipeline of the manifest.
     #[arg(long, value_name = "NAME", conflicts_with = "passes")]
     pipeline: Option<String>,
-    /// Runs these passes: 'A,B{key=value, list=[a,b]}'. Empty: only reads, checks and prints.
+    /// Runs these passes: 'A,B{key=value, list=[a,b]}', or those in a file: @FILE. Empty: only reads, checks and prints.
     #[arg(long, value_name = "PASSES")]
     passes: Option<String>,
     /// Passes with a higher opt_level are skipped unless something needs them.
@@ -92,7 +96,10 @@ struct Select {
 struct RunArgs {
     /// The module as TVMScript; `-` for standard input.
     input: PathBuf,
-    /// Where the result goes; without it to standard output.
+    /// Where the result goes; without it, or with `-`, to standard output.
+    ///
+    /// The file is written all or nothing. If a step fails, it stays as it was, and the module before that step goes
+    /// beside it, to NAME.failed.EXT.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -146,7 +153,7 @@ pub fn main() -> ExitCode {
         cli.color.write_global();
         start_log(cli.verbose);
         match run_command(&cli.command) {
-            Ok(()) => exit::DONE,
+            Ok(code) => code,
             Err(error) => {
                 error.reports().iter().for_each(complain);
                 error.exit_code()
@@ -204,107 +211,39 @@ fn complain(report: &Report) {
     let _ = stderr.write_all(report.render(true).as_bytes());
 }
 
-/// Writes to standard output; a reader that went away is no error.
-fn say(text: &str) -> Result<(), Error> {
-    let mut stdout = anstream::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::Output { path: PathBuf::from("<stdout>"), message: error.to_string() })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn run_command(command: &Command) -> Result<(), Error> {
+fn run_command(command: &Command) -> Result<u8, Error> {
     match command {
         Command::Run(args) => run(args),
         Command::Plan(args) => plan(args),
-        Command::List(args) => say(&show::list(&Engine::new(&load(&args.manifest)?)?)),
+        Command::List(args) => to_stdout(&show::list(&Engine::new(&load(&args.manifest)?)?)),
         Command::Explain(args) => {
             let engine = Engine::new(&load(&args.manifest)?)?;
             let pass = engine.registry().find(&args.pass)?;
-            say(&show::explain(&engine, pass))
+            to_stdout(&show::explain(&engine, pass))
         }
-        Command::Check(args) => check(args),
+        Command::Check(args) => return check::check(&manifest_path(&args.manifest)?),
     }
+    .map(|()| exit::DONE)
 }
 
-fn load(arg: &ManifestArg) -> Result<Manifest, Error> {
+fn manifest_path(arg: &ManifestArg) -> Result<PathBuf, Error> {
     let path = match &arg.manifest {
         Some(path) => path.clone(),
         None => manifest::find().ok_or_else(|| Error::Manifest {
             path: PathBuf::from(manifest::FILE_NAME),
-            message: "not found in this folder nor in any above it".to_string(),
-            place: None,
-            help: "name one with --manifest FILE, or write one; the README shows how".to_string(),
+            text: "".into(),
+            problems: vec![Problem {
+                message: "not found in this folder nor in any above it".to_string(),
+                span: None,
+                help: "name one with --manifest FILE, or write one; the README shows how".to_string(),
+            }],
         })?,
     };
-    Manifest::load(&path)
+    Ok(path)
 }
 
-/// The request, and the config values, from command line, pipeline and manifest.
-fn request(select: &Select, manifest: &Manifest) -> Result<(Request, BTreeMap<String, OptionValue>), Error> {
-    let mut config = manifest.settings.config.clone();
-    let command_line = Selection {
-        source: "the command line".to_string(),
-        opt_level: select.opt_level,
-        disabled: select.disable.clone(),
-        required: select.require.clone(),
-    };
-    let mut selections = vec![command_line];
-    let selection = |source: String, settings: &Settings| Selection {
-        source,
-        opt_level: settings.opt_level,
-        disabled: settings.disabled.clone(),
-        required: settings.required.clone(),
-    };
-    let text = match &select.passes {
-        Some(text) => from_file(text)?,
-        None => {
-            let name = select.pipeline.clone().or_else(|| manifest.default_pipeline.clone());
-            let name = name.ok_or_else(|| Error::Request {
-                message: "no passes: the manifest has no default pipeline".to_string(),
-                help: "use --passes 'A,B' or --pipeline NAME, or set default_pipeline in the manifest".to_string(),
-            })?;
-            let Some(pipeline) = manifest.pipelines.get(&name) else {
-                let near = registry::names::nearest(&name, manifest.pipelines.keys().map(String::as_str));
-                let message = format!(
-                    "no pipeline `{name}` in {}{}",
-                    manifest.path.display(),
-                    registry::names::did_you_mean(&near)
-                );
-                let known: Vec<&str> = manifest.pipelines.keys().map(String::as_str).collect();
-                let help = match known.as_slice() {
-                    [] => "define one under [pipelines], or use --passes".to_string(),
-                    known => format!("pipelines: {}", known.join(", ")),
-                };
-                return Err(Error::Request { message, help });
-            };
-            selections.push(selection(format!("pipeline `{name}`"), &pipeline.settings));
-            config.extend(pipeline.settings.config.clone());
-            pipeline.passes.clone()
-        }
-    };
-    selections.push(selection(manifest.path.display().to_string(), &manifest.settings));
-    for entry in &select.config {
-        let parsed = entry.split_once('=').and_then(|(key, value)| Some((key, OptionValue::parse(value).ok()?)));
-        let Some((key, value)) = parsed else {
-            let message = format!("`--config {entry}` is not KEY=VALUE");
-            return Err(Error::Request { message, help: "as in --config acme.limit=16".to_string() });
-        };
-        config.insert(key.to_string(), value);
-    }
-    let pipeline = Pipeline::parse(&text).map_err(PlanError::Pipeline)?;
-    Ok((Request { pipeline, selections }, config))
-}
-
-/// `@FILE` holds a pipeline.
-fn from_file(text: &str) -> Result<String, Error> {
-    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_string()) };
-    std::fs::read_to_string(path).map_err(|error| Error::Request {
-        message: format!("pipeline file {path}: {error}"),
-        help: "--passes @FILE reads a pipeline from a file".to_string(),
-    })
+fn load(arg: &ManifestArg) -> Result<Manifest, Error> {
+    Manifest::load(&manifest_path(arg)?)
 }
 
 fn plan(args: &PlanArgs) -> Result<(), Error> {
@@ -316,7 +255,7 @@ fn plan(args: &PlanArgs) -> Result<(), Error> {
     let engine = Engine::new(&manifest)?;
     let plan = Plan::new(&request, engine.registry())?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
-    say(&if args.json { show::plan_json(&plan, engine.registry()) } else { plan.render(engine.registry()) })
+    to_stdout(&if args.json { show::plan_json(&plan, engine.registry()) } else { plan.render(engine.registry()) })
 }
 
 fn missing_input(input: &Path) -> Error {
@@ -327,10 +266,12 @@ fn missing_input(input: &Path) -> Error {
     }
 }
 
-fn read_input(path: &Path) -> Result<(String, String), Error> {
-    let origin = if path.as_os_str() == "-" { "<stdin>".to_string() } else { path.display().to_string() };
+/// The input's name for messages, and its text.
+fn read_input(path: &Path) -> Result<(String, Arc<str>), Error> {
+    let is_stdin = path.as_os_str() == "-";
+    let origin = if is_stdin { "<stdin>".to_string() } else { path.display().to_string() };
     let mut bytes = Vec::new();
-    let read = if origin == "<stdin>" {
+    let read = if is_stdin {
         std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
     } else {
         std::fs::read(path).map(|data| bytes = data)
@@ -348,54 +289,11 @@ fn read_input(path: &Path) -> Result<(String, String), Error> {
         let message = format!("not UTF-8: first at byte {valid}, line {line}");
         Error::InputFile { origin: origin.clone(), message, help: "TVMScript is UTF-8 text".to_string() }
     })?;
-    Ok((origin, text))
-}
-
-/// Checks, before anything runs, that the output can be written.
-fn check_output(path: &Path) -> Result<(), Error> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let wrong = |message: String| Err(Error::Output { path: path.to_path_buf(), message });
-    if path.is_dir() {
-        return wrong("is a folder; name a file".to_string());
-    }
-    if !folder.is_dir() {
-        return wrong(format!("its folder {} does not exist; create it first", folder.display()));
-    }
-    match tempfile::Builder::new().prefix(".passhost").tempfile_in(folder) {
-        Ok(_) => Ok(()),
-        Err(error) => wrong(format!("its folder cannot be written: {error}")),
-    }
-}
-
-/// Writes all or nothing.
-fn write_output(path: &Path, text: &str) -> Result<(), Error> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let write = || {
-        let mut file = tempfile::Builder::new().prefix(".passhost").tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(path).map_err(|error| error.error)?;
-        set_mode(path)
-    };
-    write().map_err(|error: std::io::Error| Error::Output { path: path.to_path_buf(), message: error.to_string() })
-}
-
-/// Temporary files are private; an output is a file like any other.
-#[cfg(unix)]
-fn set_mode(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn set_mode(_: &Path) -> std::io::Result<()> {
-    Ok(())
+    Ok((origin, text.into()))
 }
 
 /// Reads a module and checks that it holds together.
-fn read_module(origin: &str, text: String, engine: &Engine) -> Result<Module, Error> {
+fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, Error> {
     let module = match script::read(&text, engine) {
         Ok(module) => module,
         Err(error) => return Err(Error::Input { origin: origin.to_string(), text, error }),
@@ -409,53 +307,52 @@ fn read_module(origin: &str, text: String, engine: &Engine) -> Result<Module, Er
     Ok(module)
 }
 
-fn run(args: &RunArgs) -> Result<(), Error> {
-    if let Some(output) = &args.output {
-        check_output(output)?;
+/// Times of the parts of a run.
+struct Laps {
+    times: Vec<(&'static str, Duration)>,
+    start: Instant,
+}
+
+impl Laps {
+    fn end(&mut self, what: &'static str) {
+        self.times.push((what, self.start.elapsed()));
+        self.start = Instant::now();
     }
-    let mut times: Vec<(&str, Duration)> = Vec::new();
-    let mut start = Instant::now();
-    let mut lap = |what: &'static str| {
-        times.push((what, start.elapsed()));
-        start = Instant::now();
-    };
+}
+
+fn run(args: &RunArgs) -> Result<(), Error> {
+    let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
+    let mut laps = Laps { times: Vec::new(), start: Instant::now() };
     let manifest = load(&args.select.manifest)?;
     let (request, config) = request(&args.select, &manifest)?;
+    let (origin, text) = read_input(&args.input)?;
     let engine = Engine::new(&manifest)?;
-    lap("list plugins");
+    warn_of_config(&config, &engine);
+    laps.end("list plugins");
     let plan = Plan::new(&request, engine.registry())?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
-    lap("plan");
+    laps.end("plan");
     engine.open_for(&plan.passes(engine.registry()))?;
-    lap("open plugins");
-    let (origin, text) = read_input(&args.input)?;
+    laps.end("open plugins");
     let module = read_module(&origin, text, &engine)?;
-    lap("read");
+    laps.end("read");
     let report = Runner::new(&engine, config).run(&plan, module)?;
-    lap("passes");
+    laps.end("passes");
     for diagnostic in &report.diagnostics {
         complain(&show::pass_diagnostic(diagnostic));
     }
     report.warnings.iter().for_each(|warning| complain(&Report::warning(warning)));
     let printed = script::print(&report.module, &engine);
-    lap("print");
+    laps.end("print");
     let mut summary = show::summary(&report, engine.registry());
     if let Some(error) = report.error {
         let _ = anstream::stderr().lock().write_all(summary.as_bytes());
-        if let Some(output) = &args.output {
-            let path = failed_path(output);
-            write_output(&path, &printed)?;
-            tell(&format!("the last good module is in {}", path.display()));
-        }
-        return Err(error);
+        return Err(keep_last_good(error, &output, &printed));
     }
-    match &args.output {
-        Some(output) => write_output(output, &printed)?,
-        None => say(&printed)?,
-    }
-    lap("write");
+    output.write(&printed)?;
+    laps.end("write");
     if args.timing {
-        summary.push_str(&show::timing(&times, &report.steps, engine.registry()));
+        summary.push_str(&show::timing(&laps.times, &report.steps, engine.registry()));
     }
     if !report.steps.is_empty() || args.timing {
         let _ = anstream::stderr().lock().write_all(summary.as_bytes());
@@ -463,51 +360,13 @@ fn run(args: &RunArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// `out.py` → `out.failed.py`.
-fn failed_path(output: &Path) -> PathBuf {
-    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = output.extension().map_or(String::new(), |ext| format!(".{}", ext.to_string_lossy()));
-    output.with_file_name(format!("{stem}.failed{extension}"))
-}
-
-fn check(args: &CheckArgs) -> Result<(), Error> {
-    let manifest = load(&args.manifest)?;
-    let (engine, mut errors) = Engine::list(&manifest);
-    for (name, pipeline) in &manifest.pipelines {
-        let select = Select {
-            manifest: ManifestArg { manifest: None },
-            pipeline: Some(name.clone()),
-            passes: None,
-            opt_level: None,
-            disable: Vec::new(),
-            require: Vec::new(),
-            config: Vec::new(),
-        };
-        let planned = request(&select, &manifest)
-            .and_then(|(request, _)| Plan::new(&request, engine.registry()).map_err(Error::from));
-        if let Err(error) = planned {
-            let message = format!("pipeline `{name}` ({}): {error}", pipeline.passes);
-            let help = "correct it in the manifest".to_string();
-            errors.push(Error::Request { message, help });
-        }
+/// Writes the module before the failed step beside the output, and lets the error say so.
+fn keep_last_good(mut error: Error, output: &Output, printed: &str) -> Error {
+    let (Error::Step { kept, .. }, Some(path)) = (&mut error, output.failed()) else { return error };
+    match Output::look(&path).and_then(|file| file.write(printed)) {
+        Ok(()) => *kept = Some(path),
+        // What stopped the run matters more.
+        Err(other) => complain(&Report::warning(format!("the module before the failed step is lost: {other}"))),
     }
-    let owners: Vec<_> = engine.registry().owners().map(|(id, owner)| (id, owner.clone())).collect();
-    let mut fine = 0;
-    for (id, owner) in owners {
-        match engine.open(id) {
-            Ok(_) => {
-                fine += 1;
-                let file = owner.file.map_or(String::new(), |file| file.display().to_string());
-                say(&format!("ok  {} {} ({file})\n", owner.name, owner.version))?;
-            }
-            Err(error) => errors.push(error),
-        }
-    }
-    let n = errors.len();
-    let Some(last) = errors.pop() else {
-        return say(&format!("{fine} plugins, {} pipelines, no problems\n", manifest.pipelines.len()));
-    };
-    errors.iter().flat_map(Error::reports).for_each(|report| complain(&report));
-    tell(&format!("{n} problems; the last one:"));
-    Err(last)
+    error
 }

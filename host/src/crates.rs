@@ -3,31 +3,47 @@
 use crate::error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
+use std::env::consts::DLL_EXTENSION;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-/// Libraries of plugin crates, in the order of `folders`; those that are missing or stale are built first, the ones of
-/// one workspace with one call of cargo.
-///
-/// # Errors
-/// If a folder is no crate, or a crate does not build.
-pub fn libraries(folders: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::with_capacity(folders.len());
-    for folder in folders {
-        found.push(PluginCrate::read(folder)?);
+/// The library of each plugin crate, in the order of `folders`. Those that are missing or stale are built first, the
+/// ones of one workspace with one call of cargo. A crate that is wrong does not keep others from being built.
+pub fn libraries(folders: &[PathBuf]) -> Vec<Result<PathBuf, Error>> {
+    let found: Vec<Result<PluginCrate, Error>> = folders.iter().map(|folder| PluginCrate::read(folder)).collect();
+    let mut stale: BTreeMap<&Path, Vec<&PluginCrate>> = BTreeMap::new();
+    for plugin in found.iter().flatten().filter(|plugin| !plugin.is_fresh()) {
+        let of_root = stale.entry(&plugin.root).or_default();
+        if !of_root.iter().any(|other| other.folder == plugin.folder) {
+            of_root.push(plugin);
+        }
     }
-    let mut by_root: BTreeMap<PathBuf, Vec<&PluginCrate>> = BTreeMap::new();
-    for plugin in found.iter().filter(|plugin| !plugin.is_fresh()) {
-        by_root.entry(plugin.root.clone()).or_default().push(plugin);
+    let mut built: BTreeMap<PathBuf, Result<PathBuf, Error>> = BTreeMap::new();
+    for (root, plugins) in stale {
+        built.extend(build_all(root, &plugins));
     }
-    let mut built = BTreeMap::new();
-    for (root, plugins) in by_root {
-        built.extend(build(&root, &plugins)?);
+    // Who has a library; two crates can have the same one if they share a target folder.
+    let mut owners: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+    let mut out = Vec::with_capacity(found.len());
+    for plugin in found {
+        out.push(plugin.and_then(|plugin| {
+            let library = built.remove(&plugin.folder).unwrap_or_else(|| Ok(plugin.library.clone()))?;
+            let owner = owners.entry(library.clone()).or_insert_with(|| plugin.folder.clone());
+            if *owner == plugin.folder {
+                built.insert(plugin.folder, Ok(library.clone()));
+                return Ok(library);
+            }
+            let message = format!("its library {} is that of the crate {}, too", library.display(), owner.display());
+            Err(failed(&plugin, message + "; give one of them another name, or a target folder of its own"))
+        }));
     }
-    let library = |plugin: &PluginCrate| built.get(&plugin.package).cloned().unwrap_or_else(|| plugin.library.clone());
-    Ok(found.iter().map(library).collect())
+    out
+}
+
+fn failed(plugin: &PluginCrate, message: String) -> Error {
+    Error::Build { path: plugin.folder.clone(), message, output: String::new() }
 }
 
 /// A plugin crate on disk.
@@ -46,18 +62,21 @@ const RELEASE: bool = !cfg!(debug_assertions);
 impl PluginCrate {
     fn read(folder: &Path) -> Result<PluginCrate, Error> {
         let wrong = |message: String| Error::Build { path: folder.to_path_buf(), message, output: String::new() };
-        let manifest = folder.join("Cargo.toml");
-        let text = std::fs::read_to_string(&manifest)
-            .map_err(|error| wrong(format!("cannot read its Cargo.toml: {error}; name the folder of a crate")))?;
-        let table: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| wrong(format!("its Cargo.toml: {}", error.message())))?;
+        let table = read_cargo_toml(folder).map_err(wrong)?;
         let name = |section: &str| table.get(section)?.get("name")?.as_str().map(str::to_string);
         let Some(package) = name("package") else { return Err(wrong("its Cargo.toml names no package".into())) };
+        let lib = table.get("lib");
+        let kinds = lib.and_then(|lib| lib.get("crate-type").or_else(|| lib.get("crate_type")));
+        let kinds = kinds.and_then(toml::Value::as_array);
+        if !kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind.as_str() == Some("cdylib"))) {
+            let help = "write `[lib]` and `crate-type = [\"cdylib\"]` into its Cargo.toml";
+            return Err(wrong(format!("it is not built as a plugin; {help}")));
+        }
         let library = name("lib").unwrap_or_else(|| package.replace('-', "_"));
         let folder = folder.canonicalize().map_err(|error| wrong(error.to_string()))?;
-        let root = folder.ancestors().find(|above| above.join("Cargo.lock").is_file()).unwrap_or(&folder);
-        let root = root.to_path_buf();
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let root = workspace_root(&folder, &table);
+        // Cargo runs in the root, so a relative folder counts from there.
+        let target = root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
         let file = format!("{}{library}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
         let library = target.join(if RELEASE { "release" } else { "debug" }).join(file);
         Ok(PluginCrate { folder, package, root, library })
@@ -70,10 +89,41 @@ impl PluginCrate {
             Ok(text) => dep_info(&text),
             Err(_) => return false,
         };
+        // In a shared target folder, another crate's library can have the name.
+        let inputs: Vec<PathBuf> = inputs.iter().map(|input| self.root.join(input)).collect();
+        let own = |input: &PathBuf| input.canonicalize().is_ok_and(|input| input.starts_with(&self.folder));
+        if !inputs.iter().any(own) {
+            return false;
+        }
         let manifests = [self.folder.join("Cargo.toml"), self.root.join("Cargo.toml"), self.root.join("Cargo.lock")];
         let older = |path: &PathBuf| modified(path).is_some_and(|time| time <= built);
         inputs.iter().all(older) && manifests.iter().filter(|path| path.exists()).all(older)
     }
+}
+
+fn read_cargo_toml(folder: &Path) -> Result<toml::Table, String> {
+    let text = std::fs::read_to_string(folder.join("Cargo.toml"))
+        .map_err(|error| format!("cannot read its Cargo.toml: {error}; name the folder of a crate"))?;
+    text.parse().map_err(|error: toml::de::Error| format!("its Cargo.toml: {}", error.message()))
+}
+
+/// The folder of the workspace of a crate, found as cargo finds it: the crate itself, the one that it names, or the
+/// nearest workspace above that does not exclude it.
+fn workspace_root(folder: &Path, own: &toml::Table) -> PathBuf {
+    if own.contains_key("workspace") {
+        return folder.to_path_buf();
+    }
+    if let Some(named) = own.get("package").and_then(|package| package.get("workspace")?.as_str()) {
+        let named = folder.join(named);
+        return named.canonicalize().unwrap_or(named);
+    }
+    let has_it = |above: &&Path| {
+        let Ok(table) = read_cargo_toml(above) else { return false };
+        let Some(workspace) = table.get("workspace") else { return false };
+        let excluded = workspace.get("exclude").and_then(toml::Value::as_array).into_iter().flatten();
+        !excluded.filter_map(toml::Value::as_str).any(|path| folder.starts_with(above.join(path)))
+    };
+    folder.ancestors().skip(1).find(has_it).unwrap_or(folder).to_path_buf()
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {
@@ -99,16 +149,54 @@ fn dep_info(text: &str) -> Vec<PathBuf> {
     out.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from).collect()
 }
 
-/// Builds crates of one workspace; gives the library of each package.
-fn build(root: &Path, plugins: &[&PluginCrate]) -> Result<BTreeMap<String, PathBuf>, Error> {
+type Built = BTreeMap<PathBuf, Result<PathBuf, Error>>;
+
+/// Builds crates of one workspace, all at once; if that fails, each by itself, to know which are wrong. Gives the
+/// library of each folder.
+fn build_all(root: &Path, plugins: &[&PluginCrate]) -> Built {
+    let all = build(root, plugins);
+    if plugins.len() > 1 && all.values().any(Result::is_err) {
+        return plugins.iter().flat_map(|plugin| build(root, &[*plugin])).collect();
+    }
+    all
+}
+
+fn build(root: &Path, plugins: &[&PluginCrate]) -> Built {
     let names: Vec<&str> = plugins.iter().map(|plugin| plugin.package.as_str()).collect();
-    let path = plugins.first().map_or_else(|| root.to_path_buf(), |plugin| plugin.folder.clone());
-    let failed = |message: String, output: String| Error::Build { path: path.clone(), message, output };
+    let what = format!("building {}", names.join(", "));
+    let results = match cargo(&mut command(root, plugins), &what) {
+        Ok(stdout) => {
+            let mut artifacts = artifacts(&stdout);
+            let missing = || "cargo built no dynamic library for it".to_string();
+            let library =
+                |plugin: &PluginCrate| artifacts.remove(&plugin.folder).ok_or_else(|| failed(plugin, missing()));
+            plugins.iter().copied().map(library).collect::<Vec<_>>()
+        }
+        Err((message, output)) => {
+            let error = |plugin: &&PluginCrate| {
+                let (message, output) = (message.clone(), output.clone());
+                Err(Error::Build { path: plugin.folder.clone(), message, output })
+            };
+            plugins.iter().map(error).collect()
+        }
+    };
+    plugins.iter().map(|plugin| plugin.folder.clone()).zip(results).collect()
+}
+
+fn command(root: &Path, plugins: &[&PluginCrate]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.arg("build").arg("--lib").arg("--message-format=json-render-diagnostics").current_dir(root);
     command.args(RELEASE.then_some("--release"));
-    for name in &names {
-        command.args(["-p", name]);
+    match plugins {
+        // Nothing to mistake: a name could also be that of a dependency.
+        [plugin] => {
+            command.arg("--manifest-path").arg(plugin.folder.join("Cargo.toml"));
+        }
+        plugins => {
+            plugins.iter().for_each(|plugin| {
+                command.args(["-p", &plugin.package]);
+            });
+        }
     }
     // What `cargo run` sets for the host itself must not reach the crates that are built now.
     for (key, _) in std::env::vars_os() {
@@ -118,47 +206,42 @@ fn build(root: &Path, plugins: &[&PluginCrate]) -> Result<BTreeMap<String, PathB
         }
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let what = format!("building {}", names.join(", "));
-    let mut child = command.spawn().map_err(|error| {
-        failed(format!("cannot run cargo: {error}"), "install Rust, or list built libraries".into())
-    })?;
-    let progress = Progress::start(&what);
+    command
+}
+
+/// Runs cargo and shows that it works; gives its standard output, or what happened and what it said.
+fn cargo(command: &mut Command, what: &str) -> Result<String, (String, String)> {
+    let mut child = command
+        .spawn()
+        .map_err(|error| (format!("cannot run cargo: {error}"), "install Rust, or list built libraries".into()))?;
+    let progress = Progress::start(what);
     let stderr = child.stderr.take();
     let reader = std::thread::spawn(move || progress.follow(stderr));
     let mut stdout = String::new();
     if let Some(mut pipe) = child.stdout.take() {
         let _ = pipe.read_to_string(&mut stdout);
     }
-    let status = child.wait().map_err(|error| failed(error.to_string(), String::new()))?;
+    let status = child.wait().map_err(|error| (error.to_string(), String::new()))?;
     let said = reader.join().unwrap_or_default();
     if !status.success() {
         let message = format!("`cargo build` failed while {what}; correct the crate, or leave it out of the manifest");
-        return Err(failed(message, said));
+        return Err((message, said));
     }
-    Ok(artifacts(&stdout, &names))
+    Ok(stdout)
 }
 
-/// The dynamic libraries that cargo reports.
-fn artifacts(stdout: &str, names: &[&str]) -> BTreeMap<String, PathBuf> {
+/// The dynamic libraries that cargo reports, by the folder of their crate.
+fn artifacts(stdout: &str) -> BTreeMap<PathBuf, PathBuf> {
     let mut out = BTreeMap::new();
     for line in stdout.lines() {
         let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
         if message["reason"] != "compiler-artifact" {
             continue;
         }
-        let id = message["package_id"].as_str().unwrap_or("");
         let files = message["filenames"].as_array().into_iter().flatten().filter_map(|file| file.as_str());
-        let library =
-            files.map(PathBuf::from).find(|file| file.to_string_lossy().ends_with(std::env::consts::DLL_SUFFIX));
-        // Package ids end in `name@version` or, where the folder has the name, in `folder#version`.
-        let named = |name: &&&str| {
-            id.contains(&format!("#{name}@"))
-                || id.contains(&format!("/{name}#"))
-                || id.starts_with(&format!("{name} "))
-        };
-        if let (Some(name), Some(library)) = (names.iter().find(named), library) {
-            out.insert((*name).to_string(), library);
-        }
+        let library = files.map(PathBuf::from).find(|file| file.extension().is_some_and(|ext| ext == DLL_EXTENSION));
+        let folder = message["manifest_path"].as_str().and_then(|path| Path::new(path).parent()?.canonicalize().ok());
+        out.extend(folder.zip(library));
     }
     out
 }

@@ -24,35 +24,35 @@ impl Engine {
     /// Lists the plugins of a manifest; builds crates that are missing or stale. No code of a plugin runs.
     ///
     /// # Errors
-    /// The first plugin that is refused, or the first clash of names.
+    /// All plugins that are refused, and clashes of names.
     pub fn new(manifest: &Manifest) -> Result<Engine, Error> {
-        let (engine, errors) = Engine::list(manifest);
-        match errors.into_iter().next() {
-            Some(error) => Err(error),
-            None => Ok(engine),
+        let (engine, mut errors) = Engine::list(manifest);
+        match errors.len() {
+            0 => Ok(engine),
+            1 => Err(errors.remove(0)),
+            _ => Err(Error::Several(errors)),
         }
     }
 
     /// Like [`Engine::new`], but goes on after an error and gives all of them.
     pub fn list(manifest: &Manifest) -> (Engine, Vec<Error>) {
         let mut engine = Engine { registry: Registry::new(), listed: Vec::new(), opened: Vec::new() };
-        let (files, mut errors) = files(manifest);
+        let mut errors = Vec::new();
         let mut seen: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
-        for (entry, file) in files {
-            let real = file.canonicalize().unwrap_or_else(|_| file.clone());
-            if let Some(first) = seen.insert(real, file.clone()) {
-                let message = format!("is listed twice; the other entry is {}", first.display());
-                errors.push(Error::Plugin { path: file, message, help: "remove one of the two entries".into() });
-                continue;
-            }
-            if let Err(error) = engine.add(entry, file) {
-                errors.push(error);
+        for (entry, file) in manifest.plugins.iter().zip(files(manifest)) {
+            if let Err(error) = file.and_then(|file| engine.add(entry, file, &mut seen)) {
+                errors.push(manifest.entry(&entry.span, error));
             }
         }
         (engine, errors)
     }
 
-    fn add(&mut self, entry: &PluginEntry, file: PathBuf) -> Result<(), Error> {
+    fn add(&mut self, entry: &PluginEntry, file: PathBuf, seen: &mut BTreeMap<PathBuf, PathBuf>) -> Result<(), Error> {
+        let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+        if let Some(first) = seen.insert(real, file.clone()) {
+            let message = format!("is listed twice; the other entry is {}", first.display());
+            return Err(Error::Plugin { path: file, message, help: "remove one of the two entries".into() });
+        }
         let listed = loader::list(&file, entry.version.as_ref(), entry.api.as_ref())?;
         let meta = &listed.meta;
         let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };
@@ -109,45 +109,32 @@ impl Engine {
 }
 
 /// The file of each plugin, in the order of the manifest.
-fn files(manifest: &Manifest) -> (Vec<(&PluginEntry, PathBuf)>, Vec<Error>) {
-    let mut errors = Vec::new();
-    let crates: Vec<PathBuf> = manifest
-        .plugins
-        .iter()
-        .filter_map(|entry| if let Source::Crate(folder) = &entry.source { Some(folder.clone()) } else { None })
-        .collect();
-    let mut built = match crates::libraries(&crates) {
-        Ok(files) => files.into_iter().map(Some).collect::<Vec<_>>(),
-        Err(error) => {
-            errors.push(error);
-            vec![None; crates.len()]
+fn files(manifest: &Manifest) -> Vec<Result<PathBuf, Error>> {
+    let folder =
+        |entry: &PluginEntry| if let Source::Crate(folder) = &entry.source { Some(folder.clone()) } else { None };
+    let folders: Vec<PathBuf> = manifest.plugins.iter().filter_map(folder).collect();
+    let mut built = crates::libraries(&folders).into_iter();
+    let file = |entry: &PluginEntry| match &entry.source {
+        Source::Path(path) => Some(Ok(path.clone())),
+        Source::Crate(_) => built.next(),
+        Source::Name(name) => Some(search(name, &manifest.search)),
+    };
+    manifest.plugins.iter().filter_map(file).collect()
+}
+
+/// The library of that name in the first folder that has it.
+fn search(name: &str, folders: &[PathBuf]) -> Result<PathBuf, Error> {
+    let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists());
+    found.ok_or_else(|| {
+        let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let looked = if folders.is_empty() { "no folder".into() } else { folders.join(", ") };
+        Error::Plugin {
+            path: PathBuf::from(file),
+            message: format!("not found (looked in {looked})"),
+            help: "add its folder to `search` in the manifest".to_string(),
         }
-    }
-    .into_iter();
-    let mut out = Vec::new();
-    for entry in &manifest.plugins {
-        match &entry.source {
-            Source::Path(path) => out.push((entry, path.clone())),
-            Source::Crate(_) => out.extend(built.next().flatten().map(|file| (entry, file))),
-            Source::Name(name) => {
-                let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-                match manifest.search.iter().map(|folder| folder.join(&file)).find(|path| path.exists()) {
-                    Some(path) => out.push((entry, path)),
-                    None => {
-                        let folders: Vec<String> =
-                            manifest.search.iter().map(|folder| folder.display().to_string()).collect();
-                        let looked = if folders.is_empty() { "no folder".into() } else { folders.join(", ") };
-                        errors.push(Error::Plugin {
-                            path: PathBuf::from(file),
-                            message: format!("not found (looked in {looked})"),
-                            help: "add its folder to `search` in the manifest".to_string(),
-                        });
-                    }
-                }
-            }
-        }
-    }
-    (out, errors)
+    })
 }
 
 impl Infer for Engine {

@@ -4,6 +4,7 @@ use crate::report::{Place, Report};
 use registry::{PlanError, RegistryError};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Exit codes of the command line.
 pub mod exit {
@@ -15,25 +16,49 @@ pub mod exit {
     pub const REQUEST: u8 = 2;
     /// A plugin failed.
     pub const PLUGIN: u8 = 3;
-    /// A fault of passhost itself.
+    /// A fault of passhost itself, or of the system under it.
     pub const FAULT: u8 = 4;
+}
+
+/// One thing that is wrong in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What was found.
+    pub message: String,
+    /// Where, if it is in the text.
+    pub span: Option<Range<usize>>,
+    /// What to do.
+    pub help: String,
 }
 
 /// What stopped the host.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The manifest cannot be read.
-    #[error("manifest {}: {message}", path.display())]
+    #[error("manifest {}: {}", path.display(), first(problems))]
     Manifest {
         /// Its path.
         path: PathBuf,
-        /// What is wrong.
-        message: String,
-        /// Its text, and the place in it.
-        place: Option<(String, Range<usize>)>,
-        /// What to do.
-        help: String,
+        /// Its text, as far as it could be read.
+        text: Arc<str>,
+        /// All that is wrong, in the order of the text.
+        problems: Vec<Problem>,
     },
+    /// Another error, with the entry of the manifest that led to it.
+    #[error("{error}")]
+    Entry {
+        /// The manifest.
+        path: PathBuf,
+        /// Its text.
+        text: Arc<str>,
+        /// The entry.
+        span: Range<usize>,
+        /// What is wrong.
+        error: Box<Error>,
+    },
+    /// Several errors at once.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<Error>),
     /// A plugin is refused before any of its code ran, or when it was opened.
     #[error("plugin {}: {message}", path.display())]
     Plugin {
@@ -84,7 +109,7 @@ pub enum Error {
         /// Path or `<stdin>`.
         origin: String,
         /// Its text.
-        text: String,
+        text: Arc<str>,
         /// What is wrong.
         error: script::ReadError,
     },
@@ -115,8 +140,10 @@ pub enum Error {
         message: String,
         /// What the text shows, the text, and the place in it.
         place: Option<(String, String, Range<usize>)>,
+        /// File with the last good module, if it was written.
+        kept: Option<PathBuf>,
     },
-    /// The output cannot be written.
+    /// The output cannot be written; found before anything ran.
     #[error("output {}: {message}", path.display())]
     Output {
         /// Its path.
@@ -124,6 +151,21 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// The output could not be written in the end.
+    #[error("output {}: {message}", path.display())]
+    Write {
+        /// Its path, or `<stdout>`.
+        path: PathBuf,
+        /// What happened.
+        message: String,
+    },
+}
+
+/// More errors of one input than these help nobody.
+const SHOWN: usize = 20;
+
+fn first(problems: &[Problem]) -> &str {
+    problems.first().map_or("", |problem| &problem.message)
 }
 
 impl Error {
@@ -134,55 +176,130 @@ impl Error {
             Error::Manifest { .. } | Error::Registry(_) | Error::Plan(_) | Error::Request { .. } => exit::REQUEST,
             Error::Output { .. } => exit::REQUEST,
             Error::Plugin { .. } | Error::Build { .. } | Error::Step { .. } => exit::PLUGIN,
+            Error::Write { .. } => exit::FAULT,
+            Error::Entry { error, .. } => error.exit_code(),
+            // The gravest cause counts.
+            Error::Several(errors) => errors.iter().map(Error::exit_code).max().unwrap_or(exit::FAULT),
         }
     }
 
-    /// What to show: one report, or one for each diagnostic of the input.
+    /// What to show: one report, or one for each diagnostic of the input, each problem of the manifest.
     pub fn reports(&self) -> Vec<Report> {
         match self {
             Error::Input { origin, text, error } => {
-                error.diagnostics.iter().map(|diagnostic| input_report(origin, text, diagnostic)).collect()
+                let shown = error.diagnostics.iter().take(SHOWN);
+                let mut reports: Vec<Report> = shown.map(|diagnostic| input_report(origin, text, diagnostic)).collect();
+                let rest = error.diagnostics.len().saturating_sub(SHOWN);
+                reports.extend((rest > 0).then(|| Report::remark(format!("... and {rest} more errors in {origin}"))));
+                reports
             }
-            Error::Manifest { path, message, place, help } => {
-                let report = Report::error(format!("manifest {}: {message}", path.display())).help(help);
-                vec![match place {
-                    Some((text, span)) => report.at(path.display().to_string(), text, span.clone(), ""),
-                    None => report,
-                }]
+            Error::Manifest { path, text, problems } => problems
+                .iter()
+                .map(|Problem { message, span, help }| {
+                    let name = path.display().to_string();
+                    let report = Report::error(format!("manifest {name}: {message}")).help(help);
+                    match span {
+                        Some(span) => report.at(name, Arc::clone(text), span.clone(), ""),
+                        None => report,
+                    }
+                })
+                .collect(),
+            Error::Entry { path, text, span, error } => {
+                let mut reports = error.reports();
+                // An error that shows a place of its own needs no second one.
+                if let Some(report) = reports.first_mut().filter(|report| report.excerpts.is_empty()) {
+                    let origin = path.display().to_string();
+                    *report = report.clone().at(origin, Arc::clone(text), span.clone(), "listed here");
+                }
+                reports
             }
+            Error::Several(errors) => errors.iter().flat_map(Error::reports).collect(),
+            other => vec![other.report()],
+        }
+    }
+
+    fn report(&self) -> Report {
+        let message = self.to_string();
+        let report = Report::error(if matches!(self, Error::Plan(_)) { one_line(&message) } else { message });
+        match self {
             Error::Plugin { help, .. } | Error::Request { help, .. } | Error::InputFile { help, .. } => {
-                vec![Report::error(self.to_string()).help(help)]
+                report.help(help)
             }
-            Error::Build { output, .. } if output.trim().is_empty() => vec![Report::error(self.to_string())],
-            Error::Build { output, .. } => vec![Report::error(self.to_string()).note(output.trim_end())],
+            Error::Registry(error) => with_remedy(report, error),
+            Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => with_remedy(report, error),
+            Error::Build { output, .. } if !output.trim().is_empty() => report.note(output.trim_end()),
             Error::IllFormed { origin, message, place } => {
-                let report = Report::error(message.clone()).note(format!("in {origin}, as printed after reading"));
-                vec![match place {
-                    Some((text, span)) => report.at(origin.clone(), text, span.clone(), ""),
-                    None => report,
-                }]
+                let report = Report::error(message).note(format!(
+                    "this is the module as it was read from {origin}, printed again; its lines are not those of the file"
+                ));
+                match place {
+                    Some((text, span)) => report.at(format!("<{origin}, as read>"), text.as_str(), span.clone(), ""),
+                    None => Report::error(message).note(format!("in {origin}")),
+                }
             }
-            Error::Step { file, function, place, .. } => {
-                let mut report = Report::error(self.to_string());
+            Error::Step { file, function, place, kept, .. } => {
+                let mut report = report;
                 if let Some((what, text, span)) = place {
-                    report = report.at(what.clone(), text, span.clone(), "");
+                    report = report.at(what, text.as_str(), span.clone(), "");
                 }
                 let function = function.as_ref().map(|name| format!("in function `{name}`"));
                 let file = file.as_ref().map(|file| format!("plugin file {}", file.display()));
                 report.notes.extend(function.into_iter().chain(file));
-                vec![report.help("the input module is unharmed; nothing was written")]
+                report.help(match kept {
+                    Some(kept) => format!(
+                        "the input and the output are as they were; the module before this step is in {}",
+                        kept.display()
+                    ),
+                    None => "the input and the output are as they were; nothing was written".to_string(),
+                })
             }
-            other => vec![Report::error(other.to_string())],
+            _ => report,
         }
     }
 }
 
-fn input_report(origin: &str, text: &str, diagnostic: &script::Diagnostic) -> Report {
+/// Documentation inside messages keeps the line breaks of its source.
+fn one_line(message: &str) -> String {
+    message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn with_remedy(report: Report, error: &RegistryError) -> Report {
+    match error {
+        RegistryError::UnknownPass { .. } => report.help("`passhost list` shows all passes of the manifest"),
+        _ => report,
+    }
+}
+
+fn input_report(origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) -> Report {
     let mut report = Report::error(&diagnostic.message);
-    report = report.at(origin, text, diagnostic.span.clone(), &diagnostic.label);
+    report = report.at(origin, Arc::clone(text), diagnostic.span.clone(), &diagnostic.label);
     if let (Some((span, label)), Some(excerpt)) = (&diagnostic.other, report.excerpts.first_mut()) {
         excerpt.places.push(Place { span: span.clone(), label: label.clone(), primary: false });
     }
     report.help = diagnostic.help.clone();
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reports of one input share its text: thousands of them fit into memory.
+    #[test]
+    fn reports_share_the_text() {
+        let text: Arc<str> = "x = y\n".repeat(100).into();
+        let diagnostic = script::Diagnostic {
+            span: 0..1,
+            label: String::new(),
+            message: "wrong".to_string(),
+            other: None,
+            help: None,
+        };
+        let error = script::ReadError { diagnostics: vec![diagnostic; 100] };
+        let error = Error::Input { origin: "a.py".to_string(), text: Arc::clone(&text), error };
+        let reports = error.reports();
+        assert_eq!(reports.len(), SHOWN + 1);
+        assert!(reports.iter().flat_map(|report| &report.excerpts).all(|excerpt| Arc::ptr_eq(&excerpt.text, &text)));
+        assert_eq!(reports[SHOWN].title, "... and 80 more errors in a.py");
+    }
 }

@@ -8,6 +8,7 @@ pub mod get_pass;
 pub mod loader;
 pub mod manifest;
 pub mod object_file;
+pub mod output;
 pub mod report;
 pub mod run;
 pub mod verify;

@@ -1,12 +1,14 @@
 //! `passes.toml`: which plugins there are, and what runs by default.
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use plugin_api::meta::OptionValue;
 use registry::names::{did_you_mean, nearest};
 use semver::VersionReq;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 /// Name of the manifest, looked for in the current folder and those above it.
@@ -17,6 +19,8 @@ pub const FILE_NAME: &str = "passes.toml";
 pub struct Manifest {
     /// Its path.
     pub path: PathBuf,
+    /// Its text, for messages.
+    pub text: Arc<str>,
     /// Plugins in order.
     pub plugins: Vec<PluginEntry>,
     /// Folders in which libraries are looked for by name.
@@ -49,6 +53,8 @@ pub struct NamedPipeline {
     pub passes: String,
     /// Its settings.
     pub settings: Settings,
+    /// Place of the passes in the manifest.
+    pub span: Range<usize>,
 }
 
 /// Where a plugin comes from.
@@ -67,6 +73,8 @@ pub enum Source {
 pub struct PluginEntry {
     /// Where it comes from.
     pub source: Source,
+    /// Place of that in the manifest.
+    pub span: Range<usize>,
     /// Requirement on its version.
     pub version: Option<VersionReq>,
     /// Requirement on the plugin API that it was built against.
@@ -85,13 +93,30 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// If it cannot be read, or a key or value is wrong; with the place.
+    /// If it cannot be read, or keys or values are wrong: all of them, each with its place.
     pub fn load(path: &Path) -> Result<Manifest, Error> {
+        let (manifest, problems) = Manifest::load_all(path)?;
+        manifest.without(problems)
+    }
+
+    /// Reads the text of a manifest.
+    ///
+    /// # Errors
+    /// If keys or values are wrong: all of them, each with its place.
+    pub fn parse(path: &Path, text: &str) -> Result<Manifest, Error> {
+        let (manifest, problems) = Manifest::parse_all(path, text);
+        manifest.without(problems)
+    }
+
+    /// Like [`Manifest::load`], but gives what could be understood beside the problems.
+    ///
+    /// # Errors
+    /// If there is no text to read.
+    pub fn load_all(path: &Path) -> Result<(Manifest, Vec<Problem>), Error> {
         let wrong = |message: String, help: &str| Error::Manifest {
             path: path.to_path_buf(),
-            message,
-            place: None,
-            help: help.to_string(),
+            text: "".into(),
+            problems: vec![Problem { message, span: None, help: help.to_string() }],
         };
         let help = "name another one with --manifest FILE, or write one; the README shows how";
         let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string(), help))?;
@@ -99,30 +124,62 @@ impl Manifest {
             let at = error.utf8_error().valid_up_to();
             wrong(format!("byte {at} is not UTF-8"), "save it as UTF-8")
         })?;
-        Manifest::parse(path, &text)
+        Ok(Manifest::parse_all(path, &text))
     }
 
-    /// Reads the text of a manifest.
-    ///
-    /// # Errors
-    /// If a key or value is wrong; with the place.
-    pub fn parse(path: &Path, text: &str) -> Result<Manifest, Error> {
-        let reader = Reader { path, text, folder: path.parent().unwrap_or(Path::new("")) };
-        let table = DeTable::parse(text).map_err(|error| {
+    /// Like [`Manifest::parse`], but gives what could be understood beside the problems.
+    pub fn parse_all(path: &Path, text: &str) -> (Manifest, Vec<Problem>) {
+        let reader = Reader { folder: path.parent().unwrap_or(Path::new("")), problems: RefCell::default() };
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let mut lines = Vec::new();
+        for error in &errors {
             let span = error.span().unwrap_or(0..0);
-            reader.wrong(error.message().trim().to_string(), span, "the file is TOML: https://toml.io")
-        })?;
-        reader.manifest(table.get_ref())
+            let line = text.bytes().take(span.start).filter(|byte| *byte == b'\n').count();
+            // What follows on the line is confusion about the first.
+            if !lines.contains(&line) {
+                reader.wrong(error.message().trim().to_string(), span, "the file is TOML: https://toml.io");
+                lines.push(line);
+            }
+        }
+        let mut manifest = Manifest::default();
+        // What is said about half of a text would be guesses.
+        if errors.is_empty() {
+            manifest = reader.manifest(table.get_ref());
+        }
+        (manifest.path, manifest.text) = (path.to_path_buf(), text.into());
+        let mut problems = reader.problems.into_inner();
+        problems.sort_by_key(|problem| problem.span.as_ref().map_or(0, |span| span.start));
+        (manifest, problems)
+    }
+
+    fn without(self, problems: Vec<Problem>) -> Result<Manifest, Error> {
+        match self.error(problems) {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
+
+    /// The error that problems of this manifest are, if there are any.
+    pub fn error(&self, problems: Vec<Problem>) -> Option<Error> {
+        if problems.is_empty() {
+            return None;
+        }
+        Some(Error::Manifest { path: self.path.clone(), text: Arc::clone(&self.text), problems })
+    }
+
+    /// An error with the entry of this manifest that led to it.
+    pub fn entry(&self, span: &Range<usize>, error: Error) -> Error {
+        let (path, text) = (self.path.clone(), Arc::clone(&self.text));
+        Error::Entry { path, text, span: span.clone(), error: Box::new(error) }
     }
 }
 
 type Value<'t> = toml::Spanned<DeValue<'t>>;
 
-/// Reads values and knows where they stand.
+/// Reads values; keeps what is wrong with them. What is not there or wrong is `None`.
 struct Reader<'t> {
-    path: &'t Path,
-    text: &'t str,
     folder: &'t Path,
+    problems: RefCell<Vec<Problem>>,
 }
 
 const KEYS: &[&str] =
@@ -130,13 +187,12 @@ const KEYS: &[&str] =
 const PLUGIN_KEYS: &[&str] = &["path", "name", "crate", "version", "api"];
 const PIPELINE_KEYS: &[&str] = &["passes", "opt_level", "disabled", "required", "config"];
 
-impl<'t> Reader<'t> {
-    fn wrong(&self, message: String, span: Range<usize>, help: &str) -> Error {
-        let place = Some((self.text.to_string(), span));
-        Error::Manifest { path: self.path.to_path_buf(), message, place, help: help.to_string() }
+impl Reader<'_> {
+    fn wrong(&self, message: String, span: Range<usize>, help: &str) {
+        self.problems.borrow_mut().push(Problem { message, span: Some(span), help: help.to_string() });
     }
 
-    fn expected(&self, key: &str, what: &str, value: &Value<'_>) -> Error {
+    fn expected<T>(&self, key: &str, what: &str, value: &Value<'_>) -> Option<T> {
         let found = match value.get_ref() {
             DeValue::String(_) => "a string",
             DeValue::Integer(_) => "an integer",
@@ -146,148 +202,186 @@ impl<'t> Reader<'t> {
             DeValue::Array(_) => "a list",
             DeValue::Table(_) => "a table",
         };
-        self.wrong(format!("`{key}` must be {what}, found {found}"), value.span(), &format!("write {what}"))
+        self.wrong(format!("`{key}` must be {what}, found {found}"), value.span(), &format!("write {what}"));
+        None
     }
 
-    fn check_keys(&self, table: &DeTable<'_>, known: &[&str], what: &str) -> Result<(), Error> {
-        let unknown = table.keys().find(|key| !known.contains(&key.get_ref().as_ref()));
-        let Some(key) = unknown else { return Ok(()) };
-        let near = nearest(key.get_ref(), known.iter().copied());
-        let message = format!("unknown key `{}` in {what}{}", key.get_ref(), did_you_mean(&near));
-        Err(self.wrong(message, key.span(), &format!("known keys: {}", known.join(", "))))
+    /// Whether all keys are known.
+    fn check_keys(&self, table: &DeTable<'_>, known: &[&str], what: &str) -> bool {
+        let before = self.problems.borrow().len();
+        for (key, _) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
+            let near = nearest(key.get_ref(), known.iter().copied());
+            let message = format!("unknown key `{}` in {what}{}", key.get_ref(), did_you_mean(&near));
+            self.wrong(message, key.span(), &format!("known keys: {}", known.join(", ")));
+        }
+        self.problems.borrow().len() == before
     }
 
-    fn manifest(&self, table: &DeTable<'_>) -> Result<Manifest, Error> {
-        self.check_keys(table, KEYS, "the manifest")?;
-        let mut manifest = Manifest { path: self.path.to_path_buf(), ..Manifest::default() };
-        manifest.settings = self.settings(table)?;
-        manifest.search = self.strings(table, "search")?.iter().map(|folder| self.folder.join(folder)).collect();
-        if let Some(value) = table.get("plugin") {
-            let DeValue::Array(entries) = value.get_ref() else {
-                return Err(self.expected("plugin", "a list of tables: [[plugin]]", value));
-            };
-            for entry in entries.iter() {
-                manifest.plugins.push(self.plugin(entry)?);
+    fn manifest(&self, table: &DeTable<'_>) -> Manifest {
+        self.check_keys(table, KEYS, "the manifest");
+        let mut manifest = Manifest { settings: self.settings(table), ..Manifest::default() };
+        manifest.search = self.strings(table, "search").iter().map(|folder| self.folder.join(folder)).collect();
+        match table.get("plugin").map(|value| (value, value.get_ref())) {
+            Some((_, DeValue::Array(entries))) => {
+                manifest.plugins = entries.iter().filter_map(|entry| self.plugin(entry)).collect();
             }
+            Some((value, _)) => self.expected("plugin", "a list of tables: [[plugin]]", value).unwrap_or_default(),
+            None => {}
         }
-        if let Some(value) = table.get("pipelines") {
-            let DeValue::Table(pipelines) = value.get_ref() else {
-                return Err(self.expected("pipelines", "a table of pipelines", value));
-            };
-            for (name, value) in pipelines.iter() {
-                manifest.pipelines.insert(name.get_ref().to_string(), self.pipeline(name.get_ref(), value)?);
+        match table.get("pipelines").map(|value| (value, value.get_ref())) {
+            Some((_, DeValue::Table(pipelines))) => {
+                for (name, value) in pipelines.iter() {
+                    let name = name.get_ref().to_string();
+                    // One that is wrong is still one of that name.
+                    let pipeline = self.pipeline(&name, value).unwrap_or_default();
+                    manifest.pipelines.insert(name, pipeline);
+                }
             }
+            Some((value, _)) => self.expected("pipelines", "a table of pipelines", value).unwrap_or_default(),
+            None => {}
         }
-        if let Some(value) = table.get("default_pipeline") {
-            let name = self.string("default_pipeline", value)?;
-            if !manifest.pipelines.contains_key(&name) {
-                let near = nearest(&name, manifest.pipelines.keys().map(String::as_str));
-                let message = format!("no pipeline `{name}` in it{}", did_you_mean(&near));
-                return Err(self.wrong(message, value.span(), "define it under [pipelines]"));
-            }
-            manifest.default_pipeline = Some(name);
-        } else if manifest.pipelines.contains_key("default") {
-            manifest.default_pipeline = Some("default".to_string());
-        }
-        Ok(manifest)
+        manifest.default_pipeline = self.default_pipeline(table, &manifest.pipelines);
+        manifest
     }
 
-    fn string(&self, key: &str, value: &Value<'_>) -> Result<String, Error> {
-        match value.get_ref() {
-            DeValue::String(text) => Ok(text.to_string()),
-            _ => Err(self.expected(key, "a string", value)),
-        }
-    }
-
-    fn strings(&self, table: &DeTable<'_>, key: &str) -> Result<Vec<String>, Error> {
-        let Some(value) = table.get(key) else { return Ok(Vec::new()) };
-        match value.get_ref() {
-            DeValue::Array(items) => items.iter().map(|item| self.string(key, item)).collect(),
-            _ => Err(self.expected(key, "a list of strings", value)),
-        }
-    }
-
-    fn settings(&self, table: &DeTable<'_>) -> Result<Settings, Error> {
-        let opt_level = match table.get("opt_level") {
-            None => None,
-            Some(value) => match value.get_ref() {
-                DeValue::Integer(level) => level.as_str().parse().ok().map(Some).ok_or_else(|| {
-                    self.wrong("`opt_level` does not fit".into(), value.span(), "use a small integer such as 2")
-                })?,
-                _ => return Err(self.expected("opt_level", "an integer", value)),
-            },
+    fn default_pipeline(&self, table: &DeTable<'_>, known: &BTreeMap<String, NamedPipeline>) -> Option<String> {
+        let Some(value) = table.get("default_pipeline") else {
+            return known.contains_key("default").then(|| "default".to_string());
         };
-        let mut config = BTreeMap::new();
-        if let Some(value) = table.get("config") {
-            let DeValue::Table(entries) = value.get_ref() else {
-                return Err(self.expected("config", "a table", value));
-            };
-            for (key, value) in entries.iter() {
-                config.insert(key.get_ref().to_string(), self.config_value(key.get_ref(), value)?);
-            }
+        let name = self.string("default_pipeline", value)?;
+        if known.contains_key(&name) {
+            return Some(name);
         }
-        let (disabled, required) = (self.strings(table, "disabled")?, self.strings(table, "required")?);
-        Ok(Settings { opt_level, disabled, required, config })
+        let near = nearest(&name, known.keys().map(String::as_str));
+        let message = format!("no pipeline `{name}` in it{}", did_you_mean(&near));
+        self.wrong(message, value.span(), "define it under [pipelines]");
+        None
     }
 
-    fn config_value(&self, key: &str, value: &Value<'_>) -> Result<OptionValue, Error> {
-        let number = |what: &str| self.wrong(format!("`{key}` does not fit"), value.span(), what);
+    fn string(&self, key: &str, value: &Value<'_>) -> Option<String> {
         match value.get_ref() {
-            DeValue::String(text) => Ok(OptionValue::Str(text.to_string())),
-            DeValue::Integer(text) => i64::from_str_radix(text.as_str(), text.radix())
-                .map(OptionValue::Int)
-                .map_err(|_| number("use 64 bits")),
-            DeValue::Float(text) => text.as_str().parse().map(OptionValue::Float).map_err(|_| number("write a float")),
-            DeValue::Boolean(value) => Ok(OptionValue::Bool(*value)),
-            DeValue::Array(items) => {
-                let items = items.iter().map(|item| self.config_value(key, item));
-                items.collect::<Result<Vec<_>, _>>().map(OptionValue::List)
-            }
-            _ => Err(self.expected(key, "a boolean, number, string or list", value)),
+            DeValue::String(text) => Some(text.to_string()),
+            _ => self.expected(key, "a string", value),
         }
     }
 
-    fn pipeline(&self, name: &str, value: &Value<'_>) -> Result<NamedPipeline, Error> {
+    fn strings(&self, table: &DeTable<'_>, key: &str) -> Vec<String> {
+        match table.get(key).map(|value| (value, value.get_ref())) {
+            Some((_, DeValue::Array(items))) => items.iter().filter_map(|item| self.string(key, item)).collect(),
+            Some((value, _)) => self.expected(key, "a list of strings", value).unwrap_or_default(),
+            None => Vec::new(),
+        }
+    }
+
+    fn settings(&self, table: &DeTable<'_>) -> Settings {
+        let mut config = BTreeMap::new();
+        match table.get("config").map(|value| (value, value.get_ref())) {
+            Some((_, DeValue::Table(entries))) => {
+                let read = |(key, value): (&toml::Spanned<std::borrow::Cow<'_, str>>, _)| {
+                    Some((key.get_ref().to_string(), self.config_value(key.get_ref(), value)?))
+                };
+                config.extend(entries.iter().filter_map(read));
+            }
+            Some((value, _)) => self.expected("config", "a table", value).unwrap_or_default(),
+            None => {}
+        }
+        Settings {
+            opt_level: table.get("opt_level").and_then(|value| self.opt_level(value)),
+            disabled: self.strings(table, "disabled"),
+            required: self.strings(table, "required"),
+            config,
+        }
+    }
+
+    fn opt_level(&self, value: &Value<'_>) -> Option<i32> {
+        let DeValue::Integer(level) = value.get_ref() else { return self.expected("opt_level", "an integer", value) };
+        let read = i32::from_str_radix(level.as_str(), level.radix());
+        if read.is_err() {
+            self.wrong("`opt_level` does not fit".to_string(), value.span(), "use a small integer such as 2");
+        }
+        read.ok()
+    }
+
+    fn config_value(&self, key: &str, value: &Value<'_>) -> Option<OptionValue> {
+        let number = |read: Option<OptionValue>, help: &str| {
+            if read.is_none() {
+                self.wrong(format!("`{key}` does not fit"), value.span(), help);
+            }
+            read
+        };
+        match value.get_ref() {
+            DeValue::String(text) => Some(OptionValue::Str(text.to_string())),
+            DeValue::Integer(text) => {
+                let read = i64::from_str_radix(text.as_str(), text.radix()).ok();
+                number(read.map(OptionValue::Int), "use 64 bits")
+            }
+            DeValue::Float(text) => number(text.as_str().parse().ok().map(OptionValue::Float), "write a float"),
+            DeValue::Boolean(value) => Some(OptionValue::Bool(*value)),
+            DeValue::Array(items) => {
+                let items: Vec<_> = items.iter().map(|item| self.config_value(key, item)).collect();
+                items.into_iter().collect::<Option<Vec<_>>>().map(OptionValue::List)
+            }
+            _ => self.expected(key, "a boolean, number, string or list", value),
+        }
+    }
+
+    fn pipeline(&self, name: &str, value: &Value<'_>) -> Option<NamedPipeline> {
         let table = match value.get_ref() {
             DeValue::String(passes) => {
-                return Ok(NamedPipeline { passes: passes.to_string(), settings: Settings::default() });
+                let settings = Settings::default();
+                return Some(NamedPipeline { passes: passes.to_string(), settings, span: value.span() });
             }
             DeValue::Table(table) => table,
-            _ => return Err(self.expected(name, "a string such as \"A,B{x=1}\" or a table with `passes`", value)),
+            _ => return self.expected(name, "a string such as \"A,B{x=1}\" or a table with `passes`", value),
         };
-        self.check_keys(table, PIPELINE_KEYS, &format!("pipeline `{name}`"))?;
+        let all_known = self.check_keys(table, PIPELINE_KEYS, &format!("pipeline `{name}`"));
+        let settings = self.settings(table);
         let Some(passes) = table.get("passes") else {
-            let message = format!("pipeline `{name}` has no `passes`");
-            return Err(self.wrong(message, value.span(), "passes = \"relax.Normalize,acme.GroupConvolutions\""));
+            // A misspelt key says it already.
+            if all_known {
+                let message = format!("pipeline `{name}` has no `passes`");
+                self.wrong(message, value.span(), "passes = \"relax.Normalize,acme.GroupConvolutions\"");
+            }
+            return None;
         };
-        Ok(NamedPipeline { passes: self.string("passes", passes)?, settings: self.settings(table)? })
+        Some(NamedPipeline { passes: self.string("passes", passes)?, settings, span: passes.span() })
     }
 
-    fn plugin(&self, value: &Value<'_>) -> Result<PluginEntry, Error> {
+    fn plugin(&self, value: &Value<'_>) -> Option<PluginEntry> {
         let DeValue::Table(table) = value.get_ref() else {
-            return Err(self.expected("plugin", "a table: [[plugin]]", value));
+            return self.expected("plugin", "a table: [[plugin]]", value);
         };
-        self.check_keys(table, PLUGIN_KEYS, "[[plugin]]")?;
-        let mut sources = Vec::new();
-        for key in ["path", "name", "crate"] {
-            let Some(value) = table.get(key) else { continue };
-            let text = self.string(key, value)?;
-            sources.push(match key {
-                "path" => Source::Path(self.folder.join(text)),
-                "name" => Source::Name(text),
-                _ => Source::Crate(self.folder.join(text)),
-            });
-        }
-        if sources.len() != 1 {
-            let message = format!("a plugin needs one of `path`, `name` and `crate`, found {}", sources.len());
-            return Err(self.wrong(message, value.span(), "path = \"target/release/libacme.so\""));
-        }
-        let requirement = |key: &str| match table.get(key) {
-            None => Ok(None),
-            Some(value) => VersionReq::parse(&self.string(key, value)?).map(Some).map_err(|error| {
-                self.wrong(format!("`{key}` is no version requirement: {error}"), value.span(), "as in \">= 0.2\"")
-            }),
+        let all_known = self.check_keys(table, PLUGIN_KEYS, "[[plugin]]");
+        let (version, api) = (self.requirement(table, "version"), self.requirement(table, "api"));
+        let given = ["path", "name", "crate"].into_iter().filter_map(|key| Some((key, table.get(key)?)));
+        let given: Vec<(&str, &Value<'_>)> = given.collect();
+        let &[(key, place)] = given.as_slice() else {
+            if all_known || given.len() > 1 {
+                let message = format!("a plugin needs one of `path`, `name` and `crate`, found {}", given.len());
+                self.wrong(message, value.span(), "path = \"target/release/libacme.so\"");
+            }
+            return None;
         };
-        Ok(PluginEntry { source: sources.remove(0), version: requirement("version")?, api: requirement("api")? })
+        let text = self.string(key, place)?;
+        if text.is_empty() {
+            self.wrong(format!("`{key}` is empty"), place.span(), "path = \"target/release/libacme.so\"");
+            return None;
+        }
+        let source = match key {
+            "path" => Source::Path(self.folder.join(text)),
+            "name" => Source::Name(text),
+            _ => Source::Crate(self.folder.join(text)),
+        };
+        Some(PluginEntry { source, span: place.span(), version, api })
+    }
+
+    fn requirement(&self, table: &DeTable<'_>, key: &str) -> Option<VersionReq> {
+        let value = table.get(key)?;
+        let text = self.string(key, value)?;
+        let read = VersionReq::parse(&text);
+        if let Err(error) = &read {
+            self.wrong(format!("`{key}` is no version requirement: {error}"), value.span(), "as in \">= 0.2\"");
+        }
+        read.ok()
     }
 }

@@ -1,8 +1,10 @@
 //! Looks at a plugin's file before it is opened: what it is, whether it is whole, and its metadata section. No code of
 //! the plugin runs. A truncated library would kill the process inside the dynamic loader.
 
-use object::read::ReadCache;
-use object::{Architecture, BinaryFormat, Object, ObjectKind, ObjectSection, ObjectSegment};
+use object::elf::FileHeader64;
+use object::read::elf::FileHeader;
+use object::read::{ReadCache, ReadRef};
+use object::{Architecture, BinaryFormat, Endianness, Object, ObjectKind, ObjectSection, ObjectSegment};
 use std::fs::File;
 use std::path::Path;
 
@@ -72,13 +74,31 @@ pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
     let len = facts.len();
     let cache = ReadCache::new(file);
     let not_a_library = |error: object::Error| ObjectError::NotALibrary(error.to_string());
-    let object = object::File::parse(&cache).map_err(not_a_library)?;
+    let object =
+        object::File::parse(&cache).map_err(|error| elf_cut_off(&cache, len).unwrap_or(not_a_library(error)))?;
     check_system(&object)?;
     check_whole(&object, len)?;
     let names = [".passhost", "__passhost"];
     let section = object.sections().find(|section| section.name().is_ok_and(|name| names.contains(&name)));
     let section = section.ok_or(ObjectError::NoMetadata)?;
     Ok(section.data().map_err(not_a_library)?.to_vec())
+}
+
+/// Whether an ELF file ends before its table of sections, which linkers write last.
+fn elf_cut_off<'d>(data: impl ReadRef<'d>, len: u64) -> Option<ObjectError> {
+    let truncated = |what: &str, end: u64| Some(ObjectError::Truncated { what: what.to_string(), end, len });
+    if data.read_bytes_at(0, 4).ok()? != object::elf::ELFMAG.as_slice() {
+        return None;
+    }
+    let size = size_of::<FileHeader64<Endianness>>() as u64;
+    if len < size {
+        return truncated("its header", size);
+    }
+    let header = FileHeader64::<Endianness>::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let table = u64::from(header.e_shnum(endian)) * u64::from(header.e_shentsize(endian));
+    let end = header.e_shoff(endian).saturating_add(table);
+    if end > len { truncated("its table of sections", end) } else { None }
 }
 
 fn check_system<'d, R: object::ReadRef<'d>>(object: &object::File<'d, R>) -> Result<(), ObjectError> {

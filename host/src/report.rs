@@ -2,6 +2,7 @@
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How bad a report is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,8 @@ pub enum Grade {
     Error,
     /// Does not.
     Warning,
+    /// Says something about the reports before it.
+    Note,
 }
 
 /// One place in a text.
@@ -28,8 +31,8 @@ pub struct Place {
 pub struct Excerpt {
     /// Path, `<stdin>`, or what else the text is.
     pub origin: String,
-    /// The whole text.
-    pub text: String,
+    /// The whole text, shared by all reports about it.
+    pub text: Arc<str>,
     /// Places in it.
     pub places: Vec<Place>,
 }
@@ -60,10 +63,21 @@ impl Report {
         Report { grade: Grade::Warning, ..Report::error(title) }
     }
 
+    /// A note about the reports before it.
+    pub fn remark(title: impl Into<String>) -> Report {
+        Report { grade: Grade::Note, ..Report::error(title) }
+    }
+
     /// With a place in a text.
-    pub fn at(mut self, origin: impl Into<String>, text: &str, span: Range<usize>, label: impl Into<String>) -> Report {
+    pub fn at(
+        mut self,
+        origin: impl Into<String>,
+        text: impl Into<Arc<str>>,
+        span: Range<usize>,
+        label: impl Into<String>,
+    ) -> Report {
         let place = Place { span, label: label.into(), primary: true };
-        self.excerpts.push(Excerpt { origin: origin.into(), text: text.to_string(), places: vec![place] });
+        self.excerpts.push(Excerpt { origin: origin.into(), text: text.into(), places: vec![place] });
         self
     }
 
@@ -84,6 +98,7 @@ impl Report {
         let level = match self.grade {
             Grade::Error => Level::ERROR,
             Grade::Warning => Level::WARNING,
+            Grade::Note => Level::NOTE,
         };
         let mut elements: Vec<Element<'_>> = Vec::new();
         let clipped: Vec<(String, Vec<Place>, usize)> = self.excerpts.iter().map(clip).collect();
@@ -107,66 +122,82 @@ impl Report {
     }
 }
 
-/// Longest part of a line that is shown.
-const WIDTH: usize = 110;
-
-/// The lines that matter, long ones cut to what surrounds the place (models have lines of thousands of characters).
+/// The lines that matter, whole: the renderer cuts long ones itself, and counts columns from their start.
 fn clip(excerpt: &Excerpt) -> (String, Vec<Place>, usize) {
-    let text = excerpt.text.as_str();
-    let mut lines: Vec<(usize, Range<usize>)> = Vec::new();
-    let mut shown: Vec<Place> = excerpt.places.clone();
-    shown.sort_by_key(|place| place.span.start);
-    for place in &shown {
-        let start = place.span.start.min(text.len());
-        let begin = text[..floor(text, start)].rfind('\n').map_or(0, |i| i + 1);
-        let end = text[begin..].find('\n').map_or(text.len(), |i| begin + i);
-        let number = text[..begin].matches('\n').count() + 1;
-        if !lines.iter().any(|(known, _)| *known == number) {
-            lines.push((number, begin..end));
-        }
-    }
-    lines.sort_by_key(|(number, _)| *number);
-    let first = lines.first().map_or(1, |(number, _)| *number);
-    let (mut out, mut places, mut next) = (String::new(), Vec::new(), first);
-    for (number, line) in lines {
-        // Lines between two places are left blank, so that numbers stay right; the renderer folds them.
-        while next < number {
+    let text = &*excerpt.text;
+    let mut shown: Vec<(Range<usize>, &Place)> =
+        excerpt.places.iter().map(|place| (line_around(text, place.span.start), place)).collect();
+    shown.sort_by_key(|(_, place)| place.span.start);
+    let first = shown.first().map_or(0, |(line, _)| line.start);
+    let (mut out, mut places, mut done) = (String::new(), Vec::new(), first);
+    for (line, place) in shown {
+        if line.start >= done {
+            // Lines between two places are left blank, so that numbers stay right; the renderer folds them.
+            out.extend(text[done..line.start].bytes().filter(|byte| *byte == b'\n').map(char::from));
+            out.push_str(&text[line.clone()]);
             out.push('\n');
-            next += 1;
+            done = (line.end + 1).min(text.len()).max(line.end);
         }
-        let here: Vec<&Place> =
-            shown.iter().filter(|place| line.contains(&place.span.start) || place.span.start == line.end).collect();
-        let focus = here.first().map_or(line.start, |place| place.span.start);
-        let (from, to) = window(text, &line, focus);
-        let base = out.len();
-        let cut = if from > line.start { "…" } else { "" };
-        out.push_str(cut);
-        out.push_str(&text[from..to]);
-        out.push_str(if to < line.end { "…\n" } else { "\n" });
-        next += 1;
-        for place in here {
-            let shift = |at: usize| base + cut.len() + floor(text, at.clamp(from, to)) - from;
-            let (start, end) = (shift(place.span.start), shift(place.span.end.min(line.end)));
-            places.push(Place { span: start..end.max(start), ..place.clone() });
-        }
+        let base = out.len() - 1 - line.len();
+        let shift = |at: usize| base + floor(text, at.clamp(line.start, line.end)) - line.start;
+        let (start, end) = (shift(place.span.start), shift(place.span.end));
+        places.push(Place { span: start..end.max(start), ..place.clone() });
     }
-    (out, places, first)
+    (out, places, text[..first].bytes().filter(|byte| *byte == b'\n').count() + 1)
 }
 
-/// Part of a line around `focus`, on character boundaries.
-fn window(text: &str, line: &Range<usize>, focus: usize) -> (usize, usize) {
-    if line.len() <= WIDTH {
-        return (line.start, line.end);
-    }
-    let from = focus.saturating_sub(WIDTH / 3).max(line.start);
-    let to = (from + WIDTH).min(line.end);
-    (floor(text, from), floor(text, to))
+/// The line of a position, without its end.
+fn line_around(text: &str, at: usize) -> Range<usize> {
+    let at = floor(text, at);
+    let begin = text[..at].rfind('\n').map_or(0, |i| i + 1);
+    begin..text[at..].find('\n').map_or(text.len(), |i| at + i)
 }
 
+/// The character boundary at or before a position.
 fn floor(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
     }
     at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `PATH:LINE:COLUMN` of a report with one place.
+    fn place(text: &str, span: Range<usize>) -> String {
+        let shown = Report::error("wrong").at("a.py", text, span, "here").render(false);
+        assert!(shown.lines().all(|line| line.chars().count() <= 150), "{shown}");
+        assert!(shown.contains("here"), "{shown}");
+        shown.lines().find_map(|line| line.trim_start().strip_prefix("--> ")).unwrap_or_default().to_string()
+    }
+
+    #[test]
+    fn columns_of_long_lines_are_those_of_the_file() {
+        let line = format!("first\n{}wrong{}\nlast\n", "x, ".repeat(1000), ", y".repeat(1000));
+        assert_eq!(place(&line, 3006..3011), "a.py:2:3001");
+        let line = format!("{}wrong", "π".repeat(2000));
+        assert_eq!(place(&line, 4000..4005), "a.py:1:2001");
+    }
+
+    #[test]
+    fn places_at_the_end_and_out_of_the_text_are_shown() {
+        assert_eq!(place("a\nb", 3..3), "a.py:2:2");
+        assert_eq!(place("a\n", 2..2), "a.py:2:1");
+        assert_eq!(place("a\nb\n", 100..200), "a.py:3:1");
+        assert_eq!(place("", 0..0), "a.py:1:1");
+    }
+
+    #[test]
+    fn two_places_of_one_excerpt_keep_their_lines() {
+        let text: Arc<str> = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n".into();
+        let mut report = Report::error("wrong").at("a.py", Arc::clone(&text), 28..33, "again");
+        report.excerpts[0].places.push(Place { span: 0..3, label: "first".into(), primary: false });
+        report.excerpts[0].places.push(Place { span: 31..33, label: "its end".into(), primary: false });
+        let shown = report.render(false);
+        assert!(shown.contains("--> a.py:7:1"), "{shown}");
+        assert!(shown.contains("1 | one") && shown.contains("7 | seven"), "{shown}");
+    }
 }

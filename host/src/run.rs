@@ -63,7 +63,6 @@ pub struct RunReport {
 pub struct Runner<'e> {
     engine: &'e Engine,
     config: BTreeMap<String, OptionValue>,
-    target: Option<String>,
     opt_level: i32,
     pass: RefCell<String>,
     diagnostics: RefCell<Vec<PassDiagnostic>>,
@@ -89,7 +88,8 @@ impl HostServices for Runner<'_> {
     }
 
     fn target(&self) -> Option<String> {
-        self.target.clone()
+        // A run over Relax has no target.
+        None
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
@@ -120,7 +120,6 @@ impl<'e> Runner<'e> {
         Runner {
             engine,
             config,
-            target: None,
             opt_level: registry::plan::DEFAULT_OPT_LEVEL,
             pass: RefCell::default(),
             diagnostics: RefCell::default(),
@@ -244,6 +243,7 @@ impl<'e> Runner<'e> {
             function,
             message,
             place,
+            kept: None,
         }
     }
 

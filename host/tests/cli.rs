@@ -6,6 +6,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+#[path = "cli/crates.rs"]
+mod crates;
+#[path = "cli/output.rs"]
+#[cfg(unix)]
+mod output;
+#[path = "cli/readme.rs"]
+#[cfg(unix)]
+mod readme;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the host lies in a folder of the workspace").to_path_buf()
 }
@@ -56,10 +65,17 @@ impl Case {
     }
 
     fn run(&self, args: &[&str], input: &[u8]) -> (String, String, i32) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_passhost"))
-            .args(args)
-            .current_dir(self.folder.path())
-            .env_remove("PASSHOST_LOG")
+        self.finish(self.command(args), input)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_passhost"));
+        command.args(args).current_dir(self.folder.path()).env_remove("PASSHOST_LOG");
+        command
+    }
+
+    fn finish(&self, mut command: Command, input: &[u8]) -> (String, String, i32) {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -218,9 +234,61 @@ cases! {
     same_plugin_twice:
         |case| case.crates(&["plugins/relax-ops", "plugins/relax-ops"]), ["plan", "--passes", ""];
     usage_error: |case| case, ["run"];
-    check_shows_all_problems:
-        |case| case.file("passes.toml", "pipelines.a = \"x.Y\"\n[[plugin]]\npath = \"liba.so\"\n[[plugin]]\npath = \"libb.so\"\n"),
-        ["check"];
+    manifest_with_many_problems: |case| case.file("passes.toml", "\
+foo = 1
+bar = 2
+opt_level = \"x\"
+default_pipeline = \"fast\"
+[pipelines]
+late = 3
+[[plugin]]
+pth = \"liba.so\"
+[[plugin]]
+path = \"\"
+[[plugin]]
+path = \"libb.so\"
+version = \"new\"
+"), ["list"];
+    manifest_with_two_syntax_errors: |case| case.file("passes.toml", "opt_level = = 2\n\nsearch = [\"a\" \"b\"]\n"), ["list"];
+    check_goes_on_after_crates_that_are_wrong: |case| {
+        let fine = root().join("plugins/relax-passes");
+        case.file("passes.toml", format!("\
+opt_levle = 1
+pipelines.a = \"relax.Normalize\"
+pipelines.b = \"relax.Normalize,\"
+pipelines.c = \"of.NobodyThatIsThere\"
+[[plugin]]
+crate = \"nope1\"
+[[plugin]]
+crate = \"nope2\"
+[[plugin]]
+crate = \"{}\"
+", fine.display()))
+    }, ["check"];
+    check_of_pipelines: |case| {
+        let fine = root().join("plugins/relax-passes");
+        case.file("passes.toml", format!("\
+disabled = [\"relax.Normalise\"]
+pipelines.a = \"relax.Normalize\"
+pipelines.b = \"relax.Normalise\"
+[[plugin]]
+crate = \"{}\"
+", fine.display()))
+    }, ["check"];
+    check_of_what_is_fine: |case| case.crates(&["plugins/relax-ops"]), ["check"];
+    config_without_a_key: Case::standard, ["run", "small.py", "--passes", "", "--config", "=1"];
+    config_of_nobody: Case::standard, ["run", "small.py", "--passes", "", "--config", "relaks.key=1", "-o", "out.py"];
+    input_is_read_before_plugins: |case| case.file("passes.toml", "[[plugin]]\ncrate = \"nope\"\n"),
+        ["run", "nowhere.py", "--passes", ""];
+    input_with_an_error_in_a_long_line: |case| {
+        let long = format!("R.add(x, {}y{})", "(".repeat(300), ")".repeat(300));
+        case.standard().file("bad.py", changed("R.add(x, x)", &long))
+    }, ["run", "bad.py", "--passes", ""];
+    input_that_does_not_hold_together: |case| {
+        // A comment, which is not there when the module is printed again: lines differ from those of the file.
+        let text = changed("    @R.function", "    # Only in the file.\n    @R.function");
+        case.standard().file("bad.py", text.replace("R.multiply(lv, lv1)", "lv[0]"))
+    }, ["run", "bad.py", "--passes", ""];
 }
 
 /// What a compiler says differs from version to version, so this is no golden.
@@ -249,6 +317,68 @@ fn a_failure_leaves_the_last_good_module() {
     assert!(!case.path("out.py").exists());
     let kept = std::fs::read_to_string(case.path("out.failed.py")).expect("the last good module");
     assert!(kept.contains("R.multiply(lv, lv1)"), "{kept}");
+    assert!(stderr.contains("the module before this step is in out.failed.py"), "{stderr}");
+    assert!(!stderr.contains("nothing was written"), "{stderr}");
+}
+
+/// Many errors: the first ones, and how many more there are.
+#[test]
+fn many_errors_are_counted() {
+    let text: String = (0..50).map(|i| format!("@R.function\ndef f{i}(x: R.Object):\n    return y\n")).collect();
+    let case = Case::new("many").standard().file("bad.py", format!("@I.ir_module\nclass Module:\n{}", indent(&text)));
+    let (_, stderr, code) = case.run(&["run", "bad.py", "--passes", ""], b"");
+    assert_eq!(code, 1, "{stderr}");
+    assert_eq!(stderr.matches("error: ").count(), 20, "{stderr}");
+    assert!(stderr.ends_with("note: ... and 30 more errors in bad.py\n"), "{stderr}");
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+#[test]
+fn a_file_can_have_the_name_that_standard_input_is_shown_as() {
+    let case = Case::new("stdin").standard().file("<stdin>", SMALL);
+    let (stdout, stderr, code) = case.run(&["run", "<stdin>", "--passes", ""], b"not this");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("R.multiply(lv, lv1)"), "{stdout}");
+}
+
+#[test]
+fn passes_can_stand_in_a_file() {
+    let case = Case::new("file").standard().file("late.txt", "relax.Normalize\n");
+    let (stdout, stderr, code) = case.run(&["plan", "--passes", "@late.txt"], b"");
+    assert_eq!((code, stdout.contains("relax.Normalize")), (0, true), "{stderr}");
+    let (help, ..) = case.run(&["plan", "--help"], b"");
+    assert!(help.contains("@FILE"), "{help}");
+}
+
+#[test]
+fn explain_tells_builds_apart() {
+    let case = Case::new("explain").standard();
+    let (stdout, stderr, code) = case.run(&["explain", "Normalize"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    let hash = stdout.lines().find_map(|line| line.strip_prefix("sha256")).map(str::trim).unwrap_or_default();
+    assert!(hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{stdout}");
+}
+
+/// However much of a library is missing, it is called cut off.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_library_that_is_cut_off_is_called_so() {
+    let case = Case::new("cut").standard();
+    let (listed, stderr, code) = case.run(&["explain", "Normalize"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    let file = listed.lines().find_map(|line| line.strip_prefix("file")).map(str::trim).unwrap_or_default();
+    let target = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("a folder").to_string_lossy().into_owned();
+    let whole = std::fs::read(file.replace("$TARGET", &target)).expect("the library");
+    for len in [10, 100, 5_000, whole.len() / 2, whole.len() - 1] {
+        let case =
+            Case::new("cut").file("libx.so", &whole[..len]).file("passes.toml", "[[plugin]]\npath = \"libx.so\"\n");
+        let (_, stderr, code) = case.run(&["list"], b"");
+        assert_eq!(code, 3, "{stderr}");
+        assert!(stderr.contains("is cut off") && stderr.contains("copy or build it again"), "{len}: {stderr}");
+    }
 }
 
 /// The first run of the README, on a real network: eight groups.

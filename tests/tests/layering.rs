@@ -93,6 +93,47 @@ fn every_dependency_has_its_reason() {
     }
 }
 
+/// All Rust text below a folder.
+fn sources(folder: &Path) -> String {
+    let mut out = String::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            out.push_str(&sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            out.push_str(&std::fs::read_to_string(&path).expect("a source file"));
+        }
+    }
+    out
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let packages = packages();
+    let lib = |package: &Value| {
+        let kinds =
+            |target: &&Value| target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib"));
+        let target = package["targets"].as_array()?.iter().find(kinds)?;
+        target["name"].as_str().map(str::to_string)
+    };
+    let mut used = BTreeSet::new();
+    for (name, package) in &packages {
+        let manifest = Path::new(package["manifest_path"].as_str().expect("manifest_path"));
+        let text = sources(manifest.parent().expect("the folder of a crate"));
+        for dep in dependencies(package, &[None, Some("dev"), Some("build")]) {
+            let lib = packages.get(&dep).and_then(lib).unwrap_or_else(|| dep.replace('-', "_"));
+            assert!(text.contains(&format!("{lib}::")), "`{name}` does not use its dependency `{dep}`");
+            used.insert(dep);
+        }
+    }
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace manifest");
+    let section = manifest.split("[workspace.dependencies]").nth(1).expect("workspace dependencies");
+    for line in section.lines().take_while(|line| !line.starts_with('[')) {
+        let Some((dep, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) else { continue };
+        assert!(used.contains(dep) || packages.contains_key(dep), "no crate depends on `{dep}`");
+    }
+}
+
 #[test]
 fn architecture_names_files_that_exist_and_a_test_for_each_invariant() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");

@@ -6,7 +6,9 @@ use crate::run::{PassDiagnostic, RunReport, StepReport};
 use plugin_api::meta::{OptionInfo, PassInfo};
 use plugin_api::pass::Severity;
 use registry::{Outcome, PassId, Plan, Registry, Skip};
+use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use std::path::Path;
 use std::time::Duration;
 
 /// Columns, as wide as they need to be; the last one is not padded.
@@ -62,6 +64,7 @@ pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
     let mut rows = vec![
         vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
         vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],
+        vec!["sha256".to_string(), owner.file.as_deref().and_then(sha256).unwrap_or("-".to_string())],
         vec!["works on".to_string(), info.granularity.to_string()],
         vec!["opt_level".to_string(), info.opt_level.to_string()],
         vec!["requires".to_string(), none(info.required.iter().map(ToString::to_string).collect())],
@@ -81,6 +84,12 @@ pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
         info.options.iter().for_each(|option| explain_option(&mut out, option));
     }
     out
+}
+
+/// Tells builds of one plugin apart.
+fn sha256(file: &Path) -> Option<String> {
+    let digest = Sha256::digest(std::fs::read(file).ok()?);
+    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn explain_option(out: &mut String, option: &OptionInfo) {
@@ -166,7 +175,7 @@ pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic) -> Report {
         _ => Report::warning(&diagnostic.message),
     };
     if let Some((what, text, span)) = &diagnostic.place {
-        report = report.at(what, text, span.clone(), "");
+        report = report.at(what, text.as_str(), span.clone(), "");
     }
     let function = diagnostic.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
     report.note(format!("from pass {}{function}", diagnostic.pass))

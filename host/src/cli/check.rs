@@ -1,0 +1,83 @@
+//! The command `check`: everything that is wrong with a manifest and its plugins, without follow-ups.
+
+use super::select::selection;
+use super::{complain, tell};
+use crate::engine::Engine;
+use crate::error::{Error, exit};
+use crate::manifest::Manifest;
+use crate::output::to_stdout;
+use crate::report::Report;
+use registry::{Pipeline, Plan, PlanError, Registry, RegistryError, Request};
+use std::path::Path;
+
+/// Shows all problems; gives the exit code of the gravest.
+pub(super) fn check(path: &Path) -> Result<u8, Error> {
+    let (manifest, problems) = Manifest::load_all(path)?;
+    let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
+    let (engine, refused) = Engine::list(&manifest);
+    errors.extend(refused);
+    // Names that nobody has may be those of what is missing.
+    let complete = errors.is_empty();
+    let mut fine = 0;
+    for (id, owner) in engine.registry().owners() {
+        match engine.open(id) {
+            Ok(_) => {
+                fine += 1;
+                let file = owner.file.as_ref().map_or(String::new(), |file| file.display().to_string());
+                to_stdout(&format!("ok  {} {} ({file})\n", owner.name, owner.version))?;
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    errors.extend(
+        wrong_pipelines(&manifest, engine.registry()).into_iter().filter(|error| complete || !is_unknown(error)),
+    );
+    let reports: Vec<Report> = errors.iter().flat_map(Error::reports).collect();
+    if reports.is_empty() {
+        let n = manifest.pipelines.len();
+        to_stdout(&format!("{}, {}, no problems\n", counted(fine, "plugin"), counted(n, "pipeline")))?;
+        return Ok(exit::DONE);
+    }
+    reports.iter().for_each(complain);
+    tell(&format!("{} in {}", counted(reports.len(), "problem"), manifest.path.display()));
+    if !complete && !manifest.pipelines.is_empty() {
+        tell("names of passes were not looked up, since plugins or parts of the manifest are missing");
+    }
+    Ok(Error::Several(errors).exit_code())
+}
+
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What is wrong in the lists of passes of a manifest, and in each of its pipelines.
+fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
+    let mut settings = vec![selection(manifest.path.display().to_string(), &manifest.settings)];
+    let mut errors: Vec<Error> = Vec::new();
+    let alone = Request { pipeline: Pipeline::default(), selections: settings.clone() };
+    if let Err(error) = Plan::new(&alone, registry) {
+        errors.push(error.into());
+        // Every pipeline would say it again, and nothing else.
+        settings.clear();
+    }
+    for (name, pipeline) in &manifest.pipelines {
+        let mut selections = vec![selection(format!("pipeline `{name}`"), &pipeline.settings)];
+        selections.extend(settings.iter().cloned());
+        let request = Pipeline::parse(&pipeline.passes).map_err(PlanError::Pipeline);
+        let planned = request.and_then(|pipeline| Plan::new(&Request { pipeline, selections }, registry));
+        errors.extend(planned.err().map(|error| manifest.entry(&pipeline.span, error.into())));
+    }
+    errors
+}
+
+/// Whether a name could not be found.
+fn is_unknown(error: &Error) -> bool {
+    match error {
+        Error::Entry { error, .. } => is_unknown(error),
+        Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => {
+            matches!(error, RegistryError::UnknownPass { .. })
+        }
+        Error::Plan(PlanError::Missing { .. }) => true,
+        _ => false,
+    }
+}

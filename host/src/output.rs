@@ -1,0 +1,154 @@
+//! Where the result goes: a file, what a link leads to, a pipe or device, or standard output.
+
+use crate::error::Error;
+use std::fs::{Metadata, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A place for the result, looked at before anything runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Standard output.
+    Stdout,
+    /// A file that is written all or nothing.
+    File {
+        /// The path as given.
+        shown: PathBuf,
+        /// What it leads to, links followed.
+        path: PathBuf,
+    },
+    /// Something that must keep what it is: a pipe, a device, a file with several names or of another owner.
+    Through(PathBuf),
+}
+
+impl Output {
+    /// Finds out what stands at a path, and whether it can be written; changes nothing. `-` is standard output.
+    ///
+    /// # Errors
+    /// If it is a folder, cannot be written, or lies in a folder that is not there.
+    pub fn look(shown: &Path) -> Result<Output, Error> {
+        let wrong = |message: String| Error::Output { path: shown.to_path_buf(), message };
+        if shown == Path::new("-") || shown == Path::new("/dev/stdout") {
+            return Ok(Output::Stdout);
+        }
+        let Ok(found) = std::fs::metadata(shown) else { return Output::new_file(shown) };
+        if found.is_dir() {
+            return Err(wrong("is a folder; name a file".to_string()));
+        }
+        if !found.is_file() {
+            // Opening a pipe would wait for its reader.
+            return Ok(Output::Through(shown.to_path_buf()));
+        }
+        OpenOptions::new().write(true).open(shown).map_err(|error| wrong(format!("cannot be written: {error}")))?;
+        match shown.canonicalize() {
+            Ok(path) if can_be_replaced(&path, &found) => Ok(Output::File { shown: shown.to_path_buf(), path }),
+            _ => Ok(Output::Through(shown.to_path_buf())),
+        }
+    }
+
+    fn new_file(shown: &Path) -> Result<Output, Error> {
+        let wrong = |message: String| Error::Output { path: shown.to_path_buf(), message };
+        if shown.file_name().is_none() || shown.to_string_lossy().ends_with(std::path::is_separator) {
+            return Err(wrong("names no file".to_string()));
+        }
+        let path = follow(shown).map_err(|error| wrong(error.to_string()))?;
+        let folder = folder(&path);
+        if !folder.is_dir() {
+            return Err(wrong(format!("its folder {} does not exist; create it first", folder.display())));
+        }
+        temporary(&path).map_err(|error| wrong(format!("its folder cannot be written: {error}")))?;
+        Ok(Output::File { shown: shown.to_path_buf(), path })
+    }
+
+    /// Writes the result. A reader of standard output that went away is no error.
+    ///
+    /// # Errors
+    /// If it cannot be written, although it looked so before.
+    pub fn write(&self, text: &str) -> Result<(), Error> {
+        let (shown, written) = match self {
+            Output::Stdout => return to_stdout(text),
+            Output::File { shown, path } => (shown, replace(path, text)),
+            Output::Through(path) => (path, write_through(path, text)),
+        };
+        written.map_err(|error| Error::Write { path: shown.clone(), message: error.to_string() })
+    }
+
+    /// Where the last good module goes when a step fails: `out.py` → `out.failed.py`. Nowhere, if the result is not
+    /// for a file of its own.
+    pub fn failed(&self) -> Option<PathBuf> {
+        let Output::File { shown, .. } = self else { return None };
+        let stem = shown.file_stem().unwrap_or_default().to_string_lossy();
+        let extension = shown.extension().map_or(String::new(), |ext| format!(".{}", ext.to_string_lossy()));
+        Some(shown.with_file_name(format!("{stem}.failed{extension}")))
+    }
+}
+
+/// Writes to standard output; a reader that went away is no error.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn to_stdout(text: &str) -> Result<(), Error> {
+    let mut stdout = anstream::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::Write { path: PathBuf::from("<stdout>"), message: error.to_string() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// What a link leads to, even if nothing is there yet.
+fn follow(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_path_buf();
+    // As many as Linux follows.
+    for _ in 0..40 {
+        match std::fs::read_link(&path) {
+            Ok(target) => path = folder(&path).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many links"))
+}
+
+/// A file beside `path`, with the mode that a new file gets from the umask.
+fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".passhost");
+    #[cfg(unix)]
+    builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    builder.tempfile_in(folder(path))
+}
+
+/// Whether another file in its place would be the same for everybody.
+#[cfg(unix)]
+fn can_be_replaced(path: &Path, found: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let own = temporary(path).and_then(|file| file.as_file().metadata());
+    own.is_ok_and(|own| found.nlink() == 1 && (own.uid(), own.gid()) == (found.uid(), found.gid()))
+}
+
+#[cfg(not(unix))]
+fn can_be_replaced(path: &Path, _: &Metadata) -> bool {
+    temporary(path).is_ok()
+}
+
+/// All or nothing; what stood there keeps its mode.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = temporary(path)?;
+    file.write_all(text.as_bytes())?;
+    let mode: Option<Permissions> = std::fs::metadata(path).ok().map(|found| found.permissions());
+    if let Some(mode) = mode {
+        file.as_file().set_permissions(mode)?;
+    }
+    file.persist(path).map(|_| ()).map_err(|error| error.error)
+}
+
+fn write_through(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.flush()
+}

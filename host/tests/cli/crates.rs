@@ -1,0 +1,120 @@
+//! Plugins that are listed as crates: which one cargo builds, and which library is whose.
+
+use super::{Case, root};
+use std::path::Path;
+
+impl Case {
+    /// A crate without dependencies; its library is no plugin, which is as far as these tests go.
+    fn crate_at(self, folder: &str, cargo_toml: &str) -> Case {
+        std::fs::create_dir_all(self.path(folder).join("src")).expect("a folder");
+        std::fs::write(self.path(folder).join("src/lib.rs"), "//! Nothing.\n").expect("a file");
+        self.file(&format!("{folder}/Cargo.toml"), cargo_toml)
+    }
+
+    /// A run that does not share a target folder with other crates.
+    fn run_alone(&self, args: &[&str]) -> (String, i32) {
+        let mut command = self.command(args);
+        command.env_remove("CARGO_TARGET_DIR");
+        let (stdout, stderr, code) = self.finish(command, b"");
+        (stdout + &stderr, code)
+    }
+}
+
+fn cargo_toml(name: &str, rest: &str) -> String {
+    let head = format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
+    format!("{head}[lib]\ncrate-type = [\"cdylib\"]\n{rest}")
+}
+
+const OWN: &str = "[workspace]\n";
+const TWO: &str = "[[plugin]]\ncrate = \"a/nothing\"\n[[plugin]]\ncrate = \"b/nothing\"\n";
+
+#[test]
+fn crates_of_one_name_in_two_workspaces_are_two() {
+    let case = Case::new("two").file("passes.toml", TWO);
+    let case = case.crate_at("a/nothing", &cargo_toml("nothing", OWN));
+    let case = case.crate_at("b/nothing", &cargo_toml("nothing", OWN));
+    // The first time they are built, the second time they are there.
+    for _ in 0..2 {
+        let (said, code) = case.run_alone(&["list"]);
+        assert_eq!(code, 3, "{said}");
+        for folder in ["a/nothing", "b/nothing"] {
+            let file = Path::new("$CASE").join(folder).join("target/debug").join(library("nothing"));
+            let expected = format!("plugin {}: is no passhost plugin", file.display());
+            assert!(said.contains(&expected), "{said}");
+        }
+        assert!(!said.contains("listed twice"), "{said}");
+    }
+}
+
+#[test]
+fn crates_that_share_a_library_are_told() {
+    let case = Case::new("shared").file("passes.toml", TWO);
+    let case = case.crate_at("a/nothing", &cargo_toml("nothing", OWN));
+    let case = case.crate_at("b/nothing", &cargo_toml("nothing", OWN));
+    let mut command = case.command(&["list"]);
+    command.env("CARGO_TARGET_DIR", case.path("target"));
+    let (_, stderr, code) = case.finish(command, b"");
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("is that of the crate $CASE/a/nothing, too"), "{stderr}");
+}
+
+#[test]
+fn a_workspace_of_its_own_below_another_lock_file() {
+    let case =
+        Case::new("own").file("Cargo.lock", "version = 4\n").file("passes.toml", "[[plugin]]\ncrate = \"sub/third\"\n");
+    let case = case.crate_at("sub/third", &cargo_toml("third", OWN));
+    let (said, code) = case.run_alone(&["list"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("third.so: is no passhost plugin") || !cfg!(target_os = "linux"), "{said}");
+    assert!(said.contains("is no passhost plugin"), "{said}");
+}
+
+#[test]
+fn a_crate_that_a_workspace_above_excludes() {
+    let case = Case::new("excluded")
+        .file("Cargo.toml", "[workspace]\nexclude = [\"third\"]\n")
+        .file("passes.toml", "[[plugin]]\ncrate = \"third\"\n");
+    let case = case.crate_at("third", &cargo_toml("third", ""));
+    let (said, _) = case.run_alone(&["list"]);
+    assert!(said.contains("$CASE/third/target/debug") && said.contains("is no passhost plugin"), "{said}");
+}
+
+#[test]
+fn a_member_is_built_in_the_target_folder_of_its_workspace() {
+    let case = Case::new("member")
+        .file("Cargo.toml", "[workspace]\nmembers = [\"third\"]\nresolver = \"3\"\n")
+        .file("passes.toml", "[[plugin]]\ncrate = \"third\"\n");
+    let case = case.crate_at("third", &cargo_toml("third", ""));
+    let (said, _) = case.run_alone(&["list"]);
+    assert!(said.contains("$CASE/target/debug") && said.contains("is no passhost plugin"), "{said}");
+}
+
+#[test]
+fn a_crate_that_makes_no_library_says_what_is_missing() {
+    let plain = "[package]\nname = \"plain\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
+    let case = Case::new("plain").file("passes.toml", "[[plugin]]\ncrate = \"plain\"\n").crate_at("plain", plain);
+    let (said, code) = case.run_alone(&["list"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("`crate-type = [\"cdylib\"]`"), "{said}");
+    assert!(!case.path("plain/target").exists(), "it was built");
+}
+
+/// One crate of a workspace that does not compile: it alone is told, the others are there.
+#[test]
+fn a_broken_crate_does_not_hide_its_neighbours() {
+    let case = Case::new("neighbours")
+        .file("Cargo.toml", "[workspace]\nmembers = [\"good\", \"broken\"]\nresolver = \"3\"\n")
+        .file("passes.toml", "[[plugin]]\ncrate = \"good\"\n[[plugin]]\ncrate = \"broken\"\n");
+    let case = case.crate_at("good", &cargo_toml("good", "")).crate_at("broken", &cargo_toml("broken", ""));
+    let case = case.file("broken/src/lib.rs", "pub fn broken() -> u32 { nothing }\n");
+    let (said, code) = case.run_alone(&["check"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("cannot find value `nothing`"), "{said}");
+    assert!(said.contains("is no passhost plugin"), "{said}");
+    assert!(said.contains("2 problems in passes.toml"), "{said}");
+    assert!(!said.contains(&*root().to_string_lossy()), "{said}");
+}
+
+fn library(name: &str) -> String {
+    format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}

@@ -1,0 +1,152 @@
+//! What stands at the path of the output keeps what it is.
+
+use super::{Case, SMALL};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs no pass, with the output at `path`.
+fn write(case: &Case, path: &str) -> (String, i32) {
+    let (stdout, stderr, code) = case.run(&["run", "small.py", "--passes", "", "-o", path], b"");
+    (stdout + &stderr, code)
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("a text")
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("a file").permissions().mode() & 0o7777
+}
+
+fn case(name: &'static str) -> Case {
+    Case::new(name).crates(&["plugins/relax-ops"])
+}
+
+#[test]
+fn a_link_stays_and_leads_to_the_result() {
+    let case = case("link").file("real.py", "old");
+    symlink("real.py", case.path("link.py")).expect("a link");
+    symlink("new.py", case.path("dangling.py")).expect("a link");
+    assert_eq!(write(&case, "link.py"), (String::new(), 0));
+    assert_eq!(write(&case, "dangling.py"), (String::new(), 0));
+    for (link, target) in [("link.py", "real.py"), ("dangling.py", "new.py")] {
+        assert_eq!(std::fs::read_link(case.path(link)).expect("still a link"), Path::new(target));
+        assert!(text(&case.path(target)).contains("R.multiply(lv, lv1)"));
+    }
+}
+
+#[test]
+fn links_in_a_circle_are_refused() {
+    let case = case("circle");
+    symlink("b.py", case.path("a.py")).expect("a link");
+    symlink("a.py", case.path("b.py")).expect("a link");
+    let (said, code) = write(&case, "a.py");
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("too many links"), "{said}");
+}
+
+#[test]
+fn a_path_without_a_file_is_refused() {
+    let case = case("no_file");
+    for path in ["out/", "..", "."] {
+        let (said, code) = write(&case, path);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("names no file") || said.contains("is a folder"), "{said}");
+    }
+}
+
+#[test]
+fn a_pipe_is_written_through() {
+    let case = case("pipe");
+    assert!(Command::new("mkfifo").arg(case.path("pipe")).status().expect("mkfifo runs").success());
+    let pipe = case.path("pipe");
+    let reader = std::thread::spawn(move || text(&pipe));
+    assert_eq!(write(&case, "pipe"), (String::new(), 0));
+    assert!(reader.join().expect("the reader ends").contains("R.multiply(lv, lv1)"));
+    assert!(!std::fs::metadata(case.path("pipe")).expect("the pipe").is_file());
+}
+
+#[test]
+fn a_device_is_written_through() {
+    let case = case("device");
+    assert_eq!(write(&case, "/dev/null"), (String::new(), 0));
+    assert!(!std::fs::metadata("/dev/null").expect("the device").is_file());
+}
+
+#[test]
+fn a_file_keeps_its_mode_and_its_names() {
+    let case = case("mode").file("private.py", "old").file("one.py", "old");
+    std::fs::set_permissions(case.path("private.py"), PermissionsExt::from_mode(0o640)).expect("a mode");
+    std::fs::hard_link(case.path("one.py"), case.path("two.py")).expect("a second name");
+    assert_eq!(write(&case, "private.py"), (String::new(), 0));
+    assert_eq!(write(&case, "one.py"), (String::new(), 0));
+    assert_eq!(mode(&case.path("private.py")), 0o640);
+    assert_eq!(text(&case.path("two.py")), text(&case.path("one.py")));
+    assert_eq!(std::fs::metadata(case.path("two.py")).expect("a file").nlink(), 2);
+    assert_eq!(text(&case.path("private.py")), text(&case.path("one.py")));
+}
+
+#[test]
+fn a_file_that_is_read_only_stays_so() {
+    let case = case("read_only").file("out.py", "old");
+    std::fs::set_permissions(case.path("out.py"), PermissionsExt::from_mode(0o400)).expect("a mode");
+    let (said, code) = write(&case, "out.py");
+    // Whoever may write everything may write this.
+    match text(&case.path("out.py")) == "old" {
+        true => assert!(code == 2 && said.contains("cannot be written"), "{said}"),
+        false => assert_eq!(code, 0, "{said}"),
+    }
+    assert_eq!(mode(&case.path("out.py")), 0o400);
+}
+
+#[test]
+fn a_new_file_gets_the_mode_of_the_umask() {
+    let case = case("umask");
+    for (umask, expected) in [("077", 0o600), ("002", 0o664)] {
+        let script = format!("umask {umask}; exec \"$0\" run small.py --passes '' -o {umask}.py");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_passhost")]).current_dir(case.folder.path());
+        let (_, stderr, code) = case.finish(shell, b"");
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(mode(&case.path(&format!("{umask}.py"))), expected);
+    }
+}
+
+#[test]
+fn a_dash_is_standard_output() {
+    let case = case("dash");
+    for path in ["-", "/dev/stdout"] {
+        let (said, code) = write(&case, path);
+        assert_eq!(code, 0, "{said}");
+        assert!(said.contains("R.multiply(lv, lv1)"), "{said}");
+    }
+    assert!(!case.path("-").exists());
+}
+
+#[test]
+fn a_failed_step_leaves_no_file_beside_a_device() {
+    let case = Case::new("failed_device").crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]);
+    let (_, stderr, code) = case.run(&["run", "small.py", "--passes", "bad.Fails", "-o", "/dev/null"], b"");
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("nothing was written"), "{stderr}");
+    assert!(!Path::new("/dev/null.failed").exists());
+}
+
+/// A full disk is neither the request's fault nor the module's.
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_in_the_end() {
+    let case = case("full");
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the device");
+    let mut command = case.command(&["run", "small.py", "--passes", ""]);
+    let mut child = command.stdout(full()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut stderr = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("a text");
+    assert_eq!(child.wait().expect("the binary ends").code(), Some(4), "{stderr}");
+    assert!(stderr.contains("output <stdout>: "), "{stderr}");
+    let (said, code) = write(&case, "/dev/full");
+    assert_eq!(code, 4, "{said}");
+    assert_eq!(text(&case.path("small.py")), SMALL);
+}

@@ -1,0 +1,61 @@
+//! The smallest plugin of the README, made and run as it says.
+
+use super::{Case, root};
+use std::path::Path;
+use std::process::Command;
+
+/// Files (`name`, text) and commands of a section, from its indented blocks.
+fn blocks(section: &str) -> (Vec<(String, String)>, Vec<String>) {
+    let (mut files, mut commands) = (Vec::new(), Vec::new());
+    let mut title = "";
+    let mut block = String::new();
+    for line in section.lines().chain(["end"]) {
+        if let Some(code) = line.strip_prefix("    ") {
+            block.push_str(code);
+            block.push('\n');
+        } else if line.is_empty() {
+            block.push_str(if block.is_empty() { "" } else { "\n" });
+        } else {
+            let text = std::mem::take(&mut block);
+            match title.strip_prefix('`').and_then(|rest| rest.strip_suffix("`:")) {
+                Some(name) => files.push((name.to_string(), text)),
+                None => commands.extend(text.lines().filter(|line| !line.is_empty()).map(str::to_string)),
+            }
+            title = line;
+        }
+    }
+    (files, commands)
+}
+
+#[test]
+fn the_smallest_plugin_runs_as_written() {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let section = readme.split("\n## ").find(|section| section.starts_with("The smallest plugin"));
+    let (files, commands) = blocks(section.expect("a section"));
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["Cargo.toml", "src/lib.rs", "passes.toml"]);
+    assert!(!commands.is_empty());
+
+    // Beside the clone, which is called passhost.
+    let case = Case::new("readme");
+    std::os::unix::fs::symlink(root(), case.path("passhost")).expect("a link");
+    let folder = case.path("nothing");
+    std::fs::create_dir_all(folder.join("src")).expect("a folder");
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).expect("a file");
+    }
+    // The versions that are here already.
+    std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file");
+
+    let bin = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("a folder");
+    let path = std::env::var("PATH").unwrap_or_default();
+    for line in &commands {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(&folder).env("PATH", format!("{}:{path}", bin.display()));
+        shell.env("CARGO_TARGET_DIR", bin.parent().expect("a target folder").join("readme"));
+        let (stdout, stderr, code) = case.finish(shell, b"");
+        assert_eq!(code, 0, "{line}\n{stderr}");
+        assert!(format!("{stdout}{stderr}").contains("acme.Nothing"), "{line}\n{stdout}{stderr}");
+    }
+    assert!(folder.join("out.py").is_file());
+}
