@@ -95,7 +95,7 @@ impl Case {
         let text = text.replace(&*self.folder.path().to_string_lossy(), "$CASE");
         let target = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().unwrap_or(Path::new("/"));
         let text = text.replace(&*target.to_string_lossy(), "$TARGET");
-        let text = text.replace(&*root().to_string_lossy(), "$ROOT");
+        let text = short_root(&text);
         let lines = text.lines().filter(|line| !line.starts_with("passhost: building "));
         let mut out = String::new();
         for line in lines {
@@ -121,6 +121,22 @@ impl Case {
             panic!("{} differs; BLESS=1 cargo test rewrites it\n{shown}", path.display());
         }
     }
+}
+
+/// The folder of the workspace as `$ROOT`, and the line below an excerpt as long as if it were written so.
+fn short_root(text: &str) -> String {
+    let root = root().to_string_lossy().into_owned();
+    let (mut out, mut longer) = (String::new(), 0);
+    for line in text.split_inclusive('\n') {
+        let carets = line.matches('^').count();
+        if longer > 0 && carets > longer {
+            out.push_str(&line.replacen(&"^".repeat(longer), "", 1));
+        } else {
+            out.push_str(&line.replace(&root, "$ROOT"));
+        }
+        longer = line.matches(&root).count() * root.len().saturating_sub("$ROOT".len());
+    }
+    out
 }
 
 /// `0.123 ms` → `? ms`, with the padding around it.

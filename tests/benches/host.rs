@@ -5,23 +5,15 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use passhost::verify::{verify_changed, verify_module};
-use passhost::{Engine, Manifest, Runner};
+use passhost::{Engine, Runner};
 use passhost_tests::synthetic::module_text;
+use passhost_tests::{engine, root};
 use plugin_api::ir::Module;
 use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the benchmarks lie in a folder of the workspace")
-}
-
-fn engine() -> Engine {
-    let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
-    Engine::new(&manifest).expect("the standard plugins")
-}
 
 fn plan(engine: &Engine, passes: &str) -> Plan {
     let request = Request { pipeline: Pipeline::parse(passes).expect("a pipeline"), selections: Vec::new() };
@@ -67,13 +59,13 @@ fn text(c: &mut Criterion) {
     let mut group = c.benchmark_group("text");
     group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
     for (name, text) in &inputs {
-        let module = script::read(text, &engine).expect("a module");
+        let module = script::read(text, engine).expect("a module");
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_with_input(BenchmarkId::new("read", name), text, |b, text| {
-            b.iter(|| script::read(black_box(text), &engine));
+            b.iter(|| script::read(black_box(text), engine));
         });
         group.bench_with_input(BenchmarkId::new("print", name), &module, |b, module| {
-            b.iter(|| script::print(black_box(module), &engine));
+            b.iter(|| script::print(black_box(module), engine));
         });
     }
     group.finish();
@@ -84,24 +76,24 @@ fn passes(c: &mut Criterion) {
     let mut group = c.benchmark_group("passes");
     group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
     for size in sizes() {
-        let module = script::read(&module_text(size.0, size.1), &engine).expect("a module");
+        let module = script::read(&module_text(size.0, size.1), engine).expect("a module");
         group.throughput(Throughput::Elements((size.0 * size.1) as u64));
         for (_, info) in engine.registry().passes() {
-            let plan = plan(&engine, &info.name);
+            let plan = plan(engine, &info.name);
             if plan.steps.iter().any(|step| step.skip.is_some()) {
                 continue;
             }
             group.bench_function(BenchmarkId::new(&info.name, name(size)), |b| {
-                b.iter(|| Runner::new(&engine, BTreeMap::new()).run(&plan, module.clone()).expect("plugins open"));
+                b.iter(|| Runner::new(engine, BTreeMap::new()).run(&plan, module.clone()).expect("plugins open"));
             });
         }
-        group.bench_function(BenchmarkId::new("verify", name(size)), |b| b.iter(|| verify_module(&module, &engine)));
+        group.bench_function(BenchmarkId::new("verify", name(size)), |b| b.iter(|| verify_module(&module, engine)));
         let copy = Module::new(module.functions().map(|(name, body)| (name, body.clone())));
         group.bench_function(BenchmarkId::new("verify unchanged", name(size)), |b| {
-            b.iter(|| verify_changed(&module, &copy, &engine));
+            b.iter(|| verify_changed(&module, &copy, engine));
         });
         group.bench_function(BenchmarkId::new("structural equality", name(size)), |b| {
-            let again = script::read(&module_text(size.0, size.1), &engine).expect("a module");
+            let again = script::read(&module_text(size.0, size.1), engine).expect("a module");
             b.iter(|| module.structural_eq(&again));
         });
     }
@@ -114,11 +106,11 @@ fn boundary(c: &mut Criterion) {
     group.sample_size(20).measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
     for functions in [1, 1_000] {
         // In normal form, so that Normalize gives every function back as it is.
-        let module = script::read(&module_text(functions, 20), &engine).expect("a module");
-        let plan = plan(&engine, "relax.Normalize");
+        let module = script::read(&module_text(functions, 20), engine).expect("a module");
+        let plan = plan(engine, "relax.Normalize");
         group.throughput(Throughput::Elements(functions as u64));
         group.bench_function(BenchmarkId::new("function pass without change", functions), |b| {
-            b.iter(|| Runner::new(&engine, BTreeMap::new()).run(&plan, module.clone()).expect("plugins open"));
+            b.iter(|| Runner::new(engine, BTreeMap::new()).run(&plan, module.clone()).expect("plugins open"));
         });
     }
     group.finish();

@@ -2,3 +2,21 @@
 #![forbid(unsafe_code)]
 
 pub mod synthetic;
+
+use passhost::{Engine, Manifest};
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// The folder of the workspace.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in a folder of the workspace")
+}
+
+/// The engine of the default manifest; it is made once.
+pub fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
+        Engine::new(&manifest).expect("the standard plugins")
+    })
+}

@@ -1,19 +1,9 @@
 //! `docs/passes.md` comes from the metadata of the standard plugins. `BLESS=1 cargo test` rewrites it.
 #![forbid(unsafe_code)]
 
-use passhost::{Engine, Manifest};
+use passhost_tests::{engine, root};
 use plugin_api::meta::PassInfo;
 use std::fmt::Write;
-use std::path::Path;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in a folder of the workspace")
-}
-
-fn engine() -> Engine {
-    let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
-    Engine::new(&manifest).expect("the standard plugins")
-}
 
 fn list(out: &mut String, what: &str, items: impl IntoIterator<Item = String>) {
     let items: Vec<String> = items.into_iter().map(|item| format!("`{item}`")).collect();

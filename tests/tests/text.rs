@@ -1,23 +1,11 @@
 //! Reading and printing with the real operators: round trips, and texts that must not harm the reader.
 #![forbid(unsafe_code)]
 
-use passhost::{Engine, Manifest};
+use passhost::Manifest;
 use passhost_tests::synthetic::module_text;
+use passhost_tests::{engine, root};
 use proptest::prelude::*;
 use std::path::Path;
-use std::sync::OnceLock;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in a folder of the workspace")
-}
-
-fn engine() -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| {
-        let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
-        Engine::new(&manifest).expect("the standard plugins")
-    })
-}
 
 /// Models that the project ships, and those beside it where they are (without PrimFuncs).
 fn models() -> Vec<(String, String)> {

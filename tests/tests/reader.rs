@@ -1,0 +1,168 @@
+//! What the reader takes, and what it refuses: nothing that is written is passed over.
+#![forbid(unsafe_code)]
+
+use passhost_tests::engine;
+
+/// A module of one function.
+fn module(signature: &str, body: &str) -> String {
+    let mut text = format!("@I.ir_module\nclass Module:\n    @R.function\n    def main({signature}):\n");
+    for line in body.lines() {
+        text.push_str(&format!("        {line}\n"));
+    }
+    text
+}
+
+/// Reads, and gives what is printed; what is printed reads back as the same module.
+fn printed(text: &str) -> String {
+    let module = script::read(text, engine()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let printed = script::print(&module, engine());
+    let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{error}\n{printed}"));
+    assert!(again.structural_eq(&module), "{printed}");
+    printed
+}
+
+fn prints(signature: &str, body: &str, line: &str) {
+    let printed = printed(&module(signature, body));
+    assert!(printed.contains(line), "no `{line}` in\n{printed}");
+}
+
+/// Refused with this message, at this piece of the text.
+fn refused(text: &str, message: &str, place: &str) {
+    let error = script::read(text, engine()).expect_err(text);
+    let first = &error.diagnostics[0];
+    assert!(first.message.contains(message), "{}", first.message);
+    assert_eq!(&text[first.span.clone()], place, "{}", first.message);
+}
+
+const X: &str = "x: R.Tensor((2, 3), dtype=\"float32\")";
+
+#[test]
+fn names_of_other_scripts_stay() {
+    prints(X, "変数 = R.add(x, x)\nπ = R.exp(変数)\nreturn π", "return π");
+}
+
+#[test]
+fn parameters_are_plain() {
+    let plain = "plain parameters only";
+    refused(&module(&format!("{X}, /, y: R.Any"), "return x"), plain, X);
+    refused(&module(&format!("y: R.Any, *, {X}"), "return x"), plain, X);
+    refused(&module(&format!("{X} = 1"), "return x"), plain, "1");
+}
+
+#[test]
+fn functions_are_plain() {
+    let text = module(X, "return x");
+    refused(&text.replace("    def", "    async def"), "plain `def`", "main");
+    refused(&text.replace("def main", "def main[T]"), "plain `def`", "main");
+    refused(&text.replace("    def", "    @R.function\n    def"), "a second decorator", "@R.function");
+}
+
+#[test]
+fn arguments_that_nothing_takes_are_refused() {
+    prints(X, "y = R.const(1, dtype=\"float16\")\nreturn y", "R.const(1.0, \"float16\")");
+    for (call, message, place) in [
+        ("R.const(1, foo=3)", "no argument `foo`", "foo=3"),
+        ("R.const(1, \"int8\", dtype=\"int8\")", "given twice", "dtype=\"int8\""),
+        ("R.match_cast(x, R.Any, foo=1)", "no argument `foo`", "foo=1"),
+        ("R.shape([1], [2])", "too many arguments", "[2]"),
+        ("R.match_cast(x, R.Tensor((1, 2), ndim=5))", "`ndim` says 5", "(1, 2)"),
+        ("R.match_cast(x, R.Tensor((1, 2), \"int8\", None, 2, 3))", "too many arguments", "3"),
+        ("R.match_cast(x, R.Shape([1], foo=2))", "no argument `foo`", "foo=2"),
+        ("R.match_cast(x, R.Prim(value=3))", "no argument `value`", "value=3"),
+        ("R.match_cast(x, R.Tensor((1.5, 2)))", "must be an integer", "1.5"),
+        ("R.const(-1, \"uint64\")", "cannot hold", "R.const(-1, \"uint64\")"),
+        ("R.add(x, x, y=x)", "no attribute `y`", "y=x"),
+    ] {
+        refused(&module(X, &format!("y = {call}\nreturn y")), message, place);
+    }
+    let flow = "with R.dataflow():\n    y = R.exp(x)\n    R.output(y, z=y)\nreturn y";
+    refused(&module(X, flow), "no argument `z`", "z=y");
+    refused(&module(X, &flow.replace("dataflow()", "dataflow(1)")), "expected `with R.dataflow():`", "R.dataflow(1)");
+}
+
+#[test]
+fn integers_of_64_bits_stay() {
+    for number in ["18446744073709551615, \"uint64\"", "-9223372036854775808, \"int64\""] {
+        prints(X, &format!("y = R.const({number})\nreturn y"), number);
+    }
+    prints(X, "y = R.shape([-9223372036854775808])\nreturn y", "R.shape([-9223372036854775808])");
+}
+
+#[test]
+fn operands_have_names() {
+    prints(X, "y = R.add(x1=x, x2=x)\nreturn y", "R.add(x, x)");
+    prints(X, "y = R.reshape(x, (3, 2))\nreturn y", "R.reshape(x, R.shape([3, 2]))");
+    prints(X, "y = R.strided_slice(x, axes=[0], begin=[0], end=[1])\nreturn y", "R.strided_slice(x, (0,), (0,), (1,)");
+}
+
+#[test]
+fn a_symbolic_variable_is_one_however_often_it_is_declared() {
+    let body =
+        "n = T.int64()\ny: R.Tensor((n,)) = R.add(x, x)\nn = T.int64()\nz: R.Tensor((n,)) = R.add(y, y)\nreturn z";
+    prints("x: R.Tensor((\"n\",))", body, "z: R.Tensor((n,)) = R.add(y, y)");
+    let text = module("x: R.Tensor(ndim=1)) -> R.Tensor((\"m\",)", "return x");
+    refused(&text, "the symbolic variable `m`", "R.Tensor((\"m\",))");
+}
+
+#[test]
+fn a_result_that_is_not_declared_speaks_of_parameters_only() {
+    let body = "m = T.int64()\ny = R.match_cast(x, R.Tensor((m, 3)))\nreturn (y, x, R.shape([m]))";
+    let result = "-> R.Tuple(R.Tensor(ndim=2), R.Tensor((n, 3)), R.Shape(ndim=1)):";
+    prints("x: R.Tensor((\"n\", 3))", body, result);
+}
+
+#[test]
+fn more_is_known_of_values_than_is_said_except_of_calls() {
+    let body =
+        "y: R.Tensor(ndim=2) = x\nz: R.Tensor = R.const(1.0, \"float32\")\nw: R.Tensor(ndim=2) = R.exp(x)\nreturn w";
+    prints(X, body, "y: R.Tensor((2, 3), dtype=\"float32\") = x\n");
+    prints(X, body, "z: R.Tensor((), dtype=\"float32\") = R.const");
+    prints(X, body, "w: R.Tensor(ndim=2) = R.exp(x)");
+}
+
+#[test]
+fn the_last_binding_of_a_branch_is_held_to_its_type() {
+    let body = "if c:\n    y: R.Tensor((7, 7), \"int8\") = x\nelse:\n    y = x\nreturn y";
+    let signature = format!("{X}, c: R.Tensor((), \"bool\")");
+    refused(&module(&signature, body), "the type contradicts inference", "R.Tensor((7, 7), \"int8\")");
+}
+
+#[test]
+fn function_attributes_add_up() {
+    prints(X, "R.func_attr({\"a\": 1})\nR.func_attr({\"b\": 2})\nreturn x", "R.func_attr({\"a\": 1, \"b\": 2})");
+    refused(&module(X, "R.func_attr({\"a\": 1, \"a\": 2})\nreturn x"), "key `a` is given twice", "\"a\"");
+    let twice = module(X, "R.func_attr({\"a\": 1})\nR.func_attr({\"a\": 2})\nreturn x");
+    refused(&twice, "function attribute `a` is given twice", "{\"a\": 2}");
+}
+
+#[test]
+fn functions_of_which_nothing_is_known_may_have_effects() {
+    for ty in ["R.Callable", "R.Callable(ret=R.Tensor(ndim=2))", "R.Callable(purity=True)"] {
+        prints(&format!("{X}, f: {ty}"), "return x", &format!("f: {ty})"));
+    }
+    let body = "y = f(x)\nreturn y";
+    let effect = |ty: &str| {
+        let module = script::read(&module(&format!("{X}, f: {ty}"), body), engine()).expect("a module");
+        module.get("main").expect("main").bindings().any(|value| value.has_effect())
+    };
+    assert!(effect("R.Callable") && effect("R.Callable(ret=R.Any)"));
+    assert!(!effect("R.Callable(ret=R.Any, purity=True)") && !effect("R.Callable((R.Any,), R.Any)"));
+    refused(&module(&format!("{X}, f: R.Any"), body), "a value of type R.Any cannot be called", "f");
+}
+
+#[test]
+fn local_functions_can_call_themselves() {
+    let body = "@R.function\ndef again(y: R.Any) -> R.Any:\n    return again(y)\nreturn again(x)";
+    prints(X, body, "return again(y)");
+}
+
+#[test]
+fn the_module_may_have_another_name() {
+    let text = module(X, "y = Net.main(x)\nreturn y").replace("class Module", "class Net");
+    assert!(printed(&text).contains("cls.main(x)"));
+}
+
+#[test]
+fn a_string_is_no_statement() {
+    refused(&module(X, "\"\"\"doc\"\"\"\nreturn x"), "a string is no statement", "\"\"\"doc\"\"\"");
+}
