@@ -256,6 +256,12 @@ impl Body {
         unsafe { self.0.as_ref() }
     }
 
+    /// Bytes that the body takes: its header and sections. Constants count with their handles only, as bodies share them.
+    pub fn byte_size(&self) -> usize {
+        let hdr = self.hdr();
+        size_of::<BodyHdr>() + hdr.units * size_of::<u128>() + hdr.n_tensors * size_of::<Tensor>()
+    }
+
     /// The sections.
     #[inline]
     pub fn raw(&self) -> &RawView<'_> {
