@@ -10,6 +10,7 @@ mod inline;
 pub mod ir;
 mod macros;
 pub mod meta;
+pub mod names;
 pub mod op;
 pub mod op_check;
 pub mod options;

@@ -10,6 +10,6 @@ pub use crate::pass::{Ctx, PassError, Severity};
 pub use crate::rewrite::{Action, ExprMutator, Rewriter};
 pub use crate::scoped_map::ScopedMap;
 pub use crate::unused::remove_all_unused;
-pub use crate::users::Users;
+pub use crate::users::{Regions, Users};
 pub use crate::visit::{ExprVisitor, Walk, post_order_visit};
 pub use crate::{bail, declare_pass, export_plugin, pass_error, tracing};
