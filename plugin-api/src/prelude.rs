@@ -5,6 +5,8 @@ pub use crate::ir::{
     Attr, AttrView, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dict, Dim, Edit, Expr, Function, Module,
     NodeSpec, Region, SealError, Sym, Tensor, TensorType, Ty, Type, TypeId, V, Value, records,
 };
+pub use crate::names::{did_you_mean, nearest};
+pub use crate::numbering::value_key;
 pub use crate::op::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::pass::{Ctx, PassError, Severity};
 pub use crate::rewrite::{Action, ExprMutator, Rewriter};
