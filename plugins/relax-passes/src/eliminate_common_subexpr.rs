@@ -25,8 +25,8 @@ declare_pass! {
 }
 
 fn eliminate_common_subexpr(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
-    let (edit, first) = (body.edit(), body.values().collect());
-    let mut cse = Cse { edit, seen: ScopedMap::new(), first, call_only: options.call_only };
+    let repeats = Repeats { first: body.values().collect(), function: 0 };
+    let mut cse = Cse { edit: body.edit(), seen: ScopedMap::new(), repeats, call_only: options.call_only };
     cse.region(body.root(), false);
     Ok(cse.edit.finish()?)
 }
@@ -35,31 +35,44 @@ struct Cse<'b> {
     edit: Edit<'b>,
     /// Values seen so far in the function that is open.
     seen: ScopedMap<Vec<u32>, Value<'b>>,
+    repeats: Repeats<'b>,
+    call_only: bool,
+}
+
+struct Repeats<'b> {
     /// For each node itself, or the one that it repeats.
     first: Vec<Value<'b>>,
-    call_only: bool,
+    /// Header of the function that is open: it uses what stands outside of it under its own name.
+    function: usize,
+}
+
+impl<'b> Repeats<'b> {
+    fn first_of(&self, value: Value<'b>) -> Value<'b> {
+        value.index().filter(|at| *at > self.function).map_or(value, |at| self.first[at])
+    }
 }
 
 impl<'b> Cse<'b> {
     fn region(&mut self, header: Value<'b>, flows: bool) {
         let mut repeated = Vec::new();
         for value in header.region().children() {
-            self.edit.map_operands(value, |operand| first_of(&self.first, operand));
+            self.edit.map_operands(value, |operand| self.repeats.first_of(operand));
             match value.kind() {
                 kind::BLOCK => self.region(value, false),
                 kind::DATAFLOW => self.scope(value, true),
                 kind::IF => value.region().children().for_each(|branch| self.scope(branch, false)),
                 kind::FUNC => {
-                    let outside = std::mem::take(&mut self.seen);
+                    let (seen, outside) = (std::mem::take(&mut self.seen), self.repeats.function);
+                    self.repeats.function = value.index().unwrap_or(outside);
                     self.region(value, false);
-                    self.seen = outside;
+                    (self.seen, self.repeats.function) = (seen, outside);
                 }
                 _ => repeated.extend(self.value(value, flows)),
             }
         }
         // Outside its dataflow block a repeated output is used under its own name.
         if flows {
-            repeated.into_iter().for_each(|at: usize| self.first[at] = header.sibling(at));
+            repeated.into_iter().for_each(|at: usize| self.repeats.first[at] = header.sibling(at));
         }
     }
 
@@ -75,7 +88,7 @@ impl<'b> Cse<'b> {
         if self.call_only && value.kind() != kind::CALL || is_allocation(value) {
             return None;
         }
-        let key = value_key(value, &|operand| first_of(&self.first, operand));
+        let key = value_key(value, &|operand| self.repeats.first_of(operand));
         // An output of a dataflow block is visible behind it, though a variable of the block may stand for it inside.
         let level = self.seen.depth() - if flows && !value.has(flag::INNER) { 2 } else { 1 };
         let first = self.seen.get(&key).copied();
@@ -83,13 +96,9 @@ impl<'b> Cse<'b> {
             self.seen.insert_at(level, key, value);
         }
         self.edit.make_alias(value, first?);
-        self.first[at] = first?;
+        self.repeats.first[at] = first?;
         Some(at)
     }
-}
-
-fn first_of<'b>(first: &[Value<'b>], value: Value<'b>) -> Value<'b> {
-    value.index().map_or(value, |at| first[at])
 }
 
 /// Two allocations are two places, though they look alike.
