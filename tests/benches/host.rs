@@ -103,14 +103,14 @@ fn passes(c: &mut Criterion) {
 /// Grouping makes a function of every second binding; a pass over so many groups must stay linear.
 fn groups(c: &mut Criterion) {
     let engine = engine();
-    let plan = plan(&engine, "acme.GroupConvolutions");
+    let plan = plan(engine, "acme.GroupConvolutions");
     let mut group = c.benchmark_group("groups");
     group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
     for convolutions in [1_000, 10_000] {
-        let module = script::read(&convolutions_text(convolutions), &engine).expect("a module");
+        let module = script::read(&convolutions_text(convolutions), engine).expect("a module");
         group.throughput(Throughput::Elements(convolutions as u64));
         group.bench_function(BenchmarkId::new("row of convolutions", convolutions), |b| {
-            b.iter(|| Runner::new(&engine, BTreeMap::new()).run(&plan, module.clone()).expect("plugins open"));
+            b.iter(|| Runner::new(engine, BTreeMap::new()).run(&plan, module.clone()).expect("plugins open"));
         });
     }
     group.finish();
