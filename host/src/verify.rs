@@ -7,7 +7,7 @@
 use plugin_api::ir::records::{LEAF_BIT, kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyKind, Call, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::op::Infer;
-use plugin_api::ty_rel::{Relation, call_result, relation};
+use plugin_api::ty_rel::{Relation, call_result, calls_are_pure, relation};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
@@ -64,8 +64,14 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
     if body.kind() != BodyKind::Function {
         return Ok(());
     }
-    let mut check =
-        Check { body, module, infer, seen: HashSet::default(), hasher: RandomState::new(), defined: vec![] };
+    let mut check = Check {
+        body,
+        module,
+        infer,
+        seen: HashSet::default(),
+        hasher: RandomState::new(),
+        symbols: Symbols::default(),
+    };
     for value in body.values() {
         check.node(value).map_err(|message| Violation {
             function: name.to_string(),
@@ -78,14 +84,19 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
 
 /// Checks only that the functions that `body` names are there with the types that it says.
 fn verify_globals(name: &str, body: &Body, module: &Module) -> Result<(), Violation> {
-    let wrong = |leaf: u32| global_fault(Value::leaf_of(body, leaf), module);
-    let n_leaves = body.raw().leaves().len() as u32;
-    let Some((leaf, message)) = (0..n_leaves).find_map(|i| wrong(i).map(|message| (i, message))) else { return Ok(()) };
-    let uses = |value: &Value<'_>| value.operands().any(|op| op.word() == leaf | LEAF_BIT);
-    match body.values().find(uses) {
-        Some(user) => Err(Violation { function: name.to_string(), node: user.index().unwrap_or(0), message }),
-        None => Ok(()),
+    // Leaves that nothing uses any more stay in the table, so the uses decide.
+    let mut right = vec![false; body.raw().leaves().len()];
+    for user in body.values() {
+        for operand in user.operands().filter(|operand| operand.is_leaf()) {
+            let Some(right) = right.get_mut((operand.word() & !LEAF_BIT) as usize) else { continue };
+            if !std::mem::replace(right, true)
+                && let Some(message) = global_fault(operand, module)
+            {
+                return Err(Violation { function: name.to_string(), node: user.index().unwrap_or(0), message });
+            }
+        }
     }
+    Ok(())
 }
 
 /// What is wrong with a leaf that names a function of the module.
@@ -112,8 +123,46 @@ struct Check<'a> {
     /// Hashes of calls (callee, operands or their types, attributes, result type) that were found right.
     seen: HashSet<u64>,
     hasher: RandomState,
-    /// Symbolic variables that are defined so far.
+    symbols: Symbols,
+}
+
+/// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it.
+#[derive(Default)]
+struct Symbols {
     defined: Vec<bool>,
+    /// In the order of their definition.
+    order: Vec<usize>,
+    /// Scopes that are open: where they end, and how many variables were defined before.
+    scopes: Vec<(usize, usize)>,
+}
+
+impl Symbols {
+    /// The walk comes to a value.
+    fn come_to(&mut self, value: Value<'_>) {
+        let at = value.index().unwrap_or(0);
+        while let Some((_, before)) = self.scopes.pop_if(|(end, _)| *end <= at) {
+            self.order.drain(before..).for_each(|id| self.defined[id] = false);
+        }
+        if matches!(value.kind(), kind::FUNC | kind::BRANCH) {
+            self.scopes.push((value.end(), self.order.len()));
+        }
+    }
+
+    fn define(&mut self, ty: Ty<'_>) {
+        defining_symbols(&ty.to_owned(), &mut |id| {
+            let id = id as usize;
+            if self.defined.len() <= id {
+                self.defined.resize(id + 1, false);
+            }
+            if !std::mem::replace(&mut self.defined[id], true) {
+                self.order.push(id);
+            }
+        });
+    }
+
+    fn has(&self, id: u32) -> bool {
+        self.defined.get(id as usize).copied().unwrap_or(false)
+    }
 }
 
 impl Check<'_> {
@@ -125,13 +174,14 @@ impl Check<'_> {
                 return Err(fault);
             }
         }
+        self.symbols.come_to(value);
         match value.view() {
             Expr::Function(function) => self.function(function)?,
             Expr::Call(call) => self.call(call)?,
             Expr::Tuple(_) => self.tuple(value)?,
             Expr::TupleGet { tuple, index } => self.tuple_get(value, tuple, index)?,
             Expr::Alias(source) => self.fits(value.ty(), source.ty(), "its value")?,
-            Expr::MatchCast(_) => self.define(value.ty()),
+            Expr::MatchCast(_) => self.symbols.define(value.ty()),
             Expr::If { cond } => self.condition(value, cond)?,
             Expr::Dataflow => self.dataflow(value)?,
             _ => {}
@@ -139,13 +189,13 @@ impl Check<'_> {
         if value.is_bound() && !value.ty().is_known() {
             return Err(format!("`{}` has no type; run relax.Normalize or give the pass's result a type", name(value)));
         }
-        self.symbols(value)
+        self.known_symbols(value)
     }
 
     /// Parameters define the symbolic variables that stand alone as a dimension; the result must fit the signature.
     fn function(&mut self, function: Function<'_>) -> Result<(), String> {
         for param in function.params() {
-            self.define(param.ty());
+            self.symbols.define(param.ty());
         }
         let Some(result) = function.result() else { return Ok(()) };
         let impure = function.is_pure() && self.effect_in(function);
@@ -175,13 +225,10 @@ impl Check<'_> {
                 (inferred.ty, inferred.pure)
             }
             _ => {
-                let callee = call.callee().ty();
-                if callee.kind() != tykind::CALLABLE {
-                    return Ok(());
-                }
+                let callee = call.callee().ty().to_owned();
                 let args: Vec<Type> = call.args().map(|arg| arg.ty().to_owned()).collect();
-                let ty = call_result(&callee.to_owned(), &args).map_err(|error| error.to_string())?;
-                (ty, callee.callable().is_none_or(|(_, pure)| pure))
+                let ty = call_result(&callee, &args).map_err(|error| error.to_string())?;
+                (ty, calls_are_pure(&callee) || self.declared_pure(call.callee()))
             }
         };
         if !pure && !value.has(plugin_api::ir::records::flag::IMPURE) {
@@ -190,6 +237,12 @@ impl Check<'_> {
         self.fits_owned(value.ty(), &ty, &format!("the result of `{}`", callee_name(call)))?;
         self.seen.insert(key);
         Ok(())
+    }
+
+    /// Whether a function of the module, of which the caller does not say the type, is declared pure.
+    fn declared_pure(&self, callee: Value<'_>) -> bool {
+        let function = callee.as_global().filter(|_| !callee.ty().is_known()).and_then(|name| self.module.get(name));
+        function.and_then(Body::function).is_some_and(|function| function.is_pure())
     }
 
     /// What the check of a call depends on.
@@ -281,25 +334,14 @@ impl Check<'_> {
         }
     }
 
-    fn define(&mut self, ty: Ty<'_>) {
-        let defined = &mut self.defined;
-        defining_symbols(&ty.to_owned(), &mut |id| {
-            let id = id as usize;
-            if defined.len() <= id {
-                defined.resize(id + 1, false);
-            }
-            defined[id] = true;
-        });
-    }
-
     /// Every symbolic variable in types and shapes must have been defined by a parameter or a match_cast.
-    fn symbols(&mut self, value: Value<'_>) -> Result<(), String> {
-        if self.body.raw().var_names().is_empty() || value.kind() == kind::FUNC {
+    fn known_symbols(&self, value: Value<'_>) -> Result<(), String> {
+        if self.body.raw().var_names().is_empty() {
             return Ok(());
         }
         let mut missing = None;
         let mut look = |id: u32| {
-            if !self.defined.get(id as usize).copied().unwrap_or(false) {
+            if !self.symbols.has(id) {
                 missing.get_or_insert(id);
             }
         };
@@ -307,7 +349,7 @@ impl Check<'_> {
             operand.dims().into_iter().flatten().for_each(|dim| dim.vars(&mut |sym| look(sym.id)));
             operand.dim().into_iter().for_each(|dim| dim.vars(&mut |sym| look(sym.id)));
         }
-        if value.is_bound() {
+        if value.is_bound() || value.kind() == kind::FUNC {
             all_symbols(&value.ty().to_owned(), &mut look);
         }
         match missing {
@@ -364,7 +406,7 @@ fn name<'a>(value: Value<'a>) -> &'a str {
 }
 
 /// Symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
-fn defining_symbols(ty: &Type, define: &mut impl FnMut(u32)) {
+fn defining_symbols(ty: &Type, define: &mut dyn FnMut(u32)) {
     use plugin_api::ir::Dim;
     let mut dims = |dims: &[Dim]| {
         for dim in dims {
@@ -382,12 +424,183 @@ fn defining_symbols(ty: &Type, define: &mut impl FnMut(u32)) {
     }
 }
 
-fn all_symbols(ty: &Type, look: &mut impl FnMut(u32)) {
+/// Symbolic variables that a type needs from outside: those that the parameters of a function type define are its own.
+fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
     match ty {
         Type::Tensor(t) => t.shape.iter().flatten().for_each(|dim| dim.vars(&mut |sym| look(sym.id))),
         Type::Shape { dims, .. } => dims.iter().flatten().for_each(|dim| dim.vars(&mut |sym| look(sym.id))),
         Type::Prim { value, .. } => value.iter().for_each(|dim| dim.vars(&mut |sym| look(sym.id))),
         Type::Tuple(fields) => fields.iter().for_each(|field| all_symbols(field, look)),
+        Type::Callable { params, ret, .. } => {
+            let mut own = HashSet::new();
+            let params = params.as_deref().unwrap_or(&[]);
+            params.iter().for_each(|param| {
+                defining_symbols(param, &mut |id| {
+                    own.insert(id);
+                })
+            });
+            let mut free = |id: u32| {
+                if !own.contains(&id) {
+                    look(id)
+                }
+            };
+            params.iter().chain([&**ret]).for_each(|ty| all_symbols(ty, &mut free));
+        }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugin_api::ir::records::flag;
+    use plugin_api::op::{InferError, Inferred};
+    use plugin_api::prelude::*;
+
+    /// Every operator gives what its first argument is.
+    struct First;
+
+    impl Infer for First {
+        fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+            Ok(Inferred { ty: call.arg(0).map_or(Type::Object, |arg| arg.ty().to_owned()), pure: true })
+        }
+    }
+
+    /// What is wrong with `main` in the module that `f` builds.
+    fn fault(f: impl FnOnce(&FunctionBuilder<'_, '_>)) -> Option<String> {
+        let bb = BlockBuilder::new(&First);
+        bb.function("main", f);
+        verify_module(&bb.get().expect("builds"), &First).err().map(|violation| violation.message)
+    }
+
+    fn vector(n: &Dim) -> Type {
+        Type::tensor([n.clone()], DType::F32)
+    }
+
+    const UNDEFINED: &str = "symbolic variable `m` is used, but no parameter or match_cast defines it";
+
+    #[test]
+    fn the_result_type_uses_what_the_parameters_define() {
+        let body = |ret_is_param: bool| {
+            let mut b = BodyBuilder::new();
+            b.begin_function(0, AttrsId::NONE, None);
+            let m = Dim::Var(b.sym("m", DType::I64));
+            let (known, unknown) = (b.ty(&vector(&m)), b.ty(&Type::tensor_ndim(1, DType::F32)));
+            let x = b.param("x", if ret_is_param { known } else { unknown });
+            b.end_function(x, known);
+            Module::new([("main", b.finish().expect("valid"))])
+        };
+        assert_eq!(verify_module(&body(true), &First), Ok(()));
+        assert_eq!(verify_module(&body(false), &First).expect_err("undefined").message, UNDEFINED);
+    }
+
+    #[test]
+    fn symbolic_variables_end_with_their_branch() {
+        let escaping = |escapes: bool| {
+            fault(|b| {
+                let m = b.sym("m");
+                let (x, c) = (
+                    b.param("x", Type::tensor_ndim(1, DType::F32)),
+                    b.param("c", Type::tensor([0i64; 0], DType::BOOL)),
+                );
+                let inside = |b: &FunctionBuilder<'_, '_>| {
+                    b.match_cast(x, &vector(&m));
+                    b.emit(b.call("relax.identity", &[b.shape(std::slice::from_ref(&m))]));
+                    b.emit(b.relu(x))
+                };
+                let y = b.emit(b.if_(c, inside, |b| b.emit(b.relu(x))));
+                if escapes {
+                    b.emit(b.call("relax.identity", &[b.shape(std::slice::from_ref(&m))]));
+                }
+                b.emit_func_output(y);
+            })
+        };
+        assert_eq!(escaping(false), None);
+        assert_eq!(escaping(true).as_deref(), Some(UNDEFINED));
+    }
+
+    #[test]
+    fn symbolic_variables_end_with_their_function() {
+        let escaping = |escapes: bool| {
+            fault(|b| {
+                let m = b.sym("m");
+                let x = b.param("x", Type::tensor_ndim(1, DType::F32));
+                b.local_function("inner", |b| {
+                    let z = b.param("z", vector(&m));
+                    b.emit_func_output(b.emit(b.relu(z)));
+                });
+                if escapes {
+                    b.emit(b.call("relax.identity", &[b.shape(std::slice::from_ref(&m))]));
+                }
+                b.emit_func_output(x);
+            })
+        };
+        assert_eq!(escaping(false), None);
+        assert_eq!(escaping(true).as_deref(), Some(UNDEFINED));
+    }
+
+    #[test]
+    fn a_function_type_has_symbolic_variables_of_its_own() {
+        let with =
+            |params: Vec<Type>, m: &Dim| Type::Callable { params: Some(params), ret: vector(m).into(), pure: true };
+        let taking = |own: bool| {
+            fault(|b| {
+                let m = b.sym("m");
+                b.param("g", with(if own { vec![vector(&m)] } else { vec![] }, &m));
+                let x = b.param("x", Type::Object);
+                b.emit_func_output(x);
+            })
+        };
+        assert_eq!(taking(true), None);
+        assert_eq!(taking(false).as_deref(), Some(UNDEFINED));
+    }
+
+    #[test]
+    fn what_is_called_without_a_known_purity_may_have_an_effect() {
+        let opaque = |pure| Type::Callable { params: None, ret: Type::Object.into(), pure };
+        let module = |callee: &Type, flags: u16| {
+            let mut b = BodyBuilder::new();
+            b.begin_function(flags, AttrsId::NONE, None);
+            let (callee, any) = (b.ty(callee), b.ty(&Type::Object));
+            let g = b.param("g", callee);
+            b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+            let y = b.call(g, &[], AttrsId::NONE, any, flags != 0, Some("y"));
+            b.end();
+            b.end_function(y, any);
+            Module::new([("main", b.finish().expect("valid"))])
+        };
+        for callee in [Type::Object, opaque(false)] {
+            let error = verify_module(&module(&callee, 0), &First).expect_err("may have an effect");
+            assert_eq!(error.message, "calls `g`, which has an effect, without the flag for it");
+            assert_eq!(verify_module(&module(&callee, flag::IMPURE), &First), Ok(()));
+        }
+        assert_eq!(verify_module(&module(&opaque(true), 0), &First), Ok(()));
+    }
+
+    #[test]
+    fn a_function_that_is_gone_is_found_behind_one_that_nothing_calls_any_more() {
+        let bb = BlockBuilder::new(&First);
+        for name in ["a", "b"] {
+            bb.function(name, |b| {
+                let x = b.param("x", Type::Object);
+                b.emit_func_output(x);
+            });
+        }
+        bb.function("main", |b| {
+            let x = b.param("x", Type::Object);
+            b.emit(b.call_global("a", &[x]));
+            b.emit_func_output(b.emit(b.call_global("b", &[x])));
+        });
+        let module = bb.get().expect("builds");
+        // The call of `a` goes; its leaf stays in the table, before that of `b`.
+        let main = remove_all_unused(module.get("main").expect("is there")).expect("valid");
+        let mut edit = module.edit();
+        edit.set("main", main);
+        edit.remove("a");
+        let before = edit.finish();
+        let mut edit = before.edit();
+        edit.remove("b");
+        let error = verify_changed(&before, &edit.finish(), &First).expect_err("`b` is gone");
+        assert_eq!(error.message, "calls `b`, which is not in the module");
     }
 }

@@ -12,7 +12,7 @@ use crate::ir::{
 };
 use crate::op::Infer;
 use crate::pass::PassError;
-use crate::ty_rel::call_result;
+use crate::ty_rel::{call_result, calls_are_pure};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -288,7 +288,7 @@ impl FunctionBuilder<'_, '_> {
             Ok(ty) => s.set_type(v, &ty),
             Err(error) => self.fail_in(&mut s, v, error.into()),
         }
-        if matches!(callee, Type::Callable { pure: false, .. }) {
+        if !calls_are_pure(&callee) {
             s.effect(v);
         }
         v

@@ -2,6 +2,7 @@
 
 use crate::ir::{Call, Type};
 use crate::meta::{ArgKind, AttrType};
+use crate::names::did_you_mean;
 
 /// Why a call has no type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,10 +21,6 @@ pub enum InferError {
     /// There is no host to ask.
     #[error("no host: type inference of `{0}` needs the plugin that declares the operator")]
     NoHost(String),
-}
-
-fn did_you_mean(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; did you mean `{}`?", near.join("` or `")) }
 }
 
 impl InferError {

@@ -15,9 +15,35 @@ type Key = (u32, u8, u32);
 /// What an edit remembers between its groups, so that each costs only its own size.
 #[derive(Default)]
 pub(crate) struct Groups {
-    uses: Option<(Users, Vec<u32>)>,
+    facts: Option<Facts>,
     /// Nodes that stand elsewhere now: members of groups, and what was moved behind one.
     moved: BTreeMap<usize, (Key, crate::ir::edit::Place)>,
+}
+
+/// What groups ask of a body; found once.
+struct Facts {
+    users: Users,
+    parents: Vec<u32>,
+    /// For each symbolic variable the first node with it in its type.
+    first_seen: Vec<usize>,
+}
+
+impl Facts {
+    fn of(body: &Body) -> Facts {
+        let raw = body.raw();
+        let mut first_seen = vec![usize::MAX; raw.var_names().len()];
+        let mut looked_at = vec![first_seen.is_empty(); raw.types().len()];
+        for (at, value) in body.values().enumerate() {
+            let Some(known) = looked_at.get_mut(value.ty().id() as usize) else { continue };
+            if !std::mem::replace(known, true) {
+                each_symbol(value.ty(), false, &mut |sym| {
+                    let first = &mut first_seen[sym.id as usize];
+                    *first = at.min(*first);
+                });
+            }
+        }
+        Facts { users: body.users(), parents: body.parents(), first_seen }
+    }
 }
 
 impl Edit<'_> {
@@ -39,27 +65,26 @@ impl Edit<'_> {
         hint: &str,
         attrs: &[(&str, Attr)],
     ) -> Result<String, PassError> {
-        let (users, parents) = self.groups.uses.take().unwrap_or_else(|| (self.old().users(), self.old().parents()));
-        let done = self.outline_with(&users, &parents, module, values, hint, attrs);
-        self.groups.uses = Some((users, parents));
+        let facts = self.groups.facts.take().unwrap_or_else(|| Facts::of(self.old()));
+        let done = self.outline_with(&facts, module, values, hint, attrs);
+        self.groups.facts = Some(facts);
         done
     }
 
     fn outline_with(
         &mut self,
-        users: &Users,
-        parents: &[u32],
+        facts: &Facts,
         module: &mut ModuleEdit,
         values: &[Value<'_>],
         hint: &str,
         attrs: &[(&str, Attr)],
     ) -> Result<String, PassError> {
-        let group = Group::new(self.old(), users, parents, values)?;
+        let group = Group::new(self.old(), facts, values)?;
         if let Some(taken) = group.members.iter().find(|at| self.groups.moved.contains_key(*at)) {
             let message = "is in another group already, or was moved behind one";
             return Err(PassError::new(message).at(group.body.value_at(*taken)));
         }
-        let behind = self.find_place(&group, users, parents)?;
+        let behind = self.find_place(&group, facts)?;
         let function = group.function(attrs)?;
         let name = module.add(hint, function.clone());
         self.put_call(&group, &function, &name);
@@ -117,8 +142,8 @@ impl Edit<'_> {
     }
 
     /// Sets the place for the call of a group; gives the statements that must move behind it.
-    fn find_place(&mut self, group: &Group<'_>, users: &Users, parents: &[u32]) -> Result<Vec<usize>, PassError> {
-        let body = group.body;
+    fn find_place(&mut self, group: &Group<'_>, facts: &Facts) -> Result<Vec<usize>, PassError> {
+        let (body, users, parents) = (group.body, &facts.users, facts.parents.as_slice());
         let latest = group.inputs.iter().map(|at| (self.defined(body.value_at(*at)), *at)).max();
         let statement = |at: usize| statement_in(body, parents, users, group.header, at);
         let mut needy: BTreeSet<usize> = BTreeSet::new();
@@ -221,7 +246,8 @@ struct Group<'b> {
 }
 
 impl<'b> Group<'b> {
-    fn new(body: &'b Body, users: &Users, parents: &[u32], values: &[Value<'_>]) -> Result<Group<'b>, PassError> {
+    fn new(body: &'b Body, facts: &Facts, values: &[Value<'_>]) -> Result<Group<'b>, PassError> {
+        let (users, parents) = (&facts.users, &facts.parents);
         let mut members = BTreeSet::new();
         let mut work: Vec<usize> = values.iter().filter_map(|value| value.index()).collect();
         let Some(header) = work.first().map(|at| parents[*at]) else {
@@ -256,7 +282,7 @@ impl<'b> Group<'b> {
         if group.outputs.is_empty() {
             return Err(PassError::new("nothing uses the group; it has no result").at(group.last()));
         }
-        group.find_symbols()?;
+        group.find_symbols(&facts.first_seen)?;
         Ok(group)
     }
 
@@ -284,8 +310,8 @@ impl<'b> Group<'b> {
         })
     }
 
-    /// Finds the symbolic variables that must be passed.
-    fn find_symbols(&mut self) -> Result<(), PassError> {
+    /// Finds the symbolic variables that must be passed. A match_cast defines those that no earlier type has.
+    fn find_symbols(&mut self, first_seen: &[usize]) -> Result<(), PassError> {
         if self.body.raw().var_names().is_empty() {
             return Ok(());
         }
@@ -298,9 +324,8 @@ impl<'b> Group<'b> {
         let (mut needed, mut defined) = (BTreeSet::new(), BTreeSet::new());
         for value in self.members.iter().map(|at| self.body.value_at(*at)) {
             if value.kind() == kind::MATCH_CAST {
-                let before = symbols_before(self.body, value);
                 each_symbol(value.ty(), true, &mut |sym| {
-                    if !before.contains(&sym) {
+                    if first_seen.get(sym.id as usize).copied() == value.index() {
                         defined.insert(sym);
                     }
                 });
@@ -324,19 +349,20 @@ impl<'b> Group<'b> {
 
     fn function(&self, attrs: &[(&str, Attr)]) -> Result<Body, PassError> {
         let mut b = BodyBuilder::new();
-        let mut importer = Importer::of(self.body);
+        let mut importer = Importer::sparse(self.body);
         let attrs = b.attrs(attrs.iter().cloned());
         b.begin_function(flag::PRIVATE, attrs, None);
+        // Before the types of the parameters are brought over: these may use them.
         let mut dims = Vec::new();
-        for input in self.inputs.iter().map(|at| self.body.value_at(*at)) {
-            let ty = importer.ty(&mut b, input.ty());
-            let param = b.param(input.name().unwrap_or("x"), ty);
-            importer.map(input, param);
-        }
         for sym in &self.extra {
             let new = b.sym(self.body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
             importer.map_sym(sym.id, new.id);
             dims.push(Dim::Var(new));
+        }
+        for input in self.inputs.iter().map(|at| self.body.value_at(*at)) {
+            let ty = importer.ty(&mut b, input.ty());
+            let param = b.param(input.name().unwrap_or("x"), ty);
+            importer.map(input, param);
         }
         if !dims.is_empty() {
             let ty = b.ty(&Type::shape(dims));
@@ -362,17 +388,6 @@ impl<'b> Group<'b> {
         b.end_function(result, ret);
         Ok(b.finish()?)
     }
-}
-
-/// Symbolic variables that were seen before a value.
-fn symbols_before(body: &Body, value: Value<'_>) -> BTreeSet<Sym> {
-    let mut before = BTreeSet::new();
-    for earlier in body.values().take(value.index().unwrap_or(0)) {
-        each_symbol(earlier.ty(), false, &mut |sym| {
-            before.insert(sym);
-        });
-    }
-    before
 }
 
 /// Symbolic variables of a value: in its type, its leaf operands and its attributes.

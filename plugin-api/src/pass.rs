@@ -2,7 +2,7 @@
 
 use crate::abi::services::{self, Place, Query};
 use crate::abi::wire::read_value;
-use crate::ir::{Body, Call, SealError, Value};
+use crate::ir::{AttrsId, Body, BodyBuilder, Call, SealError, TypeId, Value};
 use crate::meta::OptionValue;
 use crate::op::{Infer, InferError, Inferred};
 use std::cell::Cell;
@@ -151,6 +151,20 @@ impl Ctx {
     /// Reports a remark at a value of the function that is being worked on.
     pub fn remark(&self, at: Value<'_>, message: &str) {
         self.diagnose(Severity::Remark, None, Some(at), message);
+    }
+
+    /// Whether a plugin declares an operator: for names that come from options.
+    ///
+    /// # Errors
+    /// If no plugin does, with near names. Without a host nobody can tell, and nothing is said.
+    pub fn check_operator(&self, name: &str) -> Result<(), PassError> {
+        let mut b = BodyBuilder::new();
+        let callee = b.op(name);
+        let call = b.call(callee, &[], AttrsId::NONE, TypeId::NONE, false, None);
+        match b.with(call, |value| value.as_call().map(|call| self.infer(call))) {
+            Some(Err(error @ InferError::UnknownOp { .. })) => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     /// The function as TVMScript.

@@ -5,11 +5,13 @@ pub use crate::ir::{
     Attr, AttrView, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dict, Dim, Edit, Expr, Function, Module,
     NodeSpec, Region, SealError, Sym, Tensor, TensorType, Ty, Type, TypeId, V, Value, records,
 };
+pub use crate::names::{did_you_mean, nearest};
+pub use crate::numbering::value_key;
 pub use crate::op::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::pass::{Ctx, PassError, Severity};
 pub use crate::rewrite::{Action, ExprMutator, Rewriter};
 pub use crate::scoped_map::ScopedMap;
 pub use crate::unused::remove_all_unused;
-pub use crate::users::Users;
+pub use crate::users::{Regions, Users};
 pub use crate::visit::{ExprVisitor, Walk, post_order_visit};
 pub use crate::{bail, declare_pass, export_plugin, pass_error, tracing};

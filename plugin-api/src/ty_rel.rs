@@ -141,6 +141,14 @@ fn dims_relation(said: &Dim, found: &Dim, what: &str) -> Relation {
     }
 }
 
+/// Whether calls of a value of this type have no effect: only if its type is that of a function which says so. Of an
+/// external function, an opaque `R.Callable` or `R.Any` nothing is known, so a call of it may do anything.
+///
+/// This is the rule for all calls but those of operators, which declare their purity.
+pub fn calls_are_pure(callee: &Type) -> bool {
+    matches!(callee, Type::Callable { pure: true, .. })
+}
+
 /// Type of a call of `callee` with arguments of these types: symbolic variables of the parameters are replaced by
 /// what the arguments have in their place.
 ///
@@ -303,6 +311,15 @@ mod tests {
         let (pure, impure) = (function(vec![], Type::Object, true), function(vec![], Type::Object, false));
         assert_eq!(relation(&impure, &pure), Relation::Wider);
         assert!(matches!(relation(&pure, &impure), Relation::Contradicts(_)));
+    }
+
+    #[test]
+    fn what_is_not_known_may_have_an_effect() {
+        assert!(calls_are_pure(&function(vec![], Type::Object, true)));
+        let opaque = |pure| Type::Callable { params: None, ret: Box::new(Type::Object), pure };
+        assert!(calls_are_pure(&opaque(true)));
+        let may = [opaque(false), function(vec![], Type::Object, false), Type::Object, Type::Unknown(9)];
+        assert!(may.iter().all(|ty| !calls_are_pure(ty)));
     }
 
     #[test]

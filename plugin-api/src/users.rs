@@ -1,6 +1,6 @@
 //! Who uses a value, and looking values up.
 
-use crate::ir::records::{LEAF_BIT, NONE, flag};
+use crate::ir::records::{LEAF_BIT, NONE, flag, kind};
 use crate::ir::{Body, Region, Value};
 
 /// For each node of a body its users, in program order. Made in one pass; each question costs its answer.
@@ -50,13 +50,52 @@ impl Users {
         }
     }
 
+    /// The one binding that uses a value, also where the value stands in a tuple or another expression that is nested
+    /// in it. `None` if the value is used twice, is a result, or if nothing uses it.
+    pub fn only_binding<'a>(&self, value: Value<'a>) -> Option<Value<'a>> {
+        let mut user = self.only(value)?;
+        while user.is_nested() {
+            user = self.only(user)?;
+        }
+        user.is_binding().then_some(user)
+    }
+
     /// The users of a value.
     pub fn each<'a>(&self, value: Value<'a>) -> impl Iterator<Item = Value<'a>> + use<'a, '_> {
         value.index().map_or(&[][..], |i| self.at(i)).iter().map(move |user| value.sibling(*user as usize))
     }
 }
 
+/// The region that each value of a body stands in directly. Made in one pass; each question costs nothing.
+pub struct Regions<'b> {
+    body: &'b Body,
+    parents: Vec<u32>,
+}
+
+impl<'b> Regions<'b> {
+    /// Header of the function, block, dataflow block or branch around a value; `None` for the body's root and leaves.
+    pub fn around(&self, value: Value<'_>) -> Option<Value<'b>> {
+        let parent = *self.parents.get(value.index()?)?;
+        (parent != NONE).then(|| self.body.value_at(parent as usize))
+    }
+
+    /// Header of the dataflow block that a value stands in directly.
+    pub fn dataflow(&self, value: Value<'_>) -> Option<Value<'b>> {
+        self.around(value).filter(|header| header.kind() == kind::DATAFLOW)
+    }
+
+    /// Whether two values stand in the same block: neither in another one, nor in a branch or function in it.
+    pub fn same(&self, a: Value<'_>, b: Value<'_>) -> bool {
+        self.around(a) == self.around(b)
+    }
+}
+
 impl Body {
+    /// The region that each value stands in.
+    pub fn regions(&self) -> Regions<'_> {
+        Regions { body: self, parents: self.parents() }
+    }
+
     /// Who uses each value; see [`Body::use_counts`] where numbers suffice.
     pub fn users(&self) -> Users {
         Users::of(self)

@@ -287,6 +287,53 @@ fn a_group_gets_the_symbolic_variables_that_its_inputs_do_not_tell() {
 }
 
 #[test]
+fn a_symbolic_variable_that_is_passed_is_the_one_in_the_types_of_the_parameters() {
+    let body = build(|b| {
+        let n = b.sym("n");
+        let x = b.param("x", Type::tensor([Dim::binary(prim::MUL, n, Dim::Int(2))], DType::F32));
+        let out = b.dataflow(|b| b.emit_output(b.relu(b.emit(b.exp(x)))));
+        b.emit_func_output(out);
+    });
+    let (module, _) = outlined(&body, &[&["lv", "gv"]]).expect("outlines");
+    let fused = module.get("fused").expect("added").function().expect("a function");
+    let params: Vec<Type> = fused.params().map(|param| param.ty().to_owned()).collect();
+    let mut symbols = Vec::new();
+    for ty in &params {
+        match ty {
+            Type::Tensor(TensorType { shape: Some(dims), .. }) | Type::Shape { dims: Some(dims), .. } => {
+                dims.iter().for_each(|dim| dim.vars(&mut |sym| symbols.push(sym)));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(symbols, [symbols[0]; 2], "{params:?}");
+}
+
+#[test]
+fn a_match_cast_defines_what_no_earlier_type_has() {
+    let body = build(|b| {
+        let (n, m) = (b.sym("n"), b.sym("m"));
+        let x = b.param("x", Type::tensor([n.clone()], DType::F32));
+        let y = b.param("y", Type::tensor_ndim(2, DType::F32));
+        let cast = b.match_cast(y, &Type::tensor([n, m], DType::F32));
+        b.emit_func_output(b.emit(b.call("relax.shape_of", &[b.emit(b.add(cast, x))])));
+    });
+    let (module, _) = outlined(&body, &[&["gv", "gv1", "gv2"]]).expect("outlines");
+    let params = module.get("fused").expect("added").function().expect("a function").params().count();
+    assert_eq!(params, 2, "both variables are told: `n` by x, `m` by the cast");
+}
+
+#[test]
+fn fresh_names_count_on_and_start_again_when_one_is_free() {
+    let body = chain();
+    let mut edit = Module::new([("f", body.clone()), ("f_2", body.clone())]).edit();
+    let names: Vec<String> = (0..3).map(|_| edit.add("f", body.clone())).collect();
+    assert_eq!(names, ["f_1", "f_3", "f_4"]);
+    edit.remove("f_1");
+    assert_eq!((edit.fresh_name("f"), edit.fresh_name("g")), ("f_1".to_string(), "g".to_string()));
+}
+
+#[test]
 fn the_block_builder_names_as_tvm_does() {
     let body = build(|b| {
         let x = b.param("x", tensor());

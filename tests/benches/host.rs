@@ -6,7 +6,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use passhost::verify::{verify_changed, verify_module};
 use passhost::{Engine, Runner};
-use passhost_tests::synthetic::module_text;
+use passhost_tests::synthetic::{convolutions_text, module_text};
 use passhost_tests::{engine, root};
 use plugin_api::ir::Module;
 use registry::{Pipeline, Plan, Request};
@@ -100,6 +100,22 @@ fn passes(c: &mut Criterion) {
     group.finish();
 }
 
+/// Grouping makes a function of every second binding; a pass over so many groups must stay linear.
+fn groups(c: &mut Criterion) {
+    let engine = engine();
+    let plan = plan(engine, "acme.GroupConvolutions");
+    let mut group = c.benchmark_group("groups");
+    group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
+    for convolutions in [1_000, 10_000] {
+        let module = script::read(&convolutions_text(convolutions), engine).expect("a module");
+        group.throughput(Throughput::Elements(convolutions as u64));
+        group.bench_function(BenchmarkId::new("row of convolutions", convolutions), |b| {
+            b.iter(|| Runner::new(engine, BTreeMap::new()).run(&plan, module.clone()).expect("plugins open"));
+        });
+    }
+    group.finish();
+}
+
 fn boundary(c: &mut Criterion) {
     let engine = engine();
     let mut group = c.benchmark_group("boundary");
@@ -134,5 +150,5 @@ fn load(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, text, passes, boundary, load);
+criterion_group!(benches, text, passes, groups, boundary, load);
 criterion_main!(benches);

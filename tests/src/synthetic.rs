@@ -21,6 +21,33 @@ pub fn module_text(functions: usize, bindings: usize) -> String {
     text
 }
 
+/// TVMScript of one function with `n` convolutions in a row, each with a weight of its own, and every second one
+/// followed by a relu. Grouping puts two of them into each function.
+pub fn convolutions_text(n: usize) -> String {
+    const IMAGE: &str = "R.Tensor((1, 4, 8, 8), dtype=\"float32\")";
+    const WEIGHT: &str = "R.Tensor((4, 4, 1, 1), dtype=\"float32\")";
+    let mut text = String::with_capacity(n * 180 + 400);
+    text.push_str(
+        "# from tvm.script import ir as I\n# from tvm.script import relax as R\n\n@I.ir_module\nclass Module:\n",
+    );
+    let _ = write!(text, "    @R.function\n    def main(x: {IMAGE}");
+    for i in 0..n {
+        let _ = write!(text, ", w{i}: {WEIGHT}");
+    }
+    let _ = write!(text, ") -> {IMAGE}:\n        with R.dataflow():\n");
+    let mut last = "x".to_string();
+    for i in 0..n {
+        let _ = writeln!(text, "            lv{i} = R.nn.conv2d({last}, w{i})");
+        last = format!("lv{i}");
+        if i % 2 == 0 {
+            let _ = writeln!(text, "            r{i} = R.nn.relu({last})");
+            last = format!("r{i}");
+        }
+    }
+    let _ = write!(text, "            gv: {IMAGE} = R.nn.relu({last})\n            R.output(gv)\n        return gv\n");
+    text
+}
+
 fn function_text(text: &mut String, name: &str, bindings: usize) {
     let _ = write!(
         text,

@@ -6,25 +6,39 @@ use super::records::*;
 use super::types::{DType, Ty};
 use super::value::Value;
 use crate::abi::view::{RawView, Sections};
+use std::collections::HashMap;
 
 /// Remembers what was brought over, so that each entry is brought once.
 pub struct Importer<'a> {
     from: &'a RawView<'a>,
-    types: Vec<u32>,
-    leaves: Vec<u32>,
-    strs: Vec<u32>,
-    prims: Vec<u32>,
-    dicts: Vec<u32>,
-    syms: Vec<u32>,
-    nodes: Vec<u32>,
+    types: Slots,
+    leaves: Slots,
+    strs: Slots,
+    prims: Slots,
+    dicts: Slots,
+    syms: Slots,
+    nodes: Slots,
     with_names: bool,
 }
 
-fn slot(map: &mut Vec<u32>, i: u32, len: usize) -> &mut u32 {
-    if map.is_empty() {
-        map.resize(len, NONE);
+/// New ids of the entries of one table; `NONE` where an entry was not brought yet.
+#[derive(Clone)]
+enum Slots {
+    /// One for each entry, made when the first is needed.
+    Dense(Vec<u32>),
+    Sparse(HashMap<u32, u32, foldhash::fast::RandomState>),
+}
+
+fn slot(map: &mut Slots, i: u32, len: usize) -> &mut u32 {
+    match map {
+        Slots::Dense(ids) => {
+            if ids.is_empty() {
+                ids.resize(len, NONE);
+            }
+            &mut ids[i as usize]
+        }
+        Slots::Sparse(ids) => ids.entry(i).or_insert(NONE),
     }
-    &mut map[i as usize]
 }
 
 impl<'a> Importer<'a> {
@@ -33,10 +47,19 @@ impl<'a> Importer<'a> {
         Importer::new(body.raw())
     }
 
+    /// From a few values of a body that may be large: costs what is brought over, not what is there.
+    pub fn sparse(body: &'a crate::ir::Body) -> Importer<'a> {
+        Importer::with(body.raw(), &Slots::Sparse(HashMap::default()))
+    }
+
     pub(crate) fn new(from: &'a RawView<'a>) -> Importer<'a> {
-        let none = Vec::new;
-        let (types, leaves, strs, prims, dicts) = (none(), none(), none(), none(), none());
-        Importer { from, types, leaves, strs, prims, dicts, syms: none(), nodes: none(), with_names: true }
+        Importer::with(from, &Slots::Dense(Vec::new()))
+    }
+
+    fn with(from: &'a RawView<'a>, none: &Slots) -> Importer<'a> {
+        let new = || none.clone();
+        let (types, leaves, strs, prims, dicts) = (new(), new(), new(), new(), new());
+        Importer { from, types, leaves, strs, prims, dicts, syms: new(), nodes: new(), with_names: true }
     }
 
     fn str(&mut self, pool: &mut Pool, id: u32) -> u32 {
@@ -80,7 +103,7 @@ impl<'a> Importer<'a> {
             _ => (rec.a, rec.b) = (self.prim(pool, rec.a), self.prim(pool, rec.b)),
         }
         let new = pool.prim_rec(rec);
-        self.prims[id as usize] = new;
+        *slot(&mut self.prims, id, self.from.prims().len()) = new;
         new
     }
 
@@ -108,7 +131,7 @@ impl<'a> Importer<'a> {
             rec.aux = self.buffer(pool, rec.aux);
         }
         let new = pool.type_rec(rec);
-        self.types[id as usize] = new;
+        *slot(&mut self.types, id, self.from.types().len()) = new;
         new
     }
 
@@ -175,7 +198,7 @@ impl<'a> Importer<'a> {
         let rec = self.from.dicts()[id as usize];
         let recs = self.attr_recs(pool, rec.off, rec.len);
         let new = pool.dict_rec(&recs);
-        self.dicts[id as usize] = new;
+        *slot(&mut self.dicts, id, self.from.dicts().len()) = new;
         new
     }
 
@@ -188,7 +211,7 @@ impl<'a> Importer<'a> {
         rec.ty = self.ty_id(pool, rec.ty);
         rec.val = self.value(pool, rec.flags, rec.val);
         let new = pool.leaf_rec(rec);
-        self.leaves[id as usize] = new;
+        *slot(&mut self.leaves, id, self.from.leaves().len()) = new;
         new
     }
 

@@ -13,7 +13,7 @@ impl Module {
     /// A module of these functions; of two with one name the last one stays.
     pub fn new<N: Into<String>>(functions: impl IntoIterator<Item = (N, Body)>) -> Module {
         let functions = functions.into_iter().map(|(name, body)| (name.into(), body)).collect();
-        ModuleEdit { old: None, functions, meta: None, dirty: true }.finish()
+        ModuleEdit { old: None, functions, meta: None, next: BTreeMap::new(), dirty: true }.finish()
     }
 
     /// Functions in the order of their names (bytes).
@@ -61,7 +61,13 @@ impl Module {
     /// Starts an edit of the map.
     pub fn edit(&self) -> ModuleEdit {
         let functions = self.functions().map(|(name, body)| (name.to_string(), body.clone())).collect();
-        ModuleEdit { old: Some(self.clone()), functions, meta: self.meta().cloned(), dirty: false }
+        ModuleEdit {
+            old: Some(self.clone()),
+            functions,
+            meta: self.meta().cloned(),
+            next: BTreeMap::new(),
+            dirty: false,
+        }
     }
 
     /// Replaces functions by what `f` makes of them; the same handle if it gave every function back as it was.
@@ -114,6 +120,8 @@ pub struct ModuleEdit {
     old: Option<Module>,
     functions: BTreeMap<String, Body>,
     meta: Option<Body>,
+    /// For each hint the first number that may be free.
+    next: BTreeMap<String, usize>,
     dirty: bool,
 }
 
@@ -145,24 +153,23 @@ impl ModuleEdit {
         name
     }
 
-    /// A name that no function has yet: `hint`, or `hint_1`, `hint_2`….
-    pub fn fresh_name(&self, hint: &str) -> String {
+    /// A name that no function has yet: `hint`, or `hint_1`, `hint_2`…, the first that is free.
+    pub fn fresh_name(&mut self, hint: &str) -> String {
         if !self.functions.contains_key(hint) {
             return hint.to_string();
         }
-        let mut name = String::new();
-        for i in 1.. {
-            name = format!("{hint}_{i}");
-            if !self.functions.contains_key(&name) {
-                break;
-            }
+        let mut number = self.next.get(hint).copied().unwrap_or(1);
+        while self.functions.contains_key(&format!("{hint}_{number}")) {
+            number += 1;
         }
-        name
+        self.next.insert(hint.to_string(), number);
+        format!("{hint}_{number}")
     }
 
     /// Removes a function.
     pub fn remove(&mut self, name: &str) -> Option<Body> {
         let body = self.functions.remove(name)?;
+        self.next.clear();
         self.dirty = true;
         Some(body)
     }

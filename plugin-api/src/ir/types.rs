@@ -444,6 +444,11 @@ impl<'a> Ty<'a> {
         self.kind() == tykind::TUPLE
     }
 
+    /// Whether both are the same type, though the table of a body may have it twice.
+    pub fn same(self, other: Ty<'_>) -> bool {
+        self == other || self.to_owned() == other.to_owned()
+    }
+
     /// Result type and purity of a function.
     pub fn callable(self) -> Option<(Ty<'a>, bool)> {
         let rec = self.rec().filter(|rec| rec.kind == tykind::CALLABLE)?;

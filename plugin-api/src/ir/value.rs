@@ -257,6 +257,12 @@ impl<'a> Value<'a> {
         self.as_call().filter(|call| call.op() == Some(name))
     }
 
+    /// As a function of the module: its name.
+    pub fn as_global(self) -> Option<&'a str> {
+        let leaf = self.leaf().filter(|leaf| leaf.kind == leaf::GLOBAL_VAR)?;
+        Some(self.raw.str(leaf.val as u32))
+    }
+
     /// As an element of a tuple: the tuple and the index.
     pub fn as_tuple_get(self) -> Option<(Value<'a>, u32)> {
         let node = self.node().filter(|node| node.kind == kind::TUPLE_GET)?;
@@ -400,8 +406,7 @@ impl<'a> Call<'a> {
 
     /// Name of the module's function, if one is called.
     pub fn global(self) -> Option<&'a str> {
-        let leaf = self.callee().leaf()?;
-        (leaf.kind == leaf::GLOBAL_VAR).then(|| self.0.raw.str(leaf.val as u32))
+        self.callee().as_global()
     }
 
     fn n_args(self) -> usize {

@@ -31,22 +31,17 @@ declare_pass! {
     }
 }
 
-fn group_convolutions(module: &Module, options: &Options, _: &Ctx) -> Result<Module, PassError> {
+fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    options.through.iter().try_for_each(|op| ctx.check_operator(op))?;
     let mut functions = module.edit();
     for (name, body) in module.functions().filter(|(_, body)| body.function().is_some_and(is_open)) {
-        let uses = Uses::new(body);
+        let chains = Chains { module, through: &options.through, users: body.users(), regions: body.regions() };
         let mut edit = body.edit();
-        let mut end = 0;
+        // Greedy from the front: what stands in a group starts no other one.
         for first in body.bindings() {
-            // Greedy from the front: what stands in a group starts no other one.
-            if first.index().is_none_or(|at| at < end && uses.taken(at)) {
-                continue;
+            if let Some((kind, group)) = chains.from(first, &edit) {
+                kind.outline(&mut edit, &mut functions, &group).map_err(|error| error.in_function(name))?;
             }
-            let Some(kind) = convolution(first, module) else { continue };
-            let Some(group) = uses.follow(first, kind, module, &options.through) else { continue };
-            end = group.iter().map(|value| value.end()).max().unwrap_or(0);
-            uses.take(&group);
-            kind.outline(&mut edit, &mut functions, &group).map_err(|error| error.in_function(name))?;
         }
         functions.set(name, edit.finish()?);
     }
@@ -68,93 +63,63 @@ enum Kind {
 
 impl Kind {
     fn outline(self, edit: &mut Edit<'_>, module: &mut ModuleEdit, group: &[Value<'_>]) -> Result<String, PassError> {
-        match self {
-            Kind::Operator => {
-                let mark = [("Composite", Attr::from("acme.conv2d_conv2d"))];
-                edit.outline(module, group, "fused_conv2d_conv2d", &mark)
-            }
-            Kind::PrimFunc => edit.outline(module, group, "fused_conv_conv", &[("Primitive", Attr::Bool(true))]),
-        }
+        let (name, mark, value) = match self {
+            Kind::Operator => ("fused_conv2d_conv2d", "Composite", Attr::from("acme.conv2d_conv2d")),
+            Kind::PrimFunc => ("fused_conv_conv", "Primitive", Attr::Bool(true)),
+        };
+        edit.outline(module, group, name, &[(mark, value)])
     }
 }
 
-fn convolution(value: Value<'_>, module: &Module) -> Option<Kind> {
-    let call = value.as_call()?;
-    match call.op()? {
-        "relax.nn.conv2d" => Some(Kind::Operator),
-        "relax.call_tir" => {
-            let Expr::GlobalVar(name) = call.arg(0)?.view() else { return None };
-            let kind = module.get(name)?.root().attr("my_op_kind")?;
-            (kind.as_str() == Some("convolution")).then_some(Kind::PrimFunc)
-        }
-        _ => None,
-    }
+/// What tells how convolutions follow each other in one function.
+struct Chains<'b> {
+    module: &'b Module,
+    through: &'b [String],
+    users: Users,
+    regions: Regions<'b>,
 }
 
-/// The value that a convolution is applied to.
-fn data(value: Value<'_>, kind: Kind) -> Option<Value<'_>> {
-    match kind {
-        Kind::Operator => value.as_call()?.arg(0),
-        Kind::PrimFunc => value.as_call()?.arg(1)?.operand(0),
-    }
-}
-
-/// Who uses what, and what stands in a group.
-struct Uses<'b> {
-    body: &'b Body,
-    /// Users of each node; a user of a nested tuple is that of the tuple.
-    users: Vec<Vec<usize>>,
-    taken: std::cell::RefCell<Vec<bool>>,
-}
-
-impl<'b> Uses<'b> {
-    fn new(body: &'b Body) -> Uses<'b> {
-        let mut users = vec![Vec::new(); body.len()];
-        for user in body.values() {
-            for at in user.operands().filter_map(Value::index) {
-                users[at].extend(user.index());
-            }
-        }
-        Uses { body, users, taken: vec![false; body.len()].into() }
-    }
-
-    fn taken(&self, at: usize) -> bool {
-        self.taken.borrow()[at]
-    }
-
-    fn take(&self, group: &[Value<'_>]) {
-        group.iter().filter_map(|value| value.index()).for_each(|at| self.taken.borrow_mut()[at] = true);
-    }
-
-    /// The one binding that uses a value; `None` if there are more, or if it is visible outside its block.
-    fn only_user(&self, value: Value<'_>) -> Option<Value<'b>> {
-        let [user] = self.users.get(value.index()?)?.as_slice() else { return None };
-        let user = self.body.value_at(*user);
-        if user.is_nested() { self.only_user(user) } else { Some(user).filter(|user| user.is_binding()) }
-    }
-
+impl<'b> Chains<'b> {
     /// The bindings from a convolution to the next one.
-    fn follow(&self, first: Value<'b>, kind: Kind, module: &Module, through: &[String]) -> Option<Vec<Value<'b>>> {
+    fn from(&self, first: Value<'b>, edit: &Edit<'b>) -> Option<(Kind, Vec<Value<'b>>)> {
+        let (kind, _) = self.convolution(first).filter(|_| !edit.is_removed(first))?;
         let (mut group, mut value) = (vec![first], first);
         loop {
-            let user = self.only_user(value)?;
-            if convolution(user, module) == Some(kind) && data(user, kind) == Some(value) {
-                group.push(user);
-                group.sort_by_key(|value| value.index());
-                return Some(group);
-            }
-            let call = user.as_call().filter(|call| call.op().is_some_and(|op| through.iter().any(|t| t == op)))?;
+            let user = self.next(value).filter(|user| !edit.is_removed(*user))?;
             group.push(user);
+            if self.convolution(user) == Some((kind, value)) {
+                return Some((kind, group));
+            }
+            let call =
+                user.as_call().filter(|call| call.op().is_some_and(|op| self.through.iter().any(|t| t == op)))?;
             value = match call.op()? {
                 "relax.add" if !is_bias_add(call, value) => return None,
                 "relax.nn.batch_norm" => {
-                    let normalized =
-                        self.only_user(user).filter(|get| get.as_tuple_get().is_some_and(|(_, i)| i == 0))?;
+                    let normalized = self.next(user).filter(|get| get.as_tuple_get().is_some_and(|(_, i)| i == 0))?;
                     group.push(normalized);
                     normalized
                 }
                 _ => user,
             };
+        }
+    }
+
+    /// The one binding that uses a value, if it can stand in a group with it.
+    fn next(&self, value: Value<'b>) -> Option<Value<'b>> {
+        let user = self.users.only_binding(value)?;
+        (self.regions.same(value, user) && !user.has_effect()).then_some(user)
+    }
+
+    /// What kind of convolution a value is, and the value that it is applied to.
+    fn convolution(&self, value: Value<'b>) -> Option<(Kind, Value<'b>)> {
+        let call = value.as_call()?;
+        match call.op()? {
+            "relax.nn.conv2d" => Some((Kind::Operator, call.arg(0)?)),
+            "relax.call_tir" => {
+                let kind = self.module.get(call.arg(0)?.as_global()?)?.root().attr("my_op_kind")?;
+                (kind.as_str() == Some("convolution")).then_some((Kind::PrimFunc, call.arg(1)?.operand(0)?))
+            }
+            _ => None,
         }
     }
 }

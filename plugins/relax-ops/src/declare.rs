@@ -1,6 +1,6 @@
 //! Short forms for declarations, and what the rules of several families need.
 
-use plugin_api::arith::prove_equal;
+use plugin_api::arith::{product, prove_equal};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type, Value};
 use plugin_api::meta::{ArgKind, AttrType};
 use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
@@ -95,6 +95,21 @@ pub(crate) fn shape(call: Call<'_>, i: usize) -> Result<(i32, Option<Vec<Dim>>),
         Type::Shape { ndim, dims } => Ok((ndim, dims)),
         other => wrong(format!("argument {i} must be a shape such as R.shape([1, n]), found {}", kind_name(&other))),
     }
+}
+
+/// Number of elements of a tensor with these dimensions.
+pub(crate) fn elements(dims: &[Dim]) -> Result<Dim, InferError> {
+    let mut known = dims.iter().filter_map(Dim::as_int);
+    if known.clone().any(|dim| dim == 0) {
+        return Ok(Dim::Int(0));
+    }
+    let fits = known.try_fold(1i64, i64::checked_mul).is_some();
+    if fits { Ok(product(dims)) } else { wrong("has more elements than a number of 64 bits counts".to_string()) }
+}
+
+/// How often something is repeated, which must not be negative.
+pub(crate) fn times(repeats: i64) -> Result<Dim, InferError> {
+    if repeats < 0 { wrong(format!("repeats must not be negative, found {repeats}")) } else { Ok(Dim::Int(repeats)) }
 }
 
 /// An attribute of integers; `None` where it is `None`.

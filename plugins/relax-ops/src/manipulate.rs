@@ -1,7 +1,7 @@
 //! Operators that move elements without changing them.
 
 use crate::declare::*;
-use plugin_api::arith::{apply, product, prove_equal};
+use plugin_api::arith::{apply, prove_equal};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, MUL, SUB};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::meta::{ArgKind, AttrType};
@@ -91,8 +91,16 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
 
 fn reshape(call: Call<'_>) -> Inferred {
     let (x, (ndim, dims)) = (tensor(call, 0)?, shape(call, 1)?);
+    if let Some((axis, dim)) =
+        dims.iter().flatten().enumerate().find(|(_, dim)| dim.as_int().is_some_and(|dim| dim < 0))
+    {
+        let dim = show(dim);
+        return wrong(format!(
+            "dimension {axis} of the shape is {dim}; write its length, which is not worked out here"
+        ));
+    }
     if let (Some(from), Some(to)) = (&x.shape, &dims) {
-        let (a, b) = (product(from), product(to));
+        let (a, b) = (elements(from)?, elements(to)?);
         if prove_equal(&a, &b) == Some(false) {
             return wrong(format!("{} elements do not fit a shape of {}", show(&a), show(&b)));
         }
@@ -302,8 +310,8 @@ fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
 
 fn flatten(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
-    let dims = x.shape.as_ref().map(|dims| vec![product(dims)]);
-    Ok(with_shape(&x, 1, dims))
+    let length = x.shape.as_deref().map(elements).transpose()?;
+    Ok(with_shape(&x, 1, length.map(|length| vec![length])))
 }
 
 fn batch_flatten(call: Call<'_>) -> Inferred {
@@ -311,8 +319,10 @@ fn batch_flatten(call: Call<'_>) -> Inferred {
     if x.ndim >= 0 && x.ndim < 2 {
         return wrong(format!("needs a tensor of at least 2 dimensions, found {}", x.ndim));
     }
-    let dims = x.shape.as_deref().and_then(|dims| dims.split_first());
-    Ok(with_shape(&x, 2, dims.map(|(first, rest)| vec![first.clone(), product(rest)])))
+    let Some((first, rest)) = x.shape.as_deref().and_then(|dims| dims.split_first()) else {
+        return Ok(with_shape(&x, 2, None));
+    };
+    Ok(with_shape(&x, 2, Some(vec![first.clone(), elements(rest)?])))
 }
 
 /// What a shape would be broadcast to must be provably this one.
@@ -352,9 +362,10 @@ fn flip(call: Call<'_>) -> Inferred {
 
 fn repeat(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
-    let times = Dim::Int(int(call, "repeats").unwrap_or(1));
+    let times = times(int(call, "repeats").unwrap_or(1))?;
     let Some(at) = int(call, "axis") else {
-        return Ok(with_shape(&x, 1, x.shape.as_ref().map(|dims| vec![apply(MUL, &product(dims), &times)])));
+        let length = x.shape.as_deref().map(elements).transpose()?;
+        return Ok(with_shape(&x, 1, length.map(|length| vec![apply(MUL, &length, &times)])));
     };
     let at = axis(at, x.ndim)?;
     let dims = x.shape.clone().zip(at).map(|(mut dims, at)| {
@@ -366,16 +377,17 @@ fn repeat(call: Call<'_>) -> Inferred {
 
 fn tile(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
-    let times = ints(call, "repeats").unwrap_or_default();
+    let repeats = ints(call, "repeats").unwrap_or_default();
+    let repeats = repeats.into_iter().map(times).collect::<Result<Vec<Dim>, _>>()?;
     if x.ndim < 0 {
         return Ok(with_shape(&x, -1, None));
     }
-    let ndim = (x.ndim as usize).max(times.len());
+    let ndim = (x.ndim as usize).max(repeats.len());
     let dims = x.shape.as_ref().map(|dims| {
         let one = Dim::Int(1);
         let at = |i: usize| (i + dims.len()).checked_sub(ndim).map_or(&one, |i| &dims[i]);
-        let times = |i: usize| (i + times.len()).checked_sub(ndim).map_or(1, |i| times[i]);
-        (0..ndim).map(|i| apply(MUL, at(i), &Dim::Int(times(i)))).collect()
+        let times = |i: usize| (i + repeats.len()).checked_sub(ndim).map_or(&one, |i| &repeats[i]);
+        (0..ndim).map(|i| apply(MUL, at(i), times(i))).collect()
     });
     Ok(with_shape(&x, ndim as i32, dims))
 }

@@ -1,7 +1,7 @@
 //! Reductions over axes.
 
 use crate::declare::*;
-use plugin_api::arith::product;
+
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::meta::AttrType;
 use plugin_api::op::{AttrDecl, DefaultDecl, OpDecl};
@@ -78,7 +78,10 @@ fn so_far(call: Call<'_>) -> Inferred {
             axis(at, like.ndim)?;
             Ok(Type::Tensor(like))
         }
-        None => Ok(with_shape(&like, 1, like.shape.as_ref().map(|dims| vec![product(dims)]))),
+        None => {
+            let length = like.shape.as_deref().map(elements).transpose()?;
+            Ok(with_shape(&like, 1, length.map(|length| vec![length])))
+        }
     }
 }
 

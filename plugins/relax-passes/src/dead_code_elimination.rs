@@ -18,7 +18,7 @@ declare_pass! {
         opt_level: 1,
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
         options: Options {
-            /// Functions from which everything that is kept can be reached; empty: all that are not private.
+            /// Private functions that are called from outside all the same: they stay, with what they call.
             entry_functions: Vec<String> = [],
         },
         run: dead_code_elimination,
@@ -26,6 +26,10 @@ declare_pass! {
 }
 
 fn dead_code_elimination(module: &Module, options: &Options, _: &Ctx) -> Result<Module, PassError> {
+    if let Some(unknown) = options.entry_functions.iter().find(|name| module.get(name).is_none()) {
+        let near = nearest(unknown, module.functions().map(|(name, _)| name));
+        bail!("`entry_functions` names `{unknown}`, which is not in the module{}", did_you_mean(&near));
+    }
     let cleaned = module.map_functions(|name, body| match body.function() {
         Some(function) if !function.skips_optimization() => {
             remove_all_unused(body).map_err(|error| PassError::from(error).in_function(name))
@@ -40,22 +44,16 @@ fn dead_code_elimination(module: &Module, options: &Options, _: &Ctx) -> Result<
     Ok(edit.finish())
 }
 
-/// Names of functions that can be called from outside, or from one of these.
+/// Names of functions that are called from outside, or that one of these calls.
 fn reachable<'m>(module: &'m Module, entries: &[String]) -> BTreeSet<&'m str> {
-    let is_entry = |name: &str, body: &Body| match entries {
-        [] => !body.root().has(flag::PRIVATE),
-        names => names.iter().any(|entry| entry == name),
-    };
-    let entries = module.functions().filter(|(name, body)| is_entry(name, body));
-    let mut work: Vec<(&str, &Body)> = entries.collect();
+    let is_entry =
+        |name: &str, body: &Body| !body.root().has(flag::PRIVATE) || entries.iter().any(|entry| entry == name);
+    let mut work: Vec<(&str, &Body)> = module.functions().filter(|(name, body)| is_entry(name, body)).collect();
     let mut reached = BTreeSet::new();
     while let Some((name, body)) = work.pop() {
         if reached.insert(name) {
-            let callees = body.values().flat_map(Value::operands).filter_map(|operand| match operand.view() {
-                Expr::GlobalVar(callee) => module.get_entry(callee),
-                _ => None,
-            });
-            work.extend(callees);
+            let callees = body.values().flat_map(Value::operands).filter_map(Value::as_global);
+            work.extend(callees.filter_map(|callee| module.get_entry(callee)));
         }
     }
     reached

@@ -25,109 +25,79 @@ declare_pass! {
 }
 
 fn eliminate_common_subexpr(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
-    let mut cse = Cse {
-        edit: body.edit(),
-        seen: vec![ScopedMap::new()],
-        meaning: vec![None; body.len()],
-        only: options.call_only,
-    };
-    cse.region(body.root().region(), None);
+    let repeats = Repeats { first: body.values().collect(), function: 0 };
+    let mut cse = Cse { edit: body.edit(), seen: ScopedMap::new(), repeats, call_only: options.call_only };
+    cse.region(body.root(), false);
     Ok(cse.edit.finish()?)
 }
 
 struct Cse<'b> {
     edit: Edit<'b>,
-    /// Values seen so far: one map for each function that is open.
-    seen: Vec<ScopedMap<Vec<u32>, usize>>,
-    /// For a binding that repeats another one, that one.
-    meaning: Vec<Option<usize>>,
-    only: bool,
+    /// Values seen so far in the function that is open.
+    seen: ScopedMap<Vec<u32>, Value<'b>>,
+    repeats: Repeats<'b>,
+    call_only: bool,
 }
 
-impl Cse<'_> {
-    /// `block` is the dataflow block around, if there is one.
-    fn region(&mut self, region: Region<'_>, block: Option<()>) {
+struct Repeats<'b> {
+    /// For each node itself, or the one that it repeats.
+    first: Vec<Value<'b>>,
+    /// Header of the function that is open: it uses what stands outside of it under its own name.
+    function: usize,
+}
+
+impl<'b> Repeats<'b> {
+    fn first_of(&self, value: Value<'b>) -> Value<'b> {
+        value.index().filter(|at| *at > self.function).map_or(value, |at| self.first[at])
+    }
+}
+
+impl<'b> Cse<'b> {
+    fn region(&mut self, header: Value<'b>, flows: bool) {
         let mut repeated = Vec::new();
-        for value in region.children() {
+        for value in header.region().children() {
+            self.edit.map_operands(value, |operand| self.repeats.first_of(operand));
             match value.kind() {
-                kind::BLOCK => self.region(value.region(), None),
-                kind::DATAFLOW => self.scope(value.region(), Some(())),
+                kind::BLOCK => self.region(value, false),
+                kind::DATAFLOW => self.scope(value, true),
+                kind::IF => value.region().children().for_each(|branch| self.scope(branch, false)),
                 kind::FUNC => {
-                    self.seen.push(ScopedMap::new());
-                    self.region(value.region(), None);
-                    self.seen.pop();
+                    let (seen, outside) = (std::mem::take(&mut self.seen), self.repeats.function);
+                    self.repeats.function = value.index().unwrap_or(outside);
+                    self.region(value, false);
+                    (self.seen, self.repeats.function) = (seen, outside);
                 }
-                kind::IF => {
-                    self.use_meaning(value);
-                    value.region().children().for_each(|branch| self.scope(branch.region(), None));
-                }
-                _ => repeated.extend(self.value(value, block)),
+                _ => repeated.extend(self.value(value, flows)),
             }
         }
         // Outside its dataflow block a repeated output is used under its own name.
-        if block.is_some() {
-            repeated.into_iter().for_each(|at: usize| self.meaning[at] = None);
+        if flows {
+            repeated.into_iter().for_each(|at: usize| self.repeats.first[at] = header.sibling(at));
         }
     }
 
-    fn scope(&mut self, region: Region<'_>, block: Option<()>) {
-        self.seen.iter_mut().for_each(ScopedMap::enter);
-        self.region(region, block);
-        self.seen.iter_mut().for_each(ScopedMap::leave);
+    fn scope(&mut self, header: Value<'b>, flows: bool) {
+        self.seen.enter();
+        self.region(header, flows);
+        self.seen.leave();
     }
 
-    /// Gives the position of a binding that repeats an earlier one.
-    fn value(&mut self, value: Value<'_>, block: Option<()>) -> Option<usize> {
-        self.use_meaning(value);
+    /// A binding that repeats an earlier one becomes another name for it; gives its position.
+    fn value(&mut self, value: Value<'b>, flows: bool) -> Option<usize> {
         let at = value.index().filter(|_| value.is_binding() && !value.has_effect())?;
-        if self.only && value.kind() != kind::CALL || is_allocation(value) {
+        if self.call_only && value.kind() != kind::CALL || is_allocation(value) {
             return None;
         }
-        let key = self.key(value);
-        let seen = self.seen.last_mut()?;
+        let key = value_key(value, &|operand| self.repeats.first_of(operand));
         // An output of a dataflow block is visible behind it, though a variable of the block may stand for it inside.
-        let level = seen.depth() - if block.is_some() && !value.has(flag::INNER) { 2 } else { 1 };
-        let first = seen.get(&key).copied();
-        if first.is_none() || seen.level_of(&key).is_some_and(|known| known > level) {
-            seen.insert_at(level, key, at);
+        let level = self.seen.depth() - if flows && !value.has(flag::INNER) { 2 } else { 1 };
+        let first = self.seen.get(&key).copied();
+        if self.seen.level_of(&key).is_none_or(|known| known > level) {
+            self.seen.insert_at(level, key, value);
         }
-        let first = first?;
-        let (v, source) = (self.edit.v(value), self.edit.v(value.sibling(first)));
-        self.edit.set_operands(v, &[source]);
-        self.edit.update(v, |node| (node.kind, node.attrs, node.a) = (kind::ALIAS, AttrsId::NONE.number(), 0));
-        self.meaning[at] = Some(first);
+        self.edit.make_alias(value, first?);
+        self.repeats.first[at] = first?;
         Some(at)
-    }
-
-    /// Operands that are repeated values become the first ones.
-    fn use_meaning(&mut self, value: Value<'_>) {
-        for (i, operand) in value.operands().enumerate() {
-            if let Some(first) = operand.index().and_then(|at| self.meaning[at]) {
-                let (v, source) = (self.edit.v(value), self.edit.v(value.sibling(first)));
-                self.edit.set_operand(v, i, source);
-            }
-        }
-    }
-
-    /// What makes two values equal: kind, type, attributes, payload, operands.
-    fn key(&self, value: Value<'_>) -> Vec<u32> {
-        let mut key = Vec::with_capacity(4 + value.n_operands());
-        self.add_key(value, &mut key);
-        key
-    }
-
-    fn add_key(&self, value: Value<'_>, key: &mut Vec<u32>) {
-        let payload = value.node().map_or(0, |node| node.a);
-        key.extend([u32::from(value.kind()), value.ty().id(), value.attrs().id(), payload]);
-        for operand in value.operands() {
-            if operand.is_nested() {
-                key.extend([u32::MAX, operand.n_operands() as u32]);
-                self.add_key(operand, key);
-            } else {
-                let first = operand.index().and_then(|at| self.meaning[at]);
-                key.push(first.map_or(operand.word(), |at| at as u32));
-            }
-        }
     }
 }
 
