@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Problem};
 use plugin_api::meta::OptionValue;
-use registry::names::{did_you_mean, nearest};
+use plugin_api::names::{did_you_mean, nearest};
 use semver::VersionReq;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -69,7 +69,7 @@ fn engine(folder: &Path) -> Result<Engine, String> {
 /// `relax.ToNonDataflow` → `to_non_dataflow`.
 fn stem(pass: &str) -> String {
     let mut out = String::new();
-    for c in registry::names::short_name(pass).chars() {
+    for c in plugin_api::names::short_name(pass).chars() {
         if c.is_uppercase() && !out.is_empty() {
             out.push('_');
         }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod facts;
-pub mod names;
+
 pub mod pipeline;
 pub mod plan;
 pub mod registry;

@@ -1,7 +1,7 @@
 //! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`.
 
-use crate::names::{did_you_mean, nearest};
 use plugin_api::meta::{OptionInfo, OptionValue, PassInfo};
+use plugin_api::names::{did_you_mean, nearest};
 use std::fmt;
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! The planner: from a request and the registry to steps with their reasons. Pure.
 
-use crate::names::did_you_mean;
 use crate::pipeline::{Pipeline, PipelineError, options_text, resolve_options};
 use crate::registry::{PassId, Registry, RegistryError};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
+use plugin_api::names::did_you_mean;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 

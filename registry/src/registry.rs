@@ -1,7 +1,7 @@
 //! The registry: who owns which name.
 
-use crate::names::{did_you_mean, nearest, short_name};
 use plugin_api::meta::{OpInfo, PassInfo};
+use plugin_api::names::{did_you_mean, nearest, short_name};
 use semver::Version;
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -55,8 +55,8 @@ fn named_pipeline<'m>(name: Option<&str>, manifest: &'m Manifest) -> Result<(Str
         return Ok((name.to_string(), pipeline));
     }
     let known: Vec<&str> = manifest.pipelines.keys().map(String::as_str).collect();
-    let near = registry::names::nearest(name, known.iter().copied());
-    let near = registry::names::did_you_mean(&near);
+    let near = plugin_api::names::nearest(name, known.iter().copied());
+    let near = plugin_api::names::did_you_mean(&near);
     let help = match known.as_slice() {
         [] => "define one under [pipelines], or use --passes".to_string(),
         known => format!("pipelines: {}", known.join(", ")),
@@ -87,8 +87,8 @@ pub(super) fn warn_of_config(config: &BTreeMap<String, OptionValue>, engine: &En
     known.sort();
     known.dedup();
     for key in config.keys().filter(|key| !known.contains(&namespace(key))) {
-        let near = registry::names::nearest(&namespace(key), known.iter().map(String::as_str));
-        let near = registry::names::did_you_mean(&near);
+        let near = plugin_api::names::nearest(&namespace(key), known.iter().map(String::as_str));
+        let near = plugin_api::names::did_you_mean(&near);
         let message =
             format!("config value `{key}`: no plugin of the manifest has passes in `{}`{near}", namespace(key));
         complain(&Report::warning(message).help("a key begins with the namespace of the passes that read it"));

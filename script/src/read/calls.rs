@@ -8,7 +8,8 @@ use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
 use plugin_api::meta::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
 use plugin_api::op::InferError;
-use plugin_api::ty_rel::call_result;
+use plugin_api::op_check::{signature, type_name};
+use plugin_api::ty_rel::{call_result, calls_are_pure};
 use ruff_python_ast::{Expr, ExprCall, Keyword};
 
 /// Keywords whose values are types of results rather than attributes.
@@ -38,15 +39,15 @@ impl<'a> FnReader<'a> {
         let args = self.values(&call.arguments.args)?;
         let ty = self.b.type_of(callee);
         let callee_ty = if ty == TypeId::NONE { Type::opaque_callable() } else { self.b.type_owned(ty) };
-        let Type::Callable { pure, .. } = callee_ty else {
+        if !matches!(callee_ty, Type::Callable { .. }) {
             let message = format!("a value of type {} cannot be called", crate::print::type_text(&callee_ty));
             return Err(Diagnostic::new(span(&*call.func), message).help("declare it as R.Callable"));
-        };
+        }
         let types: Vec<_> = args.iter().map(|v| self.b.type_owned(self.b.type_of(*v))).collect();
         let result = call_result(&callee_ty, &types);
         let result = result.map_err(|error| Diagnostic::new(span(call), error.to_string()))?;
         let ty = self.b.ty(&result);
-        Ok(self.b.call(callee, &args, AttrsId::NONE, ty, !pure, None))
+        Ok(self.b.call(callee, &args, AttrsId::NONE, ty, !calls_are_pure(&callee_ty), None))
     }
 
     fn dim_of_call(&mut self, call: &'a ExprCall) -> Read<plugin_api::ir::Dim> {
@@ -313,30 +314,4 @@ fn checked(info: &AttrInfo, expr: &Expr) -> Read<Attr> {
         });
     }
     Err(Diagnostic::new(span(expr), format!("attribute `{}` must be {}", info.name, type_name(info.ty))))
-}
-
-fn type_name(ty: AttrType) -> &'static str {
-    match ty {
-        AttrType::Bool => "True or False",
-        AttrType::Int => "an integer",
-        AttrType::Float => "a number",
-        AttrType::Str => "a string",
-        AttrType::IntList => "a list of integers",
-        AttrType::DType => "a data type such as \"float32\", or None",
-        AttrType::OptInt => "an integer or None",
-        AttrType::OptIntList => "a list of integers or None",
-        AttrType::Any => "an attribute",
-        AttrType::OptStr => "a string or None",
-    }
-}
-
-/// How an operator is called.
-fn signature(info: &OpInfo) -> String {
-    let mut parts: Vec<String> = info.args.iter().map(|arg| arg.name.clone()).collect();
-    parts.extend(info.attrs.iter().map(|attr| match &attr.default {
-        Some(AttrDefault::None) => format!("{}=None", attr.name),
-        Some(AttrDefault::Value(value)) => format!("{}={value}", attr.name),
-        None => format!("{}=…", attr.name),
-    }));
-    format!("{}({})", info.name.replacen("relax.", "R.", 1), parts.join(", "))
 }

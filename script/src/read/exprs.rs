@@ -5,6 +5,7 @@ use super::types::{accept, int, keyword, sym_declaration, wide_int};
 use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::{Attr, DType, Dim, Tensor, Type, V};
+use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
 
 impl<'a> FnReader<'a> {
@@ -64,12 +65,9 @@ impl<'a> FnReader<'a> {
             return Ok(*v);
         }
         let Some((ty, n_syms)) = self.scope.globals.get(name) else {
-            let near = self.scope.globals.keys().find(|known| strsim::jaro_winkler(known, name) > 0.85);
-            let diagnostic = Diagnostic::new(at, format!("no function `{name}` in the module"));
-            return Err(match near {
-                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                None => diagnostic,
-            });
+            let near = did_you_mean(&nearest(name, self.scope.globals.keys().copied()));
+            return Err(Diagnostic::new(at, format!("no function `{name}` in the module{near}"))
+                .help("define it in the module, or correct the name"));
         };
         // The callee's symbolic variables are its own; here they get numbers of this body.
         let fresh: Vec<_> = (0..*n_syms).map(|_| self.b.sym("n", DType::I64)).collect();

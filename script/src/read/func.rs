@@ -6,6 +6,7 @@ use crate::diagnostic::Diagnostic;
 use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, NodeSpec, SealError, Sym, Type, TypeId, V};
+use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::ty_rel::{Relation, erase_unbound, relation};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtIf, StmtWith};
 use std::collections::HashMap;
@@ -348,19 +349,12 @@ impl<'a> FnReader<'a> {
         if let Some(local) = self.locals.get(name) {
             return Ok(local.v);
         }
-        let mut known: Vec<&str> = self.locals.keys().copied().collect();
-        known.sort_unstable();
-        let near = known.into_iter().max_by(|a, b| {
-            strsim::normalized_damerau_levenshtein(name, a)
-                .total_cmp(&strsim::normalized_damerau_levenshtein(name, b))
-                .then(b.cmp(a))
-        });
-        let near = near.filter(|near| strsim::normalized_damerau_levenshtein(name, near) >= 0.6);
-        let diagnostic = Diagnostic::new(at, format!("undefined variable `{name}`")).label("not defined before");
-        Err(match near {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-            None => diagnostic.help("define it above, or make it a parameter; variables of a dataflow block are visible outside only if `R.output` names them"),
-        })
+        let near = did_you_mean(&nearest(name, self.locals.keys().copied()));
+        let diagnostic = Diagnostic::new(at, format!("undefined variable `{name}`{near}")).label("not defined before");
+        Err(diagnostic.help(
+            "define it above, or make it a parameter; variables of a dataflow block are visible outside only if \
+             `R.output` names them",
+        ))
     }
 
     /// A symbolic variable that was met before.
