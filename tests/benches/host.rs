@@ -156,7 +156,7 @@ fn load(c: &mut Criterion) {
             b.iter(|| files.iter().map(list).collect::<Vec<_>>());
         });
     }
-    for n in [1, 10] {
+    for n in [1, 10, 100] {
         // A file that is open stays so: each round opens copies of its own.
         group.throughput(Throughput::Elements(n as u64));
         group.bench_function(BenchmarkId::new("open plugins for the first time", n), |b| {
