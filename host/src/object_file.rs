@@ -63,7 +63,10 @@ impl ObjectError {
 /// # Errors
 /// The first thing that is wrong with the file.
 pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
-    let facts = std::fs::metadata(path).map_err(|error| ObjectError::Open(error.to_string()))?;
+    let facts = std::fs::metadata(path).map_err(|error| match std::fs::read_link(path) {
+        Ok(to) => ObjectError::Open(format!("is a link to {}: {error}", to.display())),
+        Err(_) => ObjectError::Open(error.to_string()),
+    })?;
     if facts.is_dir() {
         return Err(ObjectError::NotAFile("a folder"));
     }
