@@ -10,6 +10,7 @@ use plugin_api::meta::OpInfo;
 use plugin_api::op::{Infer, InferError, Inferred};
 use registry::{Owner, OwnerId, PassId, Registry};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -48,10 +49,12 @@ impl Engine {
     }
 
     fn add(&mut self, entry: &PluginEntry, file: PathBuf, seen: &mut BTreeMap<Identity, PathBuf>) -> Result<(), Error> {
-        if let Some(first) = seen.insert(identity(&file), file.clone()) {
-            let message = format!("is listed twice; the other entry is {}", first.display());
+        let first = seen.entry(identity(&file));
+        if let Entry::Occupied(first) = first {
+            let message = format!("is listed twice; the other entry is {}", first.get().display());
             return Err(Error::Plugin { path: file, message, help: "remove one of the two entries".into() });
         }
+        first.or_insert_with(|| file.clone());
         let listed = loader::list(&file, entry.version.as_ref(), entry.api.as_ref())?;
         let meta = &listed.meta;
         let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };

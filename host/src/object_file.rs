@@ -81,7 +81,8 @@ pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
         object::File::parse(&cache).map_err(|error| elf_cut_off(&cache, len).unwrap_or(not_a_library(error)))?;
     check_system(&object)?;
     check_whole(&object, len)?;
-    let names = [".passhost", "__passhost"];
+    // Of the names in a PE image, linkers keep eight bytes.
+    let names = [".passhost", ".passhos", "__passhost"];
     let section = object.sections().find(|section| section.name().is_ok_and(|name| names.contains(&name)));
     let section = section.ok_or(ObjectError::NoMetadata)?;
     Ok(section.data().map_err(not_a_library)?.to_vec())
