@@ -84,8 +84,7 @@ pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
         refuse(file, message, "build it with `export_plugin!`, without stripping dynamic symbols")
     })?;
     // SAFETY: the library is never closed.
-    unsafe { OpenPlugin::open(*symbol, &listed.meta) }
-        .map_err(|error| refuse(file, error.to_string(), error.help()))
+    unsafe { OpenPlugin::open(*symbol, &listed.meta) }.map_err(|error| refuse(file, error.to_string(), error.help()))
 }
 
 #[cfg(unix)]

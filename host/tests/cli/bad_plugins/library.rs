@@ -91,9 +91,8 @@ pub(super) fn fields(mut bytes: &[u8]) -> Vec<Field> {
 }
 
 pub(super) fn bytes(fields: &[Field]) -> Vec<u8> {
-    let field = |(tag, content): &Field| {
-        [&tag.to_le_bytes()[..], &(content.len() as u32).to_le_bytes(), content].concat()
-    };
+    let field =
+        |(tag, content): &Field| [&tag.to_le_bytes()[..], &(content.len() as u32).to_le_bytes(), content].concat();
     fields.iter().flat_map(field).collect()
 }
 

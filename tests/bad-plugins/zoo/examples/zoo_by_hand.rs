@@ -66,16 +66,8 @@ struct Services {
 
 type Init = extern "C" fn(*const Services, Sink) -> u32;
 type RunModule = extern "C" fn(*const Head, u32, *const c_void, Bytes, *const c_void, Sink) -> RunResult;
-type RunFunctions = extern "C" fn(
-    *const Head,
-    u32,
-    *const *const c_void,
-    *mut *const c_void,
-    usize,
-    Bytes,
-    *const c_void,
-    Sink,
-);
+type RunFunctions =
+    extern "C" fn(*const Head, u32, *const *const c_void, *mut *const c_void, usize, Bytes, *const c_void, Sink);
 
 #[repr(C)]
 struct RunResult {
