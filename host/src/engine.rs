@@ -10,7 +10,8 @@ use plugin_api::meta::OpInfo;
 use plugin_api::op::{Infer, InferError, Inferred};
 use registry::{Owner, OwnerId, PassId, Registry};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Plugins and the names that they bring.
@@ -38,7 +39,7 @@ impl Engine {
     pub fn list(manifest: &Manifest) -> (Engine, Vec<Error>) {
         let mut engine = Engine { registry: Registry::new(), listed: Vec::new(), opened: Vec::new() };
         let mut errors = Vec::new();
-        let mut seen: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        let mut seen: BTreeMap<Identity, PathBuf> = BTreeMap::new();
         for (entry, file) in manifest.plugins.iter().zip(files(manifest)) {
             if let Err(error) = file.and_then(|file| engine.add(entry, file, &mut seen)) {
                 errors.push(manifest.entry(&entry.span, error));
@@ -47,12 +48,13 @@ impl Engine {
         (engine, errors)
     }
 
-    fn add(&mut self, entry: &PluginEntry, file: PathBuf, seen: &mut BTreeMap<PathBuf, PathBuf>) -> Result<(), Error> {
-        let real = file.canonicalize().unwrap_or_else(|_| file.clone());
-        if let Some(first) = seen.insert(real, file.clone()) {
-            let message = format!("is listed twice; the other entry is {}", first.display());
+    fn add(&mut self, entry: &PluginEntry, file: PathBuf, seen: &mut BTreeMap<Identity, PathBuf>) -> Result<(), Error> {
+        let first = seen.entry(identity(&file));
+        if let Entry::Occupied(first) = first {
+            let message = format!("is listed twice; the other entry is {}", first.get().display());
             return Err(Error::Plugin { path: file, message, help: "remove one of the two entries".into() });
         }
+        first.or_insert_with(|| file.clone());
         let listed = loader::list(&file, entry.version.as_ref(), entry.api.as_ref())?;
         let meta = &listed.meta;
         let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };
@@ -106,6 +108,24 @@ impl Engine {
     pub fn open_for(&self, passes: &[PassId]) -> Result<(), Error> {
         passes.iter().try_for_each(|pass| self.open(self.registry.pass_place(*pass).0).map(|_| ()))
     }
+}
+
+/// What two paths share that lead to one file: opened twice, it would be one library. Links are followed; a hard link is
+/// the same file under a name of its own.
+type Identity = (PathBuf, Option<(u64, u64)>);
+
+#[cfg(unix)]
+fn identity(file: &Path) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    match std::fs::metadata(file) {
+        Ok(facts) => (PathBuf::new(), Some((facts.dev(), facts.ino()))),
+        Err(_) => (file.to_path_buf(), None),
+    }
+}
+
+#[cfg(not(unix))]
+fn identity(file: &Path) -> Identity {
+    (file.canonicalize().unwrap_or_else(|_| file.to_path_buf()), None)
 }
 
 /// The file of each plugin, in the order of the manifest.

@@ -33,7 +33,7 @@ fn refuse(path: &Path, message: impl Into<String>, help: impl Into<String>) -> E
 pub fn list(file: &Path, version: Option<&VersionReq>, api: Option<&VersionReq>) -> Result<Listed, Error> {
     let section = object_file::metadata(file).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     let rebuild = "rebuild the plugin against the plugin API of this host";
-    let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), rebuild))?;
+    let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     check_api(file, &meta.api)?;
     if let Some(wanted) = api.filter(|wanted| !wanted.matches(&meta.api)) {
         let message = format!("was built against plugin API {}, the manifest wants {wanted}", meta.api);
@@ -84,8 +84,7 @@ pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
         refuse(file, message, "build it with `export_plugin!`, without stripping dynamic symbols")
     })?;
     // SAFETY: the library is never closed.
-    unsafe { OpenPlugin::open(*symbol, &listed.meta) }
-        .map_err(|error| refuse(file, error.to_string(), "rebuild the plugin against the plugin API of this host"))
+    unsafe { OpenPlugin::open(*symbol, &listed.meta) }.map_err(|error| refuse(file, error.to_string(), error.help()))
 }
 
 #[cfg(unix)]

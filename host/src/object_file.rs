@@ -63,7 +63,10 @@ impl ObjectError {
 /// # Errors
 /// The first thing that is wrong with the file.
 pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
-    let facts = std::fs::metadata(path).map_err(|error| ObjectError::Open(error.to_string()))?;
+    let facts = std::fs::metadata(path).map_err(|error| match std::fs::read_link(path) {
+        Ok(to) => ObjectError::Open(format!("is a link to {}: {error}", to.display())),
+        Err(_) => ObjectError::Open(error.to_string()),
+    })?;
     if facts.is_dir() {
         return Err(ObjectError::NotAFile("a folder"));
     }
@@ -78,7 +81,8 @@ pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
         object::File::parse(&cache).map_err(|error| elf_cut_off(&cache, len).unwrap_or(not_a_library(error)))?;
     check_system(&object)?;
     check_whole(&object, len)?;
-    let names = [".passhost", "__passhost"];
+    // Of the names in a PE image, linkers keep eight bytes.
+    let names = [".passhost", ".passhos", "__passhost"];
     let section = object.sections().find(|section| section.name().is_ok_and(|name| names.contains(&name)));
     let section = section.ok_or(ObjectError::NoMetadata)?;
     Ok(section.data().map_err(not_a_library)?.to_vec())

@@ -202,7 +202,7 @@ impl<'e> Runner<'e> {
         for ((name, old), result) in functions.into_iter().zip(results) {
             let body = result.map_err(|failure| self.failed(pass, Some(name), module, failure))?;
             if old.kind() != body.kind() {
-                let message = "it gave back a function of another kind".to_string();
+                let message = "gave back a function of another kind".to_string();
                 return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
             }
             new.push((name, body));

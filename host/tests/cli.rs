@@ -6,6 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+#[path = "cli/bad_plugins.rs"]
+#[cfg(target_os = "linux")]
+mod bad_plugins;
 #[path = "cli/crates.rs"]
 mod crates;
 #[path = "cli/output.rs"]
@@ -107,19 +110,27 @@ impl Case {
 
     /// Compares with the golden.
     fn check(&self, args: &[&str], input: &[u8]) {
-        let (stdout, stderr, code) = self.run(args, input);
-        let actual = format!("$ passhost {}\nexit code {code}\n== stdout\n{stdout}== stderr\n{stderr}", args.join(" "));
-        let path = root().join("tests/goldens/cli").join(format!("{}.txt", self.name));
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&path, &actual).expect("the golden can be written");
-            return;
-        }
-        let expected = std::fs::read_to_string(&path).unwrap_or_default();
-        if expected != actual {
-            let diff = similar::TextDiff::from_lines(&expected, &actual);
-            let shown = diff.unified_diff().header("golden", "now").to_string();
-            panic!("{} differs; BLESS=1 cargo test rewrites it\n{shown}", path.display());
-        }
+        compare("cli", self.name, &transcript(args, self.run(args, input)));
+    }
+}
+
+/// A command, and what came of it: standard output, standard error, exit code.
+fn transcript(args: &[&str], (stdout, stderr, code): (String, String, i32)) -> String {
+    format!("$ passhost {}\nexit code {code}\n== stdout\n{stdout}== stderr\n{stderr}", args.join(" "))
+}
+
+/// Compares with the golden of a folder, or rewrites it.
+fn compare(folder: &str, name: &str, actual: &str) {
+    let path = root().join("tests/goldens").join(folder).join(format!("{name}.txt"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, actual).expect("the golden can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    if expected != actual {
+        let diff = similar::TextDiff::from_lines(&expected, actual);
+        let shown = diff.unified_diff().header("golden", "now").to_string();
+        panic!("{} differs; BLESS=1 cargo test rewrites it\n{shown}", path.display());
     }
 }
 

@@ -92,40 +92,44 @@ fn unknown_fields_and_padding_are_passed_over() {
 
 #[test]
 fn errors_say_what_is_wrong_and_where() {
-    let magic = "the metadata does not start with `PASSHOST`; was the section written by another tool?";
-    assert_eq!(error(b""), magic);
-    assert_eq!(error(b"\x7fELF and so on"), magic);
+    assert_eq!(error(b""), r#"its metadata starts with "", not with "PASSHOST""#);
+    assert_eq!(error(b"PLUGHOST and so on"), r#"its metadata starts with "PLUGHOST", not with "PASSHOST""#);
     assert_eq!(
         error(&replaced(b"PASSHOST\x01", b"PASSHOST\x02")),
-        "the metadata has format 2, this host reads format 1; use a host or a plugin of the same age"
+        "its metadata has format 2, this host reads format 1"
     );
     let len = BLOCK.len();
     assert_eq!(
         error(&BLOCK[..len - 1]),
-        format!("the metadata is cut off or a length in it is wrong, at byte 16 of {} (in the block)", len - 1)
+        format!("its metadata is cut off or a length in it is wrong, at byte 16 of {} (in the block)", len - 1)
     );
     let mut huge = BLOCK.to_vec();
     huge[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
     assert!(matches!(PluginMeta::decode(&huge), Err(MetaError::Truncated { at: 16, .. })));
     assert_eq!(
         error(&block(&[1, 0, 255, 255, 255, 255, 0])),
-        "the metadata is cut off or a length in it is wrong, at byte 0 of 7 (in the plugin)"
+        "its metadata is cut off or a length in it is wrong, at byte 0 of 7 (in the plugin)"
     );
-    assert_eq!(error(&block(&[])), "the plugin has no field `name`");
-    assert_eq!(error(&replaced(b" Summary.", b" Summ\xffry.")), "field `doc` of pass `test.First` is not UTF-8");
+    assert_eq!(error(&block(&[])), "its metadata is wrong: the plugin has no field `name`");
+    assert_eq!(
+        error(&replaced(b" Summary.", b" Summ\xffry.")),
+        "its metadata is wrong: field `doc` of pass `test.First` is not UTF-8"
+    );
     let two = [&BLOCK[..], &BLOCK[..]].concat();
     assert_eq!(
         error(&two),
-        "field `block` of the section is followed by other bytes; link one plugin into one library"
+        "its metadata is wrong: field `block` of the section is followed by other bytes; link one plugin into one library"
     );
     assert_eq!(
         error(&replaced(b"test.First", b"test_First")),
-        "field `name` of pass `test_First` is `test_First`; it must be `namespace.Name`"
+        "its metadata is wrong: field `name` of pass `test_First` is `test_First`; it must be `namespace.Name`"
     );
-    assert!(error(&replaced(b"1.2.3", b"1.2.x")).starts_with("field `version` of the plugin is `1.2.x`, no version: "));
+    let version = error(&replaced(b"1.2.3", b"1.2.x"));
+    let expected = "its metadata is wrong: field `version` of the plugin is `1.2.x`, no version: ";
+    assert!(version.starts_with(expected), "{version}");
     assert_eq!(
         error(&replaced(b"(>= 0.2, < 0.4)", b"(>= 0.2, < abc)")),
-        "field `required` of pass `test.First` entry `test.Second (>= 0.2, < abc)` has no version requirement in its \
+        "its metadata is wrong: field `required` of pass `test.First` entry `test.Second (>= 0.2, < abc)` has no version requirement in its \
          brackets; as in `test.Second (>= 0.2)`"
     );
 }

@@ -172,7 +172,8 @@ pub(super) fn timing(times: &[(&str, Duration)], steps: &[StepReport], registry:
 pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic) -> Report {
     let mut report = match diagnostic.severity {
         Severity::Error => Report::error(&diagnostic.message),
-        _ => Report::warning(&diagnostic.message),
+        Severity::Warning => Report::warning(&diagnostic.message),
+        Severity::Remark => Report::remark(&diagnostic.message),
     };
     if let Some((what, text, span)) = &diagnostic.place {
         report = report.at(what, text.as_str(), span.clone(), "");

@@ -1,10 +1,11 @@
 //! The host's side of the boundary: contexts, and calls into an opened plugin.
 
 use super::codec::decode_inferred;
-use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, option_bytes, read_error, read_failures};
+use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, option_bytes, read_error, read_failures};
 pub use super::host_log::{LogEvent, LogSink, TracingSink, set_log_sink, set_max_level};
 pub use super::layout::FINGERPRINT;
-use super::module::Module;
+use super::live::Header;
+use super::module::{Module, ModuleHdr};
 use super::services::{CtxRecord, RawBytes, Sink};
 use super::view::{Body, BodyHdr, RawView};
 use crate::ir::Call;
@@ -116,11 +117,17 @@ pub(super) fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R
 /// Why an opened library is no plugin for this host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
+    /// The entry function gives nothing.
+    #[error("its entry function gives no table")]
+    NoTable,
     /// The entry table is not one.
-    #[error("its entry table does not start as one does; rebuild the plugin against this plugin API")]
-    Magic,
+    #[error("its entry table starts with {found:016x}, one of this plugin API with {ENTRY_MAGIC:016x}")]
+    Magic {
+        /// How the table starts.
+        found: u64,
+    },
     /// The table ends early.
-    #[error("its entry table has {found} bytes, this host needs {needed}; rebuild the plugin against this plugin API")]
+    #[error("its entry table has {found} bytes, this host needs {needed}")]
     Size {
         /// Bytes that the table says it has.
         found: usize,
@@ -128,7 +135,7 @@ pub enum OpenError {
         needed: usize,
     },
     /// Table and metadata contradict each other.
-    #[error("its code says {what} {entry}, its metadata section {meta}; rebuild the plugin from one source")]
+    #[error("its code says {what} {entry}, its metadata section {meta}")]
     Mismatch {
         /// What is contradicted.
         what: &'static str,
@@ -138,17 +145,36 @@ pub enum OpenError {
         meta: String,
     },
     /// Code and metadata differ in more than a word.
-    #[error("its code and its metadata section differ in {what}; rebuild the plugin from one source")]
+    #[error("its code and its metadata section differ in {what}")]
     Differs {
         /// In what.
         what: String,
     },
     /// A record has another layout.
-    #[error("layout differs: {0}; rebuild the plugin against this plugin API")]
+    #[error("layout differs: {0}")]
     Layout(String),
     /// Its initialization failed.
     #[error("its initialization failed: {0}")]
     Init(String),
+    /// Its initialization panicked.
+    #[error("its initialization panicked: {0}")]
+    InitPanic(String),
+    /// Its initialization ended in a way that this API does not have.
+    #[error("its initialization ended with status {0}, which this plugin API does not have")]
+    InitStatus(u32),
+}
+
+impl OpenError {
+    /// What to do.
+    pub fn help(&self) -> &'static str {
+        match self {
+            OpenError::Mismatch { .. } | OpenError::Differs { .. } => "rebuild the plugin from one source",
+            OpenError::Init(_) | OpenError::InitPanic(_) => {
+                "this is up to the plugin; passes of the others run without it"
+            }
+            _ => "rebuild the plugin against the plugin API of this host",
+        }
+    }
 }
 
 /// How a pass of a plugin failed.
@@ -166,7 +192,8 @@ impl RunFailure {
     fn read(status: u32, bytes: &[u8]) -> RunFailure {
         match status {
             FAILED => RunFailure::Error(read_error(bytes)),
-            _ => RunFailure::Panic(String::from_utf8_lossy(bytes).into_owned()),
+            PANICKED => RunFailure::Panic(String::from_utf8_lossy(bytes).into_owned()),
+            other => RunFailure::Protocol(format!("ended with status {other}, which this plugin API does not have")),
         }
     }
 }
@@ -175,7 +202,7 @@ impl std::fmt::Display for RunFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             RunFailure::Error(error) => write!(f, "{error}"),
-            RunFailure::Panic(text) => write!(f, "it panicked: {text}"),
+            RunFailure::Panic(text) => write!(f, "panicked: {text}"),
             RunFailure::Protocol(text) => f.write_str(text),
         }
     }
@@ -205,8 +232,12 @@ impl OpenPlugin {
         // pointers to fields whose places never change.
         let entry = unsafe {
             let entry = symbol().cast::<Entry>();
-            if entry.is_null() || (&raw const (*entry).magic).read_unaligned() != ENTRY_MAGIC {
-                return Err(OpenError::Magic);
+            if entry.is_null() {
+                return Err(OpenError::NoTable);
+            }
+            let found = (&raw const (*entry).magic).read_unaligned();
+            if found != ENTRY_MAGIC {
+                return Err(OpenError::Magic { found });
             }
             let (found, needed) = ((*entry).size as usize, std::mem::size_of::<Entry>());
             if found < needed {
@@ -216,12 +247,15 @@ impl OpenPlugin {
         };
         compare(entry, meta)?;
         // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's is one.
-        let theirs = unsafe { &*(entry.layout)().cast::<TypeLayout>() };
+        let theirs = unsafe { (entry.layout)().cast::<TypeLayout>().as_ref() };
+        let theirs = theirs.ok_or_else(|| OpenError::Layout("the plugin does not say its own".to_string()))?;
         super::layout::compare_layouts(theirs).map_err(OpenError::Layout)?;
         let (status, text) = Sink::to(|sink| (entry.init)(&super::host_table::SERVICES, sink));
         match status {
             OK => Ok(OpenPlugin { entry }),
-            _ => Err(OpenError::Init(String::from_utf8_lossy(&text).into_owned())),
+            FAILED => Err(OpenError::Init(String::from_utf8_lossy(&text).into_owned())),
+            PANICKED => Err(OpenError::InitPanic(String::from_utf8_lossy(&text).into_owned())),
+            other => Err(OpenError::InitStatus(other)),
         }
     }
 
@@ -239,14 +273,15 @@ impl OpenPlugin {
         if result.status != OK {
             return Err(RunFailure::read(result.status, &error));
         }
-        // SAFETY: the plugin gives ownership of a handle.
-        let new = unsafe { Module::from_ptr(result.handle) };
-        let new = new.ok_or_else(|| RunFailure::Protocol("it gave no module back".into()))?;
-        if !new.is_ours() {
-            std::mem::forget(new);
-            return Err(RunFailure::Protocol("it gave back a module that this host did not make".into()));
+        if result.handle.is_null() {
+            return Err(RunFailure::Protocol("gave no module back".into()));
         }
-        Ok(new)
+        if !ModuleHdr::is_live(result.handle) {
+            return Err(RunFailure::Protocol("gave back a module that this host did not make".into()));
+        }
+        // SAFETY: the plugin gives ownership of a handle, and its module lives.
+        let new = unsafe { Module::from_ptr(result.handle) };
+        new.ok_or_else(|| RunFailure::Protocol("gave no module back".into()))
     }
 
     /// Runs a function, PrimFunc or dataflow-block pass on each function, with the values of all its options, in the
@@ -307,15 +342,11 @@ fn with_batch<R>(functions: &[Named<'_>], f: impl FnOnce() -> R) -> R {
 
 /// What a plugin put into the place of a result.
 fn take_body(handle: *const BodyHdr) -> Result<Body, RunFailure> {
-    // SAFETY: null, or a handle whose ownership the plugin gives.
-    match unsafe { Body::from_ptr(handle) } {
-        Some(body) if body.is_ours() => Ok(body),
-        Some(body) => {
-            std::mem::forget(body);
-            Err(RunFailure::Protocol("it gave back a function that this host did not seal".into()))
-        }
-        None => Err(RunFailure::Protocol("it gave no function back".into())),
+    if !handle.is_null() && !BodyHdr::is_live(handle) {
+        return Err(RunFailure::Protocol("gave back a function that this host did not seal".into()));
     }
+    // SAFETY: null, or a handle whose ownership the plugin gives, and whose body lives.
+    unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("gave no function back".into()))
 }
 
 /// The code of a plugin and the metadata of its file must say the same. Its own copy of the metadata is in memory.

@@ -38,14 +38,17 @@ pub(super) static SERVICES: Services = Services {
 
 extern "C" fn host_seal(raw: *const RawView<'static>, error: Sink) -> *const BodyHdr {
     guarded(std::ptr::null(), || {
-        // SAFETY: the plugin passes sections that live during the call.
-        match super::seal_here(unsafe { &*raw }) {
-            Ok(body) => body.into_ptr(),
-            Err(why) => {
-                error.put(why.to_string().as_bytes());
+        // SAFETY: the plugin passes sections that live during the call; their lengths are looked at first.
+        let raw = unsafe { &*raw };
+        let known = raw.plausible().and_then(|()| raw.knows_tensors());
+        let body = known.and_then(|()| super::seal_here(raw).map_err(|why| why.to_string()));
+        body.map_or_else(
+            |why| {
+                error.put(why.as_bytes());
                 std::ptr::null()
-            }
-        }
+            },
+            Body::into_ptr,
+        )
     })
 }
 
@@ -58,16 +61,16 @@ extern "C" fn host_module(
     guarded(std::ptr::null(), || {
         let mut functions = Vec::with_capacity(n);
         for i in 0..n {
-            // SAFETY: the plugin passes `n` names and `n` live handles.
-            let (name, body) = unsafe { ((*names.add(i)).get(), Body::clone_ptr(*bodies.add(i))) };
-            let Some(body) = body.filter(Body::is_ours) else { return std::ptr::null() };
+            // SAFETY: the plugin passes `n` names and `n` handles.
+            let (name, body) = unsafe { ((*names.add(i)).get(), *bodies.add(i)) };
+            let Some(body) = Body::borrowed(body) else { return std::ptr::null() };
             functions.push((String::from_utf8_lossy(name).into_owned(), body));
         }
         functions.sort_by(|a, b| a.0.cmp(&b.0));
         functions.dedup_by(|a, b| a.0 == b.0);
-        // SAFETY: null, or a live handle.
-        let meta = unsafe { Body::clone_ptr(meta) };
-        if meta.as_ref().is_some_and(|meta| !meta.is_ours()) {
+        let given = !meta.is_null();
+        let meta = Body::borrowed(meta);
+        if given && meta.is_none() {
             return std::ptr::null();
         }
         Module::from_parts_here(functions, meta).into_ptr()
@@ -83,13 +86,12 @@ extern "C" fn host_module_with(
     guarded(std::ptr::null(), || {
         let mut changed = Vec::with_capacity(n);
         for i in 0..n {
-            // SAFETY: the plugin passes `n` positions and `n` live handles.
-            let (at, body) = unsafe { (*at.add(i), Body::clone_ptr(*bodies.add(i))) };
-            let Some(body) = body.filter(Body::is_ours) else { return std::ptr::null() };
+            // SAFETY: the plugin passes `n` positions and `n` handles.
+            let (at, body) = unsafe { (*at.add(i), *bodies.add(i)) };
+            let Some(body) = Body::borrowed(body) else { return std::ptr::null() };
             changed.push((at, body));
         }
-        // SAFETY: a live module.
-        match unsafe { Module::clone_ptr(module) }.filter(Module::is_ours) {
+        match Module::borrowed(module) {
             Some(module) => module.with_bodies_here(changed).into_ptr(),
             None => std::ptr::null(),
         }
@@ -103,8 +105,13 @@ extern "C" fn host_tensor(bytes: RawBytes) -> *const TensorHdr {
 
 extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> u32 {
     guarded(super::codec::NO_HOST, || {
-        // SAFETY: the plugin passes sections that live during the call.
+        // SAFETY: the plugin passes sections that live during the call; their lengths are looked at first.
         let raw = unsafe { &*raw };
+        if let Err(why) = raw.plausible() {
+            let (status, bytes) = encode_inferred(&Err(InferError::wrong(why)));
+            out.put(&bytes);
+            return status;
+        }
         let call = Call(Value { raw, op: node });
         let answer = with_frame(|frame| frame.services.infer(call));
         let name = || call.op().unwrap_or("a call").to_string();
@@ -116,8 +123,7 @@ extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> 
 
 extern "C" fn host_print(body: *const BodyHdr, out: Sink) -> u32 {
     guarded(1, || {
-        // SAFETY: a live handle of the plugin.
-        let Some(body) = (unsafe { Body::clone_ptr(body) }) else { return 1 };
+        let Some(body) = Body::borrowed(body) else { return 1 };
         match with_frame(|frame| frame.services.print(&body)) {
             Some(text) => {
                 out.put(text.as_bytes());

@@ -8,16 +8,19 @@ use semver::{Version, VersionReq};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetaError {
     /// It does not start as metadata does.
-    #[error("the metadata does not start with `PASSHOST`; was the section written by another tool?")]
-    Magic,
+    #[error("its metadata starts with {:?}, not with \"PASSHOST\"", String::from_utf8_lossy(.found))]
+    Magic {
+        /// How it starts.
+        found: Vec<u8>,
+    },
     /// Another format of the bytes.
-    #[error("the metadata has format {found}, this host reads format {FORMAT}; use a host or a plugin of the same age")]
+    #[error("its metadata has format {found}, this host reads format {FORMAT}")]
     Format {
         /// Format found.
         found: u16,
     },
     /// Ends in the middle, or a length that lies.
-    #[error("the metadata is cut off or a length in it is wrong, at byte {at} of {len} (in {within})")]
+    #[error("its metadata is cut off or a length in it is wrong, at byte {at} of {len} (in {within})")]
     Truncated {
         /// Position in the record.
         at: usize,
@@ -27,7 +30,7 @@ pub enum MetaError {
         within: String,
     },
     /// A field whose content makes no sense.
-    #[error("field `{field}` of {within} {why}")]
+    #[error("its metadata is wrong: field `{field}` of {within} {why}")]
     Field {
         /// Which field.
         field: &'static str,
@@ -37,7 +40,7 @@ pub enum MetaError {
         why: String,
     },
     /// A field that must be there is not.
-    #[error("{within} has no field `{field}`")]
+    #[error("its metadata is wrong: {within} has no field `{field}`")]
     Missing {
         /// Which field.
         field: &'static str,
@@ -46,13 +49,24 @@ pub enum MetaError {
     },
 }
 
+impl MetaError {
+    /// What to do.
+    pub fn help(&self) -> &'static str {
+        match self {
+            MetaError::Format { .. } => "use a host or a plugin of the same age",
+            _ => "build it again with `export_plugin!` of the plugin API of this host",
+        }
+    }
+}
+
 impl PluginMeta {
     /// Reads the content of a metadata section; bytes behind the block must be zero (padding).
     ///
     /// # Errors
     /// What is wrong, and in which field.
     pub fn decode(section: &[u8]) -> Result<PluginMeta, MetaError> {
-        let rest = section.strip_prefix(&MAGIC).ok_or(MetaError::Magic)?;
+        let start = || section[..section.len().min(MAGIC.len())].to_vec();
+        let rest = section.strip_prefix(&MAGIC).ok_or_else(|| MetaError::Magic { found: start() })?;
         let cut = |at| MetaError::Truncated { at, len: section.len(), within: "the block".into() };
         let (format, rest) = rest.split_first_chunk::<2>().ok_or(cut(8))?;
         let found = u16::from_le_bytes(*format);

@@ -6,6 +6,7 @@ pub mod host;
 pub mod host_log;
 mod host_table;
 pub mod layout;
+mod live;
 pub(crate) mod log;
 mod meta_decode;
 pub mod module;

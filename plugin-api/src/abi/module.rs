@@ -1,6 +1,7 @@
 //! The reference-counted header of a module.
 
 use super::layout::layout;
+use super::live::Header;
 use super::view::Body;
 use abi_stable::StableAbi;
 use std::ptr::NonNull;
@@ -68,12 +69,10 @@ impl Drop for Module {
     }
 }
 
-// Its address tells whose a module is, so there must be one of it.
-#[inline(never)]
 extern "C" fn drop_module(hdr: *mut ModuleHdr) {
     // SAFETY: called once, by the last owner, on a header that `Module::make` of this same library made.
     unsafe {
-        let hdr = Box::from_raw(hdr);
+        let hdr = ModuleHdr::take(hdr);
         drop(Vec::from_raw_parts(hdr.entries, hdr.n_entries, hdr.n_entries));
         drop(Arc::from_raw(hdr.names));
     }
@@ -171,7 +170,8 @@ impl Module {
             meta,
             names: Arc::into_raw(names),
         };
-        Module(NonNull::from(Box::leak(Box::new(hdr))))
+        // SAFETY: what is on the heap is not null.
+        Module(unsafe { NonNull::new_unchecked(hdr.leak()) })
     }
 
     /// The pointer of the handle, which stays with its owner.
@@ -187,9 +187,11 @@ impl Module {
         Some(Module::clone(&borrowed))
     }
 
-    /// Whether this copy of the crate made it.
-    pub(crate) fn is_ours(&self) -> bool {
-        std::ptr::fn_addr_eq(self.hdr().drop_fn, drop_module as extern "C" fn(*mut ModuleHdr))
+    /// A new handle of the module behind a pointer that somebody else gave, who keeps his own; `None` if this copy of
+    /// the crate did not make it.
+    pub(crate) fn borrowed(ptr: *const ModuleHdr) -> Option<Module> {
+        // SAFETY: a header that lives, and somebody holds a handle of.
+        if ModuleHdr::is_live(ptr) { unsafe { Module::clone_ptr(ptr) } } else { None }
     }
 
     /// Gives the handle away as a pointer, for the boundary.

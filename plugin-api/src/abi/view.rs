@@ -4,6 +4,7 @@
 //! the crate is safe code over slices.
 
 use super::layout::layout;
+use super::live::Header;
 use crate::ir::records::*;
 use abi_stable::StableAbi;
 use std::marker::PhantomData;
@@ -27,6 +28,25 @@ impl RawSlice {
         RawSlice { ptr: slice.as_ptr().cast(), len: slice.len() }
     }
 
+    /// Whether there can be so many records of type `T` there. What is no slice at all must not be read, not even to
+    /// refuse it.
+    fn plausible<T>(self, section: &str) -> Result<(), String> {
+        let found = |why: &str| Err(format!("section `{section}` says it has {} records, {why}", self.len));
+        if self.len == 0 {
+            return Ok(());
+        }
+        if self.len > MOST_BYTES / std::mem::size_of::<T>() {
+            return found("more than the 1 GiB that a section can have; split the function");
+        }
+        if self.ptr.is_null() {
+            return found("but it has no address");
+        }
+        if !self.ptr.cast::<T>().is_aligned() {
+            return found("but its address is not aligned for them");
+        }
+        Ok(())
+    }
+
     /// # Safety
     /// The pointer must be valid for `len` records of type `T` for as long as `'a`, and aligned for it.
     unsafe fn get<'a, T>(self) -> &'a [T] {
@@ -37,6 +57,9 @@ impl RawSlice {
         unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
     }
 }
+
+/// No section of a function is longer.
+const MOST_BYTES: usize = 1 << 30;
 
 /// Number of section slots in a header, some of them reserved.
 pub const SLOTS: usize = 24;
@@ -80,6 +103,15 @@ macro_rules! sections {
             /// Number of bytes in all sections.
             pub fn byte_len(&self) -> usize {
                 0 $(+ std::mem::size_of_val(self.$name()))*
+            }
+
+            /// Whether every section can be one, before any is read.
+            ///
+            /// # Errors
+            /// The first that cannot.
+            pub(crate) fn plausible(&self) -> Result<(), String> {
+                $(self.slots[$slot].plausible::<$ty>(stringify!($name))?;)*
+                self.tensors.plausible::<Tensor>("tensors")
             }
 
             /// Copies every section into `buffer` (16-aligned offsets) and points a new view at the copies.
@@ -169,6 +201,17 @@ impl<'a> RawView<'a> {
         unsafe { self.tensors.get::<Tensor>() }
     }
 
+    /// Whether the data of all constants is of this copy of the crate; the sections must be plausible.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub(crate) fn knows_tensors(&self) -> Result<(), String> {
+        match self.tensors().iter().position(|tensor| !TensorHdr::is_live(tensor.0.as_ptr())) {
+            Some(at) => Err(format!("the data of constant {at} was not made by this host")),
+            None => Ok(()),
+        }
+    }
+
     /// A string of the string table; empty if the id is out of range.
     #[inline]
     pub fn str(&self, id: u32) -> &'a str {
@@ -239,12 +282,10 @@ impl Drop for Body {
     }
 }
 
-// Its address tells whose a body is, so there must be one of it.
-#[inline(never)]
 extern "C" fn drop_body(hdr: *mut BodyHdr) {
-    // SAFETY: called once, by the last owner, on a header that `Body::from_valid` of this same library made.
+    // SAFETY: called once, by the last owner, on a header that `Body::seal_with` of this same library made.
     unsafe {
-        let hdr = Box::from_raw(hdr);
+        let hdr = BodyHdr::take(hdr);
         drop(Vec::from_raw_parts(hdr.buffer, hdr.units, hdr.units));
         drop(Vec::from_raw_parts(hdr.tensors, hdr.n_tensors, hdr.n_tensors));
     }
@@ -306,7 +347,8 @@ impl Body {
             tensors: Box::into_raw(tensors).cast(),
             n_tensors,
         };
-        Ok(Body(NonNull::from(Box::leak(Box::new(hdr)))))
+        // SAFETY: what is on the heap is not null.
+        Ok(Body(unsafe { NonNull::new_unchecked(hdr.leak()) }))
     }
 
     /// The pointer of the handle, which stays with its owner.
@@ -329,9 +371,11 @@ impl Body {
         Some(Body::clone(&borrowed))
     }
 
-    /// Whether this copy of the crate made it.
-    pub(crate) fn is_ours(&self) -> bool {
-        std::ptr::fn_addr_eq(self.hdr().drop_fn, drop_body as extern "C" fn(*mut BodyHdr))
+    /// A new handle of the body behind a pointer that somebody else gave, who keeps his own; `None` if this copy of
+    /// the crate did not make it.
+    pub(crate) fn borrowed(ptr: *const BodyHdr) -> Option<Body> {
+        // SAFETY: a header that lives, and somebody holds a handle of.
+        if BodyHdr::is_live(ptr) { unsafe { Body::clone_ptr(ptr) } } else { None }
     }
 
     /// # Safety
@@ -392,7 +436,7 @@ impl Drop for Tensor {
 extern "C" fn drop_tensor(hdr: *mut TensorHdr) {
     // SAFETY: called once, by the last owner, on a header that `Tensor::new` of this same library made.
     unsafe {
-        let hdr = Box::from_raw(hdr);
+        let hdr = TensorHdr::take(hdr);
         drop(Vec::from_raw_parts(hdr.data, hdr.units, hdr.units));
     }
 }
@@ -432,7 +476,8 @@ impl Tensor {
             units,
             bytes: bytes.len(),
         };
-        Tensor(NonNull::from(Box::leak(Box::new(hdr))))
+        // SAFETY: what is on the heap is not null.
+        Tensor(unsafe { NonNull::new_unchecked(hdr.leak()) })
     }
 
     fn hdr(&self) -> &TensorHdr {

@@ -1,0 +1,387 @@
+//! Plugins that do what no plugin should: `tests/bad-plugins/README.md` says what each shows, `tests/goldens/plugins`
+//! has message and exit code of each. On Linux, as the damage is done to ELF files.
+
+use super::{Case, SMALL, compare, root, transcript};
+use library::{Library, content, edit, fields, tag};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+#[path = "bad_plugins/library.rs"]
+mod library;
+
+/// The folder of the built crate `tests/bad-plugins/zoo`; its examples are in `examples`.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("the folder of a profile");
+        let release = folder.file_name().is_some_and(|name| name == "release");
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo
+            .args(["build", "--quiet", "--lib", "--examples", "-p", "passhost-zoo"])
+            .args(release.then_some("--release"));
+        cargo.current_dir(root()).env("CARGO_TARGET_DIR", folder.parent().expect("a target folder"));
+        assert!(cargo.status().expect("cargo runs").success(), "the bad plugins do not build");
+        folder.to_path_buf()
+    })
+}
+
+/// The plugin that is in order.
+fn good() -> PathBuf {
+    built().join("libpasshost_zoo.so")
+}
+
+/// One that is not.
+fn example(name: &str) -> PathBuf {
+    built().join("examples").join(format!("libzoo_{name}.so"))
+}
+
+fn damaged(damage: impl FnOnce(Library) -> Library) -> Vec<u8> {
+    damage(Library::read(&good())).0
+}
+
+impl Case {
+    /// A manifest of library files.
+    fn libraries(self, files: &[impl AsRef<Path>]) -> Case {
+        let entry = |file: &_| format!("[[plugin]]\npath = \"{}\"\n", AsRef::<Path>::as_ref(file).display());
+        self.file("passes.toml", files.iter().map(entry).collect::<String>())
+    }
+
+    /// A manifest of one library, which is this.
+    fn library(self, bytes: Vec<u8>) -> Case {
+        self.file("libx.so", bytes).libraries(&["libx.so"])
+    }
+
+    /// With the operators that `small.py` uses.
+    fn operators(self) -> Case {
+        let text = std::fs::read_to_string(self.path("passes.toml")).expect("a manifest");
+        let operators = format!("[[plugin]]\ncrate = \"{}\"\n", root().join("plugins/relax-ops").display());
+        self.file("passes.toml", text + &operators)
+    }
+
+    /// Compares what several commands say with one golden.
+    fn says(&self, commands: &[&[&str]]) {
+        self.says_with(commands, &[], |text| text);
+    }
+
+    fn says_with(&self, commands: &[&[&str]], env: &[(&str, &str)], clean: impl Fn(String) -> String) {
+        let said = |args: &&[&str]| {
+            let mut command = self.command(args);
+            command.envs(env.iter().copied());
+            transcript(args, self.finish(command, b""))
+        };
+        let said: Vec<String> = commands.iter().map(said).collect();
+        compare("plugins", self.name, &clean(said.join("\n")));
+    }
+}
+
+/// Refused by `list`, and so by every command.
+const LIST: &[&[&str]] = &[&["list"]];
+/// Accepted by `list`, `plan` and `explain`; refused when it is opened, before the first step.
+const OPEN: &[&[&str]] =
+    &[&["plan", "--passes", "zoo.Nothing"], &["check"], &["run", "small.py", "--passes", "zoo.Nothing"]];
+
+/// Plugins that are refused: how the file is made, and which commands are asked.
+macro_rules! refused {
+    ($($name:ident: $damage:expr, $commands:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            let damage: fn(Library) -> Library = $damage;
+            Case::new(stringify!($name)).library(damaged(damage)).operators().says_with($commands, &[], without_places);
+        }
+    )*};
+}
+
+refused! {
+    metadata_starts_wrongly: |good| good.metadata_at(0, b"PLUGHOST"), LIST;
+    metadata_of_another_format: |good| good.metadata_at(8, &2u16.to_le_bytes()), LIST;
+    metadata_with_a_huge_length: |good| good.metadata_at(12, &u32::MAX.to_le_bytes()), LIST;
+    metadata_with_a_huge_field: |good| good.metadata_at(18, &0x7fff_ffff_u32.to_le_bytes()), LIST;
+    metadata_that_is_not_utf8: |good| good.metadata(|plugin| {
+        edit(plugin, tag::PASS, |pass| content(pass, tag::NAME)[0] = 0xff);
+    }), LIST;
+    metadata_with_future_fields: |good| good.metadata(|plugin| {
+        plugin.insert(0, (30_000, b"a field of a later version".to_vec()));
+        edit(plugin, tag::PASS, |pass| {
+            pass.push((30_001, b"of a pass".to_vec()));
+            edit(pass, tag::OPTION, |option| option.push((30_002, b"of an option".to_vec())));
+        });
+    }), &[&["list"], &["run", "small.py", "--passes", "zoo.Nothing{times=2}"]];
+    api_too_old: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"0.0.9".to_vec()), LIST;
+    api_too_new: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"0.9.0".to_vec()), LIST;
+    api_of_another_major: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"1.0.0".to_vec()), LIST;
+    another_architecture: |mut good| {
+        good.0[18..20].copy_from_slice(&object::elf::EM_S390.0.to_le_bytes());
+        good
+    }, LIST;
+    mach_o: |_| Library(library::mach_o()), LIST;
+    portable_executable: |_| Library(library::pe()), LIST;
+    text_file: |_| Library(b"just text\n".to_vec()), LIST;
+    empty_file: |_| Library(Vec::new()), LIST;
+    entry_of_another_name: |good| good.replace(".dynstr", b"passhost_plugin_entry_v0", b"passhost_plugin_entry_v9"), OPEN;
+    entry_starts_wrongly: |good| good.entry(0, b"THGUORWO"), OPEN;
+    entry_too_short: |good| good.entry(8, &40u32.to_le_bytes()), OPEN;
+    entry_with_another_number_of_passes: |good| good.entry(16, &2u32.to_le_bytes()), OPEN;
+    layout_with_another_field: |good| good.replace(".rodata", b";units;tensors;n_tensors;", b";units;tensors;m_tensors;"), OPEN;
+    layout_with_fields_reordered: |good| good.replace(".rodata", b"drop_fn;,hash_lo;hash_hi;", b"drop_fn;,hash_hi;hash_lo;"), OPEN;
+    dependency_that_is_missing: |good| good.replace(".dynstr", b"libgcc_s.so.1", b"libzoo_x.so.1"), OPEN;
+}
+
+/// Places in files change with the compiler, and the tests run on several architectures.
+fn without_places(text: String) -> String {
+    let text = ["X86_64", "Aarch64"]
+        .iter()
+        .fold(text, |text, host| text.replace(&format!("this host runs on Elf {host}"), "this host runs on $HOST"));
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once(" byte ") {
+        out.push_str(before);
+        out.push_str(" byte N");
+        rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+        if let Some(len) = rest.strip_prefix(" of ") {
+            out.push_str(" of N");
+            rest = len.trim_start_matches(|c: char| c.is_ascii_digit());
+        }
+    }
+    out + rest
+}
+
+/// The fingerprint is a hash of this host's records; what it is does not matter.
+#[test]
+fn fingerprint_of_other_records() {
+    let other = damaged(|good| good.metadata(|plugin| *content(plugin, tag::FINGERPRINT) = vec![0xab; 8]));
+    let own = Library::read(&good());
+    let mut found = fields(&own.0[own.section(".passhost")][16..]);
+    let own = u64::from_le_bytes(content(&mut found, tag::FINGERPRINT)[..8].try_into().expect("8 bytes"));
+    let case = Case::new("fingerprint_of_other_records").library(other);
+    case.says_with(LIST, &[], |text| text.replace(&format!("{own:016x}"), "$FINGERPRINT"));
+}
+
+#[test]
+fn no_metadata() {
+    Case::new("no_metadata").libraries(&[example("no_metadata")]).says(LIST);
+}
+
+#[test]
+fn what_the_file_says_is_not_what_the_code_has() {
+    let case = Case::new("what_the_file_says_is_not_what_the_code_has").libraries(&[example("two_faces")]);
+    case.operators().says(&[&["list"], &["run", "small.py", "--passes", "zoo.Shown"]]);
+}
+
+#[test]
+fn symbol_that_nobody_has() {
+    let case = Case::new("symbol_that_nobody_has").libraries(&[example("undefined")]);
+    case.operators()
+        .says(&[&["plan", "--passes", "zoo.CallsNobody"], &["run", "small.py", "--passes", "zoo.CallsNobody"]]);
+}
+
+/// Cut off at several lengths: each is refused, none takes the process with it, all are told at once.
+#[test]
+fn truncated() {
+    let whole = Library::read(&good());
+    let sections = [".dynsym", ".rodata", ".passhost", ".text", ".dynamic", ".symtab"].map(|name| whole.section(name));
+    let mut lengths: Vec<usize> = vec![1, 4, 16, 63, 64, 100, 4096];
+    lengths.extend(sections.iter().flat_map(|section| [section.start, section.start + 1, section.end]));
+    lengths.extend([whole.0.len() / 2, whole.0.len() - 64, whole.0.len() - 1]);
+    let names: Vec<String> = lengths.iter().enumerate().map(|(i, _)| format!("libcut{i}.so")).collect();
+    let mut case = Case::new("truncated").libraries(&names);
+    for (name, length) in names.iter().zip(&lengths) {
+        case = case.file(name, &whole.0[..*length]);
+    }
+    case.says_with(&[&["check"]], &[], without_places);
+}
+
+#[test]
+fn files_that_are_none() {
+    let case = Case::new("files_that_are_none").libraries(&[".", "dangling.so", "loop.so", "fifo.so"]);
+    std::os::unix::fs::symlink("nowhere/libx.so", case.path("dangling.so")).expect("a link");
+    std::os::unix::fs::symlink("loop.so", case.path("loop.so")).expect("a link");
+    assert!(Command::new("mkfifo").arg(case.path("fifo.so")).status().expect("`mkfifo` of coreutils").success());
+    case.says(&[&["check"]]);
+}
+
+/// A copy has the same passes; a link is the same file, which is opened once.
+#[test]
+fn the_same_plugin_under_two_paths() {
+    let whole = Library::read(&good()).0;
+    let files = ["libx.so", "./libx.so", "symlink.so", "hardlink.so", "copy.so"];
+    let case = Case::new("the_same_plugin_under_two_paths").file("libx.so", &whole).file("copy.so", &whole);
+    std::os::unix::fs::symlink("libx.so", case.path("symlink.so")).expect("a link");
+    std::fs::hard_link(case.path("libx.so"), case.path("hardlink.so")).expect("a link");
+    case.libraries(&files).says(&[&["check"]]);
+}
+
+/// Two plugins that differ and have a pass of the same name.
+#[test]
+fn two_plugins_with_one_pass_name() {
+    let other = damaged(|good| {
+        good.metadata(|plugin| {
+            *content(plugin, tag::NAME) = b"other".to_vec();
+            let first = plugin.iter().position(|field| field.0 == tag::PASS).expect("a pass");
+            let rest = plugin.split_off(first + 1);
+            plugin.extend(rest.into_iter().filter(|field| field.0 != tag::PASS));
+        })
+    });
+    let case = Case::new("two_plugins_with_one_pass_name").file("libother.so", other);
+    case.libraries(&[good(), "libother.so".into()]).says(&[&["list"], &["run", "small.py", "--passes", "zoo.Notes"]]);
+}
+
+#[test]
+fn initialization() {
+    for how in ["error", "panic", "status"] {
+        let name = ["initialization_", how].concat();
+        let case = Case::new(name.leak()).libraries(&[good(), example("by_hand")]).operators();
+        let log = case.path("log").display().to_string();
+        let commands: &[&[&str]] =
+            &[&["check"], &["run", "small.py", "--passes", "zoo.Notes,zoo.EqualCopy", "-o", "out.py"]];
+        case.says_with(commands, &[("ZOO_INIT", how), ("ZOO_LOG", &log)], |text| text);
+        // The refusal came before the first step.
+        assert!(!case.path("log").exists() && !case.path("out.py").exists());
+    }
+}
+
+/// Runs pipelines. Whatever a pass did, the module before it is as it was. Gives what the last one wrote that succeeded.
+fn runs(name: &'static str, files: &[PathBuf], pipelines: &[&str]) -> String {
+    let case = Case::new(name).libraries(files).operators();
+    let (plain, _, _) = case.run(&["run", "small.py", "--passes", ""], b"");
+    let mut said = Vec::new();
+    for passes in pipelines {
+        let args = ["run", "small.py", "--passes", passes, "-o", "out.py"];
+        let (stdout, stderr, code) = case.run(&args, b"");
+        if code != 0 {
+            let kept = case.path("out.failed.py");
+            assert_eq!(std::fs::read_to_string(&kept).expect("the last good module"), plain, "{passes}");
+            std::fs::remove_file(kept).expect("the last good module");
+        }
+        said.push(transcript(&args, (stdout, stderr, code)));
+    }
+    compare("plugins", name, &said.join("\n"));
+    assert_eq!(std::fs::read_to_string(case.path("small.py")).expect("the input"), SMALL);
+    std::fs::read_to_string(case.path("out.py")).unwrap_or_default()
+}
+
+#[test]
+fn panics() {
+    let passes = ["zoo.PanicsAsText", "zoo.PanicsAsString", "zoo.PanicsAsNumber", "zoo.PanicsInDrop"];
+    runs("panics", &[good()], &passes);
+}
+
+#[test]
+fn a_context_that_is_kept() {
+    runs("a_context_that_is_kept", &[good()], &["zoo.Keeps,zoo.AsksLater", "zoo.Keeps"]);
+}
+
+#[test]
+fn results_that_are_none() {
+    let passes = ["zoo.GivesNothing", "zoo.EndsOddly", "zoo.LiesInItsFailure", "zoo.ModuleEndsOddly"];
+    runs("results_that_are_none", &[example("by_hand")], &passes);
+}
+
+#[test]
+fn forged_handles() {
+    let passes = [
+        "zoo.ForgesFunction{how=address}",
+        "zoo.ForgesFunction{how=own}",
+        "zoo.ForgesFunction{how=dropped}",
+        "zoo.ForgesModule",
+    ];
+    runs("forged_handles", &[example("by_hand")], &passes);
+}
+
+/// Another handle with the same content is no change.
+#[test]
+fn unchanged_with_another_handle() {
+    let out = runs("unchanged_with_another_handle", &[example("by_hand")], &["zoo.EqualCopy"]);
+    assert!(out.ends_with(SMALL), "{out}");
+}
+
+#[test]
+fn dangling_ids() {
+    let ids = ["operand", "type", "operands", "attributes", "region", "string", "name"];
+    let passes = ids.map(|id| format!("zoo.Dangles{{id={id}}}"));
+    runs("dangling_ids", &[example("by_hand")], &passes.each_ref().map(String::as_str));
+}
+
+#[test]
+fn lengths_that_lie() {
+    let lies =
+        ["endless", "longest", "nowhere", "odd", "\"fewer nodes\"", "\"fewer operands\"", "\"no names\"", "constants"];
+    let passes = lies.map(|about| format!("zoo.Lies{{about={about}}}"));
+    runs("lengths_that_lie", &[example("by_hand")], &passes.each_ref().map(String::as_str));
+}
+
+#[test]
+fn another_allocator() {
+    let passes = [
+        "zoo.Rebuilds",
+        "zoo.Rebuilds{name=x},zoo.Rebuilds{name=y},zoo.Rebuilds{name=z}",
+        "zoo.FailsAtLength",
+        "zoo.PanicsAtLength",
+    ];
+    let out = runs("another_allocator", &[example("other_allocator")], &passes);
+    assert_eq!((out.matches("def main").count(), out.matches("renamed_renamed_renamed_gv:").count()), (8, 8), "{out}");
+}
+
+/// With symbols of one table for all, the second plugin would tell the number of the first.
+#[test]
+fn exports_of_one_name() {
+    let files = [example("exports_one"), example("exports_two")];
+    runs("exports_of_one_name", &files, &["zoo.NumberOne,zoo.NumberTwo", "zoo.NumberTwo,zoo.NumberOne"]);
+}
+
+/// What a constructor and a pass wrote during a command.
+fn log_of(case: &Case, args: &[&str]) -> (String, i32) {
+    let log = case.path("log");
+    let _ = std::fs::remove_file(&log);
+    let mut command = case.command(args);
+    command.env("ZOO_LOG", &log);
+    let (_, _, code) = case.finish(command, b"");
+    (std::fs::read_to_string(&log).unwrap_or_default(), code)
+}
+
+#[test]
+fn no_code_of_a_plugin_runs_before_it_is_needed() {
+    let case = Case::new("constructor").libraries(&[good(), example("constructor")]).operators();
+    let silent: [&[&str]; 6] = [
+        &["list"],
+        &["plan", "--passes", "zoo.Constructed"],
+        &["plan", "--json", "--passes", "zoo.Constructed"],
+        &["explain", "zoo.Constructed"],
+        &["run", "small.py", "--passes", "zoo.Nothing"],
+        &["run", "small.py", "--passes", "zoo.Constructed", "--disable", "zoo.Constructed"],
+    ];
+    for args in silent {
+        assert_eq!(log_of(&case, args), (String::new(), 0), "{args:?}");
+    }
+    assert_eq!(log_of(&case, &["check"]), ("constructor ran\n".to_string(), 0));
+    // The plugin of the second step is opened before the first step.
+    let both = ["run", "small.py", "--passes", "zoo.Notes,zoo.Constructed"];
+    assert_eq!(log_of(&case, &both), ("constructor ran\npass ran\n".to_string(), 0));
+    // Nor does code run of a plugin that is refused for what its file says.
+    let old = Library::read(&example("constructor")).metadata(|plugin| *content(plugin, tag::API) = b"0.0.9".to_vec());
+    let case = case.library(old.0);
+    for args in [&["check"][..], &["run", "small.py", "--passes", "zoo.Constructed"]] {
+        assert_eq!(log_of(&case, args), (String::new(), 3), "{args:?}");
+    }
+}
+
+/// A plugin of the plan that is refused stops the run before any step.
+#[test]
+fn all_plugins_are_opened_before_the_first_step() {
+    let late = Library::read(&example("constructor")).entry(0, b"THGUORWO");
+    let case = Case::new("late").file("libx.so", late.0).libraries(&[good(), "libx.so".into()]).operators();
+    let both = ["run", "small.py", "--passes", "zoo.Notes,zoo.Constructed"];
+    // Its constructor runs when it is opened, which is before its table can be looked at; the pass does not.
+    assert_eq!(log_of(&case, &both), ("constructor ran\n".to_string(), 3));
+}
+
+#[test]
+fn every_golden_has_its_test() {
+    let sources = include_str!("bad_plugins.rs");
+    for entry in std::fs::read_dir(root().join("tests/goldens/plugins")).expect("the goldens") {
+        let name = entry.expect("a golden").file_name().to_string_lossy().into_owned();
+        let name = name.trim_end_matches(".txt");
+        let known = sources.contains(&format!("fn {name}(")) || sources.contains(&format!("    {name}: |"));
+        assert!(known || name.starts_with("initialization_"), "no test writes the golden `{name}`");
+    }
+}

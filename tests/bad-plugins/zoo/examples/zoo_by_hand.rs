@@ -1,0 +1,337 @@
+//! Does by hand, and wrongly, what the plugin API does for its users: the entry table is a copy with functions of its
+//! own, and sections go to the host as they are.
+#![allow(unsafe_code, reason = "it stands in for a plugin that does not keep to the protocol")]
+
+use plugin_api::abi::entry::Entry;
+use plugin_api::abi::view::Sections;
+use plugin_api::decl::{PluginDecl, encode, encoded_len};
+use plugin_api::prelude::*;
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+const PLUGIN: PluginDecl = PluginDecl {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    passes: &[
+        &GIVES_NOTHING,
+        &ENDS_ODDLY,
+        &LIES_IN_FAILURE,
+        &MODULE_ENDS_ODDLY,
+        &FORGES_FUNCTION,
+        &FORGES_MODULE,
+        &EQUAL_COPY,
+        &DANGLES,
+        &LIES,
+    ],
+    operators: &[],
+};
+
+#[used]
+#[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".passhost"))]
+#[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__passhost"))]
+static METADATA: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
+static ENTRY: Entry = Entry::new(&PLUGIN, &METADATA);
+
+/// Bytes lent for a call.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Bytes {
+    ptr: *const u8,
+    len: usize,
+}
+
+/// Where the host takes bytes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Sink {
+    write: extern "C" fn(*mut c_void, Bytes),
+    data: *mut c_void,
+}
+
+impl Sink {
+    fn put(self, bytes: &[u8]) {
+        (self.write)(self.data, Bytes { ptr: bytes.as_ptr(), len: bytes.len() });
+    }
+}
+
+/// Start of the host's table.
+#[repr(C)]
+struct Services {
+    size: u32,
+    reserved: u32,
+    max_level: *const c_void,
+    seal: extern "C" fn(*const c_void, Sink) -> *const c_void,
+}
+
+type Init = extern "C" fn(*const Services, Sink) -> u32;
+type RunModule = extern "C" fn(*const Head, u32, *const c_void, Bytes, *const c_void, Sink) -> RunResult;
+type RunFunctions =
+    extern "C" fn(*const Head, u32, *const *const c_void, *mut *const c_void, usize, Bytes, *const c_void, Sink);
+
+#[repr(C)]
+struct RunResult {
+    status: u32,
+    reserved: u32,
+    handle: *const c_void,
+}
+
+/// Start of the entry table.
+#[repr(C)]
+struct Head {
+    magic: u64,
+    size: u32,
+    reserved: u32,
+    n_passes: u32,
+    n_operators: u32,
+    fingerprint: u64,
+    api: Bytes,
+    metadata: Bytes,
+    init: Init,
+    layout: *const c_void,
+    run_module: RunModule,
+    run_functions: RunFunctions,
+}
+
+/// The table as the plugin API makes it.
+fn proper() -> &'static Head {
+    // SAFETY: the table starts with these fields, and lives as long as the library.
+    unsafe { &*(&raw const ENTRY).cast::<Head>() }
+}
+
+/// A copy of the whole table, with three functions of its own.
+#[unsafe(no_mangle)]
+extern "C" fn passhost_plugin_entry_v0() -> *const c_void {
+    static COPY: OnceLock<usize> = OnceLock::new();
+    let make = || {
+        let words = size_of::<Entry>().div_ceil(8);
+        let copy: &'static mut [u64] = Box::leak(vec![0; words].into_boxed_slice());
+        let copy = copy.as_mut_ptr();
+        // SAFETY: there is room for the table, which is plain data, and which starts with these fields.
+        unsafe {
+            std::ptr::copy_nonoverlapping((&raw const ENTRY).cast::<u8>(), copy.cast::<u8>(), size_of::<Entry>());
+            (*copy.cast::<Head>()).init = init;
+            (*copy.cast::<Head>()).run_module = run_module;
+            (*copy.cast::<Head>()).run_functions = run_functions;
+        }
+        copy.expose_provenance()
+    };
+    std::ptr::with_exposed_provenance(*COPY.get_or_init(make))
+}
+
+static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Ends as `ZOO_INIT` says, or well.
+#[allow(clippy::panic, reason = "one of the ways to end")]
+extern "C" fn init(services: *const Services, error: Sink) -> u32 {
+    SERVICES.store(services.cast_mut(), Ordering::Release);
+    match std::env::var("ZOO_INIT").as_deref() {
+        Ok("error") => {
+            error.put(b"the licence server does not answer");
+            1
+        }
+        Ok("panic") => {
+            std::panic::set_hook(Box::new(|_| {}));
+            let panic = std::panic::catch_unwind(|| panic!("no licence at all"));
+            let text = panic.err().and_then(|payload| payload.downcast_ref::<&str>().map(ToString::to_string));
+            error.put(text.unwrap_or_default().as_bytes());
+            2
+        }
+        Ok("status") => 77,
+        _ => (proper().init)(services, error),
+    }
+}
+
+extern "C" fn run_module(
+    entry: *const Head,
+    pass: u32,
+    module: *const c_void,
+    options: Bytes,
+    ctx: *const c_void,
+    error: Sink,
+) -> RunResult {
+    match pass {
+        3 => RunResult { status: 77, reserved: 0, handle: module },
+        _ => (proper().run_module)(entry, pass, module, options, ctx, error),
+    }
+}
+
+extern "C" fn run_functions(
+    entry: *const Head,
+    pass: u32,
+    bodies: *const *const c_void,
+    out: *mut *const c_void,
+    n: usize,
+    options: Bytes,
+    ctx: *const c_void,
+    errors: Sink,
+) {
+    match pass {
+        0 => {}
+        // Position, status, length, text.
+        1 => errors.put(&[&0u32.to_le_bytes()[..], &77u32.to_le_bytes(), &2u32.to_le_bytes(), b"oh"].concat()),
+        2 => errors.put(&[&0u32.to_le_bytes()[..], &1u32.to_le_bytes(), &u32::MAX.to_le_bytes(), b"oh"].concat()),
+        _ => (proper().run_functions)(entry, pass, bodies, out, n, options, ctx, errors),
+    }
+}
+
+declare_pass! {
+    /// Fills in no result and no failure.
+    function pass GIVES_NOTHING = "zoo.GivesNothing" { opt_level: 0, run: same }
+}
+
+declare_pass! {
+    /// Fails with a status that there is not.
+    function pass ENDS_ODDLY = "zoo.EndsOddly" { opt_level: 0, run: same }
+}
+
+declare_pass! {
+    /// Fails with a text that is longer than what there is of it.
+    function pass LIES_IN_FAILURE = "zoo.LiesInItsFailure" { opt_level: 0, run: same }
+}
+
+fn same(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+declare_pass! {
+    /// Says neither that it failed nor that it did not.
+    module pass MODULE_ENDS_ODDLY = "zoo.ModuleEndsOddly" { opt_level: 0, run: same_module }
+}
+
+fn same_module(module: &Module, _: &Ctx) -> Result<Module, PassError> {
+    Ok(module.clone())
+}
+
+declare_pass! {
+    /// Gives back a function that the host did not make.
+    function pass FORGES_FUNCTION = "zoo.ForgesFunction" {
+        opt_level: 0,
+        options: Forgery {
+            /// An `address` where nothing is, memory of its `own`, or what was `dropped`.
+            how: String = "address",
+        },
+        run: forges_function,
+    }
+}
+
+fn forges_function(body: &Body, options: &Forgery, _: &Ctx) -> Result<Body, PassError> {
+    let forged = match options.how.as_str() {
+        "address" => std::ptr::without_provenance(0x1000),
+        "own" => Box::leak(Box::new([0u128; 64])).as_ptr().cast(),
+        "dropped" => {
+            let copy = seal(&Sections::copy_of(body.raw()), |_| {})?;
+            std::ptr::without_provenance(copy.addr())
+        }
+        other => bail!("no forgery `{other}`"),
+    };
+    // SAFETY: there is none; a body is a pointer, and this one is not of a body. Only the host looks at it.
+    Ok(unsafe { std::mem::transmute::<*const c_void, Body>(forged) })
+}
+
+declare_pass! {
+    /// Gives back a module that the host did not make.
+    module pass FORGES_MODULE = "zoo.ForgesModule" { opt_level: 0, run: forges_module }
+}
+
+fn forges_module(_: &Module, _: &Ctx) -> Result<Module, PassError> {
+    // SAFETY: there is none; a module is a pointer, and this one is not of a module. Only the host looks at it.
+    Ok(unsafe { std::mem::transmute::<*const c_void, Module>(std::ptr::without_provenance(0x1000)) })
+}
+
+declare_pass! {
+    /// Changes nothing, and gives back another body all the same.
+    function pass EQUAL_COPY = "zoo.EqualCopy" { opt_level: 0, run: equal_copy }
+}
+
+fn equal_copy(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let copy = seal(&Sections::copy_of(body.raw()), |_| {})?;
+    if copy.same(body) { bail!("the host gave the same body back") } else { Ok(copy) }
+}
+
+/// Pointer and length of a section.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Slice {
+    ptr: *const u8,
+    len: usize,
+}
+
+/// Lets the host make a body of sections, with pointers and lengths changed.
+fn seal(sections: &Sections, change: impl FnOnce(&mut [Slice])) -> Result<Body, PassError> {
+    extern "C" fn keep(data: *mut c_void, bytes: Bytes) {
+        // SAFETY: `data` is the text below, and the bytes live during the call.
+        unsafe { (*data.cast::<Vec<u8>>()).extend_from_slice(std::slice::from_raw_parts(bytes.ptr, bytes.len)) }
+    }
+    let view = sections.raw();
+    let mut slices = vec![Slice { ptr: std::ptr::null(), len: 0 }; size_of_val(&view) / size_of::<Slice>()];
+    // SAFETY: a view is an array of such slices.
+    unsafe { std::ptr::copy_nonoverlapping((&raw const view).cast(), slices.as_mut_ptr(), slices.len()) };
+    change(&mut slices);
+    let mut why: Vec<u8> = Vec::new();
+    // SAFETY: the host's table, which `init` was given.
+    let services = unsafe { &*SERVICES.load(Ordering::Acquire) };
+    let body = (services.seal)(slices.as_ptr().cast(), Sink { write: keep, data: (&raw mut why).cast() });
+    if body.is_null() {
+        bail!("the host says: {}", String::from_utf8_lossy(&why));
+    }
+    // SAFETY: a body is a pointer, and the host gives this one away.
+    Ok(unsafe { std::mem::transmute::<*const c_void, Body>(body) })
+}
+
+declare_pass! {
+    /// Gives ids to the host that lead nowhere.
+    function pass DANGLES = "zoo.Dangles" {
+        opt_level: 0,
+        options: Dangling {
+            /// Which id.
+            id: String = "operand",
+        },
+        run: dangles,
+    }
+}
+
+fn dangles(body: &Body, options: &Dangling, _: &Ctx) -> Result<Body, PassError> {
+    let mut sections = Sections::copy_of(body.raw());
+    let Some(last) = sections.nodes.len().checked_sub(1) else { bail!("no nodes") };
+    match options.id.as_str() {
+        "operand" => sections.operands[0] = 1_000_000,
+        "type" => sections.nodes[last].ty = 1_000_000,
+        "operands" => sections.nodes[last].n_ops = u32::MAX,
+        "attributes" => sections.nodes[last].attrs = 1_000_000,
+        "region" => sections.nodes[0].a = 1_000_000,
+        "string" => sections.strs[0].off = 1_000_000,
+        "name" => sections.names[1] = 1_000_000,
+        other => bail!("no id `{other}`"),
+    }
+    seal(&sections, |_| {})
+}
+
+declare_pass! {
+    /// Tells the host wrong addresses and lengths of sections.
+    function pass LIES = "zoo.Lies" {
+        opt_level: 0,
+        options: Lie {
+            /// What about.
+            about: String = "length",
+        },
+        run: lies,
+    }
+}
+
+fn lies(body: &Body, options: &Lie, _: &Ctx) -> Result<Body, PassError> {
+    let sections = Sections::copy_of(body.raw());
+    let fakes = [std::ptr::without_provenance::<u8>(0x1000)];
+    seal(&sections, |slices| match options.about.as_str() {
+        "endless" => slices[0].len = usize::MAX,
+        "longest" => slices[1].len = 1 << 40,
+        "nowhere" => slices[1].ptr = std::ptr::null(),
+        "odd" => slices[1].ptr = slices[1].ptr.wrapping_add(1),
+        "fewer nodes" => slices[0].len -= 1,
+        "fewer operands" => slices[1].len -= 1,
+        "no names" => slices[12].len = 1,
+        // Behind the slots of the sections.
+        "constants" => slices[24] = Slice { ptr: (&raw const fakes).cast(), len: 1 },
+        _ => {}
+    })
+}

@@ -1,0 +1,13 @@
+//! Exports names that another plugin exports, too.
+#![allow(unsafe_code, reason = "names as they stand")]
+
+use plugin_api::prelude::*;
+
+mod exports;
+
+const NUMBER: u32 = 2;
+
+export_plugin! {
+    /// Tells its number, 2.
+    module pass "zoo.NumberTwo" { opt_level: 0, run: exports::tell }
+}

@@ -1,0 +1,22 @@
+//! Calls a function that no library has. Only some linkers let that pass.
+
+use plugin_api::prelude::*;
+
+export_plugin! {
+    /// Calls what is not there.
+    function pass "zoo.CallsNobody" { opt_level: 0, run: calls_nobody }
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "a function of nobody")]
+mod nobody {
+    unsafe extern "C" {
+        pub(super) safe fn zoo_nobody_has_this();
+    }
+}
+
+fn calls_nobody(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    #[cfg(target_os = "linux")]
+    nobody::zoo_nobody_has_this();
+    Ok(body.clone())
+}
