@@ -8,6 +8,9 @@ use std::process::{Command, Stdio};
 
 #[path = "cli/crates.rs"]
 mod crates;
+#[path = "cli/new.rs"]
+#[cfg(unix)]
+mod new;
 #[path = "cli/output.rs"]
 #[cfg(unix)]
 mod output;
@@ -109,14 +112,19 @@ impl Case {
     fn check(&self, args: &[&str], input: &[u8]) {
         let (stdout, stderr, code) = self.run(args, input);
         let actual = format!("$ passhost {}\nexit code {code}\n== stdout\n{stdout}== stderr\n{stderr}", args.join(" "));
+        self.golden(&actual);
+    }
+
+    /// Compares a text with the golden.
+    fn golden(&self, actual: &str) {
         let path = root().join("tests/goldens/cli").join(format!("{}.txt", self.name));
         if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&path, &actual).expect("the golden can be written");
+            std::fs::write(&path, actual).expect("the golden can be written");
             return;
         }
         let expected = std::fs::read_to_string(&path).unwrap_or_default();
         if expected != actual {
-            let diff = similar::TextDiff::from_lines(&expected, &actual);
+            let diff = similar::TextDiff::from_lines(&*expected, actual);
             let shown = diff.unified_diff().header("golden", "now").to_string();
             panic!("{} differs; BLESS=1 cargo test rewrites it\n{shown}", path.display());
         }

@@ -5,6 +5,7 @@ pub mod entry;
 pub mod host;
 pub mod host_log;
 mod host_table;
+pub mod in_process;
 pub mod layout;
 pub(crate) mod log;
 mod meta_decode;
