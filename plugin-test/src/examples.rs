@@ -90,6 +90,28 @@ mod tests {
         examples(text.lines())
     }
 
+    /// What a wrong example says: the difference, and for a text that is no module, why.
+    #[test]
+    fn an_example_that_does_not_hold_is_shown_as_a_diff() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/template");
+        let engine = crate::engine(&folder).expect("the plugins of the template");
+        let tested = Tested { plugin: &template_plugin::__PASSHOST_PLUGIN, engine };
+        let function = |result: &str| {
+            format!("@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    a = R.nn.relu(x)\n    b = {result}\n    return b\n")
+        };
+        let pass = "template_plugin.FoldRepeated";
+        let of = |before: &str, after: &str| {
+            run(&tested, pass, &Example { before: function(before), after: function(after) })
+        };
+        assert_eq!(of("R.exp(a)", "R.exp(a)"), Ok(()));
+        let wrong = of("R.exp(a)", "R.exp(x)").expect_err("another result");
+        assert!(wrong.starts_with("it does not hold; correct the pass, or the text above its declaration\n"), "{wrong}");
+        assert!(wrong.contains("-        b: R.Tensor((2,), dtype=\"float32\") = R.exp(x)\n"), "{wrong}");
+        assert!(wrong.contains("+        b: R.Tensor((2,), dtype=\"float32\") = R.exp(a)\n"), "{wrong}");
+        let wrong = of("R.exp(y)", "R.exp(a)").expect_err("an unknown variable");
+        assert!(wrong.starts_with("before: "), "{wrong}");
+    }
+
     #[test]
     fn pairs_are_found() {
         let text = "Does it.\n\n```relax before\na\n  b\n```\nbecomes\n```text\nno\n```\n```relax after\nc\n```\nMore.";

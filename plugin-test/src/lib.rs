@@ -63,6 +63,8 @@ mod cases;
 mod examples;
 mod in_process;
 mod outcome;
+#[cfg(test)]
+mod tests;
 
 use passhost::{Engine, Manifest};
 use plugin_api::decl::PluginDecl;
