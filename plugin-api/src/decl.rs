@@ -281,7 +281,13 @@ impl PassDecl {
         while i < self.options.len() {
             if is_blank(self.options[i].doc) {
                 let option = self.options[i].name;
-                fail(&["option `", option, "` of pass `", name, "` has no documentation: write `/// What it says.` above it"]);
+                fail(&[
+                    "option `",
+                    option,
+                    "` of pass `",
+                    name,
+                    "` has no documentation: write `/// What it says.` above it",
+                ]);
             }
             i += 1;
         }

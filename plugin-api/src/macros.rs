@@ -92,7 +92,9 @@ macro_rules! __pass {
     (@facts $h:tt $slots:tt $(,)?) => { $crate::__pass! { @declare $h $slots } };
     (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => { $crate::__pass! { @wrong $key $($rest)* } };
     (@facts $h:tt $slots:tt $($rest:tt)*) => {
-        compile_error!(concat!("found `", stringify!($($rest)*), "` where a fact of a pass is expected, as `opt_level: 0`"));
+        compile_error!(concat!(
+            "found `", stringify!($($rest)*), "` where a fact of a pass is expected, as `opt_level: 0`"
+        ));
     };
 
     // A key that no arm above took: it is unknown, stands twice, or its value is of another kind.

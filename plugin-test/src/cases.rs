@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn a_file_has_cases() {
-        let text = "== one\npasses: a.B\n-- before\nm\n-- after\nn\n\n== two\npasses: a.B\n-- before\nm\n-- unchanged\n\n";
+        let text =
+            "== one\npasses: a.B\n-- before\nm\n-- after\nn\n\n== two\npasses: a.B\n-- before\nm\n-- unchanged\n\n";
         let cases = cases(text).expect("cases");
         assert_eq!(cases.len(), 2);
         assert_eq!((cases[0].before.as_str(), cases[0].outcome.as_str()), ("m\n", "-- after\nn\n\n"));
@@ -85,7 +86,10 @@ mod tests {
             ("", "1: expected a case"),
             ("# one\n", "1: expected `== ` and a title"),
             ("== one\npass: a.B\n", "1: expected `passes:` and a pipeline below this title"),
-            ("== one\npasses: a.B\n\n-- before\n", "1: expected `-- before` and a module below the passes of this case"),
+            (
+                "== one\npasses: a.B\n\n-- before\n",
+                "1: expected `-- before` and a module below the passes of this case",
+            ),
         ] {
             assert_eq!(cases(text), Err(expected.to_string()), "{text}");
         }

@@ -26,7 +26,8 @@ pub(crate) fn check(tested: &Tested, info: &PassInfo) -> Vec<String> {
     let mut problems = Vec::new();
     for (i, example) in examples.iter().enumerate() {
         let problem = run(tested, name, example).err();
-        problems.extend(problem.map(|problem| format!("example {} in the documentation of `{name}`: {problem}", i + 1)));
+        problems
+            .extend(problem.map(|problem| format!("example {} in the documentation of `{name}`: {problem}", i + 1)));
     }
     problems
 }
@@ -70,8 +71,12 @@ fn examples<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Example>, St
         match (words.as_slice(), before.take()) {
             (["relax", "before"], None) => before = Some(text),
             (["relax", "after"], Some(before)) => examples.push(Example { before, after: text }),
-            (["relax", "after"], None) => return Err("```relax after without ```relax before in front of it".to_string()),
-            (["relax", "before"], Some(_)) => return Err("```relax before without ```relax after behind it".to_string()),
+            (["relax", "after"], None) => {
+                return Err("```relax after without ```relax before in front of it".to_string());
+            }
+            (["relax", "before"], Some(_)) => {
+                return Err("```relax before without ```relax after behind it".to_string());
+            }
             (["relax", ..], _) => return Err(format!("```{info}: expected ```relax before or ```relax after")),
             (_, other) => before = other,
         }
@@ -96,16 +101,18 @@ mod tests {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/template");
         let engine = crate::engine(&folder).expect("the plugins of the template");
         let tested = Tested { plugin: &template_plugin::__PASSHOST_PLUGIN, engine };
-        let function = |result: &str| {
-            format!("@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    a = R.nn.relu(x)\n    b = {result}\n    return b\n")
-        };
+        let head = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    a = R.nn.relu(x)\n";
+        let function = |result: &str| format!("{head}    b = {result}\n    return b\n");
         let pass = "template_plugin.FoldRepeated";
         let of = |before: &str, after: &str| {
             run(&tested, pass, &Example { before: function(before), after: function(after) })
         };
         assert_eq!(of("R.exp(a)", "R.exp(a)"), Ok(()));
         let wrong = of("R.exp(a)", "R.exp(x)").expect_err("another result");
-        assert!(wrong.starts_with("it does not hold; correct the pass, or the text above its declaration\n"), "{wrong}");
+        assert!(
+            wrong.starts_with("it does not hold; correct the pass, or the text above its declaration\n"),
+            "{wrong}"
+        );
         assert!(wrong.contains("-        b: R.Tensor((2,), dtype=\"float32\") = R.exp(x)\n"), "{wrong}");
         assert!(wrong.contains("+        b: R.Tensor((2,), dtype=\"float32\") = R.exp(a)\n"), "{wrong}");
         let wrong = of("R.exp(y)", "R.exp(a)").expect_err("an unknown variable");

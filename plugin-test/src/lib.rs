@@ -9,9 +9,10 @@
 //! }
 //! ```
 //!
-//! `Cargo.toml` has this crate under `[dev-dependencies]`, and `crate-type = ["cdylib", "rlib"]` under `[lib]`: the host
-//! loads the first, the test links the second. The nearest `passes.toml`, in the folder of the crate or above it, says
-//! which plugins there are: the crate itself, the operators, and what its passes require.
+//! `Cargo.toml` has this crate under `[dev-dependencies]`, and `crate-type = ["cdylib", "rlib"]` under `[lib]`: the
+//! host loads the first, the test links the second. The nearest `passes.toml`, in the folder of the crate or above it,
+//! says which plugins there are: the crate itself, the operators, and what its passes require. `passhost new` writes
+//! all of this.
 //!
 //! # Goldens
 //!
@@ -50,8 +51,8 @@
 //! ````
 //!
 //! An example is a module, or functions of one. The pass runs with its default options over the first text; what comes
-//! out must be, printed, what the second text is, printed: types and defaults may be left out, names count. The examples
-//! come from the metadata of the built library; `passhost explain` shows them.
+//! out must be, printed, what the second text is, printed: types and defaults may be left out, names count. The
+//! examples come from the metadata of the built library; `passhost explain` shows them.
 //!
 //! # Two ways
 //!

@@ -44,11 +44,9 @@ impl Tested {
         let error = report.error;
         let result = match &error {
             None => Ok(report.module),
-            Some(Error::Step { pass, function, message, .. }) => Err(Failure {
-                pass: pass.clone(),
-                function: function.clone(),
-                message: without_place(message),
-            }),
+            Some(Error::Step { pass, function, message, .. }) => {
+                Err(Failure { pass: pass.clone(), function: function.clone(), message: without_place(message) })
+            }
             Some(other) => return Err(text(other)),
         };
         let through_library = Run { result, said };

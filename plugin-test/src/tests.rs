@@ -54,10 +54,7 @@ fn goldens_and_passes_belong_together() {
     let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].ends_with("mark_leafs.txt: no pass of `template-plugin` has this name"), "{}", found[0]);
-    assert_eq!(
-        found[1],
-        "pass `template_plugin.MarkLeaves` has no goldens; write tests/goldens/mark_leaves.txt"
-    );
+    assert_eq!(found[1], "pass `template_plugin.MarkLeaves` has no goldens; write tests/goldens/mark_leaves.txt");
 }
 
 /// The passes of the library, but one of them does nothing in this process.
@@ -66,8 +63,7 @@ static OTHER: PluginDecl = PluginDecl {
     ..template_plugin::__PASSHOST_PLUGIN
 };
 
-const IDLE: PassDecl =
-    PassDecl { run: RunFn::Function(idle), ..template_plugin::fold_repeated::FOLD_REPEATED };
+const IDLE: PassDecl = PassDecl { run: RunFn::Function(idle), ..template_plugin::fold_repeated::FOLD_REPEATED };
 
 fn idle(_: &[OptionValue], batch: &mut Batch<'_>) {
     batch.each(|body, _| Ok(body.clone()));

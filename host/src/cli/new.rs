@@ -65,7 +65,8 @@ pub(super) fn new(args: &NewArgs) -> Result<String, Error> {
     let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&args.name));
     check_folder(&folder)?;
     let api = api(args.api.as_deref())?;
-    let failed = |path: &Path, error: std::io::Error| Error::Write { path: path.to_path_buf(), message: error.to_string() };
+    let failed =
+        |path: &Path, error: std::io::Error| Error::Write { path: path.to_path_buf(), message: error.to_string() };
     std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
     let real = folder.canonicalize().map_err(|error| failed(&folder, error))?;
     for (file, text) in FILES {
@@ -138,7 +139,10 @@ fn api(arg: Option<&str>) -> Result<Api, Error> {
     let folder = absolute.filter(|path| is_api(path)).or_else(real).filter(|path| is_api(path));
     folder.map(Api::Folder).ok_or_else(|| {
         let message = format!("{text} is no clone of passhost: it has no plugin-api/Cargo.toml");
-        refuse(message, "name the folder of a clone, or the URL of a Git repository, as in https://example.org/passhost")
+        refuse(
+            message,
+            "name the folder of a clone, or the URL of a Git repository, as in https://example.org/passhost",
+        )
     })
 }
 
