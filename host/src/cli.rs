@@ -1,6 +1,7 @@
 //! The command line.
 
 mod check;
+mod new;
 mod select;
 mod show;
 
@@ -59,6 +60,9 @@ enum Command {
     Explain(ExplainArgs),
     /// Checks the manifest and every plugin, and shows all problems at once.
     Check(CheckArgs),
+    /// Writes a plugin crate with three passes, their documentation and their tests, to start from.
+    #[command(after_help = "Example:\n  passhost new my-passes\n  cd my-passes\n  cargo test")]
+    New(new::NewArgs),
 }
 
 #[derive(Args)]
@@ -221,6 +225,7 @@ fn run_command(command: &Command) -> Result<u8, Error> {
             let pass = engine.registry().find(&args.pass)?;
             to_stdout(&show::explain(&engine, pass))
         }
+        Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => return check::check(&manifest_path(&args.manifest)?),
     }
     .map(|()| exit::DONE)

@@ -11,6 +11,9 @@ use std::process::{Command, Stdio};
 mod bad_plugins;
 #[path = "cli/crates.rs"]
 mod crates;
+#[path = "cli/new.rs"]
+#[cfg(unix)]
+mod new;
 #[path = "cli/output.rs"]
 #[cfg(unix)]
 mod output;
@@ -110,7 +113,12 @@ impl Case {
 
     /// Compares with the golden.
     fn check(&self, args: &[&str], input: &[u8]) {
-        compare("cli", self.name, &transcript(args, self.run(args, input)));
+        self.golden(&transcript(args, self.run(args, input)));
+    }
+
+    /// Compares a text with the golden.
+    fn golden(&self, actual: &str) {
+        compare("cli", self.name, actual);
     }
 }
 

@@ -258,15 +258,37 @@ const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl)
 }
 
 impl PassDecl {
-    /// This declaration, if its names are right. What can be said about one pass is said where it is declared.
+    /// This declaration, if its names and texts are right. What can be said about one pass is said where it is
+    /// declared.
     pub const fn checked(self) -> PassDecl {
-        assert!(is_full_name(self.name), "the name of a pass is `namespace.Name`, as in `acme.GroupConvolutions`");
+        let name = self.name;
+        if !is_full_name(name) {
+            fail(&["`", name, "` is no name of a pass: it is `namespace.Name`, as in `acme.GroupConvolutions`"]);
+        }
+        if is_blank(self.doc) {
+            fail(&["pass `", name, "` has no documentation: write `/// What it does.` above its declaration"]);
+        }
         let mut i = 0;
         while i < self.required.len() {
-            assert!(
-                is_required(self.required[i]),
-                "an entry of `required` is a full name, as in `relax.Normalize` or `relax.Normalize (>= 0.2)`"
-            );
+            let entry = self.required[i];
+            if !is_required(entry) {
+                let right = "` is no full name: write it as in `relax.Normalize` or `relax.Normalize (>= 0.2)`";
+                fail(&["`required` of pass `", name, "`: `", entry, right]);
+            }
+            i += 1;
+        }
+        let mut i = 0;
+        while i < self.options.len() {
+            if is_blank(self.options[i].doc) {
+                let option = self.options[i].name;
+                fail(&[
+                    "option `",
+                    option,
+                    "` of pass `",
+                    name,
+                    "` has no documentation: write `/// What it says.` above it",
+                ]);
+            }
             i += 1;
         }
         self
@@ -277,9 +299,12 @@ impl PassDecl {
 const fn check(plugin: &PluginDecl) {
     let mut i = 0;
     while i < plugin.passes.len() {
+        let name = plugin.passes[i].name;
         let mut j = 0;
         while j < i {
-            assert!(!same(plugin.passes[j].name, plugin.passes[i].name), "two passes of the plugin have the same name");
+            if same(plugin.passes[j].name, name) {
+                fail(&["two passes of the plugin are called `", name, "`; give one of them another name"]);
+            }
             j += 1;
         }
         i += 1;
@@ -287,14 +312,43 @@ const fn check(plugin: &PluginDecl) {
     let mut i = 0;
     while i < plugin.operators.len() {
         let name = plugin.operators[i].name;
-        assert!(is_full_name(name), "the name of an operator is `namespace.name`, as in `relax.nn.conv2d`");
+        if !is_full_name(name) {
+            fail(&["`", name, "` is no name of an operator: it is `namespace.name`, as in `relax.nn.conv2d`"]);
+        }
         let mut j = 0;
         while j < i {
-            assert!(!same(plugin.operators[j].name, name), "two operators of the plugin have the same name");
+            if same(plugin.operators[j].name, name) {
+                fail(&["two operators of the plugin are called `", name, "`; give one of them another name"]);
+            }
             j += 1;
         }
         i += 1;
     }
+}
+
+/// Stops the compiler with a message; constant code has no formatting, so the parts are joined here.
+const fn fail(parts: &[&str]) -> ! {
+    let mut text = [0; 512];
+    let mut len = 0;
+    let mut i = 0;
+    while i < parts.len() {
+        let part = parts[i].as_bytes();
+        let mut j = 0;
+        while j < part.len() && len < text.len() {
+            text[len] = part[j];
+            len += 1;
+            j += 1;
+        }
+        i += 1;
+    }
+    match std::str::from_utf8(text.split_at(len).0) {
+        Ok(text) => panic!("{}", text),
+        Err(_) => panic!("a declaration of the plugin has a name that is too long"),
+    }
+}
+
+const fn is_blank(text: &str) -> bool {
+    text.as_bytes().trim_ascii().is_empty()
 }
 
 const fn same(a: &str, b: &str) -> bool {

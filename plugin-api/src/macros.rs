@@ -86,16 +86,37 @@ macro_rules! __pass {
     (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt [] $f:tt } options: $v:ident $w:tt, $($rest:tt)*) => {
         $crate::__pass! { @facts $h { $l $t $q $r $e $p $i [$v $w] $f } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] } run: $v:path, $($rest:tt)*) => {
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] } run: $v:expr, $($rest:tt)*) => {
         $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o [$v] } $($rest)* }
     };
     (@facts $h:tt $slots:tt $(,)?) => { $crate::__pass! { @declare $h $slots } };
-    (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => {
+    (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => { $crate::__pass! { @wrong $key $($rest)* } };
+    (@facts $h:tt $slots:tt $($rest:tt)*) => {
         compile_error!(concat!(
-            "`", stringify!($key), "` is no fact of a pass, stands twice, or has no value of its kind; the facts are \
-             `opt_level: 0`, `run: function`, `options: Options { name: type = default }`, `traceable: true`, and the \
+            "found `", stringify!($($rest)*), "` where a fact of a pass is expected, as `opt_level: 0`"
+        ));
+    };
+
+    // A key that no arm above took: it is unknown, stands twice, or its value is of another kind.
+    (@wrong opt_level $($rest:tt)*) => { $crate::__pass! { @once opt_level "opt_level: 0" } };
+    (@wrong traceable $($rest:tt)*) => { $crate::__pass! { @once traceable "traceable: true" } };
+    (@wrong required $($rest:tt)*) => { $crate::__pass! { @once required "required: [\"relax.Normalize\"]" } };
+    (@wrong requires $($rest:tt)*) => { $crate::__pass! { @once requires "requires: [\"relax.anf\"]" } };
+    (@wrong establishes $($rest:tt)*) => { $crate::__pass! { @once establishes "establishes: [\"relax.anf\"]" } };
+    (@wrong preserves $($rest:tt)*) => { $crate::__pass! { @once preserves "preserves: [\"all\"]" } };
+    (@wrong invalidates $($rest:tt)*) => { $crate::__pass! { @once invalidates "invalidates: [\"relax.anf\"]" } };
+    (@wrong options $($rest:tt)*) => {
+        $crate::__pass! { @once options "options: Options { /// How often.\n times: i64 = 1 }" }
+    };
+    (@wrong run $($rest:tt)*) => { $crate::__pass! { @once run "run: a_function" } };
+    (@wrong $key:ident $($rest:tt)*) => {
+        compile_error!(concat!(
+            "a pass has no fact `", stringify!($key), "`; it has `opt_level`, `run`, `options`, `traceable`, and the \
              lists of strings `required`, `requires`, `establishes`, `preserves`, `invalidates`"
         ));
+    };
+    (@once $key:ident $example:literal) => {
+        compile_error!(concat!("`", stringify!($key), "` stands once in a pass, as `", $example, "`"));
     };
 
     (@declare { $doc:tt $vis:tt $g:ident $NAME:ident $name:literal } { [] $($slots:tt)* }) => {
@@ -108,7 +129,7 @@ macro_rules! __pass {
     (@declare { [$($doc:literal)*] [$vis:vis] $granularity:ident $NAME:ident $name:literal } {
         [$level:expr] [$($traceable:literal)?]
         [$($required:tt)?] [$($requires:tt)?] [$($establishes:tt)?] [$($preserves:tt)?] [$($invalidates:tt)?]
-        [$($Options:ident $fields:tt)?] [$run:path]
+        [$($Options:ident $fields:tt)?] [$run:expr]
     }) => {
         $($crate::__options! { [$vis] $Options $name $fields })?
 
@@ -132,20 +153,22 @@ macro_rules! __pass {
     (@list $key:ident) => { &[] };
     (@list $key:ident [$($item:literal),* $(,)?]) => { &[$($item),*] };
     (@list $key:ident $($other:tt)*) => {
-        compile_error!(concat!("`", stringify!($key), "` is a list of strings, as in `[\"relax.Normalize\"]`"))
+        compile_error!(concat!(
+            "`", stringify!($key), "` is a list of strings, as `", stringify!($key), ": [\"relax.Normalize\"]`"
+        ))
     };
 
     (@decls) => { &[] };
     (@decls $Options:ident) => { $Options::DECLS };
 
-    (@run module $run:path) => {
+    (@run module $run:expr) => {
         $crate::decl::RunFn::Module(|module, _, ctx| {
             let run: fn(&$crate::ir::Module, &$crate::pass::Ctx)
                 -> Result<$crate::ir::Module, $crate::pass::PassError> = $run;
             run(module, ctx)
         })
     };
-    (@run module $run:path, $Options:ident) => {
+    (@run module $run:expr, $Options:ident) => {
         $crate::decl::RunFn::Module(|module, values, ctx| {
             let run: fn(&$crate::ir::Module, &$Options, &$crate::pass::Ctx)
                 -> Result<$crate::ir::Module, $crate::pass::PassError> = $run;
@@ -162,14 +185,14 @@ macro_rules! __pass {
         ))
     };
 
-    (@each $run:path) => {
+    (@each $run:expr) => {
         |_, batch| {
             let run: fn(&$crate::ir::Body, &$crate::pass::Ctx)
                 -> Result<$crate::ir::Body, $crate::pass::PassError> = $run;
             batch.each(run);
         }
     };
-    (@each $run:path, $Options:ident) => {
+    (@each $run:expr, $Options:ident) => {
         |values, batch| {
             let run: fn(&$crate::ir::Body, &$Options, &$crate::pass::Ctx)
                 -> Result<$crate::ir::Body, $crate::pass::PassError> = $run;
@@ -177,14 +200,14 @@ macro_rules! __pass {
             batch.each(|body, ctx| run(body, options.as_ref().map_err(Clone::clone)?, ctx));
         }
     };
-    (@blocks $run:path) => {
+    (@blocks $run:expr) => {
         |_, batch| {
             let run: fn(&mut $crate::ir::Edit<'_>, $crate::ir::Value<'_>, &$crate::pass::Ctx)
                 -> Result<(), $crate::pass::PassError> = $run;
             batch.each(|body, ctx| $crate::decl::each_dataflow_block(body, |edit, block| run(edit, block, ctx)));
         }
     };
-    (@blocks $run:path, $Options:ident) => {
+    (@blocks $run:expr, $Options:ident) => {
         |values, batch| {
             let run: fn(&mut $crate::ir::Edit<'_>, $crate::ir::Value<'_>, &$Options, &$crate::pass::Ctx)
                 -> Result<(), $crate::pass::PassError> = $run;
@@ -316,7 +339,10 @@ macro_rules! __export {
         };
 
         #[cfg(not(panic = "unwind"))]
-        compile_error!("a plugin must be built with panic = \"unwind\": the boundary catches panics of passes");
+        compile_error!(
+            "a plugin must be built with panic = \"unwind\", since the boundary catches the panics of passes; remove \
+             `panic = \"abort\"` from the profile in the workspace's Cargo.toml"
+        );
 
         #[used]
         #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".passhost"))]

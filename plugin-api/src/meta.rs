@@ -73,6 +73,12 @@ pub struct PassInfo {
 }
 
 impl PassInfo {
+    /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
+    pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
+        let text = self.doc.trim_matches('\n');
+        text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
+    }
+
     /// First line of the documentation.
     pub fn summary(&self) -> &str {
         self.doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")

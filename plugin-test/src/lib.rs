@@ -1,7 +1,23 @@
-//! Runs the goldens of a plugin's passes through its built library, as the host loads it.
+//! Runs the goldens and doc examples of a plugin's passes, in-process and through the built library, and compares.
 //!
-//! A plugin has one file of cases for each pass, `tests/goldens/<stem>.txt`, named like the pass in snake case, and a
-//! test of one line: `plugin_test::run_goldens(env!("CARGO_MANIFEST_DIR"), env!("CARGO_PKG_NAME"))`. A case is
+//! An author writes one test, `tests/goldens.rs`, with the name of the library of the crate:
+//!
+//! ```ignore
+//! #[test]
+//! fn goldens() {
+//!     plugin_test::run!(my_passes);
+//! }
+//! ```
+//!
+//! `Cargo.toml` has this crate under `[dev-dependencies]`, and `crate-type = ["cdylib", "rlib"]` under `[lib]`: the
+//! host loads the first, the test links the second. The nearest `passes.toml`, in the folder of the crate or above it,
+//! says which plugins there are: the crate itself, the operators, and what its passes require. `passhost new` writes
+//! all of this.
+//!
+//! # Goldens
+//!
+//! Each pass has one file of cases, `tests/goldens/<stem>.txt`, named like the pass in snake case
+//! (`relax.ToNonDataflow`: `to_non_dataflow.txt`). A case is
 //!
 //! ```text
 //! == what it shows
@@ -9,61 +25,128 @@
 //! -- before
 //! (a module)
 //! -- after
-//! (the module that comes out, or with `-- unchanged` nothing: the same handle; with `-- error` the message)
+//! (the module that comes out)
+//!
 //! ```
 //!
-//! Whole modules are compared, and every result must read back to itself. `BLESS=1 cargo test` rewrites the files.
+//! with, in place of the last section, `-- unchanged` if the pass gives back what it was given, or `-- error` and the
+//! message if it fails. Whole modules are compared, and every result must read back to itself.
+//! `BLESS=1 cargo test` rewrites the files; the difference is for you to review.
+//!
+//! # Doc examples
+//!
+//! The documentation of each pass, above its `declare_pass!`, has at least one pair of fenced examples:
+//!
+//! ````text
+//! /// ```relax before
+//! /// @R.function
+//! /// def main(x: R.Tensor((2,), "float32")):
+//! ///     return R.nn.relu(R.nn.relu(x))
+//! /// ```
+//! /// ```relax after
+//! /// @R.function
+//! /// def main(x: R.Tensor((2,), "float32")):
+//! ///     return R.nn.relu(x)
+//! /// ```
+//! ````
+//!
+//! An example is a module, or functions of one. The pass runs with its default options over the first text; what comes
+//! out must be, printed, what the second text is, printed: types and defaults may be left out, names count. The
+//! examples come from the metadata of the built library; `passhost explain` shows them.
+//!
+//! # Two ways
+//!
+//! The cases run twice: the passes of the plugin as functions of the test, where a debugger and a sanitizer see
+//! them, and through the library, as `passhost run` does it. Modules, errors and diagnostics must be the same.
 #![forbid(unsafe_code)]
 
-use passhost::{Engine, Manifest, Runner};
-use plugin_api::ir::Module;
+mod cases;
+mod examples;
+mod in_process;
+mod outcome;
+#[cfg(test)]
+mod tests;
+
+use passhost::{Engine, Manifest};
+use plugin_api::decl::PluginDecl;
 use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// One case.
-struct Case {
-    title: String,
-    passes: String,
-    before: String,
-    outcome: String,
+/// Runs all goldens and doc examples of the plugin that this test belongs to: `plugin_test::run!(my_passes)`, with the
+/// name of its library, in which `export_plugin!` stands at the root.
+#[macro_export]
+macro_rules! run {
+    ($plugin:path) => {{
+        use $plugin as plugin;
+        $crate::run(&plugin::__PASSHOST_PLUGIN, env!("CARGO_MANIFEST_DIR"))
+    }};
 }
 
-/// Runs all goldens of the plugin in `folder` that is called `plugin`.
+/// Runs all goldens and doc examples of the plugin in `folder`; [`run!`] finds both.
 ///
 /// # Panics
-/// If a golden differs, a pass has none, or a file belongs to no pass; with everything that is wrong.
+/// If a golden or an example differs, a pass has none, a file belongs to no pass, or the two ways differ; with
+/// everything that is wrong.
 #[allow(clippy::panic, reason = "this is how a test fails")]
-pub fn run_goldens(folder: &str, plugin: &str) {
+pub fn run(plugin: &'static PluginDecl, folder: &str) {
     let problems = problems(Path::new(folder), plugin);
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
-fn problems(folder: &Path, plugin: &str) -> Vec<String> {
+/// A plugin in both forms.
+pub(crate) struct Tested {
+    plugin: &'static PluginDecl,
+    engine: Engine,
+}
+
+impl Tested {
+    fn plan(&self, passes: &str) -> Result<Plan, String> {
+        let pipeline = Pipeline::parse(passes).map_err(|error| error.to_string())?;
+        let request = Request { pipeline, selections: Vec::new() };
+        Plan::new(&request, self.engine.registry()).map_err(|error| error.to_string())
+    }
+}
+
+fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     let engine = match engine(folder) {
         Ok(engine) => engine,
         Err(error) => return vec![error],
     };
-    let registry = engine.registry();
-    let own = registry.passes().filter(|(id, _)| registry.pass_owner(*id).name == plugin);
-    let mut stems: BTreeMap<String, String> = own.map(|(_, info)| (stem(&info.name), info.name.clone())).collect();
+    let tested = Tested { plugin, engine };
+    let registry = tested.engine.registry();
+    let own: Vec<_> = registry.passes().filter(|(id, _)| registry.pass_owner(*id).name == plugin.name).collect();
+    if own.is_empty() {
+        return vec![format!("passes.toml lists no plugin `{}` with passes; add `crate = \".\"` to it", plugin.name)];
+    }
     let mut problems = Vec::new();
+    let mut stems: BTreeMap<String, &str> = BTreeMap::new();
+    for (_, info) in own {
+        stems.insert(stem(&info.name), &info.name);
+        problems.extend(examples::check(&tested, info));
+    }
     for path in files(&folder.join("tests/goldens")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if stems.remove(&name).is_none() {
-            problems.push(format!("{}: no pass of `{plugin}` has this name", path.display()));
+            problems.push(format!("{}: no pass of `{}` has this name", path.display(), plugin.name));
         }
-        problems.extend(file(&engine, &path));
+        problems.extend(cases::check(&tested, &path));
     }
-    problems.extend(stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` has no goldens; write {stem}.txt")));
+    problems.extend(
+        stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` has no goldens; write tests/goldens/{stem}.txt")),
+    );
     problems
 }
 
 fn engine(folder: &Path) -> Result<Engine, String> {
     let manifest = folder.ancestors().map(|above| above.join("passes.toml")).find(|path| path.is_file());
     let manifest = manifest.ok_or_else(|| format!("no passes.toml in {} nor above it", folder.display()))?;
-    let manifest = Manifest::load(&manifest).map_err(|error| error.to_string())?;
-    Engine::new(&manifest).map_err(|error| error.to_string())
+    let manifest = Manifest::load(&manifest).map_err(|error| text(&error))?;
+    Engine::new(&manifest).map_err(|error| text(&error))
+}
+
+fn text(error: &passhost::Error) -> String {
+    error.reports().iter().map(|report| report.render(false)).collect()
 }
 
 /// `relax.ToNonDataflow` → `to_non_dataflow`.
@@ -85,69 +168,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn file(engine: &Engine, path: &Path) -> Vec<String> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) => return vec![format!("{}: {error}", path.display())],
-    };
-    let (mut problems, mut actual) = (Vec::new(), String::new());
-    for case in cases(&text) {
-        let outcome = run(engine, &case).unwrap_or_else(|problem| {
-            problems.push(format!("{}: {}: {problem}", path.display(), case.title));
-            case.outcome.clone()
-        });
-        let Case { title, passes, before, .. } = case;
-        actual.push_str(&format!("== {title}\npasses: {passes}\n-- before\n{before}{outcome}"));
-    }
-    if actual == text {
-        return problems;
-    }
-    if std::env::var_os("BLESS").is_some() {
-        problems.extend(std::fs::write(path, actual).err().map(|error| format!("{}: {error}", path.display())));
-    } else {
-        let diff = similar::TextDiff::from_lines(&text, &actual).unified_diff().header("golden", "now").to_string();
-        problems.push(format!("{} differs; BLESS=1 cargo test rewrites it\n{diff}", path.display()));
-    }
-    problems
-}
-
-fn cases(text: &str) -> Vec<Case> {
-    let parts = text.split("== ").skip(1);
-    let case = |part: &str| {
-        let (title, rest) = part.split_once('\n')?;
-        let (passes, rest) = rest.strip_prefix("passes: ")?.split_once('\n')?;
-        let rest = rest.strip_prefix("-- before\n")?;
-        let end = rest.find("-- ").unwrap_or(rest.len());
-        let (before, outcome) = rest.split_at(end);
-        Some(Case {
-            title: title.to_string(),
-            passes: passes.to_string(),
-            before: before.to_string(),
-            outcome: outcome.to_string(),
-        })
-    };
-    parts.filter_map(case).collect()
-}
-
-/// The outcome section of a case, as it is now.
-fn run(engine: &Engine, case: &Case) -> Result<String, String> {
-    let read = |text: &str| script::read(text, engine).map_err(|error| format!("{error}"));
-    let before = read(&case.before)?;
-    let pipeline = Pipeline::parse(&case.passes).map_err(|error| error.to_string())?;
-    let request = Request { pipeline, selections: Vec::new() };
-    let plan = Plan::new(&request, engine.registry()).map_err(|error| error.to_string())?;
-    let report = Runner::new(engine, BTreeMap::new()).run(&plan, before.clone()).map_err(|error| error.to_string())?;
-    if let Some(error) = report.error {
-        return Ok(format!("-- error\n{error}\n\n"));
-    }
-    if report.module.same(&before) {
-        return Ok("-- unchanged\n\n".to_string());
-    }
-    let printed = script::print(&report.module, engine);
-    reads_back(&report.module, &read(&printed)?)?;
-    Ok(format!("-- after\n{printed}\n"))
-}
-
-fn reads_back(module: &Module, again: &Module) -> Result<(), String> {
-    if module.structural_eq(again) { Ok(()) } else { Err("the result does not read back to itself".to_string()) }
+/// What differs between two texts.
+pub(crate) fn diff(expected: (&str, &str), found: (&str, &str)) -> String {
+    let diff = similar::TextDiff::from_lines(expected.1, found.1);
+    diff.unified_diff().header(expected.0, found.0).to_string()
 }

@@ -14,8 +14,8 @@ fn list(out: &mut String, what: &str, items: impl IntoIterator<Item = String>) {
 
 fn entry(out: &mut String, plugin: &str, info: &PassInfo) {
     let _ = writeln!(out, "## {}\n", info.name);
-    for line in info.doc.trim().lines() {
-        let _ = writeln!(out, "{}", line.trim());
+    for line in info.doc_lines() {
+        let _ = writeln!(out, "{line}");
     }
     let _ = writeln!(out, "\n- plugin: `{plugin}`\n- works on: {}\n- opt_level: {}", info.granularity, info.opt_level);
     list(out, "requires", info.required.iter().map(ToString::to_string));

@@ -54,8 +54,8 @@ pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
     let registry = engine.registry();
     let (info, owner) = (registry.pass(pass), registry.pass_owner(pass));
     let mut out = format!("{}\n\n", info.name);
-    for line in info.doc.trim().lines() {
-        let _ = writeln!(out, "    {}", line.trim());
+    for line in info.doc_lines() {
+        let _ = writeln!(out, "{}", format!("    {line}").trim_end());
     }
     out.push('\n');
     let none = |items: Vec<String>| if items.is_empty() { "-".to_string() } else { items.join(", ") };

@@ -326,7 +326,7 @@ impl OpenPlugin {
 }
 
 /// Lets the current context know the functions while `f` runs over them.
-fn with_batch<R>(functions: &[Named<'_>], f: impl FnOnce() -> R) -> R {
+pub(super) fn with_batch<R>(functions: &[Named<'_>], f: impl FnOnce() -> R) -> R {
     let mut f = Some(f);
     let run = |frame: &Frame<'_>| {
         let _restore = Restore(&frame.batch, frame.batch.replace((functions.as_ptr().cast(), functions.len())));

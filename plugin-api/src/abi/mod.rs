@@ -5,6 +5,7 @@ pub mod entry;
 pub mod host;
 pub mod host_log;
 mod host_table;
+pub mod in_process;
 pub mod layout;
 mod live;
 pub(crate) mod log;

@@ -2,9 +2,6 @@
 //!
 //! *Expects* functions in A-normal form without dead bindings. *Keeps* what is computed. *Never* puts one convolution
 //! into two groups, or a value into a group that something outside needs, but for the last one.
-//!
-//! Before: `a = R.nn.conv2d(x, w1); b = R.nn.relu(a); c = R.nn.conv2d(b, w2)`. After: `c = cls.fused_conv2d_conv2d(x, w1,
-//! w2)`, a private function marked `Composite`.
 
 use plugin_api::ir::ModuleEdit;
 use plugin_api::prelude::*;
@@ -18,6 +15,34 @@ declare_pass! {
     ///
     /// Expects functions in A-normal form without dead bindings. Keeps what is computed. Never puts a value into a group
     /// that something outside needs, but for the last one.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((1, 8, 8, 8), "float32"), w: R.Tensor((8, 8, 1, 1), "float32")):
+    ///     a = R.nn.conv2d(x, w)
+    ///     b = R.nn.relu(a)
+    ///     c = R.nn.conv2d(b, w)
+    ///     return c
+    /// ```
+    /// ```relax after
+    /// @R.function(private=True)
+    /// def fused_conv2d_conv2d(
+    ///     x: R.Tensor((1, 8, 8, 8), "float32"), w: R.Tensor((8, 8, 1, 1), "float32")
+    /// ) -> R.Tensor((1, 8, 8, 8), "float32"):
+    ///     R.func_attr({"Composite": "acme.conv2d_conv2d"})
+    ///     with R.dataflow():
+    ///         a = R.nn.conv2d(x, w)
+    ///         b = R.nn.relu(a)
+    ///         c = R.nn.conv2d(b, w)
+    ///         R.output(c)
+    ///     return c
+    ///
+    /// @R.function
+    /// def main(x: R.Tensor((1, 8, 8, 8), "float32"), w: R.Tensor((8, 8, 1, 1), "float32")):
+    ///     cls = Module
+    ///     c = cls.fused_conv2d_conv2d(x, w)
+    ///     return c
+    /// ```
     pub module pass GROUP_CONVOLUTIONS = "acme.GroupConvolutions" {
         opt_level: 0,
         required: ["relax.Normalize", "relax.DeadCodeElimination"],

@@ -1,7 +1,7 @@
-//! The goldens of this plugin's passes.
+//! The goldens and doc examples of this plugin's passes.
 #![forbid(unsafe_code)]
 
 #[test]
 fn goldens() {
-    plugin_test::run_goldens(env!("CARGO_MANIFEST_DIR"), env!("CARGO_PKG_NAME"));
+    plugin_test::run!(conv_grouping);
 }

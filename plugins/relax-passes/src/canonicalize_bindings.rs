@@ -1,8 +1,6 @@
 //! Removes bindings that only give another name: aliases, elements of known tuples, casts that cannot fail.
 //!
 //! *Expects* any function. *Keeps* what is computed. *Never* removes a call.
-//!
-//! Before: `a = R.add(x, x); b = a; t = (b, x); c = t[0]; return c`. After: `a = R.add(x, x); t = (a, x); return a`.
 
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;
@@ -13,6 +11,23 @@ declare_pass! {
     ///
     /// Expects any function. Keeps what is computed. Never removes a call. Outputs of a dataflow block that nothing
     /// outside uses become variables of the block.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     a = R.add(x, x)
+    ///     b = a
+    ///     t = (b, x)
+    ///     c = t[0]
+    ///     return c
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     a = R.add(x, x)
+    ///     t = (a, x)
+    ///     return a
+    /// ```
     pub function pass CANONICALIZE_BINDINGS = "relax.CanonicalizeBindings" {
         opt_level: 0,
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],

@@ -2,9 +2,6 @@
 //!
 //! *Expects* any function, best in A-normal form. *Keeps* the order of bindings. *Never* puts an If or anything with
 //! an effect into a dataflow block.
-//!
-//! Before: `a = R.add(x, x); b = R.nn.relu(a); return b`. After: both stand in one `with R.dataflow():`, which gives
-//! out `b`.
 
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
@@ -14,6 +11,23 @@ declare_pass! {
     ///
     /// Expects any function, best in A-normal form. Keeps the order of bindings. Never puts an If or anything with an
     /// effect into a dataflow block.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     a = R.add(x, x)
+    ///     b = R.nn.relu(a)
+    ///     return b
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     with R.dataflow():
+    ///         a = R.add(x, x)
+    ///         b = R.nn.relu(a)
+    ///         R.output(b)
+    ///     return b
+    /// ```
     pub function pass CONVERT_TO_DATAFLOW = "relax.ConvertToDataflow" {
         opt_level: 0,
         preserves: ["relax.Normalize", "relax.anf"],

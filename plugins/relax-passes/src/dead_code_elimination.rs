@@ -2,8 +2,6 @@
 //!
 //! *Expects* any module. *Keeps* everything with an effect, every `match_cast`, functions that others can call. *Never*
 //! changes the order of what stays.
-//!
-//! Before: `a = R.add(x, x); b = R.nn.relu(x); return b`. After: `b = R.nn.relu(x); return b`.
 
 use plugin_api::ir::records::flag;
 use plugin_api::prelude::*;
@@ -14,6 +12,20 @@ declare_pass! {
     ///
     /// Expects any module. Keeps everything with an effect, every match_cast, and functions that others can call.
     /// Never changes the order of what stays.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     a = R.add(x, x)
+    ///     b = R.nn.relu(x)
+    ///     return b
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     b = R.nn.relu(x)
+    ///     return b
+    /// ```
     pub module pass DEAD_CODE_ELIMINATION = "relax.DeadCodeElimination" {
         opt_level: 1,
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],

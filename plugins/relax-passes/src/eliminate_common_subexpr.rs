@@ -2,8 +2,6 @@
 //!
 //! *Expects* any function, best in A-normal form. *Keeps* effects, every binding and its name. *Never* uses a value
 //! where it is not visible: what a branch, a dataflow block or a nested function computes stays there.
-//!
-//! Before: `a = R.add(x, y); b = R.add(x, y); c = R.nn.relu(b)`. After: `b = a; c = R.nn.relu(a)`.
 
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
@@ -13,6 +11,23 @@ declare_pass! {
     ///
     /// Expects any function, best in A-normal form. Keeps effects, every binding and its name. Never uses a value where
     /// it is not visible.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")):
+    ///     a = R.add(x, y)
+    ///     b = R.add(x, y)
+    ///     c = R.nn.relu(b)
+    ///     return c
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")):
+    ///     a = R.add(x, y)
+    ///     b = a
+    ///     c = R.nn.relu(a)
+    ///     return c
+    /// ```
     pub function pass ELIMINATE_COMMON_SUBEXPR = "relax.EliminateCommonSubexpr" {
         opt_level: 1,
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],

@@ -1,8 +1,6 @@
 //! Brings functions into A-normal form: every value that is computed has a name.
 //!
 //! *Expects* any function. *Keeps* the order of evaluation, blocks, names and types. *Never* changes what is computed.
-//!
-//! Before: `y = R.nn.relu(R.add(x, x))`. After: `lv = R.add(x, x)`, then `y = R.nn.relu(lv)`.
 
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
@@ -12,6 +10,20 @@ declare_pass! {
     ///
     /// Expects any function. Keeps the order of evaluation, blocks, names and types. Never changes what is computed.
     /// Tuples, constants and shapes may stay where they are used.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     y = R.nn.relu(R.add(x, x))
+    ///     return y
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     gv = R.add(x, x)
+    ///     y = R.nn.relu(gv)
+    ///     return y
+    /// ```
     pub function pass NORMALIZE = "relax.Normalize" {
         opt_level: 1,
         establishes: ["relax.anf"],

@@ -1,8 +1,6 @@
 //! Turns dataflow blocks into plain binding blocks.
 //!
 //! *Expects* any function. *Keeps* bindings, their order and names. *Never* moves anything.
-//!
-//! Before: `with R.dataflow(): lv = R.add(x, x); R.output(lv)`. After: `lv = R.add(x, x)`.
 
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
@@ -11,6 +9,23 @@ declare_pass! {
     /// Turns dataflow blocks into plain binding blocks.
     ///
     /// Expects any function. Keeps bindings, their order and names. Never moves anything.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     with R.dataflow():
+    ///         lv = R.add(x, x)
+    ///         y = R.nn.relu(lv)
+    ///         R.output(y)
+    ///     return y
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     lv = R.add(x, x)
+    ///     y = R.nn.relu(lv)
+    ///     return y
+    /// ```
     pub function pass TO_NON_DATAFLOW = "relax.ToNonDataflow" {
         opt_level: 0,
         establishes: ["relax.no_dataflow"],

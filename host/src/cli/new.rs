@@ -1,0 +1,212 @@
+//! `passhost new`: writes a plugin crate, which is the one in `plugins/template` under another name.
+
+use crate::error::Error;
+use clap::Args;
+use std::path::{Component, Path, PathBuf};
+
+#[derive(Args)]
+pub(super) struct NewArgs {
+    /// Name of the crate, as in `my-passes`; its passes are called `my_passes.Name`.
+    name: String,
+    /// The folder to make; without it, one of that name in this folder.
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+    /// The repository of passhost, for the plugin API: a folder, or the URL of a Git repository. Without it, the folder
+    /// that this passhost was built from.
+    #[arg(long, value_name = "PATH_OR_GIT")]
+    api: Option<String>,
+}
+
+macro_rules! template {
+    ($($file:literal),* $(,)?) => {
+        &[$(($file, include_str!(concat!("../../../plugins/template/", $file)))),*]
+    };
+}
+
+/// Files of the template. They are a crate of the workspace, compiled and tested like the others.
+const FILES: &[(&str, &str)] = template![
+    "Cargo.toml",
+    "README.md",
+    "passes.toml",
+    "example.py",
+    ".gitignore",
+    "src/lib.rs",
+    "src/fold_repeated.rs",
+    "src/mark_leaves.rs",
+    "src/share_calls.rs",
+    "tests/goldens.rs",
+    "tests/goldens/fold_repeated.txt",
+    "tests/goldens/mark_leaves.txt",
+    "tests/goldens/share_calls.txt",
+];
+
+/// A crate of this name would hide one that it is built with.
+const TAKEN: &[&str] = &["alloc", "core", "plugin_api", "plugin_test", "proc_macro", "std", "test"];
+
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
+    "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
+    "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true",
+    "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+/// Where a plugin gets the plugin API from.
+enum Api {
+    Folder(PathBuf),
+    Git(String),
+}
+
+/// Writes the crate; gives what to say about it.
+///
+/// # Errors
+/// If the name is no crate name, the folder is not empty, the API is not found, or a file cannot be written.
+pub(super) fn new(args: &NewArgs) -> Result<String, Error> {
+    check_name(&args.name)?;
+    let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&args.name));
+    check_folder(&folder)?;
+    let api = api(args.api.as_deref())?;
+    let failed =
+        |path: &Path, error: std::io::Error| Error::Write { path: path.to_path_buf(), message: error.to_string() };
+    std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+    let real = folder.canonicalize().map_err(|error| failed(&folder, error))?;
+    for (file, text) in FILES {
+        let path = folder.join(file);
+        let parent = path.parent().unwrap_or(&folder);
+        std::fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
+        std::fs::write(&path, fill(file, text, &args.name, &api, &real)).map_err(|error| failed(&path, error))?;
+    }
+    Ok(said(&folder, &api))
+}
+
+fn refuse(message: String, help: impl Into<String>) -> Error {
+    Error::Request { message, help: help.into() }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    if name.len() > 64 || !name.chars().all(plain) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        let rule = "a name is up to 64 small letters, digits, `-` and `_`, and starts with a letter";
+        let near = near_name(name).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        return Err(refuse(format!("`{name}` is no name for a plugin crate{near}"), rule));
+    }
+    let library = name.replace('-', "_");
+    if KEYWORDS.contains(&library.as_str()) {
+        return Err(refuse(format!("`{name}` is a word of Rust"), format!("take another name, as `{name}-passes`")));
+    }
+    if TAKEN.contains(&library.as_str()) {
+        let message = format!("`{name}` is the name of a crate that every plugin is built with");
+        return Err(refuse(message, format!("take another name, as `my-{name}`")));
+    }
+    Ok(())
+}
+
+/// The name with what is wrong left out.
+fn near_name(name: &str) -> Option<String> {
+    let c = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
+    let near: String = name.chars().take(64).map(c).collect();
+    let near = near.trim_matches('-').trim_start_matches(|c: char| !c.is_ascii_lowercase());
+    (!near.is_empty()).then(|| near.to_string())
+}
+
+fn check_folder(folder: &Path) -> Result<(), Error> {
+    let shown = folder.display();
+    let help = "name another folder with --path, or remove this one";
+    match std::fs::read_dir(folder) {
+        Ok(mut entries) => match entries.next() {
+            Some(_) => Err(refuse(format!("{shown} exists and is not empty"), help)),
+            None => Ok(()),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(refuse(format!("{shown} cannot become the folder of a crate: {error}"), help)),
+    }
+}
+
+fn api(arg: Option<&str>) -> Result<Api, Error> {
+    let is_api = |folder: &Path| folder.join("plugin-api/Cargo.toml").is_file();
+    let Some(text) = arg else {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(""));
+        let message = "the sources that this passhost was built from are not there any more".to_string();
+        let help = "name a clone of its repository with --api DIR, or its URL with --api URL";
+        return if is_api(own) { Ok(Api::Folder(own.to_path_buf())) } else { Err(refuse(message, help)) };
+    };
+    if text.contains("://") || text.starts_with("git@") {
+        return Ok(Api::Git(text.to_string()));
+    }
+    let given = Path::new(text);
+    let absolute = std::path::absolute(given).map(|path| without_dots(&path)).ok();
+    let real = || given.canonicalize().ok();
+    // A link keeps its name, so that what is written stays right where the link points elsewhere.
+    let folder = absolute.filter(|path| is_api(path)).or_else(real).filter(|path| is_api(path));
+    folder.map(Api::Folder).ok_or_else(|| {
+        let message = format!("{text} is no clone of passhost: it has no plugin-api/Cargo.toml");
+        refuse(
+            message,
+            "name the folder of a clone, or the URL of a Git repository, as in https://example.org/passhost",
+        )
+    })
+}
+
+/// A path with `..` taken out by name.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::CurDir => {}
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// `to` as seen from the folder `from`; absolute where they have nothing in common.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    if !from.components().take(common).any(|component| matches!(component, Component::Normal(_))) {
+        return to.to_path_buf();
+    }
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(common)).collect()
+}
+
+/// A file of the template as one of the new crate.
+fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String {
+    let text = text.replace("template-plugin", name).replace("template_plugin", &name.replace('-', "_"));
+    let quoted = |path: PathBuf| toml::Value::String(path.to_string_lossy().replace('\\', "/")).to_string();
+    let inside = |below: &str| match api {
+        Api::Folder(api) => quoted(relative(folder, &api.join(below))),
+        Api::Git(_) => quoted(Path::new("passhost").join(below)),
+    };
+    match (file, api) {
+        ("Cargo.toml", _) => {
+            let mut text = text;
+            for dependency in ["plugin-api", "plugin-test"] {
+                let source = match api {
+                    Api::Folder(_) => format!("{{ path = {} }}", inside(dependency)),
+                    Api::Git(url) => format!("{{ git = {} }}", toml::Value::String(url.clone())),
+                };
+                text = text.replace(&format!("{{ path = \"../../{dependency}\" }}"), &source);
+            }
+            text + "\n# A workspace of its own, also inside the folder of another one.\n[workspace]\n"
+        }
+        ("passes.toml", _) => ["relax-ops", "relax-passes"].iter().fold(text, |text, plugin| {
+            text.replace(&format!("\"../{plugin}\""), &inside(&format!("plugins/{plugin}")))
+        }),
+        (".gitignore", Api::Git(_)) => text + "/passhost\n",
+        _ => text,
+    }
+}
+
+fn said(folder: &Path, api: &Api) -> String {
+    let mut out = format!("wrote {}\n", folder.display());
+    FILES.iter().for_each(|(file, _)| out.push_str(&format!("    {file}\n")));
+    out.push_str(&format!("next\n    cd {}\n", folder.display()));
+    if let Api::Git(url) = api {
+        // The plugins of the manifest are folders.
+        out.push_str(&format!("    git clone {url} passhost\n"));
+    }
+    out.push_str("    cargo test\n    passhost run example.py -o out.py\n");
+    out
+}

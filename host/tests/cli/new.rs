@@ -1,0 +1,207 @@
+//! `passhost new`, and what `docs/writing-a-pass.md` says to do with it, done as it says.
+
+use super::{Case, root};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A step of the page.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Run { command: String, fails: bool },
+    Append { file: String, text: String },
+    Replace { file: String, old: String, new: String },
+}
+
+/// The indented blocks of a page as steps; the line above a block says what it is.
+fn steps(page: &str) -> Vec<Step> {
+    let (mut steps, mut title, mut block) = (Vec::new(), "", String::new());
+    let mut replaced: Option<(String, String)> = None;
+    let file = |title: &str| title.split('`').nth(1).expect("a file in the line above a block").to_string();
+    for line in page.lines().chain(["end"]) {
+        if let Some(code) = line.strip_prefix("    ") {
+            block.extend([code, "\n"]);
+        } else if line.is_empty() {
+            block.push_str(if block.is_empty() { "" } else { "\n" });
+        } else {
+            let text = std::mem::take(&mut block);
+            let text = format!("{}\n", text.trim_end());
+            if text == "\n" {
+            } else if title.starts_with("Append to `") {
+                steps.push(Step::Append { file: file(title), text: text + "\n" });
+            } else if title.ends_with(", replace") {
+                replaced = Some((file(title), text));
+            } else if let Some((file, old)) = replaced.take() {
+                assert_eq!(title, "by");
+                steps.push(Step::Replace { file, old: old.trim().to_string(), new: text.trim().to_string() });
+            } else {
+                let fails = title.starts_with("This fails");
+                steps.extend(text.lines().map(|line| Step::Run { command: line.to_string(), fails }));
+            }
+            title = line;
+        }
+    }
+    steps
+}
+
+/// Cargo's settings of this workspace, so that what it built is not built again.
+fn cargo_config() -> String {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace manifest");
+    let profile = manifest.split("[profile.dev]").nth(1).expect("a profile");
+    let (own, others) = profile.split_once("[profile.dev.package.\"*\"]").expect("a profile of dependencies");
+    let ours = ["passhost", "passhost-plugin-api", "passhost-plugin-test", "passhost-registry", "passhost-script"];
+    let ours: String = ours.iter().map(|name| format!("[profile.dev.package.{name}]\n{own}\n")).collect();
+    format!("[profile.dev]\n{own}\n[profile.dev.package.\"*\"]\n{others}\n{ours}\n[net]\noffline = true\n")
+}
+
+fn target() -> PathBuf {
+    let bin = Path::new(env!("CARGO_BIN_EXE_passhost"));
+    bin.ancestors().nth(2).expect("a target folder").to_path_buf()
+}
+
+#[test]
+fn a_new_plugin_is_made_tested_and_changed_as_the_page_says() {
+    let page = std::fs::read_to_string(root().join("docs/writing-a-pass.md")).expect("the page");
+    let case = Case::new("writing_a_pass");
+    std::fs::create_dir(case.path(".cargo")).expect("a folder");
+    let case = case.file(".cargo/config.toml", cargo_config());
+    let bin = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("a folder");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut folder = case.folder.path().to_path_buf();
+    let mut transcript = String::new();
+    let steps = steps(&page);
+    assert!(steps.len() > 10, "{steps:?}");
+    for step in steps {
+        match step {
+            Step::Append { file, text } => {
+                let old = std::fs::read_to_string(folder.join(&file)).expect("a file of the crate");
+                std::fs::write(folder.join(file), old + &text).expect("a file");
+            }
+            Step::Replace { file, old, new } => {
+                let text = std::fs::read_to_string(folder.join(&file)).expect("a file of the crate");
+                assert_eq!(text.matches(&old).count(), 1, "`{old}` in {file}");
+                std::fs::write(folder.join(file), text.replace(&old, &new)).expect("a file");
+            }
+            Step::Run { command, .. } if command.starts_with("cd ") => folder.push(&command[3..]),
+            Step::Run { command, fails } => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &command]).current_dir(&folder).env("PATH", &path);
+                shell.env("CARGO_TARGET_DIR", target()).env_remove("PASSHOST_LOG").env_remove("BLESS");
+                let (stdout, stderr, code) = case.finish(shell, b"");
+                assert_eq!(code != 0, fails, "{command}\n{stdout}{stderr}");
+                if command.starts_with("cargo") {
+                    let expected = if fails { "differs; BLESS=1 cargo test rewrites it" } else { "1 passed" };
+                    assert!(stdout.contains(expected), "{command}\n{stdout}{stderr}");
+                    let what = if fails { "(a golden differs)" } else { "(tests passed)" };
+                    let diff = stdout.lines().filter(|line| line.starts_with(['+', '-']));
+                    let diff: String = diff.map(|line| format!("{line}\n")).collect();
+                    transcript.push_str(&format!("$ {command}\n{what}\n{diff}\n"));
+                } else {
+                    let both = format!("exit code {code}\n== stdout\n{stdout}== stderr\n{stderr}");
+                    transcript.push_str(&format!("$ {command}\n{}\n", without_builds(&both)));
+                }
+                // The versions that are here already.
+                if command.starts_with("passhost new") {
+                    let lock = root().join("Cargo.lock");
+                    std::fs::copy(lock, case.path("my-passes/Cargo.lock")).expect("the lock file");
+                }
+            }
+        }
+    }
+    let out = std::fs::read_to_string(folder.join("out.py")).expect("the output of the last run");
+    case.golden(&format!("{transcript}out.py\n{out}"));
+}
+
+/// Without what differs from build to build.
+fn without_builds(text: &str) -> String {
+    let differs = |line: &&str| {
+        let key = line.split_whitespace().next();
+        matches!(key, Some("sha256" | "file")) || line.starts_with("built by") || line.starts_with("plugin API")
+    };
+    text.lines().filter(|line| !differs(line)).map(|line| format!("{line}\n")).collect()
+}
+
+/// Names that start with a dot, and what is made by using the crate, are no part of the template.
+fn files(folder: &Path, below: &str, out: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder.join(below)).expect("a folder").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+        if entry.path().is_dir() && name != "target" {
+            files(folder, &path, out);
+        } else if entry.path().is_file() && name != "Cargo.lock" && name != "out.py" && name != "passes.lock" {
+            out.push(path);
+        }
+    }
+    out.sort();
+}
+
+/// A file that is added to the template must be written, too.
+#[test]
+fn a_new_plugin_has_all_files_of_the_template() {
+    let case = Case::new("new_files");
+    let (stdout, stderr, code) = case.run(&["new", "my-passes"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    files(&root().join("plugins/template"), "", &mut expected);
+    files(&case.path("my-passes"), "", &mut found);
+    assert_eq!(expected, found);
+    for file in found {
+        let text = std::fs::read_to_string(case.path("my-passes").join(&file)).expect("a file");
+        assert!(!text.contains("template"), "{file} still has the name of the template");
+        assert!(stdout.contains(&format!("    {file}\n")), "{stdout}");
+    }
+}
+
+#[test]
+fn where_the_api_comes_from() {
+    let case = Case::new("new_api");
+    std::fs::create_dir_all(case.path("passhost/plugin-api")).expect("a folder");
+    let case = case.file("passhost/plugin-api/Cargo.toml", "");
+    let read = |file: &str| std::fs::read_to_string(case.path(file)).expect("a file");
+    let (_, stderr, code) = case.run(&["new", "one", "--api", "passhost"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    let cargo = read("one/Cargo.toml");
+    assert!(cargo.contains("passhost-plugin-api = { path = \"../passhost/plugin-api\" }\n"), "{cargo}");
+    assert!(cargo.contains("passhost-plugin-test = { path = \"../passhost/plugin-test\" }\n"), "{cargo}");
+    assert!(cargo.ends_with("[workspace]\n"), "{cargo}");
+    let manifest = read("one/passes.toml");
+    assert!(manifest.contains("crate = \"../passhost/plugins/relax-ops\"\n"), "{manifest}");
+
+    let (_, stderr, code) = case.run(&["new", "two", "--path", "deep/er", "--api", "./one/../passhost"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(read("deep/er/Cargo.toml").contains("path = \"../../passhost/plugin-api\""));
+
+    let (stdout, stderr, code) = case.run(&["new", "three", "--api", "https://example.org/passhost"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("    git clone https://example.org/passhost passhost\n"), "{stdout}");
+    assert!(read("three/Cargo.toml").contains("passhost-plugin-api = { git = \"https://example.org/passhost\" }\n"));
+    assert!(read("three/passes.toml").contains("crate = \"passhost/plugins/relax-ops\"\n"));
+    assert!(read("three/.gitignore").ends_with("/passhost\n"));
+}
+
+#[test]
+fn what_new_refuses() {
+    let case = Case::new("new_refused");
+    std::fs::create_dir(case.path("full")).expect("a folder");
+    let case = case.file("full/notes.txt", "mine").file("file", "mine");
+    std::fs::create_dir(case.path("empty")).expect("a folder");
+    let mut transcript = String::new();
+    for args in [
+        &["full"][..],
+        &["file"],
+        &["mine", "--path", "full"],
+        &["My Passes"],
+        &["9lives"],
+        &["../up"],
+        &["match"],
+        &["plugin-api"],
+        &["mine", "--api", "empty"],
+        &["empty"],
+    ] {
+        let args: Vec<&str> = ["new"].iter().chain(args).copied().collect();
+        let (stdout, stderr, code) = case.run(&args, b"");
+        transcript.push_str(&format!("$ passhost {}\nexit code {code}\n{stdout}{stderr}\n", args.join(" ")));
+    }
+    assert_eq!(std::fs::read_to_string(case.path("full/notes.txt")).expect("a file"), "mine");
+    assert!(!case.path("mine").exists());
+    case.golden(&transcript);
+}

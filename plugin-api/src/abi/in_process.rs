@@ -1,0 +1,58 @@
+//! Runs passes of a plugin that is linked into this process, without the boundary: for tests that compare the two ways.
+
+use super::host::{RunFailure, with_batch};
+use super::module::Module;
+use super::services;
+use super::view::Body;
+use crate::decl::{PassDecl, RunFn};
+use crate::meta::OptionValue;
+use crate::pass::{Batch, Ctx, PassError};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The current context ([`with_current`](super::host::with_current)), as the passes of this process see it.
+fn context() -> Ctx {
+    services::install(&super::host_table::SERVICES);
+    Ctx::current()
+}
+
+fn panicked(payload: Box<dyn Any + Send>) -> RunFailure {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    // Its destructor could panic again.
+    std::mem::forget(payload);
+    RunFailure::Panic(text.unwrap_or_else(|| "a payload that is no text".to_string()))
+}
+
+fn other_granularity() -> RunFailure {
+    RunFailure::Error(PassError::new("the pass works at another granularity"))
+}
+
+/// Runs a module pass with the values of all its options. A context must be current.
+///
+/// # Errors
+/// How it failed.
+pub fn run_module(pass: &PassDecl, module: &Module, options: &[OptionValue]) -> Result<Module, RunFailure> {
+    let RunFn::Module(run) = pass.run else { return Err(other_granularity()) };
+    let ctx = context();
+    let result = catch_unwind(AssertUnwindSafe(|| run(module, options, &ctx)));
+    result.map_err(panicked)?.map_err(RunFailure::Error)
+}
+
+/// Runs a function, PrimFunc or dataflow-block pass on each function; one result for each. A context must be current.
+pub fn run_functions(
+    pass: &PassDecl,
+    functions: &[(&str, &Body)],
+    options: &[OptionValue],
+) -> Vec<Result<Body, RunFailure>> {
+    let ctx = context();
+    let bodies: Vec<Body> = functions.iter().map(|(_, body)| (*body).clone()).collect();
+    let mut results: Vec<Result<Body, RunFailure>> = bodies.iter().map(|_| Err(other_granularity())).collect();
+    let mut done = |at: usize, result: std::thread::Result<Result<Body, PassError>>| {
+        results[at] = result.map_err(panicked).and_then(|result| result.map_err(RunFailure::Error));
+    };
+    if let RunFn::Function(run) | RunFn::DataflowBlock(run) | RunFn::PrimFunc(run) = pass.run {
+        with_batch(functions, || run(options, &mut Batch::new(&bodies, &ctx, &mut done)));
+    }
+    results
+}

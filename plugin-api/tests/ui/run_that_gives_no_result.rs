@@ -1,0 +1,16 @@
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Does nothing.
+    pub function pass NOTHING = "acme.Nothing" { opt_level: 0, run: same }
+}
+
+fn same(body: &Body, _: &Ctx) -> Body {
+    body.clone()
+}
+
+fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+fn main() {}

@@ -1,0 +1,142 @@
+//! Examples in the documentation of passes.
+
+use crate::{Tested, diff};
+use plugin_api::meta::PassInfo;
+
+/// One example: functions or a module, before and after the pass.
+#[derive(Debug, PartialEq, Eq)]
+struct Example {
+    before: String,
+    after: String,
+}
+
+/// Runs the examples of a pass; gives what is wrong.
+pub(crate) fn check(tested: &Tested, info: &PassInfo) -> Vec<String> {
+    let name = &info.name;
+    let examples = match examples(info.doc_lines()) {
+        Ok(examples) => examples,
+        Err(error) => return vec![format!("documentation of `{name}`: {error}")],
+    };
+    if examples.is_empty() {
+        return vec![format!(
+            "the documentation of `{name}` has no example; write a pair of blocks, ```relax before and ```relax after, \
+             above its declaration"
+        )];
+    }
+    let mut problems = Vec::new();
+    for (i, example) in examples.iter().enumerate() {
+        let problem = run(tested, name, example).err();
+        problems
+            .extend(problem.map(|problem| format!("example {} in the documentation of `{name}`: {problem}", i + 1)));
+    }
+    problems
+}
+
+fn run(tested: &Tested, pass: &str, example: &Example) -> Result<(), String> {
+    let after = tested.read(&whole(&example.after)).map_err(|error| format!("after: {error}"))?;
+    let outcome = tested.outcome(pass, &whole(&example.before)).map_err(|error| format!("before: {error}"))?;
+    let Some(found) = outcome.printed else { return Err(outcome.golden.trim_end().to_string()) };
+    let expected = tested.print(&after);
+    if expected == found {
+        return Ok(());
+    }
+    let diff = diff(("documentation", &expected), ("now", &found));
+    Err(format!("it does not hold; correct the pass, or the text above its declaration\n{diff}"))
+}
+
+/// Functions as a module.
+fn whole(text: &str) -> String {
+    if text.lines().any(|line| line.starts_with("class ")) {
+        return text.to_string();
+    }
+    let line = |line: &str| if line.is_empty() { "\n".to_string() } else { format!("    {line}\n") };
+    let body: String = text.lines().map(line).collect();
+    format!("@I.ir_module\nclass Module:\n{body}")
+}
+
+fn examples<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Example>, String> {
+    let (mut examples, mut before) = (Vec::new(), None);
+    let mut lines = lines;
+    while let Some(line) = lines.next() {
+        let Some(info) = line.trim_start().strip_prefix("```") else { continue };
+        let mut text = String::new();
+        loop {
+            match lines.next() {
+                Some(line) if line.trim() == "```" => break,
+                Some(line) => text.extend([line, "\n"]),
+                None => return Err(format!("the block ```{info} has no end; close it with a line ```")),
+            }
+        }
+        let words: Vec<&str> = info.split_whitespace().collect();
+        match (words.as_slice(), before.take()) {
+            (["relax", "before"], None) => before = Some(text),
+            (["relax", "after"], Some(before)) => examples.push(Example { before, after: text }),
+            (["relax", "after"], None) => {
+                return Err("```relax after without ```relax before in front of it".to_string());
+            }
+            (["relax", "before"], Some(_)) => {
+                return Err("```relax before without ```relax after behind it".to_string());
+            }
+            (["relax", ..], _) => return Err(format!("```{info}: expected ```relax before or ```relax after")),
+            (_, other) => before = other,
+        }
+    }
+    match before {
+        Some(_) => Err("```relax before without ```relax after behind it".to_string()),
+        None => Ok(examples),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Vec<Example>, String> {
+        examples(text.lines())
+    }
+
+    /// What a wrong example says: the difference, and for a text that is no module, why.
+    #[test]
+    fn an_example_that_does_not_hold_is_shown_as_a_diff() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/template");
+        let engine = crate::engine(&folder).expect("the plugins of the template");
+        let tested = Tested { plugin: &template_plugin::__PASSHOST_PLUGIN, engine };
+        let head = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    a = R.nn.relu(x)\n";
+        let function = |result: &str| format!("{head}    b = {result}\n    return b\n");
+        let pass = "template_plugin.FoldRepeated";
+        let of = |before: &str, after: &str| {
+            run(&tested, pass, &Example { before: function(before), after: function(after) })
+        };
+        assert_eq!(of("R.exp(a)", "R.exp(a)"), Ok(()));
+        let wrong = of("R.exp(a)", "R.exp(x)").expect_err("another result");
+        assert!(
+            wrong.starts_with("it does not hold; correct the pass, or the text above its declaration\n"),
+            "{wrong}"
+        );
+        assert!(wrong.contains("-        b: R.Tensor((2,), dtype=\"float32\") = R.exp(x)\n"), "{wrong}");
+        assert!(wrong.contains("+        b: R.Tensor((2,), dtype=\"float32\") = R.exp(a)\n"), "{wrong}");
+        let wrong = of("R.exp(y)", "R.exp(a)").expect_err("an unknown variable");
+        assert!(wrong.starts_with("before: "), "{wrong}");
+    }
+
+    #[test]
+    fn pairs_are_found() {
+        let text = "Does it.\n\n```relax before\na\n  b\n```\nbecomes\n```text\nno\n```\n```relax after\nc\n```\nMore.";
+        let example = Example { before: "a\n  b\n".to_string(), after: "c\n".to_string() };
+        assert_eq!(of(text), Ok(vec![example]));
+        assert_eq!(of("Nothing.\n"), Ok(vec![]));
+    }
+
+    /// An example that is misspelt must not be passed over.
+    #[test]
+    fn what_is_no_pair_is_told() {
+        let after = "```relax after without ```relax before in front of it".to_string();
+        assert_eq!(of("```relax after\n```"), Err(after));
+        let before = "```relax before without ```relax after behind it".to_string();
+        assert_eq!(of("```relax before\n```"), Err(before.clone()));
+        assert_eq!(of("```relax before\n```\n```relax before\n```"), Err(before));
+        assert_eq!(of("```relax\n```"), Err("```relax: expected ```relax before or ```relax after".to_string()));
+        let open = "the block ```relax before has no end; close it with a line ```".to_string();
+        assert_eq!(of("```relax before\na"), Err(open));
+    }
+}

@@ -1,0 +1,100 @@
+//! What a test of a plugin says when something is wrong, with the template as the plugin.
+
+use super::*;
+use plugin_api::decl::{PassDecl, RunFn};
+use plugin_api::meta::OptionValue;
+use plugin_api::pass::{Batch, PassError};
+
+fn template() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/template")
+}
+
+/// A folder with the plugins of the template, its goldens, and one of them changed.
+fn folder(change: impl Fn(&str) -> String) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plugins = template().join("..").canonicalize().expect("the plugins");
+    let entry = |name: &str| format!("[[plugin]]\ncrate = \"{}\"\n", plugins.join(name).display());
+    let manifest = ["template", "relax-ops", "relax-passes"].map(entry).concat();
+    std::fs::write(folder.path().join("passes.toml"), manifest).expect("a manifest");
+    let goldens = folder.path().join("tests/goldens");
+    std::fs::create_dir_all(&goldens).expect("a folder");
+    for path in files(&template().join("tests/goldens")) {
+        let text = std::fs::read_to_string(&path).expect("a golden");
+        let is_changed = path.ends_with("fold_repeated.txt");
+        let text = if is_changed { change(&text) } else { text };
+        std::fs::write(goldens.join(path.file_name().expect("a name")), text).expect("a golden");
+    }
+    folder
+}
+
+fn problems_of(plugin: &'static PluginDecl, folder: &tempfile::TempDir) -> Vec<String> {
+    problems(folder.path(), plugin)
+}
+
+#[test]
+fn what_is_right_is_silent() {
+    let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder(str::to_string));
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn a_golden_that_differs_is_shown_as_a_diff() {
+    let change = |text: &str| text.replacen("= R.exp(a)\n", "= R.exp(b)\n", 1);
+    let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder(change));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("fold_repeated.txt differs; BLESS=1 cargo test rewrites it\n"), "{}", found[0]);
+    assert!(found[0].contains("= R.exp(b)\n+        d:"), "{}", found[0]);
+}
+
+#[test]
+fn goldens_and_passes_belong_together() {
+    let folder = folder(str::to_string);
+    let goldens = folder.path().join("tests/goldens");
+    std::fs::rename(goldens.join("mark_leaves.txt"), goldens.join("mark_leafs.txt")).expect("another name");
+    let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].ends_with("mark_leafs.txt: no pass of `template-plugin` has this name"), "{}", found[0]);
+    assert_eq!(found[1], "pass `template_plugin.MarkLeaves` has no goldens; write tests/goldens/mark_leaves.txt");
+}
+
+/// The passes of the library, but one of them does nothing in this process.
+static OTHER: PluginDecl = PluginDecl {
+    passes: &[&IDLE, &template_plugin::mark_leaves::MARK_LEAVES, &template_plugin::share_calls::SHARE_CALLS],
+    ..template_plugin::__PASSHOST_PLUGIN
+};
+
+const IDLE: PassDecl = PassDecl { run: RunFn::Function(idle), ..template_plugin::fold_repeated::FOLD_REPEATED };
+
+fn idle(_: &[OptionValue], batch: &mut Batch<'_>) {
+    batch.each(|body, _| Ok(body.clone()));
+}
+
+#[test]
+fn ways_that_differ_are_told() {
+    let found = problems_of(&OTHER, &folder(str::to_string));
+    assert!(found.len() > 3, "{found:?}");
+    for problem in &found {
+        assert!(problem.contains("the two ways differ"), "{problem}");
+        assert!(problem.contains("--- through the library\n+++ in-process\n"), "{problem}");
+    }
+}
+
+/// A pass that fails in this process alone.
+static FAILING: PluginDecl = PluginDecl {
+    passes: &[&FAILS, &template_plugin::mark_leaves::MARK_LEAVES, &template_plugin::share_calls::SHARE_CALLS],
+    ..template_plugin::__PASSHOST_PLUGIN
+};
+
+const FAILS: PassDecl = PassDecl { run: RunFn::Function(fails), ..template_plugin::fold_repeated::FOLD_REPEATED };
+
+fn fails(_: &[OptionValue], batch: &mut Batch<'_>) {
+    batch.each(|_, ctx| Err(PassError::new(format!("not in `{}`", ctx.pass_name()))));
+}
+
+#[test]
+fn an_error_of_one_way_is_a_difference() {
+    let found = problems_of(&FAILING, &folder(str::to_string));
+    let expected = "+pass `template_plugin.FoldRepeated`, function `main`: not in `template_plugin.FoldRepeated`\n";
+    assert!(found.iter().all(|problem| problem.contains(expected)), "{found:?}");
+    assert!(!found.is_empty());
+}

@@ -1,0 +1,60 @@
+//! Folds calls that are repeated: `f(f(x))` becomes `f(x)`.
+
+use plugin_api::ir::records::flag;
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Folds calls that are repeated: `f(f(x))` becomes `f(x)`, for operators of which that is true.
+    ///
+    /// Expects any function. Keeps what is computed, and the first call of each chain.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     a = R.nn.relu(x)
+    ///     b = R.nn.relu(a)
+    ///     c = R.exp(b)
+    ///     return c
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     a = R.nn.relu(x)
+    ///     c = R.exp(a)
+    ///     return c
+    /// ```
+    pub function pass FOLD_REPEATED = "template_plugin.FoldRepeated" {
+        opt_level: 1,
+        required: ["relax.Normalize"],
+        preserves: ["relax.Normalize", "relax.anf"],
+        options: Options {
+            /// Operators that give the same when they are applied again.
+            operators: Vec<String> = ["relax.nn.relu"],
+        },
+        run: fold_repeated,
+    }
+}
+
+fn fold_repeated(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
+    if let Some(short) = options.operators.iter().find(|name| !name.contains('.')) {
+        bail!("`operators` has `{short}`; write the full name of an operator, as in `relax.nn.relu`");
+    }
+    let folded = body.rewrite(|value, rw| {
+        let Some((outer, inner)) = repeated(value, &options.operators) else { return Action::Keep };
+        if inner.value().has(flag::INNER) && !value.has(flag::INNER) {
+            // The variable of a dataflow block ends with it; an output needs a call of its own.
+            let args: Vec<V> = inner.args().map(|arg| rw.v(arg)).collect();
+            return Action::Replace(rw.call_like(outer, &args));
+        }
+        Action::Replace(rw.v(inner.value()))
+    });
+    Ok(folded?)
+}
+
+/// A call of one of the operators, and the call of the same operator that it is applied to.
+fn repeated<'b>(value: Value<'b>, operators: &[String]) -> Option<(Call<'b>, Call<'b>)> {
+    let outer = value.as_call()?;
+    let op = outer.op().filter(|op| operators.iter().any(|known| known == op))?;
+    let inner = outer.arg(0)?.as_call_to(op)?;
+    Some((outer, inner))
+}
