@@ -35,7 +35,7 @@ pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
 }
 
 fn line_end(bytes: &[u8], at: usize) -> usize {
-    bytes[at..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| at + n)
+    bytes[at..].iter().position(|b| is_newline(*b)).map_or(bytes.len(), |n| at + n)
 }
 
 /// Position after a string literal that starts at `at`; the end of the text if it is not closed.
@@ -45,8 +45,9 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut i = at + if triple { 3 } else { 1 };
     while i < bytes.len() {
         match bytes[i] {
+            b'\\' if bytes[i..].starts_with(b"\\\r\n") => i += 2,
             b'\\' => i += 1,
-            b'\n' if !triple => return i,
+            b if !triple && is_newline(b) => return i,
             b if b == quote && (!triple || bytes[i..].starts_with(&[quote; 3])) => {
                 return i + if triple { 3 } else { 1 };
             }
@@ -135,7 +136,9 @@ impl Scan {
     }
 
     fn end_word(&mut self, word: &[u8], at: usize) -> Result<(), Diagnostic> {
-        if NESTING.contains(&word) {
+        // A number may stand right before such a word: `1if x`.
+        let glued = word[0].is_ascii_digit() && NESTING.iter().any(|nesting| word.ends_with(nesting));
+        if glued || NESTING.contains(&word) {
             self.level().words += 1;
             self.count(at)?;
         }

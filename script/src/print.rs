@@ -8,7 +8,7 @@ use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::ir::{
     Attr, AttrView, Body, BodyKind, Call, DType, Dict, Dim, DimExpr, Expr, Function, Module, Sym, Ty, Type, Value,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 pub(crate) use text::{each_free_sym, to_bf16, to_f16};
 use text::{python_float, python_string, scalar_text, valid_name};
@@ -37,6 +37,10 @@ pub fn print_function(name: &str, body: &Body, ops: &dyn Operators) -> String {
     Printer::new(ops, false).module(&module).text
 }
 
+fn type_var(name: &str) -> String {
+    format!("{name} = TypeVar(\"{name}\")\n")
+}
+
 /// A type as text; symbolic variables by number.
 pub(crate) fn type_text(ty: &Type) -> String {
     let mut printer = Printer::new(&crate::NoOps, false);
@@ -62,7 +66,16 @@ struct Names {
     nodes: Vec<Option<Box<str>>>,
     /// For each symbolic variable its name.
     syms: Vec<String>,
-    /// Symbolic variables that no parameter defines: declared in the function.
+    /// Symbolic variables of each function, by the node of the function.
+    syms_of: HashMap<usize, Syms>,
+}
+
+/// Symbolic variables that a function brings in.
+#[derive(Default)]
+struct Syms {
+    /// Those of its signature.
+    signature: BTreeSet<String>,
+    /// Those that its body defines.
     local: Vec<(usize, DType)>,
 }
 
@@ -162,18 +175,16 @@ impl<'a> Printer<'a> {
 
     fn header(&mut self) -> String {
         self.uses_ir = true;
-        let mut header = self.imports();
+        let mut header = self.imports(&self.type_vars);
         header.push('\n');
-        for name in &self.type_vars {
-            header.push_str(&format!("{name} = TypeVar(\"{name}\")\n"));
-        }
+        header.extend(self.type_vars.iter().map(|name| type_var(name)));
         header.push_str("@I.ir_module\n");
         header
     }
 
-    fn imports(&self) -> String {
+    fn imports(&self, type_vars: &BTreeSet<String>) -> String {
         let mut lines = String::new();
-        if !self.type_vars.is_empty() {
+        if !type_vars.is_empty() {
             lines.push_str("# from typing import TypeVar\n");
         }
         if self.uses_ir {
@@ -452,20 +463,26 @@ impl<'a> Printer<'a> {
 impl Names {
     fn new(body: &Body, printer: &mut Printer<'_>) -> Names {
         let n_syms = body.raw().var_names().len();
-        let mut names = Names { nodes: vec![None; body.len()], syms: Vec::with_capacity(n_syms), local: Vec::new() };
+        let mut names =
+            Names { nodes: vec![None; body.len()], syms: Vec::with_capacity(n_syms), syms_of: HashMap::new() };
         let mut used = Used::default();
-        let (from_params, used_syms) =
-            if n_syms > 0 { (signature_syms(body), used_syms(body)) } else { Default::default() };
+        let (first, parents) = if n_syms > 0 { (first_uses(body), body.parents()) } else { Default::default() };
         for id in 0..n_syms {
             let hint = valid_name(body.sym_name(id as u32).unwrap_or("n"));
             let name = used.fresh(&hint);
-            if from_params.contains(&(id as u32)) {
-                printer.type_vars.insert(name.clone());
-            } else if let Some(dtype) = used_syms.get(&(id as u32)) {
-                names.local.push((id, *dtype));
-                printer.uses_tir = true;
+            if let Some((at, dtype)) = first.get(&(id as u32)) {
+                let own = names.syms_of.entry(function_around(body, &parents, *at)).or_default();
+                if body.value_at(*at).kind() == kind::FUNC {
+                    own.signature.insert(name.clone());
+                } else {
+                    own.local.push((id, *dtype));
+                    printer.uses_tir = true;
+                }
             }
             names.syms.push(name);
+        }
+        if let Some(root) = names.syms_of.get(&0) {
+            printer.type_vars.extend(root.signature.iter().cloned());
         }
         names.assign(body, &mut used);
         names
@@ -546,25 +563,15 @@ impl Used {
     }
 }
 
-/// Symbolic variables in the signatures of all functions of a body.
-fn signature_syms(body: &Body) -> HashSet<u32> {
-    let mut found = HashSet::new();
-    for function in body.values().filter(|value| value.kind() == kind::FUNC) {
-        text::each_sym(&function.ty().to_owned(), &mut |sym| {
-            found.insert(sym.id);
-        });
-    }
-    found
-}
-
-/// Data types of the symbolic variables that anything uses that is printed (types of other functions are not).
-fn used_syms(body: &Body) -> HashMap<u32, DType> {
+/// Where each symbolic variable first stands in anything that is printed (types of other functions are not), with its
+/// data type. The header of a function stands before its content, and its type holds its signature.
+fn first_uses(body: &Body) -> HashMap<u32, (usize, DType)> {
     let mut found = HashMap::new();
-    let mut add = |sym: Sym| {
-        found.insert(sym.id, sym.dtype);
-    };
-    for value in body.values() {
-        if value.is_bound() {
+    for (at, value) in body.values().enumerate() {
+        let mut add = |sym: Sym| {
+            found.entry(sym.id).or_insert((at, sym.dtype));
+        };
+        if value.is_bound() || value.kind() == kind::FUNC {
             text::each_sym(&value.ty().to_owned(), &mut add);
         }
         for operand in value.operands().filter(|operand| operand.is_leaf()) {
@@ -572,6 +579,15 @@ fn used_syms(body: &Body) -> HashMap<u32, DType> {
         }
     }
     found
+}
+
+/// The function around a node that is no function itself.
+fn function_around(body: &Body, parents: &[u32], at: usize) -> usize {
+    let mut at = at;
+    while at != 0 && body.value_at(at).kind() != kind::FUNC {
+        at = parents.get(at).map_or(0, |parent| if *parent == u32::MAX { 0 } else { *parent as usize });
+    }
+    at
 }
 
 /// Writes one function.
@@ -657,13 +673,14 @@ impl<'b> Writer<'_, '_, 'b> {
             self.p.dict(function.attrs());
             self.p.out.push_str(")\n");
         }
-        if function.value().index() != Some(0) {
-            return;
-        }
-        for (id, dtype) in std::mem::take(&mut self.names.local) {
+        let at = function.value().index().unwrap_or(0);
+        for (id, dtype) in self.names.syms_of.remove(&at).unwrap_or_default().local {
             self.indent(depth);
             let line = format!("{} = T.{dtype}()\n", self.names.syms[id]);
             self.p.out.push_str(&line);
+        }
+        if at != 0 {
+            return;
         }
         let is_global = |op: &u32| {
             let leaf = self.body.raw().leaves().get((op & !(1 << 31)) as usize);
@@ -722,13 +739,19 @@ impl<'b> Writer<'_, '_, 'b> {
         let at = value.index().unwrap_or(0);
         match value.view() {
             Expr::Function(function) => {
-                for line in self.p.imports().lines() {
+                let own =
+                    self.names.syms_of.get_mut(&at).map(|own| std::mem::take(&mut own.signature)).unwrap_or_default();
+                for line in self.p.imports(&own).lines() {
                     self.indent(depth);
                     self.p.out.push_str(line);
                     self.p.out.push('\n');
                 }
                 self.indent(depth);
                 self.p.out.push('\n');
+                for name in own {
+                    self.indent(depth);
+                    self.p.out.push_str(&type_var(&name));
+                }
                 let name = self.names.node(at).to_string();
                 self.function(&name, function, depth);
                 self.p.out.push('\n');

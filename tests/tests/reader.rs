@@ -166,3 +166,14 @@ fn the_module_may_have_another_name() {
 fn a_string_is_no_statement() {
     refused(&module(X, "\"\"\"doc\"\"\"\nreturn x"), "a string is no statement", "\"\"\"doc\"\"\"");
 }
+
+/// As TVM prints them: what a signature brings in stands above its function, what a body defines in that body.
+#[test]
+fn symbolic_variables_are_declared_where_they_come_in() {
+    let body = "n = T.int64()\ny = R.match_cast(x, R.Tensor((n, 4)))\n@R.function\ndef one(a: R.Tensor((n, 4))):\n    \
+                return a\nk = TypeVar(\"k\")\n@R.function\ndef two(b: R.Tensor((k, 4))):\n    m = T.int64()\n    c = \
+                R.match_cast(b, R.Tensor((m, 4)))\n    return c\nreturn (one(y), two(y))";
+    let text = printed(&module("x: R.Tensor(ndim=2), z: R.Tensor((\"q\",))", body));
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.contains(" = T")).collect();
+    assert_eq!(lines, ["q = TypeVar(\"q\")", "n = T.int64()", "k = TypeVar(\"k\")", "m = T.int64()"], "{text}");
+}

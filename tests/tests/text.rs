@@ -76,6 +76,9 @@ fn depth_is_refused_before_parsing() {
         format!("x = {}", "f(x],".repeat(n)),
         format!("x = {}1", "yield ".repeat(n)),
         format!("x = {}1", "while x: ".repeat(n)),
+        format!("# a\rx = {}1", "-".repeat(n)),
+        format!("x = 'a\\\r\n', {}1", "-".repeat(n)),
+        format!("x = {}1", "1if 1else ".repeat(n)),
         format!("x = {}", format!("{}(", "-".repeat(400)).repeat(400)),
         (0..2_000).map(|i| format!("{}if x:\n", " ".repeat(i))).collect::<String>(),
     ];

@@ -146,10 +146,15 @@ impl<'a> Value<'a> {
         self.node().is_some_and(super::edit::is_nested)
     }
 
-    /// Whether it has an effect (for a call or a region that holds one).
+    /// Whether it has an effect: a call, a region that holds one, or a value with one nested in it.
     #[inline]
     pub fn has_effect(self) -> bool {
-        self.has(flag::IMPURE) && self.kind() != kind::FUNC
+        self.has(flag::IMPURE) && self.kind() != kind::FUNC || self.nested().any(Value::has_effect)
+    }
+
+    /// Operands that have no name: parts of this expression.
+    pub fn nested(self) -> impl Iterator<Item = Value<'a>> {
+        self.operands().filter(|operand| operand.is_nested())
     }
 
     /// Whether it is a binding (bound and not a parameter).

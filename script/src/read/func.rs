@@ -448,6 +448,15 @@ impl<'a> FnReader<'a> {
         if name == "cls" && super::is_name(value, self.scope.class) {
             return Ok(());
         }
+        if let Expr::Call(call) = value
+            && super::is_name(&call.func, "TypeVar")
+        {
+            // Above a local function: a symbolic variable of its signature.
+            if self.known_sym(name).is_none() {
+                self.new_sym(name, DType::I64);
+            }
+            return Ok(());
+        }
         if annotation.is_none()
             && let Some(dtype) = sym_declaration(self.scope.text, value)
         {
