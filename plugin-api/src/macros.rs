@@ -40,6 +40,9 @@
 /// Without `options` the body has no such argument. The facts `opt_level` and `run` must be given; `required`,
 /// `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable` and `options` may be. Their
 /// order is free. An option is a `bool`, `i64`, `f64` or `String`, or a `Vec` of one of these.
+///
+/// The pass and each option must have documentation. A pair of blocks in that of the pass, ```` ```relax before ```` and
+/// ```` ```relax after ````, is an example: the crate `plugin-test` runs it, `passhost explain` shows it.
 #[macro_export]
 macro_rules! declare_pass {
     (

@@ -92,7 +92,7 @@ fn a_new_plugin_is_made_tested_and_changed_as_the_page_says() {
                     let expected = if fails { "differs; BLESS=1 cargo test rewrites it" } else { "1 passed" };
                     assert!(stdout.contains(expected), "{command}\n{stdout}{stderr}");
                     let what = if fails { "(a golden differs)" } else { "(tests passed)" };
-                    let diff = stdout.lines().filter(|line| line.starts_with(['+', '-']));
+                    let diff = stdout.lines().filter(|line| line.starts_with(['+', '-']) && !line.starts_with("----"));
                     let diff: String = diff.map(|line| format!("{line}\n")).collect();
                     transcript.push_str(&format!("$ {command}\n{what}\n{diff}\n"));
                 } else {
