@@ -283,10 +283,7 @@ impl<'e> Runner<'e> {
             }
             Stop::Failed(error) => return Err(error),
         };
-        let needs = match fate {
-            Fate::Failed => "which failed",
-            _ => "which was skipped",
-        };
+        let mut needs = if fate == Fate::Failed { "which failed" } else { "which was skipped" };
         failures.errors.extend(error);
         let path = way(registry, driver, step.pass, at.get());
         let mut users = path.iter().rev().copied().chain([step.pass]);
@@ -297,7 +294,7 @@ impl<'e> Runner<'e> {
             let why = format!("needs {}, {needs}", registry.pass(needed).name);
             user = users.next();
             steps.push(self.not_done(pass, user, step, Fate::Skipped(why)));
-            needed = pass;
+            (needed, needs) = (pass, "which was skipped");
         }
         Ok(())
     }
