@@ -110,8 +110,8 @@ impl Case {
         let text = text.replace(&*folder.to_string_lossy(), "$CASE");
         let text = text.replace(&*self.folder.path().to_string_lossy(), "$CASE");
         let target = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().unwrap_or(Path::new("/"));
-        let text = text.replace(&*target.to_string_lossy(), "$TARGET");
-        let text = short_root(&text);
+        let text = shortened(&text, &target.to_string_lossy(), "$TARGET");
+        let text = shortened(&text, &root().to_string_lossy(), "$ROOT");
         let lines = text.lines().filter(|line| !line.starts_with("passhost: building "));
         let mut out = String::new();
         for line in lines {
@@ -181,18 +181,17 @@ fn numbered_hashes(text: &str) -> String {
     out + rest
 }
 
-/// The folder of the workspace as `$ROOT`, and the line below an excerpt as long as if it were written so.
-fn short_root(text: &str) -> String {
-    let root = root().to_string_lossy().into_owned();
+/// A folder by its short name, and the line below an excerpt as long as if it were written so.
+fn shortened(text: &str, folder: &str, short: &str) -> String {
     let (mut out, mut longer) = (String::new(), 0);
     for line in text.split_inclusive('\n') {
         let carets = line.matches('^').count();
         if longer > 0 && carets > longer {
             out.push_str(&line.replacen(&"^".repeat(longer), "", 1));
         } else {
-            out.push_str(&line.replace(&root, "$ROOT"));
+            out.push_str(&line.replace(folder, short));
         }
-        longer = line.matches(&root).count() * root.len().saturating_sub("$ROOT".len());
+        longer = line.matches(folder).count() * folder.len().saturating_sub(short.len());
     }
     out
 }
