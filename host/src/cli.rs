@@ -1,13 +1,16 @@
 //! The command line.
 
 mod check;
+mod lock;
 mod new;
+mod probe;
 mod select;
 mod show;
 
 use self::select::{request, warn_of_config};
 use crate::engine::Engine;
-use crate::error::{Error, Problem, exit};
+use crate::error::{Error, Kept, Problem, exit};
+use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
 use crate::output::{Output, to_stdout};
 use crate::report::Report;
@@ -38,7 +41,12 @@ struct Cli {
     /// When to use colours.
     #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
     color: ColorChoice,
-    /// Says more of what happens; twice for everything. PASSHOST_LOG=target=level chooses in detail.
+    /// Says more of what happens, on standard error; -vv everything. PASSHOST_LOG chooses in detail.
+    ///
+    /// Without it warnings and errors are logged, with -v also what is done, with -vv also details; those of plugins
+    /// and those of passhost alike. The environment variable PASSHOST_LOG takes the place of -v: a level (error, warn,
+    /// info, debug, trace, off), or levels of parts by target, as in PASSHOST_LOG=warn,passhost=debug,acme_passes=trace
+    /// (the target of an event is by default the module that it comes from).
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 }
@@ -63,6 +71,14 @@ enum Command {
     /// Writes a plugin crate with three passes, their documentation and their tests, to start from.
     #[command(after_help = "Example:\n  passhost new my-passes\n  cd my-passes\n  cargo test")]
     New(new::NewArgs),
+    /// Writes the lockfile: what the plugins of the manifest are now.
+    #[command(after_help = "\
+The lockfile lies beside the manifest and has its name: passes.lock. `passhost run` writes it when it uses plugins for the
+first time and tells which of them changed since; --locked refuses those.")]
+    Lock(ManifestArg),
+    /// Opens one plugin in this process; `check` runs it.
+    #[command(hide = true, name = probe::COMMAND)]
+    OpenPlugin { plugin: PathBuf, answer: PathBuf },
 }
 
 #[derive(Args)]
@@ -73,9 +89,18 @@ struct ManifestArg {
 }
 
 #[derive(Args)]
-struct Select {
+struct Plugins {
     #[command(flatten)]
     manifest: ManifestArg,
+    /// Refuses plugins that are not those of the lockfile beside the manifest.
+    #[arg(long)]
+    locked: bool,
+}
+
+#[derive(Args)]
+struct Select {
+    #[command(flatten)]
+    plugins: Plugins,
     /// Runs a pipeline of the manifest.
     #[arg(long, value_name = "NAME", conflicts_with = "passes")]
     pipeline: Option<String>,
@@ -111,6 +136,15 @@ struct RunArgs {
     /// Shows where the time went.
     #[arg(long)]
     timing: bool,
+    /// Goes on after a pass that failed.
+    ///
+    /// The module stays as it was before that pass. Passes that need it are skipped, and all later ones of a plugin
+    /// that panicked. The result is written; the exit code still says that a plugin failed.
+    #[arg(long)]
+    keep_going: bool,
+    /// Looks after each pass whether it wrote into its input, which no pass may.
+    #[arg(long)]
+    paranoid: bool,
 }
 
 #[derive(Args)]
@@ -127,7 +161,7 @@ struct PlanArgs {
 #[derive(Args)]
 struct ListArgs {
     #[command(flatten)]
-    manifest: ManifestArg,
+    plugins: Plugins,
 }
 
 #[derive(Args)]
@@ -135,13 +169,16 @@ struct ExplainArgs {
     /// Full or short name of the pass.
     pass: String,
     #[command(flatten)]
-    manifest: ManifestArg,
+    plugins: Plugins,
 }
 
 #[derive(Args)]
 struct CheckArgs {
     #[command(flatten)]
-    manifest: ManifestArg,
+    plugins: Plugins,
+    /// Opens no plugin. Otherwise each is opened in a process of its own, which runs its constructors.
+    #[arg(long)]
+    no_load: bool,
 }
 
 /// Runs the command line of this process.
@@ -217,22 +254,27 @@ fn complain(report: &Report) {
 
 fn run_command(command: &Command) -> Result<u8, Error> {
     match command {
-        Command::Run(args) => run(args),
+        Command::Run(args) => return run(args),
         Command::Plan(args) => plan(args),
-        Command::List(args) => to_stdout(&show::list(&Engine::new(&load(&args.manifest)?)?)),
+        Command::List(args) => to_stdout(&show::list(&listed(&args.plugins)?)),
         Command::Explain(args) => {
-            let engine = Engine::new(&load(&args.manifest)?)?;
+            let engine = listed(&args.plugins)?;
             let pass = engine.registry().find(&args.pass)?;
             to_stdout(&show::explain(&engine, pass))
         }
         Command::New(args) => to_stdout(&new::new(args)?),
-        Command::Check(args) => return check::check(&manifest_path(&args.manifest)?),
+        Command::Check(args) => {
+            let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
+            return check::check(&path, args.plugins.locked, !args.no_load);
+        }
+        Command::Lock(args) => return lock::lock(args.manifest.as_ref()),
+        Command::OpenPlugin { plugin, answer } => return probe::open_here(plugin, answer),
     }
     .map(|()| exit::DONE)
 }
 
-fn manifest_path(arg: &ManifestArg) -> Result<PathBuf, Error> {
-    let path = match &arg.manifest {
+fn manifest_path(arg: Option<&PathBuf>) -> Result<PathBuf, Error> {
+    let path = match arg {
         Some(path) => path.clone(),
         None => manifest::find().ok_or_else(|| Error::Manifest {
             path: PathBuf::from(manifest::FILE_NAME),
@@ -247,17 +289,26 @@ fn manifest_path(arg: &ManifestArg) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-fn load(arg: &ManifestArg) -> Result<Manifest, Error> {
-    Manifest::load(&manifest_path(arg)?)
+/// The manifest, and its lockfile if it was asked for; else what `usually` says.
+fn load(arg: &Plugins, usually: Mode) -> Result<(Manifest, Keeper), Error> {
+    let manifest = Manifest::load(&manifest_path(arg.manifest.manifest.as_ref())?)?;
+    let keeper = Keeper::open(&manifest, if arg.locked { Mode::Locked } else { usually })?;
+    Ok((manifest, keeper))
+}
+
+/// The plugins, from their metadata.
+fn listed(arg: &Plugins) -> Result<Engine, Error> {
+    let (manifest, mut keeper) = load(arg, Mode::Off)?;
+    Engine::with_lock(&manifest, &mut keeper)
 }
 
 fn plan(args: &PlanArgs) -> Result<(), Error> {
     if let Some(input) = args.input.as_ref().filter(|input| input.as_os_str() != "-" && !input.exists()) {
         return Err(missing_input(input));
     }
-    let manifest = load(&args.select.manifest)?;
+    let (manifest, mut keeper) = load(&args.select.plugins, Mode::Off)?;
     let (request, _) = request(&args.select, &manifest)?;
-    let engine = Engine::new(&manifest)?;
+    let engine = Engine::with_lock(&manifest, &mut keeper)?;
     let plan = Plan::new(&request, engine.registry())?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
     to_stdout(&if args.json { show::plan_json(&plan, engine.registry()) } else { plan.render(engine.registry()) })
@@ -325,28 +376,31 @@ impl Laps {
     }
 }
 
-fn run(args: &RunArgs) -> Result<(), Error> {
+fn run(args: &RunArgs) -> Result<u8, Error> {
     let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
     let mut laps = Laps { times: Vec::new(), start: Instant::now() };
-    let manifest = load(&args.select.manifest)?;
+    let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
     let (request, config) = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
-    let engine = Engine::new(&manifest)?;
+    let engine = Engine::with_lock(&manifest, &mut keeper)?;
     warn_of_config(&config, &engine);
     laps.end("list plugins");
     let plan = Plan::new(&request, engine.registry())?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
     laps.end("plan");
     engine.open_for(&plan.passes(engine.registry()))?;
+    lock::keep(&keeper);
     laps.end("open plugins");
     let module = read_module(&origin, text, &engine)?;
     laps.end("read");
-    let report = Runner::new(&engine, config).run(&plan, module)?;
+    let runner = Runner::new(&engine, config).keep_going(args.keep_going).paranoid(args.paranoid);
+    let report = runner.run(&plan, module)?;
     laps.end("passes");
     for diagnostic in &report.diagnostics {
         complain(&show::pass_diagnostic(diagnostic));
     }
     report.warnings.iter().for_each(|warning| complain(&Report::warning(warning)));
+    report.failures.iter().flat_map(Error::reports).for_each(|failure| complain(&failure));
     let printed = script::print(&report.module, &engine);
     laps.end("print");
     let mut summary = show::summary(&report, engine.registry());
@@ -362,14 +416,14 @@ fn run(args: &RunArgs) -> Result<(), Error> {
     if !report.steps.is_empty() || args.timing {
         let _ = anstream::stderr().lock().write_all(summary.as_bytes());
     }
-    Ok(())
+    Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
 }
 
 /// Writes the module before the failed step beside the output, and lets the error say so.
 fn keep_last_good(mut error: Error, output: &Output, printed: &str) -> Error {
     let (Error::Step { kept, .. }, Some(path)) = (&mut error, output.failed()) else { return error };
     match Output::look(&path).and_then(|file| file.write(printed)) {
-        Ok(()) => *kept = Some(path),
+        Ok(()) => *kept = Kept::File(path),
         // What stopped the run matters more.
         Err(other) => complain(&Report::warning(format!("the module before the failed step is lost: {other}"))),
     }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::DLL_EXTENSION;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 /// The library of each plugin crate, in the order of `folders`. Those that are missing or stale are built first, the
-/// ones of one workspace with one call of cargo. A crate that is wrong does not keep others from being built.
-pub fn libraries(folders: &[PathBuf]) -> Vec<Result<PathBuf, Error>> {
+/// ones of one workspace with one call of cargo. A crate that is wrong does not keep others from being built. `locked`:
+/// cargo must leave Cargo.lock as it is.
+pub fn libraries(folders: &[PathBuf], locked: bool) -> Vec<Result<PathBuf, Error>> {
     let found: Vec<Result<PluginCrate, Error>> = folders.iter().map(|folder| PluginCrate::read(folder)).collect();
     let mut stale: BTreeMap<&Path, Vec<&PluginCrate>> = BTreeMap::new();
     for plugin in found.iter().flatten().filter(|plugin| !plugin.is_fresh()) {
@@ -22,7 +23,7 @@ pub fn libraries(folders: &[PathBuf]) -> Vec<Result<PathBuf, Error>> {
     }
     let mut built: BTreeMap<PathBuf, Result<PathBuf, Error>> = BTreeMap::new();
     for (root, plugins) in stale {
-        built.extend(build_all(root, &plugins));
+        built.extend(build_all(root, &plugins, locked));
     }
     // Who has a library; two crates can have the same one if they share a target folder.
     let mut owners: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
@@ -50,6 +51,10 @@ fn failed(plugin: &PluginCrate, message: String) -> Error {
 struct PluginCrate {
     folder: PathBuf,
     package: String,
+    /// The file of its library's root, below its folder.
+    lib: PathBuf,
+    /// Its build script, below its folder.
+    script: PathBuf,
     /// Folder of its workspace.
     root: PathBuf,
     /// Where cargo puts the library if nothing else is configured.
@@ -79,7 +84,11 @@ impl PluginCrate {
         let target = root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
         let file = format!("{}{library}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
         let library = target.join(if RELEASE { "release" } else { "debug" }).join(file);
-        Ok(PluginCrate { folder, package, root, library })
+        let path = |section: &str, key: &str, usual: &str| {
+            PathBuf::from(table.get(section).and_then(|table| table.get(key)?.as_str()).unwrap_or(usual))
+        };
+        let (lib, script) = (path("lib", "path", "src/lib.rs"), path("package", "build", "build.rs"));
+        Ok(PluginCrate { folder, package, lib, script, root, library })
     }
 
     /// Whether the library is newer than everything that cargo made it from.
@@ -99,6 +108,47 @@ impl PluginCrate {
         let older = |path: &PathBuf| modified(path).is_some_and(|time| time <= built);
         inputs.iter().all(older) && manifests.iter().filter(|path| path.exists()).all(older)
     }
+}
+
+/// Everything in its workspace that a plugin crate is made of, as far as it can be known before it is built: what lies
+/// beside the root of its library, its build script, its Cargo.toml and that of the workspace, Cargo.lock. Each with a
+/// name that does not depend on where the workspace lies, sorted by that.
+///
+/// # Errors
+/// If the crate is none, or a folder cannot be read.
+pub(crate) fn sources(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+    let plugin = PluginCrate::read(folder)?;
+    let mut files = BTreeMap::from([("Cargo.toml".to_string(), plugin.folder.join("Cargo.toml"))]);
+    let mut add = |name: String, path: PathBuf| {
+        if path.is_file() {
+            files.insert(name, path);
+        }
+    };
+    add("workspace Cargo.toml".to_string(), plugin.root.join("Cargo.toml"));
+    add("Cargo.lock".to_string(), plugin.root.join("Cargo.lock"));
+    add(plugin.script.to_string_lossy().into_owned(), plugin.folder.join(&plugin.script));
+    let below = plugin.lib.parent().unwrap_or(Path::new(""));
+    let (start, mut seen) = (plugin.folder.join(below), BTreeSet::new());
+    // A library beside its Cargo.toml: other things lie there, too.
+    let only_rust = start.canonicalize().is_ok_and(|start| start == plugin.folder);
+    let mut folders = vec![(start, below.to_string_lossy().replace('\\', "/"))];
+    while let Some((folder, name)) = folders.pop() {
+        let cannot = |error: std::io::Error| failed(&plugin, format!("cannot read {}: {error}", folder.display()));
+        if !seen.insert(folder.canonicalize().map_err(cannot)?) {
+            continue;
+        }
+        for entry in std::fs::read_dir(&folder).map_err(cannot)? {
+            let (path, last) = entry.map(|entry| (entry.path(), entry.file_name())).map_err(cannot)?;
+            let name = format!("{name}/{}", last.to_string_lossy());
+            let built = path.join("CACHEDIR.TAG").exists() || last.as_encoded_bytes().starts_with(b".");
+            if path.is_dir() && !built {
+                folders.push((path, name));
+            } else if path.is_file() && (!only_rust || path.extension().is_some_and(|extension| extension == "rs")) {
+                files.insert(name, path);
+            }
+        }
+    }
+    Ok(files.into_iter().collect())
 }
 
 fn read_cargo_toml(folder: &Path) -> Result<toml::Table, String> {
@@ -153,18 +203,20 @@ type Built = BTreeMap<PathBuf, Result<PathBuf, Error>>;
 
 /// Builds crates of one workspace, all at once; if that fails, each by itself, to know which are wrong. Gives the
 /// library of each folder.
-fn build_all(root: &Path, plugins: &[&PluginCrate]) -> Built {
-    let all = build(root, plugins);
+fn build_all(root: &Path, plugins: &[&PluginCrate], locked: bool) -> Built {
+    let all = build(root, plugins, locked);
     if plugins.len() > 1 && all.values().any(Result::is_err) {
-        return plugins.iter().flat_map(|plugin| build(root, &[*plugin])).collect();
+        return plugins.iter().flat_map(|plugin| build(root, &[*plugin], locked)).collect();
     }
     all
 }
 
-fn build(root: &Path, plugins: &[&PluginCrate]) -> Built {
+fn build(root: &Path, plugins: &[&PluginCrate], locked: bool) -> Built {
     let names: Vec<&str> = plugins.iter().map(|plugin| plugin.package.as_str()).collect();
     let what = format!("building {}", names.join(", "));
-    let results = match cargo(&mut command(root, plugins), &what) {
+    let mut command = command(root, plugins);
+    command.args(locked.then_some("--locked"));
+    let results = match cargo(&mut command, &what) {
         Ok(stdout) => {
             let mut artifacts = artifacts(&stdout);
             let missing = || "cargo built no dynamic library for it".to_string();

@@ -3,6 +3,7 @@
 use crate::crates;
 use crate::error::Error;
 use crate::loader::{self, Listed};
+use crate::lock::Keeper;
 use crate::manifest::{Manifest, PluginEntry, Source};
 use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
@@ -27,7 +28,15 @@ impl Engine {
     /// # Errors
     /// All plugins that are refused, and clashes of names.
     pub fn new(manifest: &Manifest) -> Result<Engine, Error> {
-        let (engine, mut errors) = Engine::list(manifest);
+        Engine::with_lock(manifest, &mut Keeper::off())
+    }
+
+    /// Like [`Engine::new`], and compares each plugin with the lockfile before its metadata is read.
+    ///
+    /// # Errors
+    /// As there; also plugins that the lockfile does not allow.
+    pub fn with_lock(manifest: &Manifest, keeper: &mut Keeper) -> Result<Engine, Error> {
+        let (engine, mut errors) = Engine::list(manifest, keeper);
         match errors.len() {
             0 => Ok(engine),
             1 => Err(errors.remove(0)),
@@ -35,27 +44,35 @@ impl Engine {
         }
     }
 
-    /// Like [`Engine::new`], but goes on after an error and gives all of them.
-    pub fn list(manifest: &Manifest) -> (Engine, Vec<Error>) {
+    /// Like [`Engine::with_lock`], but goes on after an error and gives all of them.
+    pub fn list(manifest: &Manifest, keeper: &mut Keeper) -> (Engine, Vec<Error>) {
         let mut engine = Engine { registry: Registry::new(), listed: Vec::new(), opened: Vec::new() };
         let mut errors = Vec::new();
         let mut seen: BTreeMap<Identity, PathBuf> = BTreeMap::new();
-        for (entry, file) in manifest.plugins.iter().zip(files(manifest)) {
-            if let Err(error) = file.and_then(|file| engine.add(entry, file, &mut seen)) {
+        for (entry, file) in manifest.plugins.iter().zip(files(manifest, keeper)) {
+            if let Err(error) = file.and_then(|file| engine.add(entry, file, &mut seen, keeper)) {
                 errors.push(manifest.entry(&entry.span, error));
             }
         }
         (engine, errors)
     }
 
-    fn add(&mut self, entry: &PluginEntry, file: PathBuf, seen: &mut BTreeMap<Identity, PathBuf>) -> Result<(), Error> {
+    fn add(
+        &mut self,
+        entry: &PluginEntry,
+        file: PathBuf,
+        seen: &mut BTreeMap<Identity, PathBuf>,
+        keeper: &mut Keeper,
+    ) -> Result<(), Error> {
         let first = seen.entry(identity(&file));
         if let Entry::Occupied(first) = first {
             let message = format!("is listed twice; the other entry is {}", first.get().display());
             return Err(Error::Plugin { path: file, message, help: "remove one of the two entries".into() });
         }
         first.or_insert_with(|| file.clone());
-        let listed = loader::list(&file, entry.version.as_ref(), entry.api.as_ref())?;
+        let (version, api) = (entry.version.as_ref(), entry.api.as_ref());
+        let listed = loader::list_with(&file, version, api, || keeper.before_metadata(entry, &file))?;
+        keeper.listed(entry, &file, &listed.meta)?;
         let meta = &listed.meta;
         let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };
         self.registry.add(owner, meta.passes.clone(), meta.operators.clone())?;
@@ -128,18 +145,22 @@ fn identity(file: &Path) -> Identity {
     (file.canonicalize().unwrap_or_else(|_| file.to_path_buf()), None)
 }
 
-/// The file of each plugin, in the order of the manifest.
-fn files(manifest: &Manifest) -> Vec<Result<PathBuf, Error>> {
-    let folder =
-        |entry: &PluginEntry| if let Source::Crate(folder) = &entry.source { Some(folder.clone()) } else { None };
-    let folders: Vec<PathBuf> = manifest.plugins.iter().filter_map(folder).collect();
-    let mut built = crates::libraries(&folders).into_iter();
-    let file = |entry: &PluginEntry| match &entry.source {
-        Source::Path(path) => Some(Ok(path.clone())),
-        Source::Crate(_) => built.next(),
-        Source::Name(name) => Some(search(name, &manifest.search)),
+/// The file of each plugin, in the order of the manifest. Crates that the lockfile does not allow are not built.
+fn files(manifest: &Manifest, keeper: &mut Keeper) -> Vec<Result<PathBuf, Error>> {
+    let allowed: Vec<Result<(), Error>> = manifest.plugins.iter().map(|entry| keeper.before_build(entry)).collect();
+    let folder = |(entry, allowed): (&PluginEntry, &Result<(), Error>)| match &entry.source {
+        Source::Crate(folder) if allowed.is_ok() => Some(folder.clone()),
+        _ => None,
     };
-    manifest.plugins.iter().filter_map(file).collect()
+    let folders: Vec<PathBuf> = manifest.plugins.iter().zip(&allowed).filter_map(folder).collect();
+    let mut built = crates::libraries(&folders, keeper.is_locked()).into_iter();
+    let file = |(entry, allowed): (&PluginEntry, Result<(), Error>)| match (&entry.source, allowed) {
+        (_, Err(error)) => Some(Err(error)),
+        (Source::Path(path), _) => Some(Ok(path.clone())),
+        (Source::Crate(_), _) => built.next(),
+        (Source::Name(name), _) => Some(search(name, &manifest.search)),
+    };
+    manifest.plugins.iter().zip(allowed).filter_map(file).collect()
 }
 
 /// The library of that name in the first folder that has it.

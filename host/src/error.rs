@@ -31,6 +31,17 @@ pub struct Problem {
     pub help: String,
 }
 
+/// What became of the module before a step that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It was not written.
+    Nothing,
+    /// It was written to a file.
+    File(PathBuf),
+    /// The run went on with it.
+    WentOn,
+}
+
 /// What stopped the host.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -43,6 +54,16 @@ pub enum Error {
         text: Arc<str>,
         /// All that is wrong, in the order of the text.
         problems: Vec<Problem>,
+    },
+    /// The lockfile cannot be used.
+    #[error("lockfile {}: {}", path.display(), problem.message)]
+    Lockfile {
+        /// Its path.
+        path: PathBuf,
+        /// Its text, as far as it could be read.
+        text: Arc<str>,
+        /// What is wrong.
+        problem: Problem,
     },
     /// Another error, with the entry of the manifest that led to it.
     #[error("{error}")]
@@ -140,8 +161,8 @@ pub enum Error {
         message: String,
         /// What the text shows, the text, and the place in it.
         place: Option<(String, String, Range<usize>)>,
-        /// File with the last good module, if it was written.
-        kept: Option<PathBuf>,
+        /// What became of the module before it.
+        kept: Kept,
     },
     /// The output cannot be written; found before anything ran.
     #[error("output {}: {message}", path.display())]
@@ -174,7 +195,7 @@ impl Error {
         match self {
             Error::Input { .. } | Error::InputFile { .. } | Error::IllFormed { .. } => exit::INPUT,
             Error::Manifest { .. } | Error::Registry(_) | Error::Plan(_) | Error::Request { .. } => exit::REQUEST,
-            Error::Output { .. } => exit::REQUEST,
+            Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
             Error::Plugin { .. } | Error::Build { .. } | Error::Step { .. } => exit::PLUGIN,
             Error::Write { .. } => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
@@ -222,6 +243,10 @@ impl Error {
         let message = self.to_string();
         let report = Report::error(if matches!(self, Error::Plan(_)) { one_line(&message) } else { message });
         match self {
+            Error::Lockfile { path, text, problem: Problem { span: Some(span), help, .. } } => {
+                report.at(path.display().to_string(), Arc::clone(text), span.clone(), "").help(help)
+            }
+            Error::Lockfile { problem, .. } => report.help(&problem.help),
             Error::Plugin { help, .. } | Error::Request { help, .. } | Error::InputFile { help, .. } => {
                 report.help(help)
             }
@@ -246,11 +271,14 @@ impl Error {
                 let file = file.as_ref().map(|file| format!("plugin file {}", file.display()));
                 report.notes.extend(function.into_iter().chain(file));
                 report.help(match kept {
-                    Some(kept) => format!(
+                    Kept::File(kept) => format!(
                         "the input and the output are as they were; the module before this step is in {}",
                         kept.display()
                     ),
-                    None => "the input and the output are as they were; nothing was written".to_string(),
+                    Kept::Nothing => "the input and the output are as they were; nothing was written".to_string(),
+                    Kept::WentOn => {
+                        "the run went on with the module before this step, as --keep-going says".to_string()
+                    }
                 })
             }
             _ => report,

@@ -31,7 +31,26 @@ fn refuse(path: &Path, message: impl Into<String>, help: impl Into<String>) -> E
 /// # Errors
 /// The first step of the handshake that fails.
 pub fn list(file: &Path, version: Option<&VersionReq>, api: Option<&VersionReq>) -> Result<Listed, Error> {
-    let section = object_file::metadata(file).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    list_with(file, version, api, || Ok(()))
+}
+
+/// The same, with a step between the check of the file and the reading of its metadata.
+///
+/// # Errors
+/// As there, or that step's.
+pub fn list_with(
+    file: &Path,
+    version: Option<&VersionReq>,
+    api: Option<&VersionReq>,
+    step: impl FnOnce() -> Result<(), Error>,
+) -> Result<Listed, Error> {
+    let mut stopped = None;
+    let step = || step().map_err(|error| stopped = Some(error)).is_ok();
+    let section = object_file::metadata_if(file, step);
+    if let Some(error) = stopped {
+        return Err(error);
+    }
+    let section = section.map_err(|error| refuse(file, error.to_string(), error.help()))?;
     let rebuild = "rebuild the plugin against the plugin API of this host";
     let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     check_api(file, &meta.api)?;

@@ -63,6 +63,14 @@ impl ObjectError {
 /// # Errors
 /// The first thing that is wrong with the file.
 pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
+    metadata_if(path, || true)
+}
+
+/// The same if `allowed`, which is asked once the file is known to be a whole library for this system; else nothing.
+///
+/// # Errors
+/// As there.
+pub fn metadata_if(path: &Path, allowed: impl FnOnce() -> bool) -> Result<Vec<u8>, ObjectError> {
     let facts = std::fs::metadata(path).map_err(|error| match std::fs::read_link(path) {
         Ok(to) => ObjectError::Open(format!("is a link to {}: {error}", to.display())),
         Err(_) => ObjectError::Open(error.to_string()),
@@ -81,6 +89,9 @@ pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
         object::File::parse(&cache).map_err(|error| elf_cut_off(&cache, len).unwrap_or(not_a_library(error)))?;
     check_system(&object)?;
     check_whole(&object, len)?;
+    if !allowed() {
+        return Ok(Vec::new());
+    }
     // Of the names in a PE image, linkers keep eight bytes.
     let names = [".passhost", ".passhos", "__passhost"];
     let section = object.sections().find(|section| section.name().is_ok_and(|name| names.contains(&name)));

@@ -102,7 +102,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// What a link leads to, even if nothing is there yet.
-fn follow(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
     // As many as Linux follows.
     for _ in 0..40 {
@@ -137,7 +137,7 @@ fn can_be_replaced(path: &Path, _: &Metadata) -> bool {
 }
 
 /// All or nothing; what stood there keeps its mode.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut file = temporary(path)?;
     file.write_all(text.as_bytes())?;
     let mode: Option<Permissions> = std::fs::metadata(path).ok().map(|found| found.permissions());

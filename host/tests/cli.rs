@@ -11,9 +11,18 @@ use std::process::{Command, Stdio};
 mod bad_plugins;
 #[path = "cli/crates.rs"]
 mod crates;
+#[path = "cli/failures.rs"]
+#[cfg(unix)]
+mod failures;
+#[path = "cli/lock.rs"]
+#[cfg(unix)]
+mod lock;
 #[path = "cli/new.rs"]
 #[cfg(unix)]
 mod new;
+#[path = "cli/odd.rs"]
+#[cfg(unix)]
+mod odd;
 #[path = "cli/output.rs"]
 #[cfg(unix)]
 mod output;
@@ -77,6 +86,7 @@ impl Case {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_passhost"));
         command.args(args).current_dir(self.folder.path()).env_remove("PASSHOST_LOG");
+        command.env("XDG_CACHE_HOME", self.path("cache"));
         command
     }
 
@@ -100,8 +110,8 @@ impl Case {
         let text = text.replace(&*folder.to_string_lossy(), "$CASE");
         let text = text.replace(&*self.folder.path().to_string_lossy(), "$CASE");
         let target = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().unwrap_or(Path::new("/"));
-        let text = text.replace(&*target.to_string_lossy(), "$TARGET");
-        let text = short_root(&text);
+        let text = shortened(&text, &target.to_string_lossy(), "$TARGET");
+        let text = shortened(&text, &root().to_string_lossy(), "$ROOT");
         let lines = text.lines().filter(|line| !line.starts_with("passhost: building "));
         let mut out = String::new();
         for line in lines {
@@ -113,10 +123,15 @@ impl Case {
 
     /// Compares with the golden.
     fn check(&self, args: &[&str], input: &[u8]) {
-        self.golden(&transcript(args, self.run(args, input)));
+        self.golden(&self.shown(args, self.command(args), input));
     }
 
-    /// Compares a text with the golden.
+    /// A run as goldens show it.
+    fn shown(&self, args: &[&str], command: Command, input: &[u8]) -> String {
+        transcript(args, self.finish(command, input))
+    }
+
+    /// Compares a text with the golden of this case.
     fn golden(&self, actual: &str) {
         compare("cli", self.name, actual);
     }
@@ -129,6 +144,7 @@ fn transcript(args: &[&str], (stdout, stderr, code): (String, String, i32)) -> S
 
 /// Compares with the golden of a folder, or rewrites it.
 fn compare(folder: &str, name: &str, actual: &str) {
+    let actual = numbered_hashes(actual);
     let path = root().join("tests/goldens").join(folder).join(format!("{name}.txt"));
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, actual).expect("the golden can be written");
@@ -136,24 +152,46 @@ fn compare(folder: &str, name: &str, actual: &str) {
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     if expected != actual {
-        let diff = similar::TextDiff::from_lines(&expected, actual);
+        let diff = similar::TextDiff::from_lines(&expected, &actual);
         let shown = diff.unified_diff().header("golden", "now").to_string();
         panic!("{} differs; BLESS=1 cargo test rewrites it\n{shown}", path.display());
     }
 }
 
-/// The folder of the workspace as `$ROOT`, and the line below an excerpt as long as if it were written so.
-fn short_root(text: &str) -> String {
-    let root = root().to_string_lossy().into_owned();
+/// Hashes differ from build to build: the first one is `<hash 1>` wherever it stands.
+fn numbered_hashes(text: &str) -> String {
+    let mut known: Vec<&str> = Vec::new();
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
+        let (before, word) = rest.split_at(start);
+        let (word, after) = word.split_at(word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len()));
+        out.push_str(before);
+        if word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            let at = known.iter().position(|other| *other == word).unwrap_or(known.len());
+            if at == known.len() {
+                known.push(word);
+            }
+            out.push_str(&format!("<hash {}>", at + 1));
+        } else {
+            out.push_str(word);
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+/// A folder by its short name, and the line below an excerpt as long as if it were written so.
+fn shortened(text: &str, folder: &str, short: &str) -> String {
     let (mut out, mut longer) = (String::new(), 0);
     for line in text.split_inclusive('\n') {
         let carets = line.matches('^').count();
         if longer > 0 && carets > longer {
             out.push_str(&line.replacen(&"^".repeat(longer), "", 1));
         } else {
-            out.push_str(&line.replace(&root, "$ROOT"));
+            out.push_str(&line.replace(folder, short));
         }
-        longer = line.matches(&root).count() * root.len().saturating_sub("$ROOT".len());
+        longer = line.matches(folder).count() * folder.len().saturating_sub(short.len());
     }
     out
 }

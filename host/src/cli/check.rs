@@ -1,30 +1,38 @@
 //! The command `check`: everything that is wrong with a manifest and its plugins, without follow-ups.
 
 use super::select::selection;
-use super::{complain, tell};
+use super::{complain, probe, tell};
 use crate::engine::Engine;
 use crate::error::{Error, exit};
+use crate::lock::{Keeper, Mode};
 use crate::manifest::Manifest;
 use crate::output::to_stdout;
 use crate::report::Report;
 use registry::{Pipeline, Plan, PlanError, Registry, RegistryError, Request};
 use std::path::Path;
 
-/// Shows all problems; gives the exit code of the gravest.
-pub(super) fn check(path: &Path) -> Result<u8, Error> {
+/// Shows all problems; gives the exit code of the gravest. `locked`: also where plugins are not those of the lockfile.
+/// `loads`: each plugin is opened, in a process of its own.
+pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error> {
     let (manifest, problems) = Manifest::load_all(path)?;
     let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
-    let (engine, refused) = Engine::list(&manifest);
+    let mode = if locked { Mode::Locked } else { Mode::Off };
+    let mut keeper = Keeper::open(&manifest, mode).unwrap_or_else(|error| {
+        errors.push(error);
+        Keeper::off()
+    });
+    let (engine, refused) = Engine::list(&manifest, &mut keeper);
     errors.extend(refused);
     // Names that nobody has may be those of what is missing.
     let complete = errors.is_empty();
     let mut fine = 0;
-    for (id, owner) in engine.registry().owners() {
-        match engine.open(id) {
-            Ok(_) => {
+    for (_, owner) in engine.registry().owners() {
+        let Some(file) = &owner.file else { continue };
+        match if loads { probe::open(file) } else { Ok(()) } {
+            Ok(()) => {
                 fine += 1;
-                let file = owner.file.as_ref().map_or(String::new(), |file| file.display().to_string());
-                to_stdout(&format!("ok  {} {} ({file})\n", owner.name, owner.version))?;
+                let what = if loads { "" } else { ", not opened" };
+                to_stdout(&format!("ok  {} {} ({}{what})\n", owner.name, owner.version, file.display()))?;
             }
             Err(error) => errors.push(error),
         }

@@ -1,12 +1,12 @@
 //! Texts of the command line: lists, explanations, summaries.
 
 use crate::engine::Engine;
+use crate::lock::hashes::Hashes;
 use crate::report::Report;
-use crate::run::{PassDiagnostic, RunReport, StepReport};
+use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
 use plugin_api::meta::{OptionInfo, PassInfo};
 use plugin_api::pass::Severity;
 use registry::{Outcome, PassId, Plan, Registry, Skip};
-use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -88,8 +88,7 @@ pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
 
 /// Tells builds of one plugin apart.
 fn sha256(file: &Path) -> Option<String> {
-    let digest = Sha256::digest(std::fs::read(file).ok()?);
-    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Hashes::fresh().sha256(file).ok()
 }
 
 fn explain_option(out: &mut String, option: &OptionInfo) {
@@ -131,18 +130,19 @@ pub(super) fn summary(report: &RunReport, registry: &Registry) -> String {
 }
 
 fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
-    let step = &report.step;
-    let name = format!("{}{}", registry.pass(step.pass).name, registry::pipeline::options_text(&step.given));
+    let name = format!("{}{}", registry.pass(report.pass).name, registry::pipeline::options_text(&report.given));
     let (before, after) = report.bindings;
     let bindings = if before == after { format!("{before} bindings") } else { format!("{before} -> {after} bindings") };
-    let (what, ran) = match &step.outcome {
-        Outcome::Changed => ("changed".to_string(), true),
-        Outcome::Unchanged => ("unchanged".to_string(), true),
-        Outcome::StillValid => ("kept: still valid".to_string(), false),
-        Outcome::Skipped(Skip::Disabled(by)) => (format!("skipped: disabled by {by}"), false),
-        Outcome::Skipped(Skip::OptLevel(level)) => (format!("skipped: opt_level {level}"), false),
+    let (what, ran) = match &report.fate {
+        Fate::Done(Outcome::Changed) => ("changed".to_string(), true),
+        Fate::Done(Outcome::Unchanged) => ("unchanged".to_string(), true),
+        Fate::Done(Outcome::StillValid) => ("kept: still valid".to_string(), false),
+        Fate::Done(Outcome::Skipped(Skip::Disabled(by))) => (format!("skipped: disabled by {by}"), false),
+        Fate::Done(Outcome::Skipped(Skip::OptLevel(level))) => (format!("skipped: opt_level {level}"), false),
+        Fate::Failed => ("failed".to_string(), false),
+        Fate::Skipped(why) => (format!("skipped: {why}"), false),
     };
-    let reason = match step.required_by {
+    let reason = match report.required_by {
         Some(by) => format!("required by {}", registry.pass(by).name),
         None => "asked".to_string(),
     };
@@ -159,7 +159,7 @@ pub(super) fn timing(times: &[(&str, Duration)], steps: &[StepReport], registry:
         rows.push(vec![format!("  {what}"), milliseconds(*time), percent(*time)]);
         if *what == "passes" {
             for step in steps.iter().filter(|step| !step.time.is_zero()) {
-                let name = &registry.pass(step.step.pass).name;
+                let name = &registry.pass(step.pass).name;
                 rows.push(vec![format!("    {name}"), milliseconds(step.time), percent(step.time)]);
                 rows.push(vec!["      verify".to_string(), milliseconds(step.verify), percent(step.verify)]);
             }

@@ -1,0 +1,292 @@
+//! `passes.lock`: what the plugins of a manifest were when they were used last.
+//!
+//! It lies beside the manifest and has its name (`late.toml` → `late.lock`). A built library is pinned by one sha256 for
+//! each target triple, so that a lockfile made on one system does not fail on another. A crate is pinned by a digest of
+//! its sources, manifests and Cargo.lock, since a rebuilt library differs with profile and path; the sources of other
+//! crates that it depends on are pinned as far as Cargo.lock pins them. Entries are sorted, with one field on a line,
+//! so that two changes merge.
+
+pub(crate) mod hashes;
+mod keeper;
+
+pub use keeper::{Change, Keeper, Mode};
+
+use crate::error::{Error, Problem};
+use semver::Version;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// Form of the file that this host writes, and the newest that it reads.
+const FORMAT: i64 = 1;
+
+const HEAD: &str = "\
+# Written by `passhost run` and `passhost lock`: what the plugins of the manifest beside it were.
+# To be kept under version control. `--locked` refuses plugins that are others.
+";
+
+/// The lockfile of a manifest.
+pub fn path_of(manifest: &Path) -> PathBuf {
+    let path = manifest.with_extension("lock");
+    // A manifest may be called anything.
+    if path == manifest { manifest.with_extension("lock.lock") } else { path }
+}
+
+/// What a plugin was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: Version,
+    /// The plugin API that it was built against.
+    pub api: Version,
+    /// Its content.
+    pub pin: Pin,
+}
+
+/// The content of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// sha256 of a built library, for each target triple on which it was used.
+    Built(BTreeMap<String, String>),
+    /// Digest of the sources of a crate.
+    Sources(String),
+}
+
+/// Entries by where the manifest has the plugin from: `crate plugins/a`, `path liba.so`, `name a`.
+pub type Entries = BTreeMap<String, Entry>;
+
+/// Whether a text is a sha256, as it is written here.
+pub(crate) fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+/// As the file has it.
+pub fn write(entries: &Entries) -> String {
+    let plugin = |(from, entry): (&String, &Entry)| {
+        let mut table = toml::Table::new();
+        let mut text = |key: &str, value: &str| table.insert(key.to_string(), value.into());
+        text("from", from);
+        text("name", &entry.name);
+        text("version", &entry.version.to_string());
+        text("api", &entry.api.to_string());
+        match &entry.pin {
+            Pin::Sources(digest) => text("sources", digest),
+            Pin::Built(hashes) => {
+                let hashes = hashes.iter().map(|(target, hash)| (target.clone(), hash.as_str().into()));
+                table.insert("sha256".to_string(), toml::Value::Table(hashes.collect()))
+            }
+        };
+        toml::Value::Table(table)
+    };
+    let mut table = toml::Table::new();
+    table.insert("format".to_string(), FORMAT.into());
+    if !entries.is_empty() {
+        table.insert("plugin".to_string(), toml::Value::Array(entries.iter().map(plugin).collect()));
+    }
+    format!("{HEAD}{table}")
+}
+
+/// Reads a lockfile; nothing if there is none.
+///
+/// # Errors
+/// If it cannot be read or is damaged, with the place.
+pub fn load(path: &Path) -> Result<Option<Entries>, Error> {
+    let wrong =
+        |message: String| damaged(path, "", message, None, "correct that, or delete it and run `passhost lock`");
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+        wrong(format!("line {line} is not UTF-8"))
+    })?;
+    parse(path, &text).map(Some)
+}
+
+/// Reads the text of a lockfile.
+///
+/// # Errors
+/// The first thing that is wrong, with its place.
+pub fn parse(path: &Path, text: &str) -> Result<Entries, Error> {
+    let wrong = |Wrong { message, span, help }| damaged(path, text, message, Some(span), help);
+    if let Some(span) = merge_mark(text) {
+        let message = "a merge left both sides in it".to_string();
+        let help = "keep the entries of both sides, or delete the file and run `passhost lock`";
+        return Err(wrong(Wrong { message, span, help }));
+    }
+    let table = DeTable::parse(text).map_err(|error| {
+        let span = error.span().unwrap_or(0..0);
+        wrong(Wrong { message: error.message().trim().to_string(), span, help: RESTORE })
+    })?;
+    read(&table).map_err(wrong)
+}
+
+const RESTORE: &str = "take it from version control, or delete it and run `passhost lock`";
+
+fn damaged(path: &Path, text: &str, message: String, span: Option<Range<usize>>, help: &str) -> Error {
+    let problem = Problem { message, span, help: help.to_string() };
+    Error::Lockfile { path: path.to_path_buf(), text: text.into(), problem }
+}
+
+/// The first line that version control writes between two sides.
+fn merge_mark(text: &str) -> Option<Range<usize>> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if ["<<<<<<< ", "=======\n", ">>>>>>> "].iter().any(|mark| line.starts_with(mark)) {
+            return Some(at..at + line.trim_end().len());
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// What is wrong in the text.
+struct Wrong {
+    message: String,
+    span: Range<usize>,
+    help: &'static str,
+}
+
+type Value<'t> = toml::Spanned<DeValue<'t>>;
+type Table<'t> = toml::Spanned<DeTable<'t>>;
+
+fn wrong<T>(message: impl Into<String>, span: Range<usize>) -> Result<T, Wrong> {
+    Err(Wrong { message: message.into(), span, help: RESTORE })
+}
+
+fn read(table: &Table<'_>) -> Result<Entries, Wrong> {
+    let format = table.get_ref().get("format");
+    let number = |value: &Value<'_>| match value.get_ref() {
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
+        _ => None,
+    };
+    match format.map(|value| (number(value), value.span())) {
+        Some((Some(FORMAT), _)) => {}
+        Some((Some(newer), span)) if newer > FORMAT => {
+            let message = format!("it has format {newer}, this passhost knows {FORMAT}");
+            return Err(Wrong { message, span, help: "upgrade passhost" });
+        }
+        Some((_, span)) => return wrong(format!("`format` must be {FORMAT}"), span),
+        None => return wrong(format!("`format = {FORMAT}` is missing"), 0..0),
+    }
+    known_keys(table.get_ref(), &["format", "plugin"])?;
+    let Some(plugins) = table.get_ref().get("plugin") else { return Ok(Entries::new()) };
+    let DeValue::Array(plugins) = plugins.get_ref() else {
+        return wrong("`plugin` must be a list of tables: [[plugin]]", plugins.span());
+    };
+    let mut entries = Entries::new();
+    for plugin in plugins.iter() {
+        let (from, entry) = read_entry(plugin)?;
+        if entries.contains_key(&from) {
+            return wrong(format!("two entries for `{from}`"), plugin.span());
+        }
+        entries.insert(from, entry);
+    }
+    Ok(entries)
+}
+
+fn known_keys(table: &DeTable<'_>, known: &[&str]) -> Result<(), Wrong> {
+    match table.iter().find(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
+        Some((key, _)) => {
+            wrong(format!("unknown key `{}`; known keys: {}", key.get_ref(), known.join(", ")), key.span())
+        }
+        None => Ok(()),
+    }
+}
+
+fn read_entry(value: &Value<'_>) -> Result<(String, Entry), Wrong> {
+    let DeValue::Table(table) = value.get_ref() else {
+        return wrong("`plugin` must be a list of tables: [[plugin]]", value.span());
+    };
+    known_keys(table, &["from", "name", "version", "api", "sources", "sha256"])?;
+    let text = |key: &str| match table.get(key).map(|value| (value.get_ref(), value.span())) {
+        Some((DeValue::String(text), span)) => Ok((text.to_string(), span)),
+        Some((_, span)) => wrong(format!("`{key}` must be a string"), span),
+        None => wrong(format!("an entry without `{key}`"), value.span()),
+    };
+    let version = |key: &str| {
+        let (text, span) = text(key)?;
+        Version::parse(&text).or_else(|error| wrong(format!("`{key}` is no version: {error}"), span))
+    };
+    let hash = |what: &str, (text, span): (String, Range<usize>)| {
+        if is_hash(&text) { Ok(text) } else { wrong(format!("{what} is not 64 digits 0-9 and a-f"), span) }
+    };
+    let pin = match (table.get("sources"), table.get("sha256")) {
+        (Some(_), None) => Pin::Sources(hash("`sources`", text("sources")?)?),
+        (None, Some(hashes)) => {
+            let DeValue::Table(hashes) = hashes.get_ref() else {
+                return wrong("`sha256` must be a table with one hash for each target triple", hashes.span());
+            };
+            let read = |(target, value): (&toml::Spanned<std::borrow::Cow<'_, str>>, &Value<'_>)| {
+                let target = target.get_ref().to_string();
+                let DeValue::String(text) = value.get_ref() else {
+                    return wrong(format!("the sha256 for {target} must be a string"), value.span());
+                };
+                let hash = hash(&format!("the sha256 for {target}"), (text.to_string(), value.span()))?;
+                Ok((target, hash))
+            };
+            Pin::Built(hashes.iter().map(read).collect::<Result<_, _>>()?)
+        }
+        _ => return wrong("an entry has either `sources` (a crate) or `sha256` (a built library)", value.span()),
+    };
+    let entry = Entry { name: text("name")?.0, version: version("version")?, api: version("api")?, pin };
+    Ok((text("from")?.0, entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries() -> Entries {
+        let version = |text| Version::parse(text).expect("a version");
+        let entry =
+            |name: &str, pin| Entry { name: name.to_string(), version: version("1.2.3-a"), api: version("0.1.0"), pin };
+        let hashes = [("x86_64-unknown-linux-gnu", "a"), ("aarch64-apple-darwin", "b")];
+        let hashes = hashes.map(|(target, digit)| (target.to_string(), digit.repeat(64)));
+        BTreeMap::from([
+            ("path lib/libb.so".to_string(), entry("b", Pin::Built(hashes.into()))),
+            ("crate \"a\"\n".to_string(), entry("a", Pin::Sources("0".repeat(64)))),
+        ])
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for entries in [entries(), Entries::new()] {
+            let text = write(&entries);
+            assert_eq!(parse(Path::new("passes.lock"), &text).expect("a lockfile"), entries, "{text}");
+        }
+    }
+
+    #[test]
+    fn entries_are_sorted_with_one_field_on_a_line() {
+        let text = write(&entries());
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+        assert_eq!(lines.iter().filter(|line| line.contains(" = ")).count(), 1 + 5 + 6, "{text}");
+        let at = |what: &str| lines.iter().position(|line| line.contains(what)).unwrap_or_else(|| panic!("{text}"));
+        assert!(at("crate") < at("path lib") && at("aarch64") < at("x86_64"), "{text}");
+    }
+
+    /// Cut off anywhere, or with any byte replaced, it is read or refused.
+    #[test]
+    fn damaged_texts_are_read_or_refused() {
+        let text = write(&entries());
+        for at in 0..text.len() {
+            let _ = parse(Path::new("passes.lock"), &text[..at]);
+            for byte in ["[", "\"", "=", "9", "\n", "é"] {
+                let _ = parse(Path::new("passes.lock"), &format!("{}{byte}{}", &text[..at], &text[at + 1..]));
+            }
+        }
+    }
+
+    #[test]
+    fn lockfiles_have_the_name_of_their_manifest() {
+        assert_eq!(path_of(Path::new("a/passes.toml")), Path::new("a/passes.lock"));
+        assert_eq!(path_of(Path::new("x.lock")), Path::new("x.lock.lock"));
+    }
+}

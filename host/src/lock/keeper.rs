@@ -1,0 +1,317 @@
+//! Compares plugins with the lockfile while they are listed.
+
+use super::hashes::{Hashes, hex};
+use super::{Entries, Entry, Pin, load, path_of, write};
+use crate::crates;
+use crate::error::{Error, Problem};
+use crate::manifest::{Manifest, PluginEntry, Source};
+use crate::output::{follow, replace};
+use plugin_api::meta::PluginMeta;
+use sha2::{Digest, Sha256};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Target triple of this host, and so of each library that it can open.
+const TARGET: &str = env!("PASSHOST_TARGET");
+
+/// What the lockfile is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing; it is not read, and no file is hashed.
+    Off,
+    /// Plugins that changed are accepted and told; the file is brought up to date.
+    Update,
+    /// Like `Update`, but every file is hashed, whatever is remembered of it.
+    Renew,
+    /// Plugins that are not those of the file are refused; every file is hashed.
+    Locked,
+}
+
+/// A plugin that is not the one of the lockfile any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Name of the plugin.
+    pub name: String,
+    /// What differs: old and new.
+    pub what: Vec<String>,
+}
+
+/// Compares plugins with the lockfile, and brings it up to date.
+#[derive(Debug)]
+pub struct Keeper {
+    mode: Mode,
+    path: PathBuf,
+    /// Folder of the manifest.
+    folder: PathBuf,
+    /// What the file says; nothing if there is none.
+    old: Option<Entries>,
+    new: Entries,
+    hashes: Hashes,
+    /// Hash of the plugin that is being listed.
+    pending: Option<String>,
+}
+
+impl Keeper {
+    /// One that does nothing.
+    pub fn off() -> Keeper {
+        let (path, folder) = (PathBuf::new(), PathBuf::new());
+        let (old, new, hashes) = (None, Entries::new(), Hashes::fresh());
+        Keeper { mode: Mode::Off, path, folder, old, new, hashes, pending: None }
+    }
+
+    /// Reads the lockfile of a manifest.
+    ///
+    /// # Errors
+    /// If it is damaged; with [`Mode::Locked`] also if there is none, or it has plugins that the manifest has not.
+    pub fn open(manifest: &Manifest, mode: Mode) -> Result<Keeper, Error> {
+        if mode == Mode::Off {
+            return Ok(Keeper::off());
+        }
+        let path = path_of(&manifest.path);
+        let old = load(&path)?;
+        let remembers = mode == Mode::Update;
+        let hashes = if remembers { Hashes::remembered(&manifest.path) } else { Hashes::fresh() };
+        let folder = manifest.path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let keeper = Keeper { mode, path, folder, old, new: Entries::new(), hashes, pending: None };
+        if mode == Mode::Locked {
+            keeper.check_entries(manifest)?;
+        }
+        Ok(keeper)
+    }
+
+    fn check_entries(&self, manifest: &Manifest) -> Result<(), Error> {
+        let wrong = |message: String, help: &str| {
+            let problem = Problem { message, span: None, help: help.to_string() };
+            Err(Error::Lockfile { path: self.path.clone(), text: "".into(), problem })
+        };
+        let Some(old) = &self.old else {
+            let help = "write it with `passhost lock`, look at it, and keep it under version control";
+            return wrong("not found, and --locked needs it".to_string(), help);
+        };
+        let listed: Vec<String> = manifest.plugins.iter().map(|entry| self.from(entry)).collect();
+        match old.iter().find(|(from, _)| !listed.contains(from)) {
+            Some((from, entry)) => wrong(
+                format!(
+                    "it has plugin `{}` from `{from}`, which {} does not list",
+                    entry.name,
+                    manifest.path.display()
+                ),
+                "list the plugin again, or bring the lockfile up to date with `passhost lock`",
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the manifest has a plugin from, as the lockfile writes it on every system.
+    fn from(&self, entry: &PluginEntry) -> String {
+        let relative = |path: &Path| {
+            let path = path.strip_prefix(&self.folder).unwrap_or(path).to_string_lossy().into_owned();
+            let path = if cfg!(windows) { path.replace('\\', "/") } else { path };
+            if path.is_empty() { ".".to_string() } else { path }
+        };
+        match &entry.source {
+            Source::Path(path) => format!("path {}", relative(path)),
+            Source::Crate(folder) => format!("crate {}", relative(folder)),
+            Source::Name(name) => format!("name {name}"),
+        }
+    }
+
+    /// Whether cargo must leave its own lockfiles as they are.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.mode == Mode::Locked
+    }
+
+    /// Before a crate is built: with [`Mode::Locked`], whether its sources are those of the lockfile.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub(crate) fn before_build(&mut self, entry: &PluginEntry) -> Result<(), Error> {
+        let Source::Crate(folder) = &entry.source else { return Ok(()) };
+        if self.mode != Mode::Locked {
+            return Ok(());
+        }
+        let found = self.digest(folder)?;
+        match self.locked(entry, folder)?.pin.clone() {
+            Pin::Sources(locked) if locked == found => Ok(()),
+            Pin::Sources(locked) => {
+                let what = "the digest of its sources, manifests and Cargo.lock";
+                Err(self.differs(folder, what, &found, &locked))
+            }
+            Pin::Built(_) => Err(self.differs(folder, "it", "a crate", "a built library")),
+        }
+    }
+
+    /// Before the metadata of a library is read: with [`Mode::Locked`], whether it is the one of the lockfile.
+    ///
+    /// # Errors
+    /// If it is not, or cannot be read.
+    pub(crate) fn before_metadata(&mut self, entry: &PluginEntry, file: &Path) -> Result<(), Error> {
+        self.pending = None;
+        if self.mode == Mode::Off || matches!(entry.source, Source::Crate(_)) {
+            return Ok(());
+        }
+        let found = self.hashes.sha256(file).map_err(|error| cannot_be_hashed(file, &error))?;
+        if self.mode == Mode::Locked {
+            let Pin::Built(hashes) = &self.locked(entry, file)?.pin else {
+                return Err(self.differs(file, "it", "a built library", "a crate"));
+            };
+            match hashes.get(TARGET) {
+                Some(locked) if *locked == found => {}
+                Some(locked) => return Err(self.differs(file, "its sha256", &found, locked)),
+                None => {
+                    let message = format!("{} has no sha256 of it for {TARGET}", self.path.display());
+                    let help = "run `passhost lock` on this system, too; it adds that and keeps the others";
+                    return Err(refuse(file, message, help));
+                }
+            }
+        }
+        self.pending = Some(found);
+        Ok(())
+    }
+
+    /// After the metadata of a plugin was read and accepted.
+    ///
+    /// # Errors
+    /// With [`Mode::Locked`], if it says something else than the lockfile; else if sources cannot be read.
+    pub(crate) fn listed(&mut self, entry: &PluginEntry, file: &Path, meta: &PluginMeta) -> Result<(), Error> {
+        match self.mode {
+            Mode::Off => Ok(()),
+            Mode::Locked => {
+                let locked = self.locked(entry, file)?;
+                let pairs = [
+                    ("its name", meta.name.clone(), locked.name.clone()),
+                    ("its version", meta.version.to_string(), locked.version.to_string()),
+                    ("its plugin API", meta.api.to_string(), locked.api.to_string()),
+                ];
+                match pairs.iter().find(|(_, found, locked)| found != locked) {
+                    Some((what, found, locked)) => Err(self.differs(file, what, found, locked)),
+                    None => Ok(()),
+                }
+            }
+            Mode::Update | Mode::Renew => {
+                let from = self.from(entry);
+                let pin = match (&entry.source, self.pending.take()) {
+                    (Source::Crate(folder), _) => Pin::Sources(self.digest(folder)?),
+                    (_, Some(hash)) => self.with_other_targets(&from, meta, hash),
+                    (_, None) => return Ok(()),
+                };
+                let (name, version, api) = (meta.name.clone(), meta.version.clone(), meta.api.clone());
+                self.new.insert(from, Entry { name, version, api, pin });
+                Ok(())
+            }
+        }
+    }
+
+    /// The hash of a library for this target, beside those for others as long as they are of the same version.
+    fn with_other_targets(&self, from: &str, meta: &PluginMeta, hash: String) -> Pin {
+        let old = self.old.as_ref().and_then(|old| old.get(from));
+        let same = |entry: &&Entry| (&entry.name, &entry.version, &entry.api) == (&meta.name, &meta.version, &meta.api);
+        let mut hashes = match old.filter(same).map(|entry| &entry.pin) {
+            Some(Pin::Built(hashes)) => hashes.clone(),
+            _ => Default::default(),
+        };
+        hashes.insert(TARGET.to_string(), hash);
+        Pin::Built(hashes)
+    }
+
+    fn locked(&self, entry: &PluginEntry, file: &Path) -> Result<&Entry, Error> {
+        let found = self.old.as_ref().and_then(|old| old.get(&self.from(entry)));
+        found.ok_or_else(|| {
+            let message = format!("is not in {}, and --locked was given", self.path.display());
+            refuse(file, message, "`passhost lock` adds it; look at what it changes")
+        })
+    }
+
+    fn differs(&self, file: &Path, what: &str, found: &str, locked: &str) -> Error {
+        let lock = self.path.display();
+        let message = format!("is not the plugin of {lock}: {what} is {found}, that of {lock} is {locked}");
+        refuse(file, message, "bring back the plugin that was locked, or accept this one with `passhost lock`")
+    }
+
+    /// A digest of everything that a plugin crate is made of and that lies in its workspace.
+    fn digest(&mut self, folder: &Path) -> Result<String, Error> {
+        let mut digest = Sha256::new();
+        for (label, path) in crates::sources(folder)? {
+            let hash = self.hashes.sha256(&path).map_err(|error| cannot_be_hashed(&path, &error))?;
+            digest.update(format!("{} {label}\n{hash}\n", label.len()));
+        }
+        Ok(hex(&digest.finalize()))
+    }
+
+    /// Plugins that are not those of the lockfile any more. One that is new there is none.
+    pub fn changes(&self) -> Vec<Change> {
+        let old = |from: &String| self.old.as_ref().and_then(|old| old.get(from));
+        let change = |(from, new): (&String, &Entry)| {
+            let what = differences(old(from)?, new);
+            (!what.is_empty()).then(|| Change { name: new.name.clone(), what })
+        };
+        self.new.iter().filter_map(change).collect()
+    }
+
+    /// The lockfile.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of plugins.
+    pub fn len(&self) -> usize {
+        self.new.len()
+    }
+
+    /// Whether there are no plugins.
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty()
+    }
+
+    /// Brings the lockfile up to date, and remembers hashes; says whether it was written.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn save(&self) -> io::Result<bool> {
+        self.hashes.save();
+        if !matches!(self.mode, Mode::Update | Mode::Renew) || self.old.as_ref() == Some(&self.new) {
+            return Ok(false);
+        }
+        let path = follow(&self.path)?;
+        // A new file in its place would not ask.
+        if std::fs::metadata(&path).is_ok_and(|found| found.permissions().readonly()) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
+        }
+        replace(&path, &write(&self.new))?;
+        tracing::info!(path = %self.path.display(), "lockfile written");
+        Ok(true)
+    }
+}
+
+fn refuse(path: &Path, message: String, help: &str) -> Error {
+    Error::Plugin { path: path.to_path_buf(), message, help: help.to_string() }
+}
+
+fn cannot_be_hashed(path: &Path, error: &io::Error) -> Error {
+    refuse(path, format!("cannot be hashed: {error}"), "make it readable")
+}
+
+/// What differs, old and new.
+fn differences(old: &Entry, new: &Entry) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut compare = |what: &str, old: &str, new: &str| {
+        if old != new {
+            out.push(format!("{what} {old} -> {new}"));
+        }
+    };
+    compare("name", &old.name, &new.name);
+    compare("version", &old.version.to_string(), &new.version.to_string());
+    compare("plugin API", &old.api.to_string(), &new.api.to_string());
+    match (&old.pin, &new.pin) {
+        (Pin::Sources(old), Pin::Sources(new)) => compare("digest of its sources", old, new),
+        (Pin::Built(old), Pin::Built(new)) => {
+            // A target that was not there is no change.
+            if let Some((old, new)) = old.get(TARGET).zip(new.get(TARGET)) {
+                compare("sha256", old, new);
+            }
+        }
+        (Pin::Sources(_), Pin::Built(_)) => compare("kind", "crate", "built library"),
+        (Pin::Built(_), Pin::Sources(_)) => compare("kind", "built library", "crate"),
+    }
+    out
+}

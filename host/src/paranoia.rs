@@ -1,0 +1,141 @@
+//! Finds passes that write into what they were given. Bodies are immutable by contract only: they lie in the memory of
+//! the process, and code of a plugin can be unsafe. `--paranoid` copies every function before a pass and compares it
+//! afterwards. A copy rather than a hash, so that what was damaged can be put back.
+
+use plugin_api::ir::{Body, Module, RawView, SealError, Sections, Tensor};
+
+/// Runs something for each section.
+macro_rules! sections {
+    ($do:ident) => {
+        $do!(
+            nodes, operands, leaves, types, lists, prims, strs, str_bytes, dicts, attrs, consts, buffers, names,
+            name_bytes, var_names, spans
+        )
+    };
+}
+
+/// The functions of a module, as they were before a pass.
+pub(crate) struct Snapshot {
+    functions: Vec<(String, Body, Content)>,
+}
+
+struct Content {
+    sections: Sections,
+    /// Where each section lies.
+    places: Vec<usize>,
+    data: Vec<Vec<u8>>,
+}
+
+/// A function that is not as it was.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Its name.
+    pub(crate) function: String,
+    /// Which part of it.
+    pub(crate) part: &'static str,
+}
+
+impl Snapshot {
+    /// Copies all functions.
+    pub(crate) fn of(module: &Module) -> Snapshot {
+        let copy = |(name, body): (&str, &Body)| (name.to_string(), body.clone(), Content::of(body.raw()));
+        Snapshot { functions: module.functions().map(copy).collect() }
+    }
+
+    /// The first function that was written into.
+    pub(crate) fn written(&self) -> Option<Written> {
+        self.functions.iter().find_map(|(name, body, content)| {
+            let part = content.difference(body.raw())?;
+            Some(Written { function: name.clone(), part })
+        })
+    }
+
+    /// The module with what was written into put back; other functions keep their handles.
+    ///
+    /// # Errors
+    /// If a copy cannot be sealed, which it was before.
+    pub(crate) fn restore(&self, module: &Module) -> Result<Module, SealError> {
+        let mut edit = module.edit();
+        for (name, body, content) in &self.functions {
+            if content.difference(body.raw()).is_some() {
+                edit.set(name.clone(), content.seal()?);
+            }
+        }
+        Ok(edit.finish())
+    }
+}
+
+impl Content {
+    fn of(raw: &RawView<'_>) -> Content {
+        macro_rules! places {
+            ($($name:ident),*) => { vec![$(raw.$name().as_ptr().addr()),*] };
+        }
+        let data = raw.tensors().iter().map(|tensor| tensor.bytes().to_vec()).collect();
+        Content { sections: Sections::copy_of(raw), places: sections!(places), data }
+    }
+
+    /// Which part is not as it was. A slice whose place or length changed is not looked into.
+    fn difference(&self, now: &RawView<'_>) -> Option<&'static str> {
+        let mut places = self.places.iter();
+        macro_rules! compare {
+            ($($name:ident),*) => {$(
+                let (then, found, place) = (&self.sections.$name, now.$name(), places.next());
+                let moved = !then.is_empty() && place != Some(&found.as_ptr().addr());
+                if then.len() != found.len() || moved || then.as_slice() != found {
+                    return Some(stringify!($name));
+                }
+            )*};
+        }
+        sections!(compare);
+        let tensors = now.tensors();
+        let same = |(then, now): (&Vec<u8>, &Tensor)| now.bytes() == then.as_slice();
+        let whole = tensors.len() == self.data.len() && self.data.iter().zip(tensors).all(same);
+        (!whole).then_some("constants")
+    }
+
+    fn seal(&self) -> Result<Body, SealError> {
+        let mut sections = self.sections.clone();
+        sections.tensors = self.data.iter().map(|bytes| Tensor::new(bytes)).collect();
+        Body::seal(&sections)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugin_api::ir::{BodyBuilder, DType, Type};
+
+    fn body() -> Body {
+        let mut b = BodyBuilder::new();
+        let (ty, attrs) = (b.ty(&Type::tensor([2i64, 3], DType::F32)), b.attrs([]));
+        b.begin_function(0, attrs, None);
+        let x = b.param("x", ty);
+        b.end_function(x, ty);
+        b.finish().expect("a body")
+    }
+
+    /// A section that is new and not compared would make this sum too small.
+    #[test]
+    fn every_section_is_compared() {
+        let body = body();
+        let raw = body.raw();
+        macro_rules! bytes {
+            ($($name:ident),*) => { 0 $(+ std::mem::size_of_val(raw.$name()))* };
+        }
+        assert_eq!(sections!(bytes), raw.byte_len());
+    }
+
+    #[test]
+    fn what_is_written_is_found_and_put_back() {
+        let module = Module::new([("main", body()), ("other", body())]);
+        let mut snapshot = Snapshot::of(&module);
+        assert_eq!(snapshot.written(), None);
+        // As if the pass had written into the function, and not into the copy.
+        snapshot.functions[1].2.sections.name_bytes[2] = b'y';
+        let written = Written { function: "other".to_string(), part: "name_bytes" };
+        assert_eq!(snapshot.written(), Some(written));
+        let restored = snapshot.restore(&module).expect("a module");
+        let same = |name: &str| restored.get(name).zip(module.get(name)).map(|(a, b)| a.same(b));
+        assert_eq!((same("main"), same("other")), (Some(true), Some(false)));
+    }
+}

@@ -1,0 +1,137 @@
+//! Passes and plugins that fail, and what is saved.
+
+use super::{Case, root};
+
+const OPS: &str = "plugins/relax-ops";
+
+fn misbehaving(name: &'static str) -> Case {
+    Case::new(name).crates(&[OPS, "plugins/relax-passes", "tests/bad-plugins/misbehaves"])
+}
+
+#[test]
+fn keep_going() {
+    let case = misbehaving("keep_going");
+    let passes = "bad.WrongType,bad.Fails,relax.EliminateCommonSubexpr,bad.Panics,bad.Warns,relax.Normalize";
+    case.check(&["run", "small.py", "--keep-going", "-o", "out.py", "--passes", passes], b"");
+    let out = std::fs::read_to_string(case.path("out.py")).expect("the result");
+    assert_eq!(out.matches("R.add(x, x)").count(), 1, "{out}");
+    assert!(!case.path("out.failed.py").exists());
+}
+
+/// What needs a pass that failed is skipped; what failed is not tried again on the same module.
+#[test]
+fn keep_going_skips_what_needs_a_failed_pass() {
+    let case = Case::new("keep_going_skips_what_needs_a_failed_pass").odd(&[OPS]);
+    let passes = "odd.NeedsNeeds,odd.Quiet,odd.NeedsFails,odd.Fails";
+    case.check(&["run", "small.py", "--keep-going", "-o", "out.py", "--passes", passes], b"");
+}
+
+/// Without `--keep-going` nothing after the failure runs.
+#[test]
+fn a_failure_stops_the_run() {
+    let case = Case::new("a_failure_stops_the_run").odd(&[OPS]);
+    case.check(&["run", "small.py", "-o", "out.py", "--passes", "odd.Quiet,odd.NeedsNeeds,odd.Logs"], b"");
+    assert!(!case.path("out.py").exists());
+}
+
+#[test]
+fn paranoid() {
+    let case = Case::new("paranoid").odd(&[OPS]);
+    let args = ["run", "small.py", "--paranoid", "-o", "out.py", "--passes", "odd.Quiet,odd.Writes,odd.Quiet"];
+    case.check(&args, b"");
+    // What was damaged was put back.
+    let (whole, stderr, code) = case.run(&["run", "small.py", "--passes", ""], b"");
+    assert_eq!(code, 0, "{stderr}");
+    let kept = std::fs::read_to_string(case.path("out.failed.py")).expect("the last good module");
+    assert_eq!(kept.trim_end(), whole.trim_end());
+}
+
+#[test]
+fn paranoid_and_keep_going() {
+    let case = Case::new("paranoid_and_keep_going").odd(&[OPS, "plugins/relax-passes"]);
+    let passes = "odd.Quiet,odd.Writes,odd.Quiet,relax.EliminateCommonSubexpr";
+    case.check(&["run", "small.py", "--paranoid", "--keep-going", "--passes", passes], b"");
+}
+
+#[test]
+fn paranoid_has_nothing_to_say_of_the_standard_passes() {
+    let case = Case::new("vgg19_paranoid");
+    let (model, manifest) = (root().join("tests/models/vgg19.py"), root().join("passes.toml"));
+    let (model, manifest) = (model.to_string_lossy(), manifest.to_string_lossy());
+    let (_, stderr, code) = case.run(&["run", &model, "--paranoid", "--manifest", &manifest, "-o", "out.py"], b"");
+    assert_eq!(code, 0, "{stderr}");
+}
+
+/// A plugin that kills its process is one problem among others.
+#[test]
+fn check_survives_constructors() {
+    let case = Case::new("check_survives_constructors").odd(&[OPS]);
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    let case = case.file("passes.toml", format!("[[plugin]]\npath = \"libmissing.so\"\n{manifest}"));
+    let mut all = String::new();
+    for odd in ["segv", "abort", "exit", "none"] {
+        all.push_str(&format!("ODD={odd} "));
+        all.push_str(&case.shown(&["check"], case.odd_command(odd, &["check"]), b""));
+    }
+    let args = ["check", "--no-load"];
+    all.push_str("ODD=segv ");
+    all.push_str(&case.shown(&args, case.odd_command("segv", &args), b""));
+    case.golden(&all);
+}
+
+/// Listing and planning run nothing of a plugin.
+#[test]
+fn listing_runs_no_constructor() {
+    let case = Case::new("listing").odd(&[OPS]);
+    let constructed = || case.path("constructed").exists();
+    let commands: [&[&str]; 6] = [
+        &["list"],
+        &["plan", "--passes", "odd.Quiet"],
+        &["explain", "odd.Quiet"],
+        &["check", "--no-load"],
+        &["lock"],
+        &["run", "small.py", "--passes", ""],
+    ];
+    for args in commands {
+        let (_, stderr, code) = case.finish(case.odd_command("file", args), b"");
+        assert_eq!((code, constructed()), (0, false), "{args:?}: {stderr}");
+    }
+    let args = ["run", "small.py", "--passes", "odd.Quiet"];
+    let (_, stderr, code) = case.finish(case.odd_command("file", &args), b"");
+    assert_eq!((code, constructed()), (0, true), "{stderr}");
+}
+
+/// Events of a plugin obey the host's filter.
+#[test]
+fn logs_of_plugins() {
+    let case = Case::new("logs_of_plugins").odd(&[OPS]);
+    let run = ["run", "small.py", "-o", "out.py", "--passes", "odd.Logs"];
+    let mut all = String::new();
+    for (flags, variable) in [
+        (&[][..], None),
+        (&["-v"], None),
+        (&["-vv"], None),
+        (&[], Some("off")),
+        (&[], Some("off,odd=trace")),
+        (&["-vv"], Some("error")),
+        (&[], Some("odd=info,elsewhere=off")),
+        (&[], Some("odd=loud")),
+    ] {
+        let args = [flags, &run[..]].concat();
+        let mut command = case.command(&args);
+        command.envs(variable.map(|filter| ("PASSHOST_LOG", filter)));
+        let (_, stderr, code) = case.finish(command, b"");
+        let set = variable.map_or(String::new(), |filter| format!("PASSHOST_LOG={filter} "));
+        // Those of the host may become more, and have times.
+        let wanted = |line: &&str| ["odd", "elsewhere", "PASSHOST_LOG"].iter().any(|word| line.contains(word));
+        let lines: Vec<&str> = stderr
+            .lines()
+            .filter(wanted)
+            .filter(|line| !line.contains(" ms ") && !line.contains("passhost::"))
+            .collect();
+        all.push_str(&format!("{set}$ passhost {}\nexit code {code}\n{}\n\n", args.join(" "), lines.join("\n")));
+    }
+    case.golden(&all);
+    let (help, ..) = case.run(&["run", "--help"], b"");
+    assert!(help.contains("PASSHOST_LOG") && help.contains("-vv"), "{help}");
+}

@@ -1,0 +1,258 @@
+//! The lockfile: when it is written, what it says, what it refuses.
+
+use super::odd::{FILE, shared_target};
+use super::{Case, root};
+use std::path::Path;
+
+const OPS: &str = "plugins/relax-ops";
+const RUN: [&str; 5] = ["run", "small.py", "--passes", "", "-o"];
+
+fn run(case: &Case, more: &[&str]) -> (String, i32) {
+    let args = [&RUN[..], &["out.py"], more].concat();
+    let (_, stderr, code) = case.run(&args, b"");
+    (stderr, code)
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("a text")
+}
+
+/// The first run writes it, the next one leaves it; then the plugin changes.
+#[test]
+fn lock_and_change() {
+    let case = Case::new("lock_and_change").odd(&[OPS]);
+    assert_eq!(run(&case, &[]), (String::new(), 0));
+    let first = text(&case.path("passes.lock"));
+    let target = first.lines().find_map(|line| line.strip_suffix('"')?.split_once(" = \"")?.0.split_once("-unknown"));
+    assert_eq!(target.is_some(), cfg!(target_os = "linux"), "{first}");
+    assert_eq!(run(&case, &[]), (String::new(), 0));
+    assert_eq!(run(&case, &["--locked"]), (String::new(), 0));
+    assert_eq!(text(&case.path("passes.lock")), first);
+
+    case.touch_odd();
+    let locked = [&RUN[..], &["out.py", "--locked"]].concat();
+    let plain = &locked[..locked.len() - 1];
+    let mut all = format!("{}\n", case.normalize(&first));
+    for args in [&locked, plain, &locked, &["lock"]] {
+        all.push_str(&case.shown(args, case.command(args), b""));
+        all.push('\n');
+    }
+    all.push_str(&case.normalize(&text(&case.path("passes.lock"))));
+    case.golden(&generic(&all));
+}
+
+/// Without the target triple of this system.
+fn generic(text: &str) -> String {
+    let triple = |line: &str| {
+        let (key, rest) = line.split_once(" = \"")?;
+        (key.matches('-').count() >= 2).then(|| format!("<this target> = \"{rest}"))
+    };
+    text.lines().map(|line| triple(line).unwrap_or_else(|| line.to_string()) + "\n").collect()
+}
+
+/// Every command that reads plugins refuses a changed one, before it reads what that says of itself.
+#[test]
+fn locked_everywhere() {
+    let case = Case::new("locked_everywhere").odd(&[OPS]);
+    assert_eq!(case.run(&["lock"], b"").2, 0);
+    case.touch_odd();
+    let commands: [&[&str]; 4] = [
+        &["list", "--locked"],
+        &["plan", "--passes", "", "--locked"],
+        &["explain", "odd.Quiet", "--locked"],
+        &["check", "--locked"],
+    ];
+    for args in commands {
+        let (_, stderr, code) = case.run(args, b"");
+        assert_eq!(code, 3, "{args:?}: {stderr}");
+        assert!(stderr.contains("is not the plugin of passes.lock: its sha256 is "), "{args:?}: {stderr}");
+        assert!(case.run(&args[..args.len() - 1], b"").2 == 0, "{args:?} without --locked");
+    }
+    // A section that is damaged is not even looked at.
+    let mut bytes = std::fs::read(case.path(FILE)).expect("the library");
+    let at = bytes.windows(3).position(|window| window == b"odd").expect("its name");
+    bytes[at..at + 3].copy_from_slice(b"\xff\xff\xff");
+    std::fs::write(case.path(FILE), bytes).expect("the library");
+    let (_, stderr, _) = case.run(&["list", "--locked"], b"");
+    assert!(stderr.contains("is not the plugin of passes.lock: its sha256 is "), "{stderr}");
+    // A file that is no library is called so, whatever its hash.
+    let case = case.file(FILE, "text");
+    let (_, stderr, _) = case.run(&["list", "--locked"], b"");
+    assert!(stderr.contains("is no shared library"), "{stderr}");
+}
+
+#[test]
+fn locked_without_a_lockfile() {
+    Case::new("locked_without_a_lockfile").odd(&[]).check(&["list", "--locked"], b"");
+}
+
+#[test]
+fn locked_with_other_entries() {
+    let case = Case::new("locked_with_other_entries").odd(&[OPS]);
+    assert_eq!(case.run(&["lock"], b"").2, 0);
+    let all = text(&case.path("passes.toml"));
+    let case = case.odd(&[]);
+    let fewer = case.shown(&["list", "--locked"], case.command(&["list", "--locked"]), b"");
+    assert_eq!(case.run(&["lock"], b"").2, 0);
+    let case = case.file("passes.toml", all);
+    let more = case.shown(&["list", "--locked"], case.command(&["list", "--locked"]), b"");
+    case.golden(&(fewer + &more));
+}
+
+/// Made on another system: the hash for this one is missing, and comes beside the other.
+#[test]
+fn a_lockfile_of_another_system() {
+    let case = Case::new("a_lockfile_of_another_system").odd(&[]);
+    assert_eq!(case.run(&["lock"], b"").2, 0);
+    let lock = text(&case.path("passes.lock"));
+    let line = lock.lines().last().expect("a line").to_string();
+    let case = case.file("passes.lock", lock.replace(&line, &format!("sparc-sun-solaris = \"{}\"", "0".repeat(64))));
+    let (_, stderr, code) = case.run(&["list", "--locked"], b"");
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("passes.lock has no sha256 of it for "), "{stderr}");
+    let (stdout, stderr, code) = case.run(&["lock"], b"");
+    assert_eq!((stdout.as_str(), code), ("passes.lock written: 1 plugin\n", 0), "{stderr}");
+    let lock = text(&case.path("passes.lock"));
+    assert!(lock.contains("sparc-sun-solaris") && lock.contains(&line), "{lock}");
+    assert_eq!(case.run(&["list", "--locked"], b"").2, 0);
+    // Another version is another plugin on every system.
+    let case = case.file("passes.lock", lock.replace("version = \"0.1.0\"", "version = \"0.0.9\""));
+    let (stdout, ..) = case.run(&["lock"], b"");
+    assert!(stdout.contains("odd: version 0.0.9 -> 0.1.0"), "{stdout}");
+    assert!(!text(&case.path("passes.lock")).contains("sparc-sun-solaris"));
+}
+
+/// A crate is pinned by what it is made of, and refused before it is built.
+#[test]
+fn sources_of_a_crate_are_locked() {
+    let cargo_toml = "[package]\nname = \"mine\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n[dependencies]\n";
+    let cargo_toml =
+        format!("{cargo_toml}passhost-plugin-api = {{ path = \"{}\" }}\n", root().join("plugin-api").display());
+    let source = "plugin_api::export_plugin! { function pass \"mine.Nothing\" { opt_level: 0, run: nothing } }\n\
+                  use plugin_api::prelude::*;\n\
+                  fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> { Ok(body.clone()) }\n";
+    let case = Case::new("sources").file("passes.toml", "[[plugin]]\ncrate = \"mine\"\n");
+    std::fs::create_dir_all(case.path("mine/src")).expect("a folder");
+    let case = case.file("mine/Cargo.toml", &cargo_toml).file("mine/src/lib.rs", source);
+    std::fs::copy(root().join("Cargo.lock"), case.path("mine/Cargo.lock")).expect("the lock file");
+    let command = |args: &[&str]| {
+        let mut command = case.command(args);
+        command.env("CARGO_TARGET_DIR", shared_target());
+        let (stdout, stderr, code) = case.finish(command, b"");
+        (stdout + &stderr, code)
+    };
+    let (said, code) = command(&["lock"]);
+    assert_eq!((said.as_str(), code), ("passes.lock written: 1 plugin\n", 0));
+    let lock = text(&case.path("passes.lock"));
+    assert!(lock.contains("from = \"crate mine\"") && lock.contains("sources = \""), "{lock}");
+    // What is not built into the library does not count.
+    std::fs::write(case.path("mine/notes.txt"), "later").expect("a file");
+    assert_eq!(command(&["list", "--locked"]).1, 0);
+
+    for (file, content) in [("src/lib.rs", format!("{source}nonsense")), ("src/more/b.rs", "// More.".to_string())] {
+        let path = case.path("mine").join(file);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&path, content).expect("a file");
+        let (said, code) = command(&["list", "--locked"]);
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains("the digest of its sources, manifests and Cargo.lock is "), "{said}");
+        assert!(!said.contains("nonsense"), "it was built: {said}");
+        std::fs::write(&path, if file == "src/lib.rs" { source } else { "// Less." }).expect("a file");
+    }
+    let (said, code) = command(&["lock"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.starts_with("mine: digest of its sources "), "{said}");
+}
+
+/// What it cannot write is a warning; what it reads is checked all the same.
+#[test]
+fn a_lockfile_that_is_read_only() {
+    let case = Case::new("a_lockfile_that_is_read_only").odd(&[OPS]);
+    assert_eq!(case.run(&["lock"], b"").2, 0);
+    let before = text(&case.path("passes.lock"));
+    let mut mode = std::fs::metadata(case.path("passes.lock")).expect("a file").permissions();
+    mode.set_readonly(true);
+    std::fs::set_permissions(case.path("passes.lock"), mode).expect("a mode");
+    assert_eq!(run(&case, &[]), (String::new(), 0));
+    case.touch_odd();
+    case.check(&[&RUN[..], &["out.py"]].concat(), b"");
+    assert_eq!(text(&case.path("passes.lock")), before);
+}
+
+#[test]
+fn a_folder_that_is_read_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let case = Case::new("a_folder_that_is_read_only");
+    std::fs::create_dir(case.path("fixed")).expect("a folder");
+    let case = case.file("fixed/passes.toml", "");
+    std::fs::set_permissions(case.path("fixed"), PermissionsExt::from_mode(0o555)).expect("a mode");
+    let (stderr, code) = run(&case, &["--manifest", "fixed/passes.toml"]);
+    assert_eq!(code, 1, "{stderr}");
+    // Whoever may write everything may write this.
+    let written = case.path("fixed/passes.lock").exists();
+    assert_eq!(stderr.contains("warning: lockfile fixed/passes.lock cannot be written"), !written, "{stderr}");
+    std::fs::set_permissions(case.path("fixed"), PermissionsExt::from_mode(0o755)).expect("a mode");
+}
+
+/// Line and remedy for each way in which it can be damaged.
+#[test]
+fn a_damaged_lockfile() {
+    let case = Case::new("a_damaged_lockfile").odd(&[]);
+    let good = format!(
+        "format = 1\n\n[[plugin]]\napi = \"0.1.0\"\nfrom = \"path {FILE}\"\nname = \"odd\"\nversion = \"0.1.0\"\n\n\
+         [plugin.sha256]\nx86_64-unknown-linux-gnu = \"{}\"\n",
+        "0".repeat(64)
+    );
+    let changes = [
+        ("format = 1", "format = = 1"),
+        ("format = 1", "format = 2"),
+        ("format = 1\n", ""),
+        ("api = ", "<<<<<<< HEAD\napi = "),
+        ("name = \"odd\"\n", ""),
+        ("version = \"0.1.0\"", "version = \"new\""),
+        ("version = \"0.1.0\"", "version = 1"),
+        ("0000\"", "000\""),
+        ("[plugin.sha256]", "[plugin.sha265]"),
+        ("[plugin.sha256]", "[plugin.sources]"),
+    ];
+    let mut case = case;
+    let mut all = String::new();
+    for (from, to) in changes {
+        assert!(good.contains(from));
+        case = case.file("passes.lock", good.replacen(from, to, 1));
+        let args = [&RUN[..], &["out.py"]].concat();
+        all.push_str(&case.shown(&args, case.command(&args), b""));
+    }
+    case = case.file("passes.lock", b"format = 1\n# \xff\n");
+    all.push_str(&case.shown(&["lock"], case.command(&["lock"]), b""));
+    case.golden(&all);
+}
+
+/// Hashes are remembered in the user's cache folder, and `--locked` does not rely on them.
+#[test]
+fn hashes_are_remembered() {
+    let case = Case::new("hashes").odd(&[]);
+    let age = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+    std::fs::File::open(case.path(FILE)).and_then(|file| file.set_modified(age)).expect("an older file");
+    let memory = || {
+        let folder = std::fs::read_dir(case.path("cache/passhost")).ok()?;
+        let file = folder.flatten().next()?.path();
+        Some((text(&file), file))
+    };
+    // Nothing is remembered of a file that changed a moment ago, so wait until it is old enough.
+    let (said, file) = loop {
+        assert_eq!(run(&case, &[]).1, 1);
+        if let Some(found) = memory() {
+            break found;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    };
+    let hash = said.trim_end().rsplit(' ').next().expect("a hash").to_string();
+    assert!(text(&case.path("passes.lock")).contains(&hash));
+    std::fs::write(&file, said.replace(&hash, &"0".repeat(64))).expect("a file");
+    let (stderr, _) = run(&case, &[]);
+    assert!(stderr.contains(&format!("sha256 {hash} -> {}", "0".repeat(64))), "{stderr}");
+    let (stderr, code) = run(&case, &["--locked"]);
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains(&format!("its sha256 is {hash}")), "{stderr}");
+}

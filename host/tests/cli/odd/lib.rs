@@ -1,0 +1,91 @@
+//! A plugin for the tests of the host: what its constructor does is chosen by the environment variable ODD.
+
+use plugin_api::prelude::*;
+
+export_plugin! { passes: [PANICS, QUIET, FAILS, NEEDS_FAILS, NEEDS_NEEDS, WRITES, LOGS] }
+
+/// What the loader calls when the library is opened.
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
+extern "C" fn constructor() {
+    match std::env::var("ODD").as_deref() {
+        Ok("segv") => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
+        Ok("abort") => {
+            eprintln!("the constructor gives up");
+            std::process::abort()
+        }
+        Ok("exit") => std::process::exit(0),
+        Ok("file") => drop(std::fs::write("constructed", "")),
+        _ => println!("a constructor may print"),
+    }
+}
+
+fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+declare_pass! {
+    /// Panics.
+    pub function pass PANICS = "odd.Panics" { opt_level: 0, run: panics }
+}
+
+fn panics(_: &Body, _: &Ctx) -> Result<Body, PassError> {
+    panic!("it lost its way");
+}
+
+declare_pass! {
+    /// Does nothing.
+    pub function pass QUIET = "odd.Quiet" { opt_level: 0, run: nothing }
+}
+
+declare_pass! {
+    /// Gives an error.
+    pub function pass FAILS = "odd.Fails" { opt_level: 0, run: fails }
+}
+
+fn fails(_: &Body, _: &Ctx) -> Result<Body, PassError> {
+    bail!("it does not like this function");
+}
+
+declare_pass! {
+    /// Requires what fails, after something that does not.
+    pub function pass NEEDS_FAILS = "odd.NeedsFails" {
+        opt_level: 0, required: ["odd.Quiet", "odd.Fails"], run: nothing
+    }
+}
+
+declare_pass! {
+    /// Requires what requires it.
+    pub function pass NEEDS_NEEDS = "odd.NeedsNeeds" { opt_level: 0, required: ["odd.NeedsFails"], run: nothing }
+}
+
+declare_pass! {
+    /// Makes every node of its input one of kind 0, then gives it back.
+    pub function pass WRITES = "odd.Writes" { opt_level: 0, run: writes }
+}
+
+fn writes(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let nodes = body.raw().nodes();
+    for node in nodes {
+        unsafe { std::ptr::from_ref(node).cast_mut().cast::<u16>().write_volatile(0) };
+    }
+    Ok(body.clone())
+}
+
+declare_pass! {
+    /// Logs an event of each level, and one of a target of its own.
+    pub function pass LOGS = "odd.Logs" { opt_level: 0, run: logs }
+}
+
+fn logs(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    tracing::error!("an error");
+    tracing::warn!(answer = 42, "a warning");
+    tracing::info!("an info");
+    tracing::debug!("a debug");
+    tracing::trace!("a trace");
+    tracing::warn!(target: "elsewhere", "a warning from elsewhere");
+    Ok(body.clone())
+}
