@@ -86,12 +86,13 @@ impl Case {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_passhost"));
         command.args(args).current_dir(self.folder.path()).env_remove("PASSHOST_LOG");
-        command.env("XDG_CACHE_HOME", self.path("cache"));
         command
     }
 
     fn finish(&self, mut command: Command, input: &[u8]) -> (String, String, i32) {
+        // Nothing of a test is remembered beyond it.
         let mut child = command
+            .env("XDG_CACHE_HOME", self.path("cache"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

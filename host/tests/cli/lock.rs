@@ -128,7 +128,7 @@ fn sources_of_a_crate_are_locked() {
     let cargo_toml = "[package]\nname = \"mine\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n[dependencies]\n";
     let cargo_toml =
         format!("{cargo_toml}passhost-plugin-api = {{ path = \"{}\" }}\n", root().join("plugin-api").display());
-    let source = "plugin_api::export_plugin! { /// Does nothing.\n function pass \"mine.Nothing\" { opt_level: 0, run: nothing } }\n\
+    let source = "plugin_api::export_plugin! { /** Does nothing. */ function pass \"mine.Nothing\" { opt_level: 0, run: nothing } }\n\
                   use plugin_api::prelude::*;\n\
                   fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> { Ok(body.clone()) }\n";
     let case = Case::new("sources").file("passes.toml", "[[plugin]]\ncrate = \"mine\"\n");
