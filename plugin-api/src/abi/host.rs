@@ -302,7 +302,8 @@ impl OpenPlugin {
             (self.entry.run_functions)(self.entry, pass as u32, handles.as_ptr(), slots, n, options, ctx, errors);
         };
         let ((), errors) = with_batch(functions, || Sink::to(run));
-        let mut results: Vec<_> = out.into_iter().map(take_body).collect();
+        let given = out.into_iter().zip(handles);
+        let mut results: Vec<_> = given.map(|(new, old)| take_body(new, old)).collect();
         for (at, status, bytes) in read_failures(&errors) {
             if let Some(result) = results.get_mut(at) {
                 *result = Err(RunFailure::read(status, bytes));
@@ -340,9 +341,9 @@ pub(super) fn with_batch<R>(functions: &[Named<'_>], f: impl FnOnce() -> R) -> R
     }
 }
 
-/// What a plugin put into the place of a result.
-fn take_body(handle: *const BodyHdr) -> Result<Body, RunFailure> {
-    if !handle.is_null() && !BodyHdr::is_live(handle) {
+/// What a plugin put into the place of a result. `input` was lent to it, so it lives and need not be looked up.
+fn take_body(handle: *const BodyHdr, input: *const BodyHdr) -> Result<Body, RunFailure> {
+    if handle != input && !handle.is_null() && !BodyHdr::is_live(handle) {
         return Err(RunFailure::Protocol("gave back a function that this host did not seal".into()));
     }
     // SAFETY: null, or a handle whose ownership the plugin gives, and whose body lives.
