@@ -504,6 +504,12 @@ impl<'a> Function<'a> {
         self.0.region().result()
     }
 
+    /// Whether it is a unit that passes do not look into: a group (`Primitive`, `Composite`, `Codegen`), or one that skips
+    /// optimization.
+    pub fn is_closed(self) -> bool {
+        self.skips_optimization() || ["Primitive", "Composite", "Codegen"].iter().any(|key| self.attr(key).is_some())
+    }
+
     /// Whether function passes leave it alone.
     pub fn skips_optimization(self) -> bool {
         self.attr("SkipOptimization").is_some_and(|attr| attr.as_int().is_some_and(|v| v != 0))

@@ -3,7 +3,6 @@
 //! *Expects* functions in A-normal form without dead bindings. *Keeps* what is computed. *Never* puts one convolution
 //! into two groups, or a value into a group that something outside needs, but for the last one.
 
-use plugin_api::ir::ModuleEdit;
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -59,24 +58,26 @@ declare_pass! {
 fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     options.through.iter().try_for_each(|op| ctx.check_operator(op))?;
     let mut functions = module.edit();
-    for (name, body) in module.functions().filter(|(_, body)| body.function().is_some_and(is_open)) {
+    for (name, body) in
+        module.functions().filter(|(_, body)| body.function().is_some_and(|function| !function.is_closed()))
+    {
         let chains = Chains { module, through: &options.through, users: body.users(), regions: body.regions() };
         let mut edit = body.edit();
         // Greedy from the front: what stands in a group starts no other one.
         for first in body.bindings() {
-            if let Some((kind, group)) = chains.from(first, &edit) {
-                kind.outline(&mut edit, &mut functions, &group).map_err(|error| error.in_function(name))?;
-            }
+            let (name_of_group, mark, group) = match chains.from(first, &edit) {
+                Some((Kind::Operator, group)) => {
+                    ("fused_conv2d_conv2d", ("Composite", "acme.conv2d_conv2d".into()), group)
+                }
+                Some((Kind::PrimFunc, group)) => ("fused_conv_conv", ("Primitive", Attr::Bool(true)), group),
+                None => continue,
+            };
+            let outlined = edit.outline(&mut functions, &group, name_of_group, &[mark]);
+            outlined.map_err(|error| error.in_function(name))?;
         }
         functions.set(name, edit.finish()?);
     }
     Ok(functions.finish())
-}
-
-/// Neither a group itself nor marked to be left alone.
-fn is_open(function: Function<'_>) -> bool {
-    let marked = ["Primitive", "Composite", "Codegen"].iter().any(|key| function.attr(key).is_some());
-    !marked && !function.skips_optimization()
 }
 
 /// What a convolution is.
@@ -84,16 +85,6 @@ fn is_open(function: Function<'_>) -> bool {
 enum Kind {
     Operator,
     PrimFunc,
-}
-
-impl Kind {
-    fn outline(self, edit: &mut Edit<'_>, module: &mut ModuleEdit, group: &[Value<'_>]) -> Result<String, PassError> {
-        let (name, mark, value) = match self {
-            Kind::Operator => ("fused_conv2d_conv2d", "Composite", Attr::from("acme.conv2d_conv2d")),
-            Kind::PrimFunc => ("fused_conv_conv", "Primitive", Attr::Bool(true)),
-        };
-        edit.outline(module, group, name, &[(mark, value)])
-    }
 }
 
 /// What tells how convolutions follow each other in one function.
@@ -115,10 +106,9 @@ impl<'b> Chains<'b> {
             if self.convolution(user) == Some((kind, value)) {
                 return Some((kind, group));
             }
-            let call =
-                user.as_call().filter(|call| call.op().is_some_and(|op| self.through.iter().any(|t| t == op)))?;
-            value = match call.op()? {
-                "relax.add" if !is_bias_add(call, value) => return None,
+            let call = user.as_call()?;
+            value = match call.op().filter(|op| self.through.iter().any(|through| through == op))? {
+                "relax.add" if !call.args().any(|arg| arg != value && is_bias(arg)) => return None,
                 "relax.nn.batch_norm" => {
                     let normalized = self.next(user).filter(|get| get.as_tuple_get().is_some_and(|(_, i)| i == 0))?;
                     group.push(normalized);
@@ -149,9 +139,7 @@ impl<'b> Chains<'b> {
     }
 }
 
-/// Whether what is added to `value` is a bias: more than one element along at most one axis.
-fn is_bias_add(call: Call<'_>, value: Value<'_>) -> bool {
-    let other = call.args().find(|arg| *arg != value);
-    let long = |dims: Vec<i64>| dims.into_iter().filter(|dim| *dim != 1).count() <= 1;
-    other.and_then(|other| other.ty().static_dims()).is_some_and(long)
+/// Whether a value has more than one element along at most one axis.
+fn is_bias(value: Value<'_>) -> bool {
+    value.ty().static_dims().is_some_and(|dims| dims.into_iter().filter(|dim| *dim != 1).count() <= 1)
 }
