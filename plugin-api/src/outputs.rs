@@ -82,7 +82,8 @@ impl<'b> Edit<'b> {
             if self.is_removed(user) {
                 continue;
             }
-            for operand in user.operands().map(|operand| self.meaning(operand)).collect::<Vec<_>>() {
+            for operand in user.operands() {
+                let operand = self.meaning(operand);
                 let block = regions.dataflow(operand);
                 if block.is_some() && regions.dataflow(user) != block {
                     let v = self.v(operand);

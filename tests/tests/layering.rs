@@ -1,5 +1,6 @@
 //! The arrows of the architecture, read from `cargo metadata`, and what the documents promise about files.
 
+use passhost_tests::root;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,10 +21,6 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// What any crate under `plugins/` may depend on.
 const PLUGIN: &[&str] = &["passhost-plugin-api"];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in a folder of the workspace")
-}
 
 fn packages() -> BTreeMap<String, Value> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());

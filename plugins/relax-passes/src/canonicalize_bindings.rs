@@ -4,6 +4,7 @@
 
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 declare_pass! {
@@ -74,16 +75,18 @@ fn copied<'b>(edit: &Edit<'b>, tuple: Value<'b>) -> Option<Value<'b>> {
 /// Where a variable is known to be a constant, the constant is used. The binding stays. Variables that have become
 /// outputs, or ceased to be, go on being used, as in TVM.
 fn use_constants(edit: &mut Edit<'_>, renewed: &BTreeSet<usize>) {
-    let uses = edit.old().use_counts();
-    let used = |at: usize| uses[at] > 0 && !renewed.contains(&at);
-    for value in edit.old().bindings().filter(|value| value.index().is_some_and(used)) {
+    let body = edit.old();
+    // Few functions have such variables; only those are counted through.
+    let uses = LazyCell::new(|| body.use_counts());
+    let used = |value: Value<'_>| value.index().is_some_and(|at| uses[at] > 0 && !renewed.contains(&at));
+    for value in body.bindings() {
         let known = match value.view() {
             Expr::Alias(source) => Some(source),
             Expr::TupleGet { tuple, index } => element(edit, tuple, index),
             _ => None,
         };
         let constant = known.filter(|known| matches!(known.view(), Expr::Const(_)) && known.ty().same(value.ty()));
-        if let Some(constant) = constant.filter(|_| !edit.is_removed(value)) {
+        if let Some(constant) = constant.filter(|_| !edit.is_removed(value) && used(value)) {
             let with = edit.v(constant);
             edit.forward_to(value, with);
         }

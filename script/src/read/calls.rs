@@ -29,7 +29,7 @@ impl<'a> FnReader<'a> {
             };
         }
         if path_after(text, &call.func, "T").is_some() {
-            let dim = self.dim_of_call(call)?;
+            let dim = self.dim_call(call)?;
             return Ok(self.b.prim_value(&dim));
         }
         let callee = self.expr(&call.func)?;
@@ -48,10 +48,6 @@ impl<'a> FnReader<'a> {
         let result = result.map_err(|error| Diagnostic::new(span(call), error.to_string()))?;
         let ty = self.b.ty(&result);
         Ok(self.b.call(callee, &args, AttrsId::NONE, ty, !calls_are_pure(&callee_ty), None))
-    }
-
-    fn dim_of_call(&mut self, call: &'a ExprCall) -> Read<plugin_api::ir::Dim> {
-        self.dim(&Expr::Call(call.clone()))
     }
 
     fn values(&mut self, items: &'a [Expr]) -> Read<Vec<V>> {

@@ -239,7 +239,8 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    fn dim_call(&mut self, call: &ExprCall) -> Read<Dim> {
+    /// A call that makes a dimension, such as `T.min(n, 4)`.
+    pub(crate) fn dim_call(&mut self, call: &ExprCall) -> Read<Dim> {
         let name = path_after(self.scope.text, &call.func, "T");
         let args = &call.arguments.args;
         match (name, &**args) {
