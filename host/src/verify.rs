@@ -5,7 +5,7 @@
 //! one hash look-up for each.
 
 use plugin_api::ir::records::{LEAF_BIT, kind, leaf, tykind};
-use plugin_api::ir::{Body, BodyKind, Call, Expr, Function, Module, Ty, Type, Value};
+use plugin_api::ir::{Body, BodyKind, Call, Dim, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::op::Infer;
 use plugin_api::ty_rel::{Relation, call_result, calls_are_pure, relation};
 use std::collections::HashSet;
@@ -407,29 +407,16 @@ fn name<'a>(value: Value<'a>) -> &'a str {
 
 /// Symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
 fn defining_symbols(ty: &Type, define: &mut dyn FnMut(u32)) {
-    use plugin_api::ir::Dim;
-    let mut dims = |dims: &[Dim]| {
-        for dim in dims {
-            if let Dim::Var(sym) = dim {
-                define(sym.id);
-            }
+    ty.each_dim(false, &mut |dim| {
+        if let Dim::Var(sym) = dim {
+            define(sym.id);
         }
-    };
-    match ty {
-        Type::Tensor(t) => dims(t.shape.as_deref().unwrap_or(&[])),
-        Type::Shape { dims: Some(known), .. } => dims(known),
-        Type::Prim { value: Some(value), .. } => dims(std::slice::from_ref(value)),
-        Type::Tuple(fields) => fields.iter().for_each(|field| defining_symbols(field, define)),
-        _ => {}
-    }
+    });
 }
 
 /// Symbolic variables that a type needs from outside: those that the parameters of a function type define are its own.
 fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
     match ty {
-        Type::Tensor(t) => t.shape.iter().flatten().for_each(|dim| dim.vars(&mut |sym| look(sym.id))),
-        Type::Shape { dims, .. } => dims.iter().flatten().for_each(|dim| dim.vars(&mut |sym| look(sym.id))),
-        Type::Prim { value, .. } => value.iter().for_each(|dim| dim.vars(&mut |sym| look(sym.id))),
         Type::Tuple(fields) => fields.iter().for_each(|field| all_symbols(field, look)),
         Type::Callable { params, ret, .. } => {
             let mut own = HashSet::new();
@@ -446,7 +433,7 @@ fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
             };
             params.iter().chain([&**ret]).for_each(|ty| all_symbols(ty, &mut free));
         }
-        _ => {}
+        other => other.each_dim(false, &mut |dim| dim.vars(&mut |sym| look(sym.id))),
     }
 }
 

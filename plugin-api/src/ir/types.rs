@@ -324,6 +324,20 @@ impl Type {
         Type::Callable { params: None, ret: Box::new(Type::Object), pure: false }
     }
 
+    /// Every dimension that stands in the type; those of function types only with `callables`.
+    pub fn each_dim(&self, callables: bool, f: &mut dyn FnMut(&Dim)) {
+        match self {
+            Type::Tensor(tensor) => tensor.shape.iter().flatten().for_each(f),
+            Type::Shape { dims, .. } => dims.iter().flatten().for_each(f),
+            Type::Prim { value, .. } => value.iter().for_each(f),
+            Type::Tuple(fields) => fields.iter().for_each(|field| field.each_dim(callables, f)),
+            Type::Callable { params, ret, .. } if callables => {
+                params.iter().flatten().chain([&**ret]).for_each(|ty| ty.each_dim(callables, f));
+            }
+            _ => {}
+        }
+    }
+
     /// Tensor of known shape.
     pub fn tensor(shape: impl IntoIterator<Item = impl Into<Dim>>, dtype: DType) -> Type {
         let shape: Vec<Dim> = shape.into_iter().map(Into::into).collect();

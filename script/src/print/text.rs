@@ -199,16 +199,5 @@ pub(crate) fn each_free_sym(ty: &Type, f: &mut dyn FnMut(Sym)) {
 
 /// Every symbolic variable of a type.
 pub(crate) fn each_sym(ty: &Type, f: &mut dyn FnMut(Sym)) {
-    let mut dims = |dims: &[plugin_api::ir::Dim]| dims.iter().for_each(|dim| dim.vars(&mut |sym| f(sym)));
-    match ty {
-        Type::Tensor(t) => dims(t.shape.as_deref().unwrap_or(&[])),
-        Type::Shape { dims: Some(known), .. } => dims(known),
-        Type::Prim { value: Some(value), .. } => dims(std::slice::from_ref(value)),
-        Type::Tuple(fields) => fields.iter().for_each(|field| each_sym(field, f)),
-        Type::Callable { params, ret, .. } => {
-            params.iter().flatten().for_each(|param| each_sym(param, f));
-            each_sym(ret, f);
-        }
-        _ => {}
-    }
+    ty.each_dim(true, &mut |dim| dim.vars(&mut |sym| f(sym)));
 }

@@ -1,0 +1,194 @@
+//! Types, dimensions and scalar expressions as text.
+
+use super::Printer;
+use super::text::python_float;
+use plugin_api::ir::records::prim;
+use plugin_api::ir::{Dim, DimExpr, Sym, TensorType, Type};
+
+impl Printer<'_> {
+    pub(super) fn ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
+        match ty {
+            Type::Object | Type::Unknown(_) | Type::Buffer(_) | Type::Pointer { .. } => self.out.push_str("R.Any"),
+            Type::Prim { dtype, .. } => {
+                self.uses_tir = true;
+                self.out.push_str(&format!("T.{dtype}"));
+            }
+            Type::Shape { dims: Some(dims), .. } => {
+                self.out.push_str("R.Shape([");
+                self.dims(dims, sym);
+                self.out.push_str("])");
+            }
+            Type::Shape { ndim, .. } => self.out.push_str(&format!("R.Shape(ndim={ndim})")),
+            Type::Tensor(t) => self.tensor(t, sym),
+            Type::Tuple(fields) if fields.is_empty() => self.out.push_str("R.Tuple"),
+            Type::Tuple(fields) => {
+                self.out.push_str("R.Tuple(");
+                for (i, field) in fields.iter().enumerate() {
+                    self.comma(i);
+                    self.ty(field, sym);
+                }
+                self.out.push(')');
+            }
+            Type::Callable { params: None, ret, pure } => self.opaque_callable(ret, *pure, sym),
+            Type::Callable { params: Some(params), ret, pure } => {
+                self.out.push_str("R.Callable((");
+                for (i, param) in params.iter().enumerate() {
+                    self.comma(i);
+                    self.ty(param, sym);
+                }
+                self.out.push_str(if params.len() == 1 { ",), " } else { "), " });
+                self.ty(ret, sym);
+                self.out.push_str(if *pure { ", True)" } else { ", False)" });
+            }
+        }
+    }
+
+    /// A function whose parameters are not known. It counts as impure unless that is said.
+    fn opaque_callable(&mut self, ret: &Type, pure: bool, sym: &dyn Fn(Sym) -> String) {
+        let known = *ret != Type::Object;
+        self.out.push_str("R.Callable");
+        if known || pure {
+            self.out.push('(');
+        }
+        if known {
+            self.out.push_str("ret=");
+            self.ty(ret, sym);
+        }
+        if pure {
+            self.out.push_str(if known { ", purity=True" } else { "purity=True" });
+        }
+        if known || pure {
+            self.out.push(')');
+        }
+    }
+
+    fn tensor(&mut self, t: &TensorType, sym: &dyn Fn(Sym) -> String) {
+        self.out.push_str("R.Tensor");
+        let mut parts = 0;
+        let mut open = |p: &mut Self| {
+            p.out.push_str(if parts == 0 { "(" } else { ", " });
+            parts += 1;
+        };
+        if let Some(dims) = &t.shape {
+            open(self);
+            self.out.push('(');
+            self.dims(dims, sym);
+            self.out.push_str(if dims.len() == 1 { ",)" } else { ")" });
+        }
+        if t.dtype.is_known() {
+            open(self);
+            self.out.push_str(&format!("dtype=\"{}\"", t.dtype));
+        }
+        if t.shape.is_none() && t.ndim >= 0 {
+            open(self);
+            self.out.push_str(&format!("ndim={}", t.ndim));
+        }
+        if let Some(device) = t.vdevice.and_then(|i| self.vdevices.get(i as usize).cloned()) {
+            open(self);
+            self.out.push_str(&format!("vdevice=\"{device}\""));
+        }
+        if parts > 0 {
+            self.out.push(')');
+        }
+    }
+
+    pub(super) fn dims(&mut self, dims: &[Dim], sym: &dyn Fn(Sym) -> String) {
+        for (i, dim) in dims.iter().enumerate() {
+            self.comma(i);
+            let quoted = self.in_signature && !matches!(dim, Dim::Int(_) | Dim::Var(_));
+            let quote = if quoted { "\"" } else { "" };
+            self.out.push_str(quote);
+            self.dim(dim, sym, 0);
+            self.out.push_str(quote);
+        }
+    }
+
+    /// A dimension; `above` is the precedence of what is around it.
+    fn dim(&mut self, dim: &Dim, sym: &dyn Fn(Sym) -> String, above: u8) {
+        match dim {
+            Dim::Int(v) => self.int(*v),
+            Dim::Var(v) => self.out.push_str(&sym(*v)),
+            Dim::Expr(e) => match &**e {
+                DimExpr::Int(..) | DimExpr::Float(..) => self.prim_value(dim, sym),
+                DimExpr::Unary(op, dtype, a) => {
+                    self.uses_tir |= *op == prim::CAST;
+                    let open = if *op == prim::CAST { format!("T.Cast(\"{dtype}\", ") } else { "not (".to_string() };
+                    self.out.push_str(&open);
+                    self.dim(a, sym, 0);
+                    self.out.push(')');
+                }
+                DimExpr::Binary(op, _, a, b) => self.binary(*op, a, b, sym, above),
+            },
+        }
+    }
+
+    fn binary(&mut self, op: u16, a: &Dim, b: &Dim, sym: &dyn Fn(Sym) -> String, above: u8) {
+        let (text, level) = match op {
+            prim::OR => (" or ", 1),
+            prim::AND => (" and ", 2),
+            prim::EQ => (" == ", 3),
+            prim::NE => (" != ", 3),
+            prim::LT => (" < ", 3),
+            prim::LE => (" <= ", 3),
+            prim::GT => (" > ", 3),
+            prim::GE => (" >= ", 3),
+            prim::BITOR => (" | ", 4),
+            prim::BITXOR => (" ^ ", 5),
+            prim::BITAND => (" & ", 6),
+            prim::SHL => (" << ", 7),
+            prim::SHR => (" >> ", 7),
+            prim::ADD => (" + ", 8),
+            prim::SUB => (" - ", 8),
+            prim::MUL => (" * ", 9),
+            prim::FLOORDIV => (" // ", 9),
+            prim::FLOORMOD => (" % ", 9),
+            prim::DIV => (" / ", 9),
+            _ => {
+                self.uses_tir = true;
+                let name = match op {
+                    prim::MIN => "min",
+                    prim::MAX => "max",
+                    prim::TRUNCMOD => "truncmod",
+                    _ => "Div",
+                };
+                self.out.push_str(&format!("T.{name}("));
+                self.dim(a, sym, 0);
+                self.out.push_str(", ");
+                self.dim(b, sym, 0);
+                return self.out.push(')');
+            }
+        };
+        if level < above {
+            self.out.push('(');
+        }
+        self.dim(a, sym, level);
+        self.out.push_str(text);
+        self.dim(b, sym, level + 1);
+        if level < above {
+            self.out.push(')');
+        }
+    }
+
+    /// A scalar as a value.
+    pub(super) fn prim_value(&mut self, dim: &Dim, sym: &dyn Fn(Sym) -> String) {
+        if let Dim::Expr(e) = dim {
+            match &**e {
+                DimExpr::Int(v, dtype) if dtype.code() == 6 => {
+                    return self.out.push_str(if *v != 0 { "True" } else { "False" });
+                }
+                DimExpr::Int(v, dtype) => {
+                    self.uses_tir = true;
+                    return self.out.push_str(&format!("T.{dtype}({v})"));
+                }
+                DimExpr::Float(bits, dtype) => {
+                    self.uses_tir = true;
+                    self.out.push_str(&format!("T.{dtype}("));
+                    python_float(&mut self.out, f64::from_bits(*bits));
+                    return self.out.push(')');
+                }
+                _ => {}
+            }
+        }
+        self.dim(dim, sym, 0);
+    }
+}
