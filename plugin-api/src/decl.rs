@@ -1,6 +1,7 @@
 //! Declarations of a plugin as constants, and their encoding into the metadata section. Made by the macros.
 
 use crate::abi::wire::{FORMAT, MAGIC, Writer, tag, value};
+use crate::contributions::Contributions;
 use crate::ir::{Body, Edit, Module, Value};
 use crate::meta::{Granularity, OptionType, OptionValue};
 use crate::op::{DefaultDecl, OpDecl};
@@ -20,6 +21,8 @@ pub struct PluginDecl {
     pub passes: &'static [&'static PassDecl],
     /// Operators.
     pub operators: &'static [OpDecl],
+    /// Everything else.
+    pub more: Contributions,
 }
 
 /// One pass.

@@ -3,6 +3,7 @@
 pub mod abi;
 pub mod arith;
 pub mod block_builder;
+pub mod contributions;
 pub mod decl;
 pub mod dump;
 pub mod index;

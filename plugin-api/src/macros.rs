@@ -300,7 +300,8 @@ macro_rules! __options {
 /// }
 /// ```
 ///
-/// Either list may be left out; `operators: &OPERATORS` takes a constant array. A plugin of one pass declares it in
+/// Each list may be left out; `operators: &OPERATORS` takes a constant array. `config`, `properties`, `composites` and
+/// `instruments` are lists of declarations, too ([`contributions`](crate::contributions)). A plugin of one pass declares it in
 /// place, as [`declare_pass!`] does, but without a name for the constant:
 ///
 /// ```ignore
@@ -311,14 +312,12 @@ macro_rules! __options {
 /// ```
 #[macro_export]
 macro_rules! export_plugin {
-    (passes: [$($pass:path),* $(,)?] $(, operators: $($operators:tt)+)?) => {
-        $crate::__export! { [$($pass),*] [$($($operators)+)?] }
-    };
-    (passes: [$($pass:path),* $(,)?] ,) => { $crate::__export! { [$($pass),*] [] } };
-    (operators: $($operators:tt)+) => { $crate::__export! { [] [$($operators)+] } };
     ($(#[doc = $doc:literal])* $granularity:ident pass $name:literal { $($facts:tt)* }) => {
         $crate::declare_pass! { $(#[doc = $doc])* $granularity pass __PASS = $name { $($facts)* } }
-        $crate::__export! { [__PASS] [] }
+        $crate::__export! { @declare [[__PASS]] [] [] [] [] [] }
+    };
+    ($first:ident: $($rest:tt)*) => {
+        $crate::__export! { @lists [] [] [] [] [] [] $first: $($rest)* }
     };
     ($($other:tt)*) => {
         compile_error!(
@@ -328,17 +327,57 @@ macro_rules! export_plugin {
     };
 }
 
-/// Part of [`export_plugin!`].
+/// Parts of [`export_plugin!`]. `@lists` sorts the lists into slots: passes, operators, config, properties, composites,
+/// instruments.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export {
-    ([$($pass:path),*] [$($operators:tt)*]) => {
+    (@lists [] $o:tt $c:tt $r:tt $s:tt $i:tt passes: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists [[$($list)*]] $o $c $r $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt [] $c:tt $r:tt $s:tt $i:tt operators: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p [&[$($list)*]] $c $r $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt [] $c:tt $r:tt $s:tt $i:tt operators: $list:expr $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p [$list] $c $r $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt [] $r:tt $s:tt $i:tt config: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o [[$($list)*]] $r $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt [] $s:tt $i:tt properties: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c [[$($list)*]] $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt $r:tt [] $i:tt composites: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c $r [[$($list)*]] $i $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt [] instruments: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c $r $s [[$($list)*]] $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt) => { $crate::__export! { @declare $p $o $c $r $s $i } };
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt $($other:tt)*) => {
+        compile_error!(concat!(
+            "found `", stringify!($($other)*), "` where a list of the plugin is expected: `passes`, `operators`, \
+             `config`, `properties`, `composites` and `instruments`, each once, as `passes: [PASS]`"
+        ));
+    };
+    (@list) => { &[] };
+    (@list [$($item:path),* $(,)?]) => { &[$(&$item),*] };
+    (@operators) => { &[] };
+    (@operators $operators:expr) => { $operators };
+    (@declare [$($passes:tt)?] [$($operators:expr)?] [$($config:tt)?] [$($properties:tt)?] [$($composites:tt)?]
+        [$($instruments:tt)?]) => {
         #[doc(hidden)]
         pub const __PASSHOST_PLUGIN: $crate::decl::PluginDecl = $crate::decl::PluginDecl {
             name: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            passes: &[$(&$pass),*],
-            operators: $crate::__export!(@operators $($operators)*),
+            passes: $crate::__export!(@list $($passes)?),
+            operators: $crate::__export!(@operators $($operators)?),
+            more: $crate::contributions::Contributions {
+                config: $crate::__export!(@list $($config)?),
+                properties: $crate::__export!(@list $($properties)?),
+                composites: $crate::__export!(@list $($composites)?),
+                instruments: $crate::__export!(@list $($instruments)?),
+            },
         };
 
         #[cfg(not(panic = "unwind"))]
@@ -362,9 +401,6 @@ macro_rules! __export {
             &__PASSHOST_ENTRY
         }
     };
-    (@operators) => { &[] };
-    (@operators [$($operator:expr),* $(,)?] $(,)?) => { &[$($operator),*] };
-    (@operators $operators:expr $(,)?) => { $operators };
 }
 
 /// Makes a [`PassError`](crate::pass::PassError): `pass_error!("found {x}")`, or with a place,

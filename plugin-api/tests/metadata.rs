@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 use plugin_api::abi::MetaError;
+use plugin_api::contributions::Contributions;
 use plugin_api::decl::{PluginDecl, encode, encoded_len, is_full_name};
 use plugin_api::meta::{AttrDefault, OptionValue, PluginMeta};
 use plugin_api::prelude::*;
@@ -39,7 +40,8 @@ const OP: OpDecl = OpDecl {
     infer: |_| Ok(Type::Object),
 };
 
-const PLUGIN: PluginDecl = PluginDecl { name: "test", version: "1.2.3", passes: &[&FIRST], operators: &[OP] };
+const PLUGIN: PluginDecl =
+    PluginDecl { name: "test", version: "1.2.3", passes: &[&FIRST], operators: &[OP], more: Contributions::NONE };
 static BLOCK: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
 
 /// Length of magic, format, tag and length.

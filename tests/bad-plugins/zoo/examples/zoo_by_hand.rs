@@ -4,6 +4,7 @@
 
 use plugin_api::abi::entry::Entry;
 use plugin_api::abi::view::Sections;
+use plugin_api::contributions::Contributions;
 use plugin_api::decl::{PluginDecl, encode, encoded_len};
 use plugin_api::prelude::*;
 use std::ffi::c_void;
@@ -25,6 +26,7 @@ const PLUGIN: PluginDecl = PluginDecl {
         &LIES,
     ],
     operators: &[],
+    more: Contributions::NONE,
 };
 
 #[used]

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "the section and the entry are written by hand")]
 
 use plugin_api::abi::entry::Entry;
+use plugin_api::contributions::Contributions;
 use plugin_api::decl::{PassDecl, PluginDecl, encode, encoded_len};
 use plugin_api::prelude::*;
 
@@ -20,7 +21,7 @@ fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 const fn plugin(passes: &'static [&'static PassDecl]) -> PluginDecl {
-    PluginDecl { name: "two-faces", version: "0.1.0", passes, operators: &[] }
+    PluginDecl { name: "two-faces", version: "0.1.0", passes, operators: &[], more: Contributions::NONE }
 }
 
 const IN_FILE: PluginDecl = plugin(&[&SHOWN]);
