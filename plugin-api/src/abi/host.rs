@@ -189,7 +189,7 @@ pub enum RunFailure {
 }
 
 impl RunFailure {
-    fn read(status: u32, bytes: &[u8]) -> RunFailure {
+    pub(super) fn read(status: u32, bytes: &[u8]) -> RunFailure {
         match status {
             FAILED => RunFailure::Error(read_error(bytes)),
             PANICKED => RunFailure::Panic(String::from_utf8_lossy(bytes).into_owned()),
@@ -211,7 +211,7 @@ impl std::fmt::Display for RunFailure {
 /// An opened plugin. Never unloaded, so its functions stay valid.
 #[derive(Clone, Copy)]
 pub struct OpenPlugin {
-    entry: &'static Entry,
+    pub(super) entry: &'static Entry,
 }
 
 impl OpenPlugin {
@@ -383,5 +383,6 @@ fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
     let operator = own.operators.iter().zip(&meta.operators).find(|(own, meta)| own != meta);
     let what = pass.map(|(pass, _)| format!("the facts of pass `{}`", pass.name));
     let what = what.or_else(|| operator.map(|(op, _)| format!("the facts of operator `{}`", op.name)));
+    let what = what.or_else(|| (own.instruments != meta.instruments).then(|| "its instruments".to_string()));
     what.map_or(Ok(()), |what| Err(OpenError::Differs { what }))
 }
