@@ -29,7 +29,11 @@ impl Registry {
     pub fn check_instruments(&self, owner: &Owner, instruments: &[InstrumentInfo]) -> Result<(), RegistryError> {
         for (i, InstrumentInfo { name, .. }) in instruments.iter().enumerate() {
             if !plugin_api::decl::is_full_name(name) {
-                return Err(RegistryError::BadName { what: Named::Instrument, name: name.clone(), owner: owner.describe() });
+                return Err(RegistryError::BadName {
+                    what: Named::Instrument,
+                    name: name.clone(),
+                    owner: owner.describe(),
+                });
             }
             let first = self.find_instrument_full(name).map(|id| self.instrument_owner(id).describe());
             let twice = || instruments[..i].iter().any(|other| other.name == *name).then(|| owner.describe());
@@ -106,7 +110,8 @@ pub(crate) fn planned(selections: &[Selection], registry: &Registry) -> Result<V
     for selection in selections.iter().rev() {
         for text in &selection.instruments {
             for stage in Pipeline::parse_as(Named::Instrument, text)?.stages {
-                let listed = |error| PlanError::ListedName { list: "instruments", level: selection.source.clone(), error };
+                let listed =
+                    |error| PlanError::ListedName { list: "instruments", level: selection.source.clone(), error };
                 let instrument = registry.find_instrument(&stage.name).map_err(listed)?;
                 let info = registry.instrument(instrument);
                 let options = resolve(Named::Instrument, &info.name, &info.options, &stage.options)?;

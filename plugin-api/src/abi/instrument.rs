@@ -133,7 +133,13 @@ fn answer<T>(result: Result<Result<T, PassError>, String>, error: Sink, fine: im
 }
 
 /// State, event, module or null, what there is to know of the pass, error.
-pub(super) extern "C" fn call(state: *mut u8, what: u32, module: *const ModuleHdr, facts: RawBytes, error: Sink) -> u32 {
+pub(super) extern "C" fn call(
+    state: *mut u8,
+    what: u32,
+    module: *const ModuleHdr,
+    facts: RawBytes,
+    error: Sink,
+) -> u32 {
     let call = || {
         // SAFETY: the host gives a state that `make` gave and nobody else uses, a module that lives or none, and bytes
         // that live during the call.
