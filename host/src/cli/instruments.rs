@@ -10,6 +10,7 @@ use crate::instruments::timing::{Span, Timing};
 use crate::report::Report;
 use crate::run::{Fate, StepReport};
 use clap::{Args, ValueEnum};
+use plugin_api::names::{did_you_mean, nearest};
 use registry::{InstrumentId, Outcome, Plan, Registry, RegistryError};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -175,15 +176,14 @@ pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
         }
         (Ok(pass), _) => Ok(show::explain(engine, pass)),
         (_, Ok(instrument)) => Ok(explain_instrument(engine, instrument)),
-        (Err(RegistryError::UnknownPass { near, .. }), Err(other)) if near.is_empty() && has_near(&other) => {
-            Err(other.into())
+        (Err(RegistryError::UnknownPass { .. }), Err(RegistryError::UnknownInstrument { .. })) => {
+            let passes = registry.passes().map(|(_, info)| info.name.as_str());
+            let near = nearest(name, passes.chain(registry.instruments().map(|(_, info)| info.name.as_str())));
+            let message = format!("no pass or instrument `{name}`{}", did_you_mean(&near));
+            Err(Error::Request { message, help: "`passhost list` shows all of the manifest".to_string() })
         }
-        (Err(error), _) => Err(error.into()),
+        (Err(RegistryError::UnknownPass { .. }), Err(error)) | (Err(error), _) => Err(error.into()),
     }
-}
-
-fn has_near(error: &RegistryError) -> bool {
-    !matches!(error, RegistryError::UnknownInstrument { near, .. } if near.is_empty())
 }
 
 fn explain_instrument(engine: &Engine, instrument: InstrumentId) -> String {
