@@ -7,6 +7,7 @@ pub mod host;
 pub mod host_log;
 mod host_table;
 pub mod in_process;
+pub(crate) mod instrument;
 pub mod layout;
 mod live;
 pub(crate) mod log;
@@ -16,6 +17,7 @@ pub mod services;
 pub mod view;
 pub mod wire;
 
+pub use instrument::PluginInstrument;
 pub use meta_decode::MetaError;
 pub(crate) use services::seal;
 
