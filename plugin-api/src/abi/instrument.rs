@@ -105,7 +105,7 @@ pub(super) extern "C" fn make(
     let make = || {
         // SAFETY: the host gives the plugin's own table, and bytes that live during the call.
         let (entry, options) = unsafe { (&*entry, read_options(options)?) };
-        let Some(decl) = entry.decl.more.instruments.get(at as usize) else {
+        let Some(decl) = entry.decl().more.instruments.get(at as usize) else {
             return Err(PassError::new("the host asked for an instrument that the plugin does not have"));
         };
         (decl.new)(&options, &services::current())
@@ -175,17 +175,11 @@ struct Functions {
     drop: extern "C" fn(*mut u8, Sink) -> u32,
 }
 
-/// The only way to these fields of the table: plugins of older APIs have shorter ones.
-fn functions(entry: *const Entry) -> Option<Functions> {
+/// The only way to these fields of the table: plugins of older APIs do not have them.
+fn functions(entry: &Entry) -> Option<Functions> {
     let end = std::mem::offset_of!(Entry, drop_instrument) + size_of::<usize>();
-    // SAFETY: the table starts with its size, and is read as far only as that says.
-    unsafe {
-        ((&raw const (*entry).size).read() as usize >= end).then(|| Functions {
-            make: (&raw const (*entry).make_instrument).read(),
-            call: (&raw const (*entry).call_instrument).read(),
-            drop: (&raw const (*entry).drop_instrument).read(),
-        })
-    }
+    let (make, call, drop) = (entry.make_instrument, entry.call_instrument, entry.drop_instrument);
+    (entry.size as usize >= end).then_some(Functions { make, call, drop })
 }
 
 impl OpenPlugin {
@@ -198,8 +192,8 @@ impl OpenPlugin {
         let functions = functions(self.entry)
             .ok_or_else(|| RunFailure::Protocol("was built against a plugin API without instruments".to_string()))?;
         let options = super::entry::option_bytes(options);
-        let (entry, mut state): (*const Entry, _) = (self.entry, std::ptr::null_mut());
-        let make = |sink| (functions.make)(entry, at as u32, RawBytes::of(&options), &raw mut state, sink);
+        let mut state = std::ptr::null_mut();
+        let make = |sink| (functions.make)(self.own, at as u32, RawBytes::of(&options), &raw mut state, sink);
         let (status, error) = Sink::to(make);
         if status != OK {
             return Err(RunFailure::read(status, &error));
