@@ -303,7 +303,7 @@ mod tests {
         entry.size = std::mem::offset_of!(Entry, make_instrument) as u32;
         assert!(functions(&entry).is_none());
         let entry: &'static Entry = Box::leak(Box::new(entry));
-        let refused = OpenPlugin { entry }.make_instrument(0, &[]).err();
+        let refused = OpenPlugin { own: entry, entry }.make_instrument(0, &[]).err();
         let why = "was built against a plugin API without instruments".to_string();
         assert_eq!(refused, Some(RunFailure::Protocol(why)));
     }
