@@ -8,7 +8,7 @@ use crate::op::{DefaultDecl, OpDecl};
 use crate::pass::{Batch, Ctx, PassError};
 
 /// Version of the plugin API: of the protocol between host and plugin, not of this crate.
-pub const API_VERSION: &str = "0.1.0";
+pub const API_VERSION: &str = "0.2.0";
 
 /// Everything that a plugin contributes.
 #[derive(Clone, Copy)]
@@ -25,6 +25,12 @@ pub struct PluginDecl {
     pub more: Contributions,
 }
 
+impl PluginDecl {
+    /// A plugin that contributes nothing.
+    pub const EMPTY: PluginDecl =
+        PluginDecl { name: "", version: "0.0.0", passes: &[], operators: &[], more: Contributions::NONE };
+}
+
 /// One pass.
 #[derive(Clone, Copy)]
 pub struct PassDecl {
@@ -36,6 +42,8 @@ pub struct PassDecl {
     pub opt_level: i32,
     /// As in TVM; carried, without effect.
     pub traceable: bool,
+    /// Whether it must not work on two functions at a time.
+    pub sequential: bool,
     /// Full names of passes, each perhaps followed by a requirement: `relax.Normalize (>= 0.2)`.
     pub required: &'static [&'static str],
     /// Properties that it needs.
@@ -159,6 +167,7 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
     w.field(tag::OPT_LEVEL, &pass.opt_level.to_le_bytes());
     w.field(tag::GRANULARITY, &[pass.run.granularity() as u8]);
     w.field(tag::TRACEABLE, &[pass.traceable as u8]);
+    w.field(tag::SEQUENTIAL, &[pass.sequential as u8]);
     write_strs(w, tag::REQUIRED, pass.required);
     write_strs(w, tag::REQUIRES, pass.requires);
     write_strs(w, tag::ESTABLISHES, pass.establishes);

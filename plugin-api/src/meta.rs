@@ -62,6 +62,8 @@ pub struct PassInfo {
     pub required: Vec<Required>,
     /// As in TVM; carried, without effect.
     pub traceable: bool,
+    /// Whether it must not work on two functions at a time.
+    pub sequential: bool,
     /// What it works on.
     pub granularity: Granularity,
     /// What it needs, gives and keeps.

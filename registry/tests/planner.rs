@@ -16,6 +16,7 @@ fn pass(name: &str, required: &[&str]) -> PassInfo {
         opt_level: 0,
         required: required.iter().map(|name| Required { name: format!("t.{name}"), version: None }).collect(),
         traceable: false,
+        sequential: false,
         granularity: Granularity::Module,
         contract: Contract::default(),
         options: Vec::new(),

@@ -65,7 +65,7 @@ pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
         vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
         vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],
         vec!["sha256".to_string(), owner.file.as_deref().and_then(sha256).unwrap_or("-".to_string())],
-        vec!["works on".to_string(), info.granularity.to_string()],
+        vec!["works on".to_string(), works_on(info)],
         vec!["opt_level".to_string(), info.opt_level.to_string()],
         vec!["requires".to_string(), none(info.required.iter().map(ToString::to_string).collect())],
         vec!["required by".to_string(), none(users)],
@@ -84,6 +84,10 @@ pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
         info.options.iter().for_each(|option| explain_option(&mut out, option));
     }
     out
+}
+
+fn works_on(info: &PassInfo) -> String {
+    format!("{}{}", info.granularity, if info.sequential { ", never two at a time" } else { "" })
 }
 
 /// Tells builds of one plugin apart.

@@ -60,7 +60,7 @@ pub struct Entry {
     /// Table, operator, sections, call, answer.
     pub(crate) infer: extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, Sink) -> u32,
     #[sabi(unsafe_opaque_field)]
-    pub(crate) decl: &'static PluginDecl,
+    decl: *const PluginDecl,
 }
 
 /// What the run of a module pass gave.
@@ -80,6 +80,8 @@ layout!(open Entry {
 
 // SAFETY: everything in it is immutable and lives as long as the library.
 unsafe impl Sync for Entry {}
+// SAFETY: as above.
+unsafe impl Send for Entry {}
 
 impl Entry {
     /// The table of a plugin.
@@ -99,6 +101,27 @@ impl Entry {
             run_functions,
             infer,
             decl,
+        }
+    }
+
+    /// What the plugin declares; on its own side.
+    fn decl(&self) -> &'static PluginDecl {
+        // SAFETY: `new` was given it.
+        unsafe { &*self.decl }
+    }
+
+    /// The table of a plugin, as long as this host knows it: what a plugin of an older API lacks is filled with
+    /// functions that have nothing.
+    ///
+    /// # Safety
+    /// `table` starts with a table of `size` bytes, those of the first version of the API at least.
+    pub(super) unsafe fn completed(table: *const Entry, size: usize) -> Entry {
+        let mut whole = std::mem::MaybeUninit::new(Entry::new(&PluginDecl::EMPTY, &[]));
+        let known = size.min(std::mem::size_of::<Entry>());
+        // SAFETY: both have so many bytes; a table is plain data.
+        unsafe {
+            std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), known);
+            whole.assume_init()
         }
     }
 }
@@ -219,7 +242,7 @@ unsafe fn module_pass(
     let (entry, module, options, ctx) =
         unsafe { (&*entry, Module::clone_ptr(module), read_options(options)?, services::ctx(ctx)) };
     let module = module.ok_or_else(|| PassError::new("the host gave no module"))?;
-    match entry.decl.passes.get(pass as usize).map(|pass| pass.run) {
+    match entry.decl().passes.get(pass as usize).map(|pass| pass.run) {
         Some(RunFn::Module(run)) => run(&module, &options, &ctx),
         _ => Err(other_granularity()),
     }
@@ -299,7 +322,7 @@ extern "C" fn run_functions(
         let mut batch = Batch::new(bodies, &ctx, &mut done);
         // SAFETY: bytes that live during the call.
         let options = unsafe { read_options(options) };
-        match (entry.decl.passes.get(pass as usize).map(|pass| pass.run), options) {
+        match (entry.decl().passes.get(pass as usize).map(|pass| pass.run), options) {
             (Some(RunFn::Function(run) | RunFn::DataflowBlock(run) | RunFn::PrimFunc(run)), Ok(options)) => {
                 run(&options, &mut batch);
             }
@@ -316,7 +339,7 @@ extern "C" fn infer(entry: *const Entry, op: u32, raw: *const RawView<'static>, 
     let rule = || {
         // SAFETY: the host passes the plugin's own table and sections that live during the call.
         let (entry, raw) = unsafe { (&*entry, &*raw) };
-        let Some(decl) = entry.decl.operators.get(op as usize) else {
+        let Some(decl) = entry.decl().operators.get(op as usize) else {
             return Err(InferError::wrong("the host asked for an operator that the plugin does not have"));
         };
         let ty = (decl.infer)(Call(Value { raw, op: node }))?;

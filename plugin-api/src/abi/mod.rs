@@ -2,6 +2,7 @@
 
 pub(crate) mod codec;
 pub mod entry;
+mod evolution;
 pub mod host;
 pub mod host_log;
 mod host_table;

@@ -35,6 +35,7 @@ pub mod tag {
     pub const ATTR: u16 = 45;
     pub const OPTIONAL: u16 = 46;
     pub const PURE: u16 = 47;
+    pub const SEQUENTIAL: u16 = 48;
 }
 
 /// What the bytes of a value are: the first one says.
