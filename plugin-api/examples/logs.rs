@@ -21,20 +21,19 @@ export_plugin! {
 }
 
 fn log(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
-    for _ in 0..options.times {
-        match options.what.as_str() {
-            "all" => all(),
-            "levels" => levels(ctx),
-            "event" => tracing::debug!(n = 1, "an event"),
-            "span" => drop(tracing::debug_span!("a_span", n = 1).entered()),
-            "forget" => std::mem::forget(tracing::info_span!("forgotten").entered()),
-            "panic" => tracing::info_span!("panics").in_scope(|| panic!("in a span")),
-            "keep" => KEPT.set(Some(tracing::info_span!("kept").entered())),
-            "drop" => drop(KEPT.take()),
-            "thread" => thread(),
-            "nothing" => tracing::info!("nothing"),
-            other => bail!("`what` is `{other}`"),
-        }
+    let times = 0..options.times;
+    match options.what.as_str() {
+        "all" => times.for_each(|_| all()),
+        "levels" => times.for_each(|_| levels(ctx)),
+        "event" => times.for_each(|_| tracing::debug!(n = 1, "an event")),
+        "span" => times.for_each(|_| drop(tracing::debug_span!("a_span", n = 1).entered())),
+        "forget" => times.for_each(|_| std::mem::forget(tracing::info_span!("forgotten").entered())),
+        "panic" => tracing::info_span!("panics").in_scope(|| panic!("in a span")),
+        "keep" => times.for_each(|_| KEPT.set(Some(tracing::info_span!("kept").entered()))),
+        "drop" => drop(KEPT.take()),
+        "thread" => thread(),
+        "nothing" => tracing::info!("nothing"),
+        other => bail!("`what` is `{other}`"),
     }
     Ok(module.clone())
 }
