@@ -1,4 +1,4 @@
-//! What the host costs: reading, printing, each pass, the boundary, loading plugins.
+//! What the host costs: reading, printing, each pass, the boundary.
 //!
 //! `cargo bench -p passhost-tests` runs everything but the largest sizes; `PASSHOST_BENCH_LARGE=1` adds 10^6 bindings.
 #![forbid(unsafe_code)]
@@ -184,53 +184,5 @@ fn instruments(c: &mut Criterion) {
     group.finish();
 }
 
-/// Copies of the standard plugins in turn, as many files as are asked for.
-fn plugin_files(n: usize) -> (tempfile::TempDir, Vec<PathBuf>) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let own: Vec<PathBuf> = engine().registry().owners().filter_map(|(_, owner)| owner.file.clone()).collect();
-    let copy = |i: usize| {
-        let path = folder.path().join(format!("plugin{i}.so"));
-        std::fs::copy(&own[i % own.len()], &path).expect("a copy");
-        path
-    };
-    let files = (0..n).map(copy).collect();
-    (folder, files)
-}
-
-fn load(c: &mut Criterion) {
-    let mut group = c.benchmark_group("load");
-    group.sample_size(10).measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
-    let list = |file: &PathBuf| passhost::loader::list(file, None, None).expect("a plugin");
-    for n in [1, 10, 100] {
-        let (_folder, files) = plugin_files(n);
-        group.throughput(Throughput::Elements(n as u64));
-        group.bench_function(BenchmarkId::new("metadata of plugins", n), |b| {
-            b.iter(|| files.iter().map(list).collect::<Vec<_>>());
-        });
-    }
-    for n in [1, 10, 100] {
-        // A file that is open stays so: each round opens copies of its own.
-        group.throughput(Throughput::Elements(n as u64));
-        group.bench_function(BenchmarkId::new("open plugins for the first time", n), |b| {
-            b.iter_batched(
-                || {
-                    let (folder, files) = plugin_files(n);
-                    (folder, files.iter().map(list).collect::<Vec<_>>())
-                },
-                |(folder, listed)| {
-                    let open = listed.iter().map(|plugin| passhost::loader::open(plugin).map(drop));
-                    open.collect::<Result<Vec<()>, _>>().expect("plugins open");
-                    folder
-                },
-                criterion::BatchSize::PerIteration,
-            );
-        });
-    }
-    let (_folder, files) = plugin_files(1);
-    let listed = list(&files[0]);
-    group.bench_function("open one (warm)", |b| b.iter(|| passhost::loader::open(&listed).map(drop)));
-    group.finish();
-}
-
-criterion_group!(benches, text, passes, groups, boundary, instruments, load);
+criterion_group!(benches, text, passes, groups, boundary, instruments);
 criterion_main!(benches);
