@@ -141,10 +141,11 @@ const fn write_plugin<const N: usize>(w: &mut Writer<N>, plugin: &PluginDecl) {
         write_op(w, &plugin.operators[i]);
         i += 1;
     }
+    crate::contributions::write(w, &plugin.more);
     w.close(at);
 }
 
-const fn write_strs<const N: usize>(w: &mut Writer<N>, tag: u16, items: &[&str]) {
+pub(crate) const fn write_strs<const N: usize>(w: &mut Writer<N>, tag: u16, items: &[&str]) {
     let mut i = 0;
     while i < items.len() {
         w.field(tag, items[i].as_bytes());
@@ -207,7 +208,7 @@ const fn write_op<const N: usize>(w: &mut Writer<N>, op: &OpDecl) {
 }
 
 /// A default: a byte that says what follows, then the value or values.
-const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl) {
+pub(crate) const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl) {
     if matches!(default, DefaultDecl::Required) {
         return;
     }
@@ -327,10 +328,11 @@ const fn check(plugin: &PluginDecl) {
         }
         i += 1;
     }
+    crate::contributions::check(&plugin.more, plugin.passes);
 }
 
 /// Stops the compiler with a message; constant code has no formatting, so the parts are joined here.
-const fn fail(parts: &[&str]) -> ! {
+pub(crate) const fn fail(parts: &[&str]) -> ! {
     let mut text = [0; 512];
     let mut len = 0;
     let mut i = 0;
@@ -350,11 +352,11 @@ const fn fail(parts: &[&str]) -> ! {
     }
 }
 
-const fn is_blank(text: &str) -> bool {
+pub(crate) const fn is_blank(text: &str) -> bool {
     text.as_bytes().trim_ascii().is_empty()
 }
 
-const fn same(a: &str, b: &str) -> bool {
+pub(crate) const fn same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {
         return false;
@@ -370,7 +372,7 @@ const fn same(a: &str, b: &str) -> bool {
 }
 
 /// Whether an entry of `required` is a full name, or one with a version requirement in brackets.
-const fn is_required(entry: &str) -> bool {
+pub(crate) const fn is_required(entry: &str) -> bool {
     let bytes = entry.as_bytes();
     let mut i = 0;
     while i < bytes.len() {

@@ -10,6 +10,7 @@ pub mod index;
 mod inline;
 pub mod ir;
 mod macros;
+mod macros_more;
 pub mod meta;
 pub mod names;
 pub mod numbering;
