@@ -1,7 +1,9 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
+mod properties;
+
 use crate::engine::Engine;
-use crate::error::{Error, Kept};
+use crate::error::{Error, Kept, exit};
 use crate::paranoia::Snapshot;
 use crate::verify::{Violation, verify_changed};
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
@@ -9,20 +11,24 @@ use plugin_api::ir::{Body, BodyKind, Call, Module};
 use plugin_api::meta::{Granularity, OptionValue};
 use plugin_api::op::{Infer, InferError, Inferred};
 use plugin_api::pass::Severity;
-use registry::{Driver, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun};
+use registry::{Doing, Driver, Facts, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// A step that was run or passed over, with what it cost.
 #[derive(Clone, Debug)]
 pub struct StepReport {
-    /// The pass.
-    pub pass: PassId,
+    /// What it was about.
+    pub unit: Unit,
     /// Options as given.
     pub given: Vec<(String, OptionValue)>,
-    /// Who requires it; `None` for a step that was asked for.
-    pub required_by: Option<PassId>,
+    /// Why it was there.
+    pub why: Why,
+    /// In how many composite passes and Sequentials it stood.
+    pub nesting: usize,
+    /// Whether it is a composite pass or Sequential; its members stand behind it.
+    pub has_members: bool,
     /// What became of it.
     pub fate: Fate,
     /// Time in the pass.
@@ -33,6 +39,20 @@ pub struct StepReport {
     pub bindings: (usize, usize),
 }
 
+impl StepReport {
+    /// Its name with the options that were given, as deep as it stood.
+    pub fn text(&self, registry: &Registry) -> String {
+        let indent = "  ".repeat(self.nesting);
+        match &self.unit {
+            Unit::Pass(pass) => {
+                let options = registry::pipeline::options_text(&self.given);
+                format!("{indent}{}{options}", registry.pass(*pass).name)
+            }
+            Unit::Sequential(name) => format!("{indent}{name}"),
+        }
+    }
+}
+
 /// What became of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -40,6 +60,8 @@ pub enum Fate {
     Done(Outcome),
     /// It failed, and the run went on.
     Failed,
+    /// A member of it failed or was passed over; which.
+    Stopped(String),
     /// It was passed over after something else had failed; why.
     Skipped(String),
 }
@@ -120,7 +142,8 @@ impl HostServices for Runner<'_> {
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {
-        self.config.get(key).cloned()
+        let default = || self.engine.registry().config(key).and_then(|(info, _)| info.default.clone());
+        self.config.get(key).cloned().or_else(default)
     }
 
     fn pass_name(&self) -> String {
@@ -159,26 +182,6 @@ impl Cost {
     fn none(bindings: usize) -> Cost {
         Cost { time: Duration::ZERO, verify: Duration::ZERO, bindings: (bindings, bindings) }
     }
-}
-
-/// The passes between `user` and what it requires, directly or through others: `needed`, which the driver has just
-/// tried to run.
-fn way(registry: &Registry, driver: &Driver<'_>, user: PassId, needed: PassId) -> Vec<PassId> {
-    let mut stack = vec![(user, Vec::new())];
-    let mut seen = BTreeSet::new();
-    while let Some((pass, path)) = stack.pop() {
-        let required = &registry.pass(pass).required;
-        // The driver takes them from left to right, and leaves out those that are valid.
-        let open = required.iter().filter(|req| !driver.facts().is_valid(&req.name));
-        let open: Vec<PassId> = open.filter_map(|req| registry.find_full(&req.name)).collect();
-        if open.contains(&needed) {
-            return path;
-        }
-        for next in open.into_iter().rev().filter(|next| seen.insert(*next)) {
-            stack.push((next, [path.as_slice(), &[next]].concat()));
-        }
-    }
-    Vec::new()
 }
 
 impl<'e> Runner<'e> {
@@ -237,7 +240,7 @@ impl<'e> Runner<'e> {
         })
     }
 
-    /// Runs a step that was asked for, with what it requires.
+    /// Runs a step that was asked for, with what it requires and contains.
     fn step(
         &self,
         driver: &mut Driver<'_>,
@@ -246,63 +249,85 @@ impl<'e> Runner<'e> {
         steps: &mut Vec<StepReport>,
         failures: &mut Failures,
     ) -> Result<(), Error> {
-        let registry = self.engine.registry();
-        if let Some(why) = self.marked(step.pass).filter(|_| step.skip.is_none()) {
-            steps.push(self.not_done(step.pass, None, step, Fate::Skipped(why)));
+        let body = step.unit.pass().filter(|_| step.skip.is_none() && plan.members(step).is_none());
+        if let Some(why) = body.and_then(|pass| self.marked(pass)) {
+            let (unit, given) = (step.unit.clone(), step.given.clone());
+            steps.push(self.row(unit, given, Why::Asked, 0, Fate::Skipped(why)));
             return Ok(());
         }
-        let one = Plan { steps: vec![step.clone()], ..Plan::clone(plan) };
-        let (cost, at) = (Cell::new(None), Cell::new(step.pass));
-        let mut run = |pass: PassId, options: &[OptionValue]| {
-            at.set(pass);
+        let cost = Cell::new(None);
+        let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| {
             if let Some(why) = self.marked(pass).or_else(|| self.failed_before(failures, pass, options)) {
                 return Err(Stop::Skipped(why));
             }
             let before = self.current.borrow().clone();
-            let (changed, spent) = self.pass(pass, options).map_err(|error| {
+            let (changed, spent) = self.pass(pass, options, facts).map_err(|error| {
                 failures.seen.push((pass, options.to_vec(), before));
                 Stop::Failed(error)
             })?;
             cost.set(Some(spent));
             Ok(changed)
         };
-        let mut done = |StepRun { pass, given, required_by, outcome }| {
-            let n = self.current.borrow().n_bindings();
-            let Cost { time, verify, bindings } = cost.take().unwrap_or(Cost::none(n));
-            steps.push(StepReport { pass, given, required_by, fate: Fate::Done(outcome), time, verify, bindings });
+        let mut done = |StepRun { unit, given, why, nesting, inner, outcome }| {
+            let mut row = self.row(unit, given, why, nesting, Fate::Done(outcome));
+            if let Some(Cost { time, verify, bindings }) = cost.take() {
+                (row.time, row.verify, row.bindings) = (time, verify, bindings);
+            }
+            // A composite pass stands before its members.
+            steps.insert(steps.len() - inner, row);
         };
-        let Err(stop) = driver.run(&one, &mut run, &mut done) else { return Ok(()) };
+        let Err(stop) = driver.run_step(plan, step, &mut run, &mut done) else { return Ok(()) };
         let (error, fate) = match stop {
             Stop::Skipped(why) => (None, Fate::Skipped(why)),
-            Stop::Failed(Error::Step { kept: _, position, pass, plugin, file, function, message, place })
+            Stop::Failed(Error::Step { kept: _, position, pass, plugin, file, function, message, place, code })
                 if self.keep_going =>
             {
                 let kept = Kept::WentOn;
-                let error = Error::Step { position, pass, plugin, file, function, message, place, kept };
+                let error = Error::Step { position, pass, plugin, file, function, message, place, kept, code };
                 (Some(error), Fate::Failed)
             }
             Stop::Failed(error) => return Err(error),
         };
-        let mut needs = if fate == Fate::Failed { "which failed" } else { "which was skipped" };
         failures.errors.extend(error);
-        let path = way(registry, driver, step.pass, at.get());
-        let mut users = path.iter().rev().copied().chain([step.pass]);
-        let mut user = users.next().filter(|_| at.get() != step.pass);
-        steps.push(self.not_done(at.get(), user, step, fate));
-        let mut needed = at.get();
-        while let Some(pass) = user {
-            let why = format!("needs {}, {needs}", registry.pass(needed).name);
-            user = users.next();
-            steps.push(self.not_done(pass, user, step, Fate::Skipped(why)));
-            (needed, needs) = (pass, "which was skipped");
-        }
+        self.abandon(driver.abandoned(), fate, steps);
         Ok(())
     }
 
-    fn not_done(&self, pass: PassId, required_by: Option<PassId>, step: &Step, fate: Fate) -> StepReport {
-        let given = if required_by.is_none() { step.given.clone() } else { Vec::new() };
+    /// Rows for a step that was not done, and for those that needed or contained it, from the innermost one out.
+    fn abandon(&self, doing: Vec<(Doing, usize)>, fate: Fate, steps: &mut Vec<StepReport>) {
+        let registry = self.engine.registry();
+        let mut needs = if fate == Fate::Failed { "which failed" } else { "which was skipped" };
+        let mut inner: Option<(String, bool)> = None;
+        let mut added = 0;
+        for (Doing { unit, given, why, nesting, .. }, told) in doing.into_iter().rev() {
+            let name = unit.name(registry).to_string();
+            let is_part = matches!(why, Why::PartOf(_));
+            let (fate, at) = match inner.take() {
+                None => (fate.clone(), steps.len()),
+                Some((member, true)) => (Fate::Stopped(member), steps.len() - added - told),
+                Some((needed, false)) => {
+                    let why = format!("needs {needed}, {needs}");
+                    needs = "which was skipped";
+                    (Fate::Skipped(why), steps.len())
+                }
+            };
+            steps.insert(at, self.row(unit, given, why, nesting, fate));
+            inner = Some((name, is_part));
+            added += 1;
+        }
+    }
+
+    fn row(
+        &self,
+        unit: Unit,
+        given: Vec<(String, OptionValue)>,
+        why: Why,
+        nesting: usize,
+        fate: Fate,
+    ) -> StepReport {
         let Cost { time, verify, bindings } = Cost::none(self.current.borrow().n_bindings());
-        StepReport { pass, given, required_by, fate, time, verify, bindings }
+        let has_members = unit.pass().is_none_or(|pass| self.engine.registry().members(pass).is_some());
+        StepReport { unit, given, why, nesting, has_members, fate, time, verify, bindings }
     }
 
     /// Why the plugin of a pass is not called any more.
@@ -326,13 +351,14 @@ impl<'e> Runner<'e> {
     }
 
     /// Runs one pass; says whether the module changed in more than names.
-    fn pass(&self, pass: PassId, options: &[OptionValue]) -> Result<(bool, Cost), Error> {
+    fn pass(&self, pass: PassId, options: &[OptionValue], facts: &mut Facts) -> Result<(bool, Cost), Error> {
         let info = self.engine.registry().pass(pass);
         self.position.set(self.position.get() + 1);
         *self.pass.borrow_mut() = info.name.clone();
         let span = tracing::info_span!("pass", name = %info.name);
         let _entered = span.enter();
         let before = self.current.borrow().clone();
+        self.check_required(pass, &before, facts)?;
         let snapshot = self.paranoid.then(|| Snapshot::of(&before));
         let start = Instant::now();
         let after = with_current(self, self.opt_level, || self.call(pass, info.granularity, &before, options));
@@ -343,8 +369,11 @@ impl<'e> Runner<'e> {
         let after = after?;
         let start = Instant::now();
         verify_changed(&before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
-        let verify = start.elapsed();
         let changed = changed(&before, &after);
+        if changed {
+            self.check_claims(pass, &before, &after, facts)?;
+        }
+        let verify = start.elapsed();
         let bindings = (before.n_bindings(), after.n_bindings());
         tracing::debug!(changed, ?time, "done");
         *self.current.borrow_mut() = after;
@@ -377,7 +406,6 @@ impl<'e> Runner<'e> {
             return plugin.run_module(at, module, options).map_err(|failure| self.failed(pass, None, module, failure));
         }
         let wanted = if granularity == Granularity::PrimFunc { BodyKind::PrimFunc } else { BodyKind::Function };
-        let skips = |body: &Body| body.function().is_some_and(|function| function.skips_optimization());
         let functions: Vec<(&str, &Body)> =
             module.functions().filter(|(_, body)| body.kind() == wanted && !skips(body)).collect();
         let results = plugin.run_functions(at, &functions, options);
@@ -430,6 +458,7 @@ impl<'e> Runner<'e> {
             message,
             place,
             kept: Kept::Nothing,
+            code: exit::PLUGIN,
         }
     }
 
@@ -440,6 +469,11 @@ impl<'e> Runner<'e> {
         let what = format!("<{what}>");
         (!span.is_empty()).then_some((what, printed.text, span))
     }
+}
+
+/// Whether passes leave a function alone.
+fn skips(body: &Body) -> bool {
+    body.function().is_some_and(|function| function.skips_optimization())
 }
 
 /// Whether anything but names of variables differs.

@@ -23,6 +23,11 @@ impl Facts {
         self.properties.contains(property)
     }
 
+    /// Properties that hold.
+    pub fn properties(&self) -> impl Iterator<Item = &str> {
+        self.properties.iter().map(String::as_str)
+    }
+
     /// A property was found to hold.
     pub fn found(&mut self, property: &str) {
         self.properties.insert(property.to_string());

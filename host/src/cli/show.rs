@@ -1,12 +1,13 @@
 //! Texts of the command line: lists, explanations, summaries.
 
 use crate::engine::Engine;
+use crate::error::Error;
 use crate::lock::hashes::Hashes;
 use crate::report::Report;
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
-use plugin_api::meta::{OptionInfo, PassInfo};
+use plugin_api::meta::{OptionInfo, PassInfo, doc_lines, summary as summary_of};
 use plugin_api::pass::Severity;
-use registry::{Outcome, PassId, Plan, Registry, Skip};
+use registry::{Outcome, Owner, PassId, Plan, Registry, Skip, Why};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +29,7 @@ fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// All passes.
+/// All passes, properties and config options.
 pub(super) fn list(engine: &Engine) -> String {
     let registry = engine.registry();
     let mut rows =
@@ -46,34 +47,150 @@ pub(super) fn list(engine: &Engine) -> String {
             info.summary().to_string(),
         ]);
     }
+    let mut out = table(&rows);
+    if registry.properties().next().is_some() {
+        let _ = write!(out, "\n{}", properties(registry));
+    }
+    if registry.config_options().next().is_some() {
+        let _ = write!(out, "\n{}", config(registry));
+    }
+    out
+}
+
+fn properties(registry: &Registry) -> String {
+    let mut rows = vec![["PROPERTY", "PLUGIN", "CHECKED", "ESTABLISHED BY", "WHAT HOLDS"].map(str::to_string).to_vec()];
+    let mut properties: Vec<_> = registry.properties().collect();
+    properties.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    for (info, owner) in properties {
+        rows.push(vec![
+            info.name.clone(),
+            registry.owner(owner).name.clone(),
+            yes_or_no(info.checked),
+            or_dash(establishing(registry, &info.name)),
+            summary_of(&info.doc).to_string(),
+        ]);
+    }
     table(&rows)
 }
 
-/// Everything about one pass.
-pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
+fn yes_or_no(yes: bool) -> String {
+    if yes { "yes" } else { "no" }.to_string()
+}
+
+fn or_dash(items: Vec<String>) -> String {
+    if items.is_empty() { "-".to_string() } else { items.join(", ") }
+}
+
+fn establishing(registry: &Registry, property: &str) -> Vec<String> {
+    registry.establishing(property).map(|id| registry.pass(id).name.clone()).collect()
+}
+
+/// All config options.
+pub(super) fn config(registry: &Registry) -> String {
+    let head = ["CONFIG OPTION", "PLUGIN", "TYPE", "DEFAULT", "RANGE", "WHAT IT SAYS"];
+    let mut rows = vec![head.map(str::to_string).to_vec()];
+    let mut options: Vec<_> = registry.config_options().collect();
+    options.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    for (info, owner) in options {
+        rows.push(vec![
+            info.name.clone(),
+            registry.owner(owner).name.clone(),
+            info.ty.to_string(),
+            info.default.as_ref().map_or("-".to_string(), ToString::to_string),
+            info.range().unwrap_or("-".to_string()),
+            summary_of(&info.doc).to_string(),
+        ]);
+    }
+    table(&rows)
+}
+
+/// Everything about one pass, property or config option.
+pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
     let registry = engine.registry();
-    let (info, owner) = (registry.pass(pass), registry.pass_owner(pass));
-    let mut out = format!("{}\n\n", info.name);
-    for line in info.doc_lines() {
+    let unknown = match registry.find(name) {
+        Ok(pass) => return Ok(explain_pass(engine, pass)),
+        Err(error) => error,
+    };
+    if let Some((info, owner, _)) = registry.property(name) {
+        let using = |list: fn(&PassInfo) -> &[String]| {
+            let users = registry.passes().filter(|(_, pass)| list(pass).iter().any(|item| item == name));
+            or_dash(users.map(|(_, pass)| pass.name.clone()).collect())
+        };
+        let facts = [
+            ("checked", yes_or_no(info.checked)),
+            ("established by", using(|pass| &pass.contract.establishes)),
+            ("needed by", using(|pass| &pass.contract.requires)),
+        ];
+        return Ok(explained(registry.owner(owner), name, &info.doc, &facts));
+    }
+    if let Some((info, owner)) = registry.config(name) {
+        let facts = [
+            ("type", info.ty.to_string()),
+            ("default", info.default.as_ref().map_or("-".to_string(), ToString::to_string)),
+            ("range", info.range().unwrap_or("-".to_string())),
+        ];
+        return Ok(explained(registry.owner(owner), name, &info.doc, &facts));
+    }
+    Err(unknown.into())
+}
+
+fn explained(owner: &Owner, name: &str, doc: &str, facts: &[(&str, String)]) -> String {
+    let mut rows = owner_rows(owner);
+    rows.extend(facts.iter().map(|(what, is)| vec![what.to_string(), is.clone()]));
+    format!("{}{}", heading(name, doc), table(&rows))
+}
+
+/// Name and documentation.
+fn heading(name: &str, doc: &str) -> String {
+    let mut out = format!("{name}\n\n");
+    for line in doc_lines(doc) {
         let _ = writeln!(out, "{}", format!("    {line}").trim_end());
     }
     out.push('\n');
-    let none = |items: Vec<String>| if items.is_empty() { "-".to_string() } else { items.join(", ") };
-    let users = registry.passes().filter(|(_, other)| other.required.iter().any(|req| req.name == info.name));
-    let users = users.map(|(id, other)| format!("{} ({})", other.name, registry.pass_owner(id).name)).collect();
-    let mut rows = vec![
+    out
+}
+
+fn owner_rows(owner: &Owner) -> Vec<Vec<String>> {
+    vec![
         vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
         vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],
+    ]
+}
+
+fn explain_pass(engine: &Engine, pass: PassId) -> String {
+    let registry = engine.registry();
+    let (info, owner) = (registry.pass(pass), registry.pass_owner(pass));
+    let mut out = heading(&info.name, &info.doc);
+    let users = registry.passes().filter(|(_, other)| other.required.iter().any(|req| req.name == info.name));
+    let users = users.map(|(id, other)| format!("{} ({})", other.name, registry.pass_owner(id).name)).collect();
+    let mut rows = owner_rows(owner);
+    rows.extend([
         vec!["sha256".to_string(), owner.file.as_deref().and_then(sha256).unwrap_or("-".to_string())],
         vec!["works on".to_string(), info.granularity.to_string()],
         vec!["opt_level".to_string(), info.opt_level.to_string()],
-        vec!["requires".to_string(), none(info.required.iter().map(ToString::to_string).collect())],
-        vec!["required by".to_string(), none(users)],
-        vec!["needs".to_string(), none(info.contract.requires.clone())],
-        vec!["establishes".to_string(), none(info.contract.establishes.clone())],
-        vec!["preserves".to_string(), none(info.contract.preserves.clone())],
-        vec!["invalidates".to_string(), none(info.contract.invalidates.clone())],
-    ];
+        vec!["requires".to_string(), or_dash(info.required.iter().map(ToString::to_string).collect())],
+        vec!["required by".to_string(), or_dash(users)],
+    ]);
+    match registry.members(pass) {
+        Some(members) => {
+            let members = members.iter().map(ToString::to_string).collect();
+            rows.push(vec!["members".to_string(), or_dash(members)]);
+        }
+        None => rows.extend([
+            vec!["needs".to_string(), or_dash(info.contract.requires.clone())],
+            vec!["establishes".to_string(), or_dash(info.contract.establishes.clone())],
+            vec!["preserves".to_string(), or_dash(info.contract.preserves.clone())],
+            vec!["invalidates".to_string(), or_dash(info.contract.invalidates.clone())],
+        ]),
+    }
+    let inside = registry.passes().filter(|(id, _)| {
+        let members = registry.members(*id).unwrap_or_default();
+        members.iter().any(|member| member.name == info.name)
+    });
+    let inside: Vec<String> = inside.map(|(_, other)| other.name.clone()).collect();
+    if !inside.is_empty() {
+        rows.push(vec!["part of".to_string(), inside.join(", ")]);
+    }
     if let Some(listed) = engine.listed(registry.pass_place(pass).0) {
         rows.push(vec!["plugin API".to_string(), listed.meta.api.to_string()]);
         rows.push(vec!["built by".to_string(), format!("{} for {}", listed.meta.rustc, listed.meta.target)]);
@@ -106,10 +223,11 @@ pub(super) fn plan_json(plan: &Plan, registry: &Registry) -> String {
         .iter()
         .map(|line| {
             serde_json::json!({
-                "pass": registry.pass(line.pass).name,
+                "pass": line.unit.pass().map(|pass| &registry.pass(pass).name),
                 "text": line.text,
-                "plugin": registry.pass_owner(line.pass).name,
+                "plugin": line.unit.pass().map(|pass| &registry.pass_owner(pass).name),
                 "depth": line.depth,
+                "nesting": line.nesting,
                 "reason": line.reason,
             })
         })
@@ -130,7 +248,7 @@ pub(super) fn summary(report: &RunReport, registry: &Registry) -> String {
 }
 
 fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
-    let name = format!("{}{}", registry.pass(report.pass).name, registry::pipeline::options_text(&report.given));
+    let name = report.text(registry);
     let (before, after) = report.bindings;
     let bindings = if before == after { format!("{before} bindings") } else { format!("{before} -> {after} bindings") };
     let (what, ran) = match &report.fate {
@@ -140,12 +258,16 @@ fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
         Fate::Done(Outcome::Skipped(Skip::Disabled(by))) => (format!("skipped: disabled by {by}"), false),
         Fate::Done(Outcome::Skipped(Skip::OptLevel(level))) => (format!("skipped: opt_level {level}"), false),
         Fate::Failed => ("failed".to_string(), false),
+        Fate::Stopped(member) => (format!("stopped at {member}"), false),
         Fate::Skipped(why) => (format!("skipped: {why}"), false),
     };
-    let reason = match report.required_by {
-        Some(by) => format!("required by {}", registry.pass(by).name),
-        None => "asked".to_string(),
+    let reason = match &report.why {
+        Why::Asked => "asked".to_string(),
+        Why::RequiredBy(by) => format!("required by {}", registry.pass(*by).name),
+        Why::PartOf(unit) => format!("part of {}", unit.name(registry)),
     };
+    // What a composite pass took and changed stands at its members.
+    let ran = ran && !report.has_members;
     let time = if ran { milliseconds(report.time) } else { "-".to_string() };
     vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]
 }
@@ -159,7 +281,7 @@ pub(super) fn timing(times: &[(&str, Duration)], steps: &[StepReport], registry:
         rows.push(vec![format!("  {what}"), milliseconds(*time), percent(*time)]);
         if *what == "passes" {
             for step in steps.iter().filter(|step| !step.time.is_zero()) {
-                let name = &registry.pass(step.pass).name;
+                let name = step.unit.name(registry);
                 rows.push(vec![format!("    {name}"), milliseconds(step.time), percent(step.time)]);
                 rows.push(vec!["      verify".to_string(), milliseconds(step.verify), percent(step.verify)]);
             }
