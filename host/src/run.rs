@@ -317,14 +317,7 @@ impl<'e> Runner<'e> {
         }
     }
 
-    fn row(
-        &self,
-        unit: Unit,
-        given: Vec<(String, OptionValue)>,
-        why: Why,
-        nesting: usize,
-        fate: Fate,
-    ) -> StepReport {
+    fn row(&self, unit: Unit, given: Vec<(String, OptionValue)>, why: Why, nesting: usize, fate: Fate) -> StepReport {
         let Cost { time, verify, bindings } = Cost::none(self.current.borrow().n_bindings());
         let has_members = unit.pass().is_none_or(|pass| self.engine.registry().members(pass).is_some());
         StepReport { unit, given, why, nesting, has_members, fate, time, verify, bindings }

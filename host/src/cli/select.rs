@@ -70,8 +70,7 @@ pub(super) fn checked_settings(
 
 /// The request, and the config values, from command line, pipeline and manifest.
 pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<(Request, Config), Error> {
-    let mut config =
-        Config { manifest: manifest.settings.config.clone(), pipeline: BTreeMap::new(), line: Vec::new() };
+    let mut config = Config { manifest: manifest.settings.config.clone(), pipeline: BTreeMap::new(), line: Vec::new() };
     let mut selections = vec![Selection {
         source: "the command line".to_string(),
         opt_level: select.opt_level,

@@ -61,7 +61,13 @@ impl Runner<'_> {
 
     /// Whether a pass that changed the module did what it claims: on the functions that it changed, properties hold
     /// that it establishes, and those that held before and that it preserves.
-    pub(super) fn check_claims(&self, pass: PassId, before: &Module, after: &Module, held: &Facts) -> Result<(), Error> {
+    pub(super) fn check_claims(
+        &self,
+        pass: PassId,
+        before: &Module,
+        after: &Module,
+        held: &Facts,
+    ) -> Result<(), Error> {
         let info = self.engine.registry().pass(pass);
         let established = info.contract.establishes.iter().map(|name| (name.as_str(), "establish"));
         let is_established = |name: &str| info.contract.establishes.iter().any(|other| other == name);
@@ -72,8 +78,9 @@ impl Runner<'_> {
                 Verdict::Holds | Verdict::Unknown => {}
                 Verdict::Fails(function, PassError { message, node, function: _ }) => {
                     let place = node.and_then(|node| self.place(after, &function, node, "what the pass returned"));
-                    let message =
-                        format!("claims to {claim} the property `{property}`, which does not hold behind it: {message}");
+                    let message = format!(
+                        "claims to {claim} the property `{property}`, which does not hold behind it: {message}"
+                    );
                     return Err(self.step_error(pass, Some(function), message, place));
                 }
                 Verdict::Broken(why) => {

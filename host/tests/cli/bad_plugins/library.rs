@@ -16,6 +16,10 @@ pub(super) mod tag {
     pub(in super::super) const API: u16 = 3;
     pub(in super::super) const FINGERPRINT: u16 = 4;
     pub(in super::super) const PASS: u16 = 16;
+    pub(in super::super) const OPERATOR: u16 = 17;
+    pub(in super::super) const CONFIG: u16 = 18;
+    pub(in super::super) const PROPERTY: u16 = 19;
+    pub(in super::super) const COMPOSITE: u16 = 20;
     pub(in super::super) const DOC: u16 = 32;
     pub(in super::super) const OPTION: u16 = 41;
 }
