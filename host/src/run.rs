@@ -286,15 +286,25 @@ impl<'e> Runner<'e> {
                 let error = Error::Step { position, pass, plugin, file, function, message, place, kept, code };
                 (Some(error), Fate::Failed)
             }
-            Stop::Failed(error) => return Err(error),
+            Stop::Failed(error) => {
+                self.abandon(driver.abandoned(), Fate::Failed, steps, |row| row.has_members);
+                return Err(error);
+            }
         };
         failures.errors.extend(error);
-        self.abandon(driver.abandoned(), fate, steps);
+        self.abandon(driver.abandoned(), fate, steps, |_| true);
         Ok(())
     }
 
-    /// Rows for a step that was not done, and for those that needed or contained it, from the innermost one out.
-    fn abandon(&self, doing: Vec<(Doing, usize)>, fate: Fate, steps: &mut Vec<StepReport>) {
+    /// Rows for a step that was not done, and for those that needed or contained it, from the innermost one out; those
+    /// that are `wanted`.
+    fn abandon(
+        &self,
+        doing: Vec<(Doing, usize)>,
+        fate: Fate,
+        steps: &mut Vec<StepReport>,
+        wanted: impl Fn(&StepReport) -> bool,
+    ) {
         let registry = self.engine.registry();
         let mut needs = if fate == Fate::Failed { "which failed" } else { "which was skipped" };
         let mut inner: Option<(String, bool)> = None;
@@ -311,9 +321,12 @@ impl<'e> Runner<'e> {
                     (Fate::Skipped(why), steps.len())
                 }
             };
-            steps.insert(at, self.row(unit, given, why, nesting, fate));
             inner = Some((name, is_part));
-            added += 1;
+            let row = self.row(unit, given, why, nesting, fate);
+            if wanted(&row) {
+                steps.insert(at, row);
+                added += 1;
+            }
         }
     }
 

@@ -144,7 +144,10 @@ macro_rules! declare_property {
         .checked();
     };
     (@check) => { None };
-    (@check $check:expr) => { Some($check as $crate::contributions::CheckFn) };
+    (@check $check:expr) => {{
+        let check: $crate::contributions::CheckFn = $check;
+        Some(check)
+    }};
     ($($other:tt)*) => {
         compile_error!("a property is declared like `pub NAME = \"namespace.name\" { check: a_function }`");
     };

@@ -6,8 +6,9 @@ use crate::lock::hashes::Hashes;
 use crate::report::Report;
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
 use plugin_api::meta::{OptionInfo, PassInfo, doc_lines, summary as summary_of};
+use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::pass::Severity;
-use registry::{Outcome, Owner, PassId, Plan, Registry, Skip, Why};
+use registry::{Outcome, Owner, PassId, Plan, Registry, RegistryError, Skip, Why};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -131,7 +132,15 @@ pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
         ];
         return Ok(explained(registry.owner(owner), name, &info.doc, &facts));
     }
-    Err(unknown.into())
+    let RegistryError::UnknownPass { name, .. } = unknown else { return Err(unknown.into()) };
+    let passes = registry.passes().map(|(_, info)| info.name.as_str());
+    let properties = registry.properties().map(|(info, _)| info.name.as_str());
+    let options = registry.config_options().map(|(info, _)| info.name.as_str());
+    let near = did_you_mean(&nearest(&name, passes.chain(properties).chain(options)));
+    Err(Error::Request {
+        message: format!("no pass, property or config option `{name}`{near}"),
+        help: "`passhost list` shows all of them".to_string(),
+    })
 }
 
 fn explained(owner: &Owner, name: &str, doc: &str, facts: &[(&str, String)]) -> String {

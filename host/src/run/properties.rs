@@ -41,7 +41,7 @@ impl Runner<'_> {
                 Verdict::Holds => facts.found(property),
                 Verdict::Unknown => {
                     let message =
-                        format!("requires the property `{property}`, which no pass before it establishes; {remedy}");
+                        format!("requires the property `{property}`, which nothing has established; {remedy}");
                     return Err(request(None, message, None));
                 }
                 Verdict::Fails(function, PassError { message, node, function: _ }) => {

@@ -331,7 +331,7 @@ zoo.unroll.explicit = 1
 ";
     let case = Case::new("config_errors").libraries(&[example("contributes")]);
     let listed = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
-    let case = case.file("wrong.toml", format!("{listed}{settings}"));
+    let case = case.file("wrong.toml", format!("{settings}{listed}"));
     let twice = "[config]\nzoo.limit = 1\n\"zoo.limit\" = 2\nzoo.rate = 1979-05-27\n";
     let case = case.file("twice.toml", twice);
     let plan = |config: &'static str| ["plan", "--passes", "zoo.Asks", "--config", config];
@@ -345,6 +345,17 @@ zoo.unroll.explicit = 1
         &plan("zoo.names=main"),
         &plan("zoo.unroll=3"),
         &["plan", "--manifest", "wrong.toml", "--pipeline", "asks"],
+        &[
+            "plan",
+            "--manifest",
+            "wrong.toml",
+            "--pipeline",
+            "late",
+            "--config",
+            "zoo.limit=x",
+            "--config",
+            "zoo.names=[]",
+        ],
         &["check", "--no-load", "--manifest", "wrong.toml"],
         &["list", "--manifest", "twice.toml"],
     ]);
