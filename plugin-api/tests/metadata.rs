@@ -243,7 +243,7 @@ fn errors_of_contributions_say_what_is_wrong() {
         "its metadata is wrong: field `default` of config option `test.limit` is 1025, which is not in its range -1..=1024"
     );
     assert_eq!(
-        error(&replaced(&field(42, &[1]), &field(42, &[0]))),
+        error(&replaced(&[b" Of all.\n", &*field(42, &[1])].concat(), &[b" Of all.\n", &*field(42, &[0])].concat())),
         "its metadata is wrong: field `default` of config option `test.limit` is 16, which is no bool"
     );
     assert_eq!(
