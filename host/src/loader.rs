@@ -5,10 +5,9 @@ use crate::error::Error;
 use crate::object_file;
 use libloading::Library;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
-use plugin_api::abi::host::{FINGERPRINT, OpenPlugin};
-use plugin_api::decl::API_VERSION;
+use plugin_api::abi::host::{FINGERPRINT, OpenPlugin, check_api};
 use plugin_api::meta::PluginMeta;
-use semver::{Version, VersionReq};
+use semver::VersionReq;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -53,7 +52,7 @@ pub fn list_with(
     let section = section.map_err(|error| refuse(file, error.to_string(), error.help()))?;
     let rebuild = "rebuild the plugin against the plugin API of this host";
     let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
-    check_api(file, &meta.api)?;
+    check_api(&meta.api).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     if let Some(wanted) = api.filter(|wanted| !wanted.matches(&meta.api)) {
         let message = format!("was built against plugin API {}, the manifest wants {wanted}", meta.api);
         return Err(refuse(file, message, "change `api` in the manifest, or rebuild the plugin"));
@@ -68,17 +67,6 @@ pub fn list_with(
         return Err(refuse(file, message, rebuild));
     }
     Ok(Listed { file: file.to_path_buf(), meta })
-}
-
-/// While the API is 0.x, its minor number must be that of the host.
-fn check_api(file: &Path, found: &Version) -> Result<(), Error> {
-    let Ok(own) = Version::parse(API_VERSION) else { return Ok(()) };
-    if (found.major, found.minor) == (own.major, own.minor) {
-        return Ok(());
-    }
-    let newer = (found.major, found.minor) > (own.major, own.minor);
-    let help = if newer { "upgrade passhost" } else { "rebuild the plugin against this version of the plugin API" };
-    Err(refuse(file, format!("was built against plugin API {found}, this host has {own}"), help))
 }
 
 /// Opens a plugin: loads the library, compares its entry table with the metadata, checks layouts, initializes it.

@@ -4,9 +4,11 @@ mod properties;
 
 use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
+use crate::instruments::{Instrument, Instruments, Speaking};
 use crate::paranoia::Snapshot;
 use crate::verify::{Violation, verify_changed};
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
+use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Call, Module};
 use plugin_api::meta::{Granularity, OptionValue};
 use plugin_api::op::{Infer, InferError, Inferred};
@@ -62,15 +64,19 @@ pub enum Fate {
     Failed,
     /// A member of it failed or was passed over; which.
     Stopped(String),
-    /// It was passed over after something else had failed; why.
+    /// It was passed over after something else had failed or was vetoed; why.
     Skipped(String),
+    /// These instruments did not let it run.
+    Vetoed(String),
 }
 
-/// A diagnostic that a pass reported.
+/// A diagnostic that a pass or an instrument reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassDiagnostic {
     /// Full name of the pass.
     pub pass: String,
+    /// Full name of the instrument, if it was one.
+    pub instrument: Option<String>,
     /// How bad it is.
     pub severity: Severity,
     /// Function that it is about.
@@ -114,6 +120,9 @@ pub struct Runner<'e> {
     paranoid: bool,
     /// Plugins that cannot be trusted any more, and why.
     marked: RefCell<BTreeMap<OwnerId, String>>,
+    instruments: RefCell<Instruments<'e>>,
+    /// The instrument that is being called.
+    speaking: Speaking,
 }
 
 /// Why a step was not done.
@@ -122,14 +131,24 @@ enum Stop {
     Failed(Error),
     /// There was no sense in trying.
     Skipped(String),
+    /// These instruments did not let it run.
+    Vetoed(String),
+    /// An instrument failed, and the pass did not run.
+    Before(Error),
+    /// An instrument failed after the pass had run.
+    After(Error, bool, Cost),
 }
+
+/// A pass with its options, and the module on which it failed.
+type Failed = (PassId, Vec<OptionValue>, Module);
 
 /// What failed while the run went on.
 #[derive(Default)]
 struct Failures {
     errors: Vec<Error>,
-    /// Passes with their options, and the module on which they failed.
-    seen: Vec<(PassId, Vec<OptionValue>, Module)>,
+    seen: Vec<Failed>,
+    /// What was skipped because of a veto.
+    warnings: Vec<String>,
 }
 
 impl HostServices for Runner<'_> {
@@ -162,6 +181,7 @@ impl HostServices for Runner<'_> {
             .and_then(|(function, node)| self.place(&self.current.borrow(), function, node, "before the pass"));
         self.diagnostics.borrow_mut().push(PassDiagnostic {
             pass: self.pass_name(),
+            instrument: self.speaking.borrow().as_deref().map(str::to_string),
             severity: diagnostic.severity,
             function: diagnostic.function.map(str::to_string),
             message: diagnostic.message.to_string(),
@@ -187,6 +207,7 @@ impl Cost {
 impl<'e> Runner<'e> {
     /// A runner with the config values of a run.
     pub fn new(engine: &'e Engine, config: BTreeMap<String, OptionValue>) -> Runner<'e> {
+        let instruments = Instruments::default();
         Runner {
             engine,
             config,
@@ -198,6 +219,8 @@ impl<'e> Runner<'e> {
             keep_going: false,
             paranoid: false,
             marked: RefCell::default(),
+            speaking: instruments.speaking(),
+            instruments: RefCell::new(instruments),
         }
     }
 
@@ -212,15 +235,67 @@ impl<'e> Runner<'e> {
         Runner { paranoid, ..self }
     }
 
-    /// Runs a plan. Plugins of the plan are opened before the first step.
+    /// With an instrument behind those given before, and before those of the plan.
+    pub fn instrument(self, instrument: Instrument<'e>) -> Runner<'e> {
+        self.instruments.borrow_mut().push(instrument);
+        self
+    }
+
+    /// Runs a plan. Plugins of the plan are opened before the first step, and instruments made and entered.
     ///
     /// # Errors
-    /// If a plugin cannot be opened; what stops a later step is in the report.
+    /// If a plugin cannot be opened, or an instrument cannot be made or entered; what stops a later step is in the
+    /// report.
     pub fn run(mut self, plan: &Plan, module: Module) -> Result<RunReport, Error> {
         self.opt_level = plan.opt_level;
-        let registry = self.engine.registry();
-        self.engine.open_for(&plan.passes(registry))?;
+        self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
+        self.instruments.borrow_mut().keep_going(self.keep_going);
+        with_current(&self, self.opt_level, || self.run_inside(plan))
+    }
+
+    fn run_inside(&self, plan: &Plan) -> Result<RunReport, Error> {
+        let begun = self.make_instruments(plan).and_then(|()| self.instruments.borrow_mut().enter());
+        if let Err(error) = begun {
+            let mut instruments = self.instruments.borrow_mut();
+            instruments.clear();
+            let beside = instruments.take_failures();
+            return Err(if beside.is_empty() {
+                error
+            } else {
+                Error::Several([error].into_iter().chain(beside).collect())
+            });
+        }
+        let mut report = self.steps(plan);
+        let mut instruments = self.instruments.borrow_mut();
+        let exited = instruments.exit();
+        instruments.clear();
+        match (exited, &report.error) {
+            (Err(error), None) => report.error = Some(error),
+            (exited, _) => report.failures.extend(exited.err()),
+        }
+        report.failures.extend(instruments.take_failures());
+        Ok(report)
+    }
+
+    /// Makes the instruments of a plan. In a run that keeps going, one that cannot be made is left out.
+    fn make_instruments(&self, plan: &Plan) -> Result<(), Error> {
+        let registry = self.engine.registry();
+        for planned in &plan.instruments {
+            let (owner, at) = registry.instrument_place(planned.instrument);
+            let (info, plugin) = (registry.instrument(planned.instrument), registry.owner(owner));
+            let made = self.engine.open(owner)?.make_instrument(at, &planned.options);
+            let mut instruments = self.instruments.borrow_mut();
+            match made {
+                Ok(instrument) => instruments.push(Instrument::of_plugin(&info.name, plugin, instrument)),
+                Err(failure) => instruments.not_made(&info.name, plugin, &failure)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn steps(&self, plan: &Plan) -> RunReport {
+        let registry = self.engine.registry();
         let mut driver = Driver::new(registry);
         let (mut steps, mut failures) = (Vec::new(), Failures::default());
         let mut error = None;
@@ -230,14 +305,14 @@ impl<'e> Runner<'e> {
                 break;
             }
         }
-        Ok(RunReport {
+        RunReport {
             module: self.current.borrow().clone(),
             steps,
             diagnostics: self.diagnostics.take(),
-            warnings: driver.warnings().to_vec(),
+            warnings: [driver.warnings(), &failures.warnings].concat(),
             failures: failures.errors,
             error,
-        })
+        }
     }
 
     /// Runs a step that was asked for, with what it requires and contains.
@@ -255,15 +330,17 @@ impl<'e> Runner<'e> {
             steps.push(self.row(unit, given, Why::Asked, 0, Fate::Skipped(why)));
             return Ok(());
         }
+        let (rows, seen, warnings) = (RefCell::new(steps), &mut failures.seen, &mut failures.warnings);
         let cost = Cell::new(None);
         let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| {
-            if let Some(why) = self.marked(pass).or_else(|| self.failed_before(failures, pass, options)) {
+            if let Some(why) = self.marked(pass).or_else(|| self.failed_before(seen, pass, options)) {
                 return Err(Stop::Skipped(why));
             }
             let before = self.current.borrow().clone();
-            let (changed, spent) = self.pass(pass, options, facts).map_err(|error| {
-                failures.seen.push((pass, options.to_vec(), before));
-                Stop::Failed(error)
+            let (changed, spent) = self.pass(pass, options, plan, facts).inspect_err(|stop| {
+                if matches!(stop, Stop::Failed(_)) {
+                    seen.push((pass, options.to_vec(), before));
+                }
             })?;
             cost.set(Some(spent));
             Ok(changed)
@@ -274,42 +351,85 @@ impl<'e> Runner<'e> {
                 (row.time, row.verify, row.bindings) = (time, verify, bindings);
             }
             // A composite pass stands before its members.
-            steps.insert(steps.len() - inner, row);
+            let mut rows = rows.borrow_mut();
+            let at = rows.len() - inner;
+            rows.insert(at, row);
         };
-        let Err(stop) = driver.run_step(plan, step, &mut run, &mut done) else { return Ok(()) };
-        let (error, fate) = match stop {
-            Stop::Skipped(why) => (None, Fate::Skipped(why)),
+        // Where a member is vetoed, the others run.
+        let mut pass_over = |stop, ended: &[(Doing, usize)]| match stop {
+            Stop::Vetoed(by) => {
+                self.vetoed(ended, by, &mut rows.borrow_mut(), warnings);
+                Ok(())
+            }
+            other => Err(other),
+        };
+        let Err(stop) = driver.run_step(plan, step, &mut run, &mut done, &mut pass_over) else { return Ok(()) };
+        self.stopped(stop, &driver.abandoned(), &mut rows.borrow_mut(), failures)
+    }
+
+    /// What becomes of a step that was not done.
+    fn stopped(
+        &self,
+        stop: Stop,
+        doing: &[(Doing, usize)],
+        steps: &mut Vec<StepReport>,
+        failures: &mut Failures,
+    ) -> Result<(), Error> {
+        match stop {
+            Stop::Skipped(why) => self.abandon(doing, &Fate::Skipped(why), steps, |_| true),
+            Stop::Vetoed(by) => self.vetoed(doing, by, steps, &mut failures.warnings),
             Stop::Failed(Error::Step { kept: _, position, pass, plugin, file, function, message, place, code })
                 if self.keep_going =>
             {
                 let kept = Kept::WentOn;
                 let error = Error::Step { position, pass, plugin, file, function, message, place, kept, code };
-                (Some(error), Fate::Failed)
+                failures.errors.push(error);
+                self.abandon(doing, &Fate::Failed, steps, |_| true);
             }
-            Stop::Failed(error) => {
-                self.abandon(driver.abandoned(), Fate::Failed, steps, |row| row.has_members);
+            Stop::After(error, changed, Cost { time, verify, bindings }) => {
+                let fate = Fate::Done(if changed { Outcome::Changed } else { Outcome::Unchanged });
+                self.abandon(doing, &fate, steps, |row| row.has_members || row.fate == fate);
+                if let Some(row) = steps.last_mut() {
+                    (row.time, row.verify, row.bindings) = (time, verify, bindings);
+                }
                 return Err(error);
             }
-        };
-        failures.errors.extend(error);
-        self.abandon(driver.abandoned(), fate, steps, |_| true);
+            Stop::Failed(error) | Stop::Before(error) => {
+                self.abandon(doing, &Fate::Failed, steps, |row| row.has_members);
+                return Err(error);
+            }
+        }
         Ok(())
+    }
+
+    /// What becomes of a step where instruments did not let it, or what it requires, run.
+    fn vetoed(&self, doing: &[(Doing, usize)], by: String, steps: &mut Vec<StepReport>, warnings: &mut Vec<String>) {
+        let name = |(doing, _): &(Doing, usize)| doing.unit.name(self.engine.registry()).to_string();
+        if let [user, .., needed] = doing {
+            let (user, needed) = (name(user), name(needed));
+            warnings.push(format!("`{user}` is skipped: it needs `{needed}`, vetoed by {by}"));
+        }
+        self.abandon(doing, &Fate::Vetoed(by), steps, |_| true);
     }
 
     /// Rows for a step that was not done, and for those that needed or contained it, from the innermost one out; those
     /// that are `wanted`.
     fn abandon(
         &self,
-        doing: Vec<(Doing, usize)>,
-        fate: Fate,
+        doing: &[(Doing, usize)],
+        fate: &Fate,
         steps: &mut Vec<StepReport>,
         wanted: impl Fn(&StepReport) -> bool,
     ) {
         let registry = self.engine.registry();
-        let mut needs = if fate == Fate::Failed { "which failed" } else { "which was skipped" };
+        let mut needs = match fate {
+            Fate::Failed => "which failed".to_string(),
+            Fate::Vetoed(by) => format!("vetoed by {by}"),
+            _ => "which was skipped".to_string(),
+        };
         let mut inner: Option<(String, bool)> = None;
         let mut added = 0;
-        for (Doing { unit, given, why, nesting, .. }, told) in doing.into_iter().rev() {
+        for (Doing { unit, given, why, nesting, .. }, told) in doing.iter().rev() {
             let name = unit.name(registry).to_string();
             let is_part = matches!(why, Why::PartOf(_));
             let (fate, at) = match inner.take() {
@@ -317,12 +437,12 @@ impl<'e> Runner<'e> {
                 Some((member, true)) => (Fate::Stopped(member), steps.len() - added - told),
                 Some((needed, false)) => {
                     let why = format!("needs {needed}, {needs}");
-                    needs = "which was skipped";
+                    needs = "which was skipped".to_string();
                     (Fate::Skipped(why), steps.len())
                 }
             };
             inner = Some((name, is_part));
-            let row = self.row(unit, given, why, nesting, fate);
+            let row = self.row(unit.clone(), given.clone(), why.clone(), *nesting, fate);
             if wanted(&row) {
                 steps.insert(at, row);
                 added += 1;
@@ -348,36 +468,78 @@ impl<'e> Runner<'e> {
     }
 
     /// Whether a pass failed on this very module.
-    fn failed_before(&self, failures: &Failures, pass: PassId, options: &[OptionValue]) -> Option<String> {
+    fn failed_before(&self, seen: &[Failed], pass: PassId, options: &[OptionValue]) -> Option<String> {
         let module = self.current.borrow();
-        let same = |(other, given, on): &&(PassId, Vec<OptionValue>, Module)| {
-            *other == pass && given == options && on.same(&module)
-        };
-        failures.seen.iter().find(same).map(|_| "it failed before on the same module".to_string())
+        let same = |(other, given, on): &&Failed| *other == pass && given == options && on.same(&module);
+        seen.iter().find(same).map(|_| "it failed before on the same module".to_string())
     }
 
-    /// Runs one pass; says whether the module changed in more than names.
-    fn pass(&self, pass: PassId, options: &[OptionValue], facts: &mut Facts) -> Result<(bool, Cost), Error> {
-        let info = self.engine.registry().pass(pass);
+    /// Runs one pass between its instruments; says whether the module changed in more than names.
+    fn pass(&self, pass: PassId, options: &[OptionValue], plan: &Plan, held: &mut Facts) -> Result<(bool, Cost), Stop> {
+        let registry = self.engine.registry();
+        let info = registry.pass(pass);
         self.position.set(self.position.get() + 1);
         *self.pass.borrow_mut() = info.name.clone();
         let span = tracing::info_span!("pass", name = %info.name);
         let _entered = span.enter();
         let before = self.current.borrow().clone();
-        self.check_required(pass, &before, facts)?;
-        let snapshot = self.paranoid.then(|| Snapshot::of(&before));
+        let facts = PassFacts {
+            name: &info.name,
+            opt_level: info.opt_level,
+            granularity: info.granularity,
+            required: &info.required,
+            plugin: &registry.pass_owner(pass).name,
+            position: self.position.get(),
+        };
+        let instruments = || self.instruments.borrow_mut();
+        if !plan.required.contains(&pass) {
+            let vetoes = instruments().should_run(&before, &facts).map_err(Stop::Before)?;
+            if !vetoes.is_empty() {
+                return Err(Stop::Vetoed(vetoes.join(", ")));
+            }
+        }
+        self.check_required(pass, &before, held).map_err(Stop::Failed)?;
+        let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
+        let (changed, cost) = match self.verified(pass, options, &before, held) {
+            Ok(done) => done,
+            Err(error) => {
+                let message = match &error {
+                    Error::Step { message, .. } => message.clone(),
+                    other => other.to_string(),
+                };
+                instruments().run_failed(started, &self.current.borrow(), &facts, &message);
+                return Err(Stop::Failed(error));
+            }
+        };
+        let after = self.current.borrow().clone();
+        match instruments().run_after(started, &after, &facts) {
+            Ok(()) => Ok((changed, cost)),
+            Err(error) => Err(Stop::After(error, changed, cost)),
+        }
+    }
+
+    /// Runs one pass and verifies what it gave, which is the current module then.
+    fn verified(
+        &self,
+        pass: PassId,
+        options: &[OptionValue],
+        before: &Module,
+        held: &Facts,
+    ) -> Result<(bool, Cost), Error> {
+        let info = self.engine.registry().pass(pass);
+        let snapshot = self.paranoid.then(|| Snapshot::of(before));
         let start = Instant::now();
-        let after = with_current(self, self.opt_level, || self.call(pass, info.granularity, &before, options));
+        let after = with_current(self, self.opt_level, || self.call(pass, info.granularity, before, options));
         let time = start.elapsed();
         if let Some(snapshot) = snapshot {
-            self.check_input(pass, &before, &snapshot)?;
+            self.check_input(pass, before, &snapshot)?;
         }
         let after = after?;
         let start = Instant::now();
-        verify_changed(&before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
-        let changed = changed(&before, &after);
+        verify_changed(before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
+        let changed = changed(before, &after);
         if changed {
-            self.check_claims(pass, &before, &after, facts)?;
+            self.check_claims(pass, before, &after, held)?;
         }
         let verify = start.elapsed();
         let bindings = (before.n_bindings(), after.n_bindings());

@@ -60,6 +60,7 @@ declare_pass! {
             flags: Vec<bool> = [true, false],
         },
         traceable: true,
+        sequential: true,
         preserves: ["all"],
         establishes: ["example.seen"],
         requires: ["relax.anf"],

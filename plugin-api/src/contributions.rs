@@ -1,7 +1,9 @@
 //! What a plugin can bring besides passes and operators: config options, properties, composite passes, instruments.
 
 use crate::abi::wire::{Writer, tag};
+use crate::decl::OptionDecl;
 use crate::decl::{fail, is_blank, is_full_name, is_required, same, write_default, write_strs};
+use crate::instrument::NewInstrument;
 use crate::ir::Body;
 use crate::meta::OptionType;
 use crate::op::DefaultDecl;
@@ -88,6 +90,10 @@ pub struct InstrumentDecl {
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
+    /// Options.
+    pub options: &'static [OptionDecl],
+    /// Makes one for a run.
+    pub new: NewInstrument,
 }
 
 impl ConfigDecl {

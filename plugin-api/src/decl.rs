@@ -8,7 +8,7 @@ use crate::op::{DefaultDecl, OpDecl};
 use crate::pass::{Batch, Ctx, PassError};
 
 /// Version of the plugin API: of the protocol between host and plugin, not of this crate.
-pub const API_VERSION: &str = "0.1.0";
+pub const API_VERSION: &str = "0.2.0";
 
 /// Everything that a plugin contributes.
 #[derive(Clone, Copy)]
@@ -25,6 +25,12 @@ pub struct PluginDecl {
     pub more: Contributions,
 }
 
+impl PluginDecl {
+    /// A plugin that contributes nothing.
+    pub const EMPTY: PluginDecl =
+        PluginDecl { name: "", version: "0.0.0", passes: &[], operators: &[], more: Contributions::NONE };
+}
+
 /// One pass.
 #[derive(Clone, Copy)]
 pub struct PassDecl {
@@ -36,6 +42,8 @@ pub struct PassDecl {
     pub opt_level: i32,
     /// As in TVM; carried, without effect.
     pub traceable: bool,
+    /// Whether it must not work on two functions at a time.
+    pub sequential: bool,
     /// Full names of passes, each perhaps followed by a requirement: `relax.Normalize (>= 0.2)`.
     pub required: &'static [&'static str],
     /// Properties that it needs.
@@ -142,6 +150,7 @@ const fn write_plugin<const N: usize>(w: &mut Writer<N>, plugin: &PluginDecl) {
         i += 1;
     }
     crate::contributions::write(w, &plugin.more);
+    crate::instrument::write(w, plugin.more.instruments);
     w.close(at);
 }
 
@@ -160,14 +169,20 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
     w.field(tag::OPT_LEVEL, &pass.opt_level.to_le_bytes());
     w.field(tag::GRANULARITY, &[pass.run.granularity() as u8]);
     w.field(tag::TRACEABLE, &[pass.traceable as u8]);
+    w.field(tag::SEQUENTIAL, &[pass.sequential as u8]);
     write_strs(w, tag::REQUIRED, pass.required);
     write_strs(w, tag::REQUIRES, pass.requires);
     write_strs(w, tag::ESTABLISHES, pass.establishes);
     write_strs(w, tag::PRESERVES, pass.preserves);
     write_strs(w, tag::INVALIDATES, pass.invalidates);
+    write_options(w, pass.options);
+    w.close(at);
+}
+
+pub(crate) const fn write_options<const N: usize>(w: &mut Writer<N>, options: &[OptionDecl]) {
     let mut i = 0;
-    while i < pass.options.len() {
-        let option = &pass.options[i];
+    while i < options.len() {
+        let option = &options[i];
         let inner = w.open(tag::OPTION);
         w.field(tag::NAME, option.name.as_bytes());
         w.field(tag::TYPE, &[option.ty as u8]);
@@ -176,7 +191,6 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
         w.close(inner);
         i += 1;
     }
-    w.close(at);
 }
 
 const fn write_op<const N: usize>(w: &mut Writer<N>, op: &OpDecl) {
@@ -281,26 +295,26 @@ impl PassDecl {
             }
             i += 1;
         }
-        let mut i = 0;
-        while i < self.options.len() {
-            if is_blank(self.options[i].doc) {
-                let option = self.options[i].name;
-                fail(&[
-                    "option `",
-                    option,
-                    "` of pass `",
-                    name,
-                    "` has no documentation: write `/// What it says.` above it",
-                ]);
-            }
-            i += 1;
-        }
+        check_options("pass", name, self.options);
         self
+    }
+}
+
+/// Whether the options of a pass or an instrument have documentation.
+pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]) {
+    let mut i = 0;
+    while i < options.len() {
+        if is_blank(options[i].doc) {
+            let said = "` has no documentation: write `/// What it says.` above it";
+            fail(&["option `", options[i].name, "` of ", what, " `", name, said]);
+        }
+        i += 1;
     }
 }
 
 /// What a compiler can tell the author about the plugin as a whole.
 const fn check(plugin: &PluginDecl) {
+    crate::instrument::check(plugin.more.instruments);
     let mut i = 0;
     while i < plugin.passes.len() {
         let name = plugin.passes[i].name;

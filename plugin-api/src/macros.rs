@@ -38,8 +38,9 @@
 /// | `dataflow pass` | `fn(&mut Edit<'_>, Value<'_>, &Options, &Ctx) -> Result<(), PassError>`, once for each block |
 ///
 /// Without `options` the body has no such argument. The facts `opt_level` and `run` must be given; `required`,
-/// `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable` and `options` may be. Their
-/// order is free. An option is a `bool`, `i64`, `f64` or `String`, or a `Vec` of one of these.
+/// `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable`, `sequential` (the host never
+/// runs it on two functions at a time) and `options` may be. Their order is free. An option is a `bool`, `i64`, `f64` or
+/// `String`, or a `Vec` of one of these.
 ///
 /// The pass and each option must have documentation. A pair of blocks in that of the pass, ```` ```relax before ```` and
 /// ```` ```relax after ````, is an example: the crate `plugin-test` runs it, `passhost explain` shows it.
@@ -50,7 +51,7 @@ macro_rules! declare_pass {
         $vis:vis $granularity:ident pass $NAME:ident = $name:literal { $($facts:tt)* }
     ) => {
         $crate::__pass! {
-            @facts { [$($doc)*] [$vis] $granularity $NAME $name } { [] [] [] [] [] [] [] [] [] } $($facts)* ,
+            @facts { [$($doc)*] [$vis] $granularity $NAME $name } { [] [] [] [] [] [] [] [] [] [] } $($facts)* ,
         }
     };
     ($($other:tt)*) => {
@@ -61,36 +62,39 @@ macro_rules! declare_pass {
 }
 
 /// Parts of [`declare_pass!`]; not for direct use. `@facts` sorts the facts into slots: level, traceable, required,
-/// requires, establishes, preserves, invalidates, options, run.
+/// requires, establishes, preserves, invalidates, options, run, sequential.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __pass {
-    (@facts $h:tt { [] $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt } opt_level: $v:expr, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { [$v] $t $q $r $e $p $i $o $f } $($rest)* }
+    (@facts $h:tt { [] $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt } opt_level: $v:expr, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { [$v] $t $q $r $e $p $i $o $f $s } $($rest)* }
     };
-    (@facts $h:tt { $l:tt [] $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt } traceable: $v:literal, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l [$v] $q $r $e $p $i $o $f } $($rest)* }
+    (@facts $h:tt { $l:tt [] $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt } traceable: $v:literal, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l [$v] $q $r $e $p $i $o $f $s } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt [] $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt } required: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t [$v] $r $e $p $i $o $f } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt [] $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt } required: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t [$v] $r $e $p $i $o $f $s } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt [] $e:tt $p:tt $i:tt $o:tt $f:tt } requires: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q [$v] $e $p $i $o $f } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt [] $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt } requires: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q [$v] $e $p $i $o $f $s } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt [] $p:tt $i:tt $o:tt $f:tt } establishes: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r [$v] $p $i $o $f } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt [] $p:tt $i:tt $o:tt $f:tt $s:tt } establishes: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r [$v] $p $i $o $f $s } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt [] $i:tt $o:tt $f:tt } preserves: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r $e [$v] $i $o $f } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt [] $i:tt $o:tt $f:tt $s:tt } preserves: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e [$v] $i $o $f $s } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt [] $o:tt $f:tt } invalidates: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r $e $p [$v] $o $f } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt [] $o:tt $f:tt $s:tt } invalidates: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p [$v] $o $f $s } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt [] $f:tt } options: $v:ident $w:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i [$v $w] $f } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt [] $f:tt $s:tt } options: $v:ident $w:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i [$v $w] $f $s } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] } run: $v:expr, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o [$v] } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] $s:tt } run: $v:expr, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o [$v] $s } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt [] } sequential: $v:literal, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o $f [$v] } $($rest)* }
     };
     (@facts $h:tt $slots:tt $(,)?) => { $crate::__pass! { @declare $h $slots } };
     (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => { $crate::__pass! { @wrong $key $($rest)* } };
@@ -111,11 +115,12 @@ macro_rules! __pass {
     (@wrong options $($rest:tt)*) => {
         $crate::__pass! { @once options "options: Options { /// How often.\n times: i64 = 1 }" }
     };
+    (@wrong sequential $($rest:tt)*) => { $crate::__pass! { @once sequential "sequential: true" } };
     (@wrong run $($rest:tt)*) => { $crate::__pass! { @once run "run: a_function" } };
     (@wrong $key:ident $($rest:tt)*) => {
         compile_error!(concat!(
-            "a pass has no fact `", stringify!($key), "`; it has `opt_level`, `run`, `options`, `traceable`, and the \
-             lists of strings `required`, `requires`, `establishes`, `preserves`, `invalidates`"
+            "a pass has no fact `", stringify!($key), "`; it has `opt_level`, `run`, `options`, `traceable`, \
+             `sequential`, and the lists of strings `required`, `requires`, `establishes`, `preserves`, `invalidates`"
         ));
     };
     (@once $key:ident $example:literal) => {
@@ -126,13 +131,13 @@ macro_rules! __pass {
         compile_error!(concat!("`opt_level` of pass `", $name, "` is missing; write, for example, `opt_level: 1,`"));
     };
     (@declare { $doc:tt $vis:tt $g:ident $NAME:ident $name:literal }
-        { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] }) => {
+        { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] $s:tt }) => {
         compile_error!(concat!("`run` of pass `", $name, "` is missing; it names the function that is its body"));
     };
     (@declare { [$($doc:literal)*] [$vis:vis] $granularity:ident $NAME:ident $name:literal } {
         [$level:expr] [$($traceable:literal)?]
         [$($required:tt)?] [$($requires:tt)?] [$($establishes:tt)?] [$($preserves:tt)?] [$($invalidates:tt)?]
-        [$($Options:ident $fields:tt)?] [$run:expr]
+        [$($Options:ident $fields:tt)?] [$run:expr] [$($sequential:literal)?]
     }) => {
         $($crate::__options! { [$vis] $Options $name $fields })?
 
@@ -142,6 +147,7 @@ macro_rules! __pass {
             doc: concat!($($doc, "\n"),*),
             opt_level: $level,
             traceable: false $(|| $traceable)?,
+            sequential: false $(|| $sequential)?,
             required: $crate::__pass!(@list required $($required)?),
             requires: $crate::__pass!(@list requires $($requires)?),
             establishes: $crate::__pass!(@list establishes $($establishes)?),
@@ -223,7 +229,8 @@ macro_rules! __pass {
     };
 }
 
-/// The options of a pass as a struct, part of [`declare_pass!`].
+/// The options of a pass or an instrument as a struct, part of [`declare_pass!`] and
+/// [`declare_instrument!`](crate::declare_instrument).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __options {
@@ -262,7 +269,7 @@ macro_rules! __options {
     };
     ([$vis:vis] $Options:ident $name:literal { $($other:tt)* }) => {
         compile_error!(concat!(
-            "options of pass `", $name, "`: each is `name: type = default,` with a type out of bool, i64, f64, String, \
+            "options of `", $name, "`: each is `name: type = default,` with a type out of bool, i64, f64, String, \
              and Vec of one of these"
         ));
     };

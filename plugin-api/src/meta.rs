@@ -31,6 +31,8 @@ pub struct PluginMeta {
     pub properties: Vec<PropertyInfo>,
     /// Composite passes in the order of their declaration.
     pub composites: Vec<CompositeInfo>,
+    /// Instruments in the order of their declaration.
+    pub instruments: Vec<InstrumentInfo>,
 }
 
 /// What a pass works on.
@@ -71,6 +73,8 @@ pub struct PassInfo {
     pub required: Vec<Required>,
     /// As in TVM; carried, without effect.
     pub traceable: bool,
+    /// Whether it must not work on two functions at a time.
+    pub sequential: bool,
     /// What it works on.
     pub granularity: Granularity,
     /// What it needs, gives and keeps.
@@ -82,6 +86,29 @@ pub struct PassInfo {
 }
 
 impl PassInfo {
+    /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
+    pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
+        doc_lines(&self.doc)
+    }
+
+    /// First line of the documentation.
+    pub fn summary(&self) -> &str {
+        summary(&self.doc)
+    }
+}
+
+/// Facts of one instrument.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstrumentInfo {
+    /// Full name, `namespace.Name`.
+    pub name: String,
+    /// Its options with defaults.
+    pub options: Vec<OptionInfo>,
+    /// Documentation; the first line is the summary.
+    pub doc: String,
+}
+
+impl InstrumentInfo {
     /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
     pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
         doc_lines(&self.doc)
@@ -135,7 +162,7 @@ pub struct Contract {
     pub invalidates: Vec<String>,
 }
 
-/// One option of a pass, or one attribute of an operator.
+/// One option of a pass or an instrument, or one attribute of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionInfo {
     /// Key, as written in `Name{key=value}`.

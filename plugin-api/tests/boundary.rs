@@ -121,7 +121,10 @@ fn metadata_says_what_the_source_declares() {
     assert_eq!((meta.api.to_string().as_str(), meta.fingerprint), (plugin_api::decl::API_VERSION, FINGERPRINT));
     assert!(meta.target.contains(std::env::consts::ARCH) && meta.rustc.starts_with("rustc "), "{meta:?}");
     let pass = &meta.passes[3];
-    assert_eq!((pass.name.as_str(), pass.opt_level, pass.traceable), ("example.WithOptions", 3, true));
+    assert_eq!(
+        (pass.name.as_str(), pass.opt_level, pass.traceable && pass.sequential),
+        ("example.WithOptions", 3, true)
+    );
     assert_eq!(pass.summary(), "Says which options it was given, as an error.");
     let required: Vec<_> = pass.required.iter().map(ToString::to_string).collect();
     assert_eq!(required, ["example.SameModule", "relax.Normalize (>=0.1)"]);

@@ -101,6 +101,10 @@ pub struct Doing {
 /// Runs one pass with its options, and says whether the module changed. It may add facts that it finds.
 pub type Run<'a, E> = dyn FnMut(PassId, &[OptionValue], &mut Facts) -> Result<bool, E> + 'a;
 
+/// Takes an error of a member, and the steps that it ends: the member first, then what it requires, each with the
+/// number of steps told since its members began. It tells of each of them itself. `Ok`: the next member runs.
+pub type PassOver<'a, E> = dyn FnMut(E, &[(Doing, usize)]) -> Result<(), E> + 'a;
+
 /// Runs a plan: decides, and lets others do the work.
 pub struct Driver<'a> {
     registry: &'a Registry,
@@ -114,6 +118,7 @@ pub struct Driver<'a> {
 struct Work<'w, E> {
     run: &'w mut Run<'w, E>,
     done: &'w mut dyn FnMut(StepRun),
+    pass_over: &'w mut PassOver<'w, E>,
 }
 
 impl<'a> Driver<'a> {
@@ -135,8 +140,13 @@ impl<'a> Driver<'a> {
     /// After an error: the steps that were being done, the failed one last, each with the number of steps told since
     /// its members began.
     pub fn abandoned(&mut self) -> Vec<(Doing, usize)> {
-        let told = self.told;
-        self.doing.drain(..).map(|doing| (doing.clone(), told - doing.began)).collect()
+        let all = self.abandoned_from(0);
+        self.doing.clear();
+        all
+    }
+
+    fn abandoned_from(&self, depth: usize) -> Vec<(Doing, usize)> {
+        self.doing[depth..].iter().map(|doing| (doing.clone(), self.told - doing.began)).collect()
     }
 
     /// Runs all steps. `run` runs one pass; `done` is told what became of each step, of a composite pass behind its
@@ -145,22 +155,24 @@ impl<'a> Driver<'a> {
     /// # Errors
     /// The first error of `run`; nothing runs after it.
     pub fn run<E>(&mut self, plan: &Plan, run: &mut Run<'_, E>, done: &mut dyn FnMut(StepRun)) -> Result<(), E> {
-        plan.steps.iter().try_for_each(|step| self.run_step(plan, step, run, done))
+        plan.steps.iter().try_for_each(|step| self.run_step(plan, step, run, done, &mut |error, _| Err(error)))
     }
 
     /// Runs one step of a plan that was asked for, with what it requires and contains.
     ///
     /// # Errors
-    /// The first error of `run`.
+    /// The first error of `run`, but for those of members that `pass_over` takes.
     pub fn run_step<E>(
         &mut self,
         plan: &Plan,
         step: &Step,
         run: &mut Run<'_, E>,
         done: &mut dyn FnMut(StepRun),
+        pass_over: &mut PassOver<'_, E>,
     ) -> Result<(), E> {
         let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| run(pass, options, facts);
-        let mut work = Work { run: &mut run, done };
+        let mut pass_over = |error: E, ended: &[(Doing, usize)]| pass_over(error, ended);
+        let mut work = Work { run: &mut run, done, pass_over: &mut pass_over };
         self.step(plan, step, Why::Asked, 0, &mut work).map(|_| ())
     }
 
@@ -189,7 +201,7 @@ impl<'a> Driver<'a> {
         match (plan.members(step), step.unit.pass()) {
             (Some(members), pass) => {
                 for member in members {
-                    changed |= self.step(plan, member, Why::PartOf(step.unit.clone()), nesting + 1, work)?;
+                    changed |= self.member(plan, member, &step.unit, nesting + 1, work)?;
                 }
                 // Its members have done to the facts what they do.
                 pass.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
@@ -202,6 +214,28 @@ impl<'a> Driver<'a> {
         }
         self.tell(if changed { Outcome::Changed } else { Outcome::Unchanged }, work);
         Ok(changed)
+    }
+
+    /// Runs a member of a composite pass; says whether the module changed.
+    fn member<E>(
+        &mut self,
+        plan: &Plan,
+        member: &Step,
+        of: &Unit,
+        nesting: usize,
+        work: &mut Work<'_, E>,
+    ) -> Result<bool, E> {
+        let depth = self.doing.len();
+        let error = match self.step(plan, member, Why::PartOf(of.clone()), nesting, work) {
+            Ok(changed) => return Ok(changed),
+            Err(error) => error,
+        };
+        let ended = self.abandoned_from(depth);
+        (work.pass_over)(error, &ended)?;
+        self.doing.truncate(depth);
+        self.told += ended.len();
+        // What it required may have run.
+        Ok(false)
     }
 
     /// Tells what became of the step that is being done.

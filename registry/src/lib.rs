@@ -4,12 +4,14 @@
 
 pub mod config;
 pub mod facts;
+pub mod instruments;
 pub mod pipeline;
 pub mod plan;
 pub mod registry;
 
 pub use config::ConfigError;
 pub use facts::{Doing, Driver, Facts, Outcome, StepRun};
+pub use instruments::{InstrumentId, PlannedInstrument};
 pub use pipeline::{Pipeline, PipelineError, Stage};
 pub use plan::{Plan, PlanError, Request, Selection, Skip, Step, Unit, Warning, Why};
-pub use registry::{Brought, Owner, OwnerId, PassId, Registry, RegistryError};
+pub use registry::{Brought, Named, Owner, OwnerId, PassId, Registry, RegistryError};

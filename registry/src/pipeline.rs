@@ -1,6 +1,7 @@
 //! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`, and passes as one:
 //! `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`.
 
+use crate::registry::Named;
 use plugin_api::meta::{Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, nearest};
 use std::fmt;
@@ -35,8 +36,10 @@ const DEEPEST: u32 = 16;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineError {
     /// Not the form of a pipeline.
-    #[error("pipeline `{text}`, column {}: expected {expected}{}", at + 1, found(text, *at))]
+    #[error("{what} `{text}`, column {}: expected {expected}{}", at + 1, found(text, *at))]
     Syntax {
+        /// What the text is called.
+        what: &'static str,
         /// The text.
         text: String,
         /// Position in bytes.
@@ -44,10 +47,12 @@ pub enum PipelineError {
         /// What was expected there.
         expected: &'static str,
     },
-    /// An option that the pass does not have.
-    #[error("pass `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), known.join(", "))]
+    /// An option that there is none of.
+    #[error("{what} `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), known.join(", "))]
     UnknownOption {
-        /// Full name of the pass.
+        /// What has the options.
+        what: Named,
+        /// Full name of the pass or instrument.
         pass: String,
         /// Option that was given.
         option: String,
@@ -109,7 +114,12 @@ impl Pipeline {
     /// # Errors
     /// Position, and what was expected there.
     pub fn parse(text: &str) -> Result<Pipeline, PipelineError> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        Pipeline::parse_as(Named::Pass, text)
+    }
+
+    /// Reads names with options, which are passes or instruments.
+    pub(crate) fn parse_as(what: Named, text: &str) -> Result<Pipeline, PipelineError> {
+        let mut parser = Parser { what, text, at: 0, depth: 0 };
         let mut stages = Vec::new();
         parser.space();
         while parser.at < text.len() {
@@ -119,7 +129,10 @@ impl Pipeline {
                 parser.expect(',', "`,` or the end")?;
                 parser.space();
                 if parser.at == text.len() {
-                    return Err(parser.error("the name of a pass after `,`"));
+                    return Err(parser.error(match what {
+                        Named::Pass => "the name of a pass after `,`",
+                        Named::Instrument => "the name of an instrument after `,`",
+                    }));
                 }
             }
         }
@@ -131,7 +144,7 @@ impl Pipeline {
     /// # Errors
     /// Position, and what was expected there.
     pub fn one(text: &str) -> Result<Stage, PipelineError> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = Parser { what: Named::Pass, text, at: 0, depth: 0 };
         let stage = parser.stage()?;
         if parser.at < text.len() { Err(parser.error("the end")) } else { Ok(stage) }
     }
@@ -180,6 +193,7 @@ pub(crate) fn sequential_info() -> PassInfo {
         opt_level: 0,
         required: Vec::new(),
         traceable: false,
+        sequential: false,
         granularity: Granularity::Composite,
         contract: Contract::default(),
         options: vec![
@@ -205,6 +219,7 @@ pub fn options_text(options: &[(String, OptionValue)]) -> String {
 }
 
 struct Parser<'a> {
+    what: Named,
     text: &'a str,
     at: usize,
     depth: u32,
@@ -212,7 +227,15 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn error(&self, expected: &'static str) -> PipelineError {
-        PipelineError::Syntax { text: self.text.to_string(), at: self.at, expected }
+        self.error_at(self.at, expected)
+    }
+
+    fn error_at(&self, at: usize, expected: &'static str) -> PipelineError {
+        let what = match self.what {
+            Named::Pass => "pipeline",
+            Named::Instrument => "instrument",
+        };
+        PipelineError::Syntax { what, text: self.text.to_string(), at, expected }
     }
 
     fn space(&mut self) {
@@ -244,9 +267,12 @@ impl Parser<'_> {
 
     fn stage(&mut self) -> Result<Stage, PipelineError> {
         let start = self.at;
-        let name = self.name("the name of a pass")?;
+        let name = self.name(match self.what {
+            Named::Pass => "the name of a pass",
+            Named::Instrument => "the name of an instrument",
+        })?;
         let span = start..self.at;
-        if name == SEQUENTIAL && matches!(self.peek(), Some('(' | '[')) {
+        if self.what == Named::Pass && name == SEQUENTIAL && matches!(self.peek(), Some('(' | '[')) {
             let options = if self.peek() == Some('(') { self.options(')', "`,` or `)`")? } else { Vec::new() };
             self.space();
             let members = Some(self.members()?);
@@ -266,9 +292,7 @@ impl Parser<'_> {
             self.space();
             self.expect('=', "`=`")?;
             let value = OptionValue::parse_at(self.text, &mut self.at, 0);
-            let value =
-                value.map_err(|(at, expected)| PipelineError::Syntax { text: self.text.to_string(), at, expected })?;
-            options.push((key, value));
+            options.push((key, value.map_err(|(at, expected)| self.error_at(at, expected))?));
             self.separator(end, expected)?;
         }
         self.at += 1;
@@ -309,35 +333,45 @@ impl Parser<'_> {
 /// # Errors
 /// If an option is unknown, of another type, given twice, or missing.
 pub fn resolve_options(info: &PassInfo, given: &[(String, OptionValue)]) -> Result<Vec<OptionValue>, PipelineError> {
-    let pass = || info.name.clone();
+    resolve(Named::Pass, &info.name, &info.options, given)
+}
+
+/// The same for what has this name and these options.
+pub(crate) fn resolve(
+    what: Named,
+    name: &str,
+    options: &[OptionInfo],
+    given: &[(String, OptionValue)],
+) -> Result<Vec<OptionValue>, PipelineError> {
+    let pass = || name.to_string();
     for (i, (key, _)) in given.iter().enumerate() {
         if given[..i].iter().any(|(other, _)| other == key) {
             return Err(PipelineError::Twice { pass: pass(), option: key.clone() });
         }
-        if !info.options.iter().any(|option| option.name == *key) {
-            let near = nearest(key, info.options.iter().map(|option| option.name.as_str()));
-            let mut known: Vec<String> = info.options.iter().map(|o| format!("{}: {}", o.name, o.ty)).collect();
+        if !options.iter().any(|option| option.name == *key) {
+            let near = nearest(key, options.iter().map(|option| option.name.as_str()));
+            let mut known: Vec<String> = options.iter().map(|o| format!("{}: {}", o.name, o.ty)).collect();
             if known.is_empty() {
                 known.push("none".to_string());
             }
-            return Err(PipelineError::UnknownOption { pass: pass(), option: key.clone(), near, known });
+            return Err(PipelineError::UnknownOption { what, pass: pass(), option: key.clone(), near, known });
         }
     }
-    info.options.iter().map(|option| resolve_option(info, option, given)).collect()
+    options.iter().map(|option| resolve_option(name, option, given)).collect()
 }
 
 fn resolve_option(
-    info: &PassInfo,
+    name: &str,
     option: &OptionInfo,
     given: &[(String, OptionValue)],
 ) -> Result<OptionValue, PipelineError> {
     let Some((_, value)) = given.iter().find(|(key, _)| *key == option.name) else {
         let doc = option.doc.trim().to_string();
-        let missing = || PipelineError::MissingOption { pass: info.name.clone(), option: option.name.clone(), doc };
+        let missing = || PipelineError::MissingOption { pass: name.to_string(), option: option.name.clone(), doc };
         return option.default.clone().ok_or_else(missing);
     };
     value.clone().coerce(option.ty).ok_or_else(|| PipelineError::WrongType {
-        pass: info.name.clone(),
+        pass: name.to_string(),
         option: option.name.clone(),
         found: value.to_string(),
         ty: option.ty.to_string(),

@@ -2,7 +2,9 @@
 
 use crate::pipeline::{Pipeline, PipelineError, Stage};
 use plugin_api::contributions::is_record_of;
-use plugin_api::meta::{CompositeInfo, ConfigInfo, Contract, Granularity, OpInfo, PassInfo, PluginMeta, PropertyInfo};
+use plugin_api::meta::{
+    CompositeInfo, ConfigInfo, Contract, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
+};
 use plugin_api::names::{did_you_mean, nearest, short_name};
 use semver::Version;
 use std::collections::{HashMap, HashSet};
@@ -42,6 +44,35 @@ pub struct OwnerId(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PassId(pub usize);
 
+/// What a name is one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A pass.
+    Pass,
+    /// An instrument.
+    Instrument,
+}
+
+impl Named {
+    /// With its article: `a pass`.
+    pub fn one(self) -> &'static str {
+        match self {
+            Named::Pass => "a pass",
+            Named::Instrument => "an instrument",
+        }
+    }
+}
+
+/// As in `pass`.
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Named::Pass => "pass",
+            Named::Instrument => "instrument",
+        })
+    }
+}
+
 /// Why something cannot be registered or found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RegistryError {
@@ -58,6 +89,18 @@ pub enum RegistryError {
     /// Two plugins have the same operator.
     #[error("two plugins have the operator `{name}`: {first} and {second}; list only one of them")]
     DuplicateOp {
+        /// Full name.
+        name: String,
+        /// Who had it first.
+        first: String,
+        /// Who has it too.
+        second: String,
+    },
+    /// Two plugins have the same instrument.
+    #[error(
+        "two plugins have the instrument `{name}`: {first} and {second}; list only one of them, or rename one instrument"
+    )]
+    DuplicateInstrument {
         /// Full name.
         name: String,
         /// Who had it first.
@@ -103,8 +146,10 @@ pub enum RegistryError {
         error: PipelineError,
     },
     /// A name that is not `namespace.Name`.
-    #[error("{owner} has a pass `{name}`; the name of a pass must be `namespace.Name`")]
+    #[error("{owner} has {} `{name}`; the name of {} must be `namespace.Name`", what.one(), what.one())]
     BadName {
+        /// What has the name.
+        what: Named,
         /// Name found.
         name: String,
         /// Whose it is.
@@ -118,9 +163,19 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A short name that several passes have.
-    #[error("`{name}` is short for several passes: {}; write one of these", candidates.join(", "))]
+    /// No instrument of that name.
+    #[error("no instrument `{name}`{}", did_you_mean(.near))]
+    UnknownInstrument {
+        /// Name that was asked for.
+        name: String,
+        /// Nearest names.
+        near: Vec<String>,
+    },
+    /// A short name that several have.
+    #[error("`{name}` is short for more than one {what}: {}; write one of these", candidates.join(", "))]
     Ambiguous {
+        /// What has the name.
+        what: Named,
         /// Name that was asked for.
         name: String,
         /// Full names.
@@ -141,6 +196,8 @@ pub struct Brought {
     pub properties: Vec<PropertyInfo>,
     /// Composite passes.
     pub composites: Vec<CompositeInfo>,
+    /// Instruments.
+    pub instruments: Vec<InstrumentInfo>,
 }
 
 impl Brought {
@@ -154,7 +211,8 @@ impl From<&PluginMeta> for Brought {
     fn from(meta: &PluginMeta) -> Brought {
         let (passes, operators) = (meta.passes.clone(), meta.operators.clone());
         let (config, properties) = (meta.config.clone(), meta.properties.clone());
-        Brought { passes, operators, config, properties, composites: meta.composites.clone() }
+        let (composites, instruments) = (meta.composites.clone(), meta.instruments.clone());
+        Brought { passes, operators, config, properties, composites, instruments }
     }
 }
 
@@ -212,6 +270,7 @@ pub struct Registry {
     operators: Names<OpInfo>,
     config: Names<ConfigInfo>,
     properties: Names<PropertyInfo>,
+    pub(crate) instruments: Vec<(InstrumentInfo, OwnerId)>,
 }
 
 impl Registry {
@@ -220,7 +279,7 @@ impl Registry {
         Registry::default()
     }
 
-    /// Adds everything of a plugin, or nothing.
+    /// Adds passes and operators of a plugin, or nothing.
     ///
     /// # Errors
     /// If a name is taken or is not one, or a composite pass has a member that is none.
@@ -244,6 +303,7 @@ impl Registry {
         for property in brought.properties {
             self.properties.add(&property.name.clone(), property, id);
         }
+        self.instruments.extend(brought.instruments.into_iter().map(|info| (info, id)));
         Ok(id)
     }
 
@@ -275,6 +335,7 @@ impl Registry {
         for (i, config) in brought.config.iter().enumerate() {
             self.check_config(owner, &config.name, &brought.config[..i])?;
         }
+        self.check_instruments(owner, &brought.instruments)?;
         let members = |composite: &CompositeInfo| {
             let stages = composite.members.iter().map(|member| Pipeline::one(member));
             stages.collect::<Result<Vec<Stage>, _>>().map_err(|error| RegistryError::BadMember {
@@ -294,7 +355,7 @@ impl Registry {
 
     fn check_pass(&self, owner: &Owner, name: &str, twice: bool) -> Result<(), RegistryError> {
         if !plugin_api::decl::is_full_name(name) {
-            return Err(RegistryError::BadName { name: name.to_string(), owner: owner.describe() });
+            return Err(RegistryError::BadName { what: Named::Pass, name: name.to_string(), owner: owner.describe() });
         }
         let first = self.pass_names.get(name).map(|first| self.pass_owner(*first).describe());
         match first.or_else(|| twice.then(|| owner.describe())) {
@@ -377,7 +438,7 @@ impl Registry {
             Some([one]) => Ok(*one),
             Some(several) => {
                 let candidates = several.iter().map(|id| self.pass(*id).name.clone()).collect();
-                Err(RegistryError::Ambiguous { name: name.to_string(), candidates })
+                Err(RegistryError::Ambiguous { what: Named::Pass, name: name.to_string(), candidates })
             }
             None => Err(RegistryError::UnknownPass { name: name.to_string(), near: self.near_passes(name) }),
         }
@@ -442,6 +503,7 @@ fn as_pass(composite: CompositeInfo) -> PassInfo {
         opt_level: composite.opt_level,
         required: composite.required,
         traceable: false,
+        sequential: false,
         granularity: Granularity::Composite,
         contract: Contract::default(),
         options: Vec::new(),

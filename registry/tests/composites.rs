@@ -15,6 +15,7 @@ fn pass(name: &str, needs: &[&str]) -> PassInfo {
         opt_level: 0,
         required: required(needs),
         traceable: false,
+        sequential: false,
         granularity: Granularity::Module,
         contract: Contract::default(),
         options: vec![OptionInfo {

@@ -1,20 +1,18 @@
 //! Texts of the command line: lists, explanations, summaries.
 
 use crate::engine::Engine;
-use crate::error::Error;
 use crate::lock::hashes::Hashes;
 use crate::report::Report;
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
-use plugin_api::meta::{OptionInfo, PassInfo, doc_lines, summary as summary_of};
-use plugin_api::names::{did_you_mean, nearest};
+use plugin_api::meta::{OptionInfo, PassInfo, doc_lines};
 use plugin_api::pass::Severity;
-use registry::{Outcome, Owner, PassId, Plan, Registry, RegistryError, Skip, Why};
+use registry::{Outcome, Owner, PassId, Plan, Registry, Skip, Why};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
 /// Columns, as wide as they need to be; the last one is not padded.
-fn table(rows: &[Vec<String>]) -> String {
+pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -30,7 +28,7 @@ fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// All passes, properties and config options.
+/// All passes, instruments, properties and config options.
 pub(super) fn list(engine: &Engine) -> String {
     let registry = engine.registry();
     let mut rows =
@@ -48,109 +46,11 @@ pub(super) fn list(engine: &Engine) -> String {
             info.summary().to_string(),
         ]);
     }
-    let mut out = table(&rows);
-    if registry.properties().next().is_some() {
-        let _ = write!(out, "\n{}", properties(registry));
-    }
-    if registry.config_options().next().is_some() {
-        let _ = write!(out, "\n{}", config(registry));
-    }
-    out
-}
-
-fn properties(registry: &Registry) -> String {
-    let mut rows = vec![["PROPERTY", "PLUGIN", "CHECKED", "ESTABLISHED BY", "WHAT HOLDS"].map(str::to_string).to_vec()];
-    let mut properties: Vec<_> = registry.properties().collect();
-    properties.sort_by(|a, b| a.0.name.cmp(&b.0.name));
-    for (info, owner) in properties {
-        rows.push(vec![
-            info.name.clone(),
-            registry.owner(owner).name.clone(),
-            yes_or_no(info.checked),
-            or_dash(establishing(registry, &info.name)),
-            summary_of(&info.doc).to_string(),
-        ]);
-    }
-    table(&rows)
-}
-
-fn yes_or_no(yes: bool) -> String {
-    if yes { "yes" } else { "no" }.to_string()
-}
-
-fn or_dash(items: Vec<String>) -> String {
-    if items.is_empty() { "-".to_string() } else { items.join(", ") }
-}
-
-fn establishing(registry: &Registry, property: &str) -> Vec<String> {
-    registry.establishing(property).map(|id| registry.pass(id).name.clone()).collect()
-}
-
-/// All config options.
-pub(super) fn config(registry: &Registry) -> String {
-    let head = ["CONFIG OPTION", "PLUGIN", "TYPE", "DEFAULT", "RANGE", "WHAT IT SAYS"];
-    let mut rows = vec![head.map(str::to_string).to_vec()];
-    let mut options: Vec<_> = registry.config_options().collect();
-    options.sort_by(|a, b| a.0.name.cmp(&b.0.name));
-    for (info, owner) in options {
-        rows.push(vec![
-            info.name.clone(),
-            registry.owner(owner).name.clone(),
-            info.ty.to_string(),
-            info.default.as_ref().map_or("-".to_string(), ToString::to_string),
-            info.range().unwrap_or("-".to_string()),
-            summary_of(&info.doc).to_string(),
-        ]);
-    }
-    table(&rows)
-}
-
-/// Everything about one pass, property or config option.
-pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
-    let registry = engine.registry();
-    let unknown = match registry.find(name) {
-        Ok(pass) => return Ok(explain_pass(engine, pass)),
-        Err(error) => error,
-    };
-    if let Some((info, owner, _)) = registry.property(name) {
-        let using = |list: fn(&PassInfo) -> &[String]| {
-            let users = registry.passes().filter(|(_, pass)| list(pass).iter().any(|item| item == name));
-            or_dash(users.map(|(_, pass)| pass.name.clone()).collect())
-        };
-        let facts = [
-            ("checked", yes_or_no(info.checked)),
-            ("established by", using(|pass| &pass.contract.establishes)),
-            ("needed by", using(|pass| &pass.contract.requires)),
-        ];
-        return Ok(explained(registry.owner(owner), name, &info.doc, &facts));
-    }
-    if let Some((info, owner)) = registry.config(name) {
-        let facts = [
-            ("type", info.ty.to_string()),
-            ("default", info.default.as_ref().map_or("-".to_string(), ToString::to_string)),
-            ("range", info.range().unwrap_or("-".to_string())),
-        ];
-        return Ok(explained(registry.owner(owner), name, &info.doc, &facts));
-    }
-    let RegistryError::UnknownPass { name, .. } = unknown else { return Err(unknown.into()) };
-    let passes = registry.passes().map(|(_, info)| info.name.as_str());
-    let properties = registry.properties().map(|(info, _)| info.name.as_str());
-    let options = registry.config_options().map(|(info, _)| info.name.as_str());
-    let near = did_you_mean(&nearest(&name, passes.chain(properties).chain(options)));
-    Err(Error::Request {
-        message: format!("no pass, property or config option `{name}`{near}"),
-        help: "`passhost list` shows all of them".to_string(),
-    })
-}
-
-fn explained(owner: &Owner, name: &str, doc: &str, facts: &[(&str, String)]) -> String {
-    let mut rows = owner_rows(owner);
-    rows.extend(facts.iter().map(|(what, is)| vec![what.to_string(), is.clone()]));
-    format!("{}{}", heading(name, doc), table(&rows))
+    table(&rows) + &super::instruments::list(registry) + &super::contributions::list(registry)
 }
 
 /// Name and documentation.
-fn heading(name: &str, doc: &str) -> String {
+pub(super) fn heading(name: &str, doc: &str) -> String {
     let mut out = format!("{name}\n\n");
     for line in doc_lines(doc) {
         let _ = writeln!(out, "{}", format!("    {line}").trim_end());
@@ -159,14 +59,16 @@ fn heading(name: &str, doc: &str) -> String {
     out
 }
 
-fn owner_rows(owner: &Owner) -> Vec<Vec<String>> {
+/// Plugin and file.
+pub(super) fn owner_rows(owner: &Owner) -> Vec<Vec<String>> {
     vec![
         vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
         vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],
     ]
 }
 
-fn explain_pass(engine: &Engine, pass: PassId) -> String {
+/// Everything about one pass.
+pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
     let registry = engine.registry();
     let (info, owner) = (registry.pass(pass), registry.pass_owner(pass));
     let mut out = heading(&info.name, &info.doc);
@@ -175,7 +77,7 @@ fn explain_pass(engine: &Engine, pass: PassId) -> String {
     let mut rows = owner_rows(owner);
     rows.extend([
         vec!["sha256".to_string(), owner.file.as_deref().and_then(sha256).unwrap_or("-".to_string())],
-        vec!["works on".to_string(), info.granularity.to_string()],
+        vec!["works on".to_string(), works_on(info)],
         vec!["opt_level".to_string(), info.opt_level.to_string()],
         vec!["requires".to_string(), or_dash(info.required.iter().map(ToString::to_string).collect())],
         vec!["required by".to_string(), or_dash(users)],
@@ -212,12 +114,20 @@ fn explain_pass(engine: &Engine, pass: PassId) -> String {
     out
 }
 
+fn works_on(info: &PassInfo) -> String {
+    format!("{}{}", info.granularity, if info.sequential { ", never two at a time" } else { "" })
+}
+
+pub(super) fn or_dash(items: Vec<String>) -> String {
+    if items.is_empty() { "-".to_string() } else { items.join(", ") }
+}
+
 /// Tells builds of one plugin apart.
-fn sha256(file: &Path) -> Option<String> {
+pub(super) fn sha256(file: &Path) -> Option<String> {
     Hashes::fresh().sha256(file).ok()
 }
 
-fn explain_option(out: &mut String, option: &OptionInfo) {
+pub(super) fn explain_option(out: &mut String, option: &OptionInfo) {
     let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default {value}"));
     let _ = writeln!(out, "    {}: {} ({default})", option.name, option.ty);
     for line in option.doc.trim().lines() {
@@ -242,11 +152,14 @@ pub(super) fn plan_json(plan: &Plan, registry: &Registry) -> String {
         })
         .collect();
     let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
-    let value = serde_json::json!({ "opt_level": plan.opt_level, "steps": steps, "warnings": warnings });
+    let instruments = super::instruments::planned_json(plan, registry);
+    let value = serde_json::json!({
+        "opt_level": plan.opt_level, "steps": steps, "instruments": instruments, "warnings": warnings,
+    });
     format!("{value:#}\n")
 }
 
-fn milliseconds(time: Duration) -> String {
+pub(super) fn milliseconds(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
@@ -269,6 +182,7 @@ fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
         Fate::Failed => ("failed".to_string(), false),
         Fate::Stopped(member) => (format!("stopped at {member}"), false),
         Fate::Skipped(why) => (format!("skipped: {why}"), false),
+        Fate::Vetoed(by) => (format!("vetoed by {by}"), false),
     };
     let reason = match &report.why {
         Why::Asked => "asked".to_string(),
@@ -279,24 +193,6 @@ fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
     let ran = ran && !report.has_members;
     let time = if ran { milliseconds(report.time) } else { "-".to_string() };
     vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]
-}
-
-/// Where the time went.
-pub(super) fn timing(times: &[(&str, Duration)], steps: &[StepReport], registry: &Registry) -> String {
-    let total: Duration = times.iter().map(|(_, time)| *time).sum();
-    let percent = |time: Duration| format!("{:.1} %", 100.0 * time.as_secs_f64() / total.as_secs_f64().max(1e-9));
-    let mut rows = vec![vec!["total".to_string(), milliseconds(total), "100.0 %".to_string()]];
-    for (what, time) in times {
-        rows.push(vec![format!("  {what}"), milliseconds(*time), percent(*time)]);
-        if *what == "passes" {
-            for step in steps.iter().filter(|step| !step.time.is_zero()) {
-                let name = step.unit.name(registry);
-                rows.push(vec![format!("    {name}"), milliseconds(step.time), percent(step.time)]);
-                rows.push(vec!["      verify".to_string(), milliseconds(step.verify), percent(step.verify)]);
-            }
-        }
-    }
-    format!("\n{}", table(&rows))
 }
 
 /// What a pass reported.
@@ -310,5 +206,6 @@ pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic) -> Report {
         report = report.at(what, text.as_str(), span.clone(), "");
     }
     let function = diagnostic.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
-    report.note(format!("from pass {}{function}", diagnostic.pass))
+    let whose = diagnostic.instrument.as_ref().map_or(String::new(), |name| format!("instrument {name}, at "));
+    report.note(format!("from {whose}pass {}{function}", diagnostic.pass))
 }

@@ -60,7 +60,14 @@ pub struct Entry {
     /// Table, operator, sections, call, answer.
     pub(crate) infer: extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, Sink) -> u32,
     #[sabi(unsafe_opaque_field)]
-    pub(crate) decl: &'static PluginDecl,
+    decl: *const PluginDecl,
+    /// Table, instrument, options, place for the state, error. This one and the next two are read through
+    /// `instrument::functions` alone.
+    pub(crate) make_instrument: extern "C" fn(*const Entry, u32, RawBytes, *mut *mut u8, Sink) -> u32,
+    /// State, event, module or null, what there is to know of the pass, error.
+    pub(crate) call_instrument: extern "C" fn(*mut u8, u32, *const ModuleHdr, RawBytes, Sink) -> u32,
+    /// State, error.
+    pub(crate) drop_instrument: extern "C" fn(*mut u8, Sink) -> u32,
     /// Table, property, function, context, error. Read with [`Entry::checker`].
     check_property: extern "C" fn(*const Entry, u32, *const BodyHdr, *const CtxRecord, Sink) -> u32,
 }
@@ -80,11 +87,13 @@ pub struct RunResult {
 layout!(RunResult { status, reserved, handle });
 layout!(open Entry {
     magic, size, reserved, n_passes, n_operators, fingerprint, api, metadata, init, layout, run_module, run_functions,
-    infer, decl; check_property
+    infer, decl; make_instrument, call_instrument, drop_instrument, check_property
 });
 
 // SAFETY: everything in it is immutable and lives as long as the library.
 unsafe impl Sync for Entry {}
+// SAFETY: as above.
+unsafe impl Send for Entry {}
 
 impl Entry {
     /// The table of a plugin.
@@ -104,7 +113,31 @@ impl Entry {
             run_functions,
             infer,
             decl,
+            make_instrument: super::instrument::make,
+            call_instrument: super::instrument::call,
+            drop_instrument: super::instrument::drop_state,
             check_property,
+        }
+    }
+
+    /// What the plugin declares; on its own side.
+    pub(super) fn decl(&self) -> &'static PluginDecl {
+        // SAFETY: `new` was given it.
+        unsafe { &*self.decl }
+    }
+
+    /// The table of a plugin, as long as this host knows it: what a plugin of an older API lacks is filled with
+    /// functions that have nothing.
+    ///
+    /// # Safety
+    /// `table` starts with a table of `size` bytes, those of the first version of the API at least.
+    pub(super) unsafe fn completed(table: *const Entry, size: usize) -> Entry {
+        let mut whole = std::mem::MaybeUninit::new(Entry::new(&PluginDecl::EMPTY, &[]));
+        let known = size.min(std::mem::size_of::<Entry>());
+        // SAFETY: both have so many bytes; a table is plain data.
+        unsafe {
+            std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), known);
+            whole.assume_init()
         }
     }
 
@@ -144,7 +177,7 @@ fn panic_text(payload: Box<dyn Any + Send>) -> String {
 }
 
 /// Runs the work of a shim. A panic ends here, as text.
-fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+pub(super) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     let outer = IN_SHIM.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work)).map_err(panic_text);
     IN_SHIM.set(outer);
@@ -174,7 +207,7 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
 }
 
 /// An error as bytes: node (u64), length of the function's name (u32), name, message.
-fn error_bytes(error: &PassError) -> Vec<u8> {
+pub(super) fn error_bytes(error: &PassError) -> Vec<u8> {
     let function = error.function.as_deref().unwrap_or("").as_bytes();
     let node = error.node.map_or(u64::MAX, |node| node as u64);
     let length = (function.len() as u32).to_le_bytes();
@@ -207,7 +240,7 @@ pub(crate) fn option_bytes(values: &[OptionValue]) -> Vec<u8> {
 
 /// # Safety
 /// The bytes live during the call.
-unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, PassError> {
+pub(super) unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, PassError> {
     // SAFETY: the caller vouches for the bytes.
     let fields = Fields::new(unsafe { bytes.get() });
     let values = fields.map(|field| read_value(field.ok()?.1)).collect::<Option<Vec<_>>>();
@@ -231,7 +264,7 @@ unsafe fn module_pass(
     let (entry, module, options, ctx) =
         unsafe { (&*entry, Module::clone_ptr(module), read_options(options)?, services::ctx(ctx)) };
     let module = module.ok_or_else(|| PassError::new("the host gave no module"))?;
-    match entry.decl.passes.get(pass as usize).map(|pass| pass.run) {
+    match entry.decl().passes.get(pass as usize).map(|pass| pass.run) {
         Some(RunFn::Module(run)) => run(&module, &options, &ctx),
         _ => Err(other_granularity()),
     }
@@ -311,7 +344,7 @@ extern "C" fn run_functions(
         let mut batch = Batch::new(bodies, &ctx, &mut done);
         // SAFETY: bytes that live during the call.
         let options = unsafe { read_options(options) };
-        match (entry.decl.passes.get(pass as usize).map(|pass| pass.run), options) {
+        match (entry.decl().passes.get(pass as usize).map(|pass| pass.run), options) {
             (Some(RunFn::Function(run) | RunFn::DataflowBlock(run) | RunFn::PrimFunc(run)), Ok(options)) => {
                 run(&options, &mut batch);
             }
@@ -348,7 +381,7 @@ extern "C" fn check_property(
         }
     };
     let run = || {
-        let check = entry.decl.more.properties.get(property as usize).and_then(|property| property.check);
+        let check = entry.decl().more.properties.get(property as usize).and_then(|property| property.check);
         let none = || PassError::new("the host asked for a checker that the plugin does not have");
         Batch::new(bodies, &ctx, &mut done)
             .each(|body, ctx| check.ok_or_else(none).and_then(|check| check(body, ctx)).map(|()| body.clone()));
@@ -364,7 +397,7 @@ extern "C" fn infer(entry: *const Entry, op: u32, raw: *const RawView<'static>, 
     let rule = || {
         // SAFETY: the host passes the plugin's own table and sections that live during the call.
         let (entry, raw) = unsafe { (&*entry, &*raw) };
-        let Some(decl) = entry.decl.operators.get(op as usize) else {
+        let Some(decl) = entry.decl().operators.get(op as usize) else {
             return Err(InferError::wrong("the host asked for an operator that the plugin does not have"));
         };
         let ty = (decl.infer)(Call(Value { raw, op: node }))?;

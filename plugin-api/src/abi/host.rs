@@ -2,6 +2,7 @@
 
 use super::codec::decode_inferred;
 use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, option_bytes, read_error, read_failures};
+pub use super::evolution::{ApiMismatch, check_api};
 pub use super::host_log::{LogEvent, LogSink, TracingSink, set_log_sink, set_max_level};
 pub use super::layout::FINGERPRINT;
 use super::live::Header;
@@ -189,7 +190,7 @@ pub enum RunFailure {
 }
 
 impl RunFailure {
-    fn read(status: u32, bytes: &[u8]) -> RunFailure {
+    pub(super) fn read(status: u32, bytes: &[u8]) -> RunFailure {
         match status {
             FAILED => RunFailure::Error(read_error(bytes)),
             PANICKED => RunFailure::Panic(String::from_utf8_lossy(bytes).into_owned()),
@@ -211,8 +212,16 @@ impl std::fmt::Display for RunFailure {
 /// An opened plugin. Never unloaded, so its functions stay valid.
 #[derive(Clone, Copy)]
 pub struct OpenPlugin {
-    entry: &'static Entry,
+    /// The plugin's table, as its own shims know it.
+    pub(super) own: *const Entry,
+    /// The same as this host knows it.
+    pub(super) entry: &'static Entry,
 }
+
+// SAFETY: the tables are immutable and live as long as the process.
+unsafe impl Send for OpenPlugin {}
+// SAFETY: as above.
+unsafe impl Sync for OpenPlugin {}
 
 impl OpenPlugin {
     /// Checks the entry table behind `symbol` against the metadata of the file, compares layouts, and initializes the
@@ -230,29 +239,33 @@ impl OpenPlugin {
     ) -> Result<OpenPlugin, OpenError> {
         // SAFETY: the caller vouches for the symbol. Start and size are looked at before anything else, through
         // pointers to fields whose places never change.
-        let entry = unsafe {
-            let entry = symbol().cast::<Entry>();
-            if entry.is_null() {
+        let (own, entry) = unsafe {
+            let own = symbol().cast::<Entry>();
+            if own.is_null() {
                 return Err(OpenError::NoTable);
             }
-            let found = (&raw const (*entry).magic).read_unaligned();
+            let found = (&raw const (*own).magic).read_unaligned();
             if found != ENTRY_MAGIC {
                 return Err(OpenError::Magic { found });
             }
-            let (found, needed) = ((*entry).size as usize, std::mem::size_of::<Entry>());
+            let found = (&raw const (*own).size).read_unaligned() as usize;
+            let needed = super::evolution::entry_size(&meta.api);
             if found < needed {
                 return Err(OpenError::Size { found, needed });
             }
-            &*entry
+            (own, Entry::completed(own, found))
         };
-        compare(entry, meta)?;
+        compare(&entry, meta)?;
         // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's is one.
         let theirs = unsafe { (entry.layout)().cast::<TypeLayout>().as_ref() };
         let theirs = theirs.ok_or_else(|| OpenError::Layout("the plugin does not say its own".to_string()))?;
-        super::layout::compare_layouts(theirs).map_err(OpenError::Layout)?;
+        let ours = super::evolution::layout_of(&meta.api);
+        let ours = ours.ok_or_else(|| OpenError::Layout("its plugin API has another version".to_string()))?;
+        super::layout::compare(ours, theirs).map_err(OpenError::Layout)?;
         let (status, text) = Sink::to(|sink| (entry.init)(&super::host_table::SERVICES, sink));
         match status {
-            OK => Ok(OpenPlugin { entry }),
+            // One table for each plugin of the process.
+            OK => Ok(OpenPlugin { own, entry: Box::leak(Box::new(entry)) }),
             FAILED => Err(OpenError::Init(String::from_utf8_lossy(&text).into_owned())),
             PANICKED => Err(OpenError::InitPanic(String::from_utf8_lossy(&text).into_owned())),
             other => Err(OpenError::InitStatus(other)),
@@ -268,7 +281,7 @@ impl OpenPlugin {
         let options = option_bytes(options);
         let options = RawBytes::of(&options);
         let ctx = current();
-        let run = |sink| (self.entry.run_module)(self.entry, pass as u32, module.as_ptr(), options, ctx, sink);
+        let run = |sink| (self.entry.run_module)(self.own, pass as u32, module.as_ptr(), options, ctx, sink);
         let (result, error) = Sink::to(run);
         if result.status != OK {
             return Err(RunFailure::read(result.status, &error));
@@ -299,7 +312,7 @@ impl OpenPlugin {
         let mut out = vec![std::ptr::null(); functions.len()];
         let (n, slots, ctx) = (handles.len(), out.as_mut_ptr(), current());
         let run = |errors| {
-            (self.entry.run_functions)(self.entry, pass as u32, handles.as_ptr(), slots, n, options, ctx, errors);
+            (self.entry.run_functions)(self.own, pass as u32, handles.as_ptr(), slots, n, options, ctx, errors);
         };
         let ((), errors) = with_batch(functions, || Sink::to(run));
         let given = out.into_iter().zip(handles);
@@ -336,7 +349,7 @@ impl OpenPlugin {
         let value = call.value();
         let node = value.index().ok_or_else(|| InferError::wrong("not a call"))?;
         let raw: *const RawView<'_> = value.raw;
-        let ask = |sink| (self.entry.infer)(self.entry, operator as u32, raw.cast(), node as u32, sink);
+        let ask = |sink| (self.entry.infer)(self.own, operator as u32, raw.cast(), node as u32, sink);
         let (status, bytes) = Sink::to(ask);
         decode_inferred(status, &bytes)
     }
@@ -402,5 +415,6 @@ fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
     let what = what.or_else(|| (own.config != meta.config).then(|| "the config options".to_string()));
     let what = what.or_else(|| (own.properties != meta.properties).then(|| "the properties".to_string()));
     let what = what.or_else(|| (own.composites != meta.composites).then(|| "the composite passes".to_string()));
+    let what = what.or_else(|| (own.instruments != meta.instruments).then(|| "its instruments".to_string()));
     what.map_or(Ok(()), |what| Err(OpenError::Differs { what }))
 }

@@ -14,8 +14,14 @@ use abi_stable::type_layout::{TLFieldOrFunction, TypeLayout};
 
 /// A record that crosses.
 pub(crate) trait Layout {
-    /// Hash over size, alignment and the place of every field.
+    /// Hash over size, alignment and the place of every field that the first version of the API had.
     const HASH: u64;
+    /// Names and places of all fields.
+    #[cfg(test)]
+    const FIELDS: &'static [(&'static str, usize)];
+    /// Size; 0 where the record may grow.
+    #[cfg(test)]
+    const SIZE: usize;
 }
 
 pub(crate) const fn mix(hash: u64, value: u64) -> u64 {
@@ -44,6 +50,13 @@ macro_rules! layout {
                 $(let hash = $crate::abi::layout::mix(hash, std::mem::offset_of!($full, $field) as u64);)*
                 hash
             };
+            #[cfg(test)]
+            const FIELDS: &'static [(&'static str, usize)] = &[
+                $((stringify!($field), std::mem::offset_of!($full, $field)),)*
+                $((stringify!($later), std::mem::offset_of!($full, $later)),)*
+            ];
+            #[cfg(test)]
+            const SIZE: usize = $size as usize;
         }
         const _: fn(&$full) = |record| {
             let $Ty { $($field: _,)* $($later: _,)* } = record;
@@ -73,15 +86,52 @@ layout!(BufferRec {
     reserved
 });
 
+/// Calls `then` with every record that crosses.
+macro_rules! records {
+    ($then:ident) => {
+        $then! {
+            node: NodeRec,
+            leaf: LeafRec,
+            ty: TypeRec,
+            prim: PrimRec,
+            dict: DictRec,
+            attr: AttrRec,
+            str: StrRec,
+            constant: ConstRec,
+            buffer: BufferRec,
+            slice: RawSlice,
+            view: RawView<'static>,
+            body: BodyHdr,
+            tensor: TensorHdr,
+            function: FuncEntry,
+            module: ModuleHdr,
+            bytes: RawBytes,
+            sink: Sink,
+            ctx: CtxRecord,
+            log: LogRecord,
+            diagnostic: DiagnosticRecord,
+            services: Services,
+            result: RunResult,
+            entry: Entry,
+        }
+    };
+}
+pub(super) use records;
+
 macro_rules! boundary {
     ($($field:ident: $ty:ty),* $(,)?) => {
         /// Every record that crosses, for the comparison.
         #[repr(C)]
         #[derive(StableAbi)]
-        pub(crate) struct Boundary {
+        pub(super) struct Boundary {
             $($field: $ty,)*
         }
+    };
+}
+pub(super) use boundary;
 
+macro_rules! fingerprint {
+    ($($field:ident: $ty:ty),* $(,)?) => {
         /// Hash over all of them. Equal on both sides, or the plugin is not opened.
         pub const FINGERPRINT: u64 = {
             let hash = mix(0xcbf2_9ce4_8422_2325, std::mem::size_of::<TypeLayout>() as u64);
@@ -91,44 +141,16 @@ macro_rules! boundary {
     };
 }
 
-boundary! {
-    node: NodeRec,
-    leaf: LeafRec,
-    ty: TypeRec,
-    prim: PrimRec,
-    dict: DictRec,
-    attr: AttrRec,
-    str: StrRec,
-    constant: ConstRec,
-    buffer: BufferRec,
-    slice: RawSlice,
-    view: RawView<'static>,
-    body: BodyHdr,
-    tensor: TensorHdr,
-    function: FuncEntry,
-    module: ModuleHdr,
-    bytes: RawBytes,
-    sink: Sink,
-    ctx: CtxRecord,
-    log: LogRecord,
-    diagnostic: DiagnosticRecord,
-    services: Services,
-    result: RunResult,
-    entry: Entry,
-}
+records!(boundary);
+records!(fingerprint);
 
 /// Layouts of this side.
 pub(crate) extern "C" fn layout_here() -> *const u8 {
     std::ptr::from_ref::<TypeLayout>(<Boundary as StableAbi>::LAYOUT).cast()
 }
 
-/// Compares the layouts of a plugin with those of this side. The error is one line; the whole report, thousands of
-/// lines, goes to the log at debug level.
-pub(crate) fn compare_layouts(theirs: &'static TypeLayout) -> Result<(), String> {
-    compare(<Boundary as StableAbi>::LAYOUT, theirs)
-}
-
-fn compare(ours: &'static TypeLayout, theirs: &'static TypeLayout) -> Result<(), String> {
+/// Compares layouts. The error is one line; the whole report, thousands of lines, goes to the log at debug level.
+pub(super) fn compare(ours: &'static TypeLayout, theirs: &'static TypeLayout) -> Result<(), String> {
     let Err(errors) = check_layout_compatibility(ours, theirs) else { return Ok(()) };
     match first_difference(&errors) {
         None => Ok(()),
@@ -247,6 +269,6 @@ mod tests {
 
     #[test]
     fn the_boundary_fits_itself() {
-        assert_eq!(compare_layouts(<Boundary as StableAbi>::LAYOUT), Ok(()));
+        assert_eq!(compare(<Boundary as StableAbi>::LAYOUT, <Boundary as StableAbi>::LAYOUT), Ok(()));
     }
 }

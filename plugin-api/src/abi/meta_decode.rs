@@ -125,6 +125,14 @@ impl<'a> Record<'a> {
         bytes.try_into().map_err(|_| self.wrong(field, format!("has {} bytes, not {N}", bytes.len())))
     }
 
+    /// A flag that plugins of older API versions do not have.
+    fn optional_flag(&self, tag: u16, field: &'static str) -> Result<bool, MetaError> {
+        match self.array::<1>(tag, field) {
+            Err(MetaError::Missing { .. }) => Ok(false),
+            other => other.map(|flag| flag != [0]),
+        }
+    }
+
     fn texts(&self, tag: u16, field: &'static str) -> Result<Vec<String>, MetaError> {
         let mut out = Vec::new();
         for item in self.fields() {
@@ -206,6 +214,7 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
         config: record.records(tag::CONFIG, "config option", config)?,
         properties: record.records(tag::PROPERTY, "property", property)?,
         composites: record.records(tag::COMPOSITE, "composite pass", composite)?,
+        instruments: record.records(tag::INSTRUMENT, "instrument", instrument)?,
     })
 }
 
@@ -225,6 +234,7 @@ fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
         opt_level: i32::from_le_bytes(record.array(tag::OPT_LEVEL, "opt_level")?),
         required: required.iter().map(|text| required_entry(&record, text)).collect::<Result<_, _>>()?,
         traceable: record.array::<1>(tag::TRACEABLE, "traceable")? != [0],
+        sequential: record.optional_flag(tag::SEQUENTIAL, "sequential")?,
         granularity,
         contract: Contract {
             requires: record.texts(tag::REQUIRES, "requires")?,
@@ -284,6 +294,15 @@ fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
         pure: record.array::<1>(tag::PURE, "pure")? != [0],
         doc: record.text(tag::DOC, "doc")?,
     })
+}
+
+fn instrument(record: Record<'_>) -> Result<InstrumentInfo, MetaError> {
+    let name = record.text(tag::NAME, "name")?;
+    if !crate::decl::is_full_name(&name) {
+        return Err(record.wrong("name", format!("is `{name}`; it must be `namespace.Name`")));
+    }
+    let options = record.records(tag::OPTION, "option", option)?;
+    Ok(InstrumentInfo { name, options, doc: record.text(tag::DOC, "doc")? })
 }
 
 fn argument(record: Record<'_>) -> Result<ArgInfo, MetaError> {

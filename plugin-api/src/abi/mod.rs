@@ -2,10 +2,12 @@
 
 pub(crate) mod codec;
 pub mod entry;
+mod evolution;
 pub mod host;
 pub mod host_log;
 mod host_table;
 pub mod in_process;
+pub(crate) mod instrument;
 pub mod layout;
 mod live;
 pub(crate) mod log;
@@ -15,6 +17,7 @@ pub mod services;
 pub mod view;
 pub mod wire;
 
+pub use instrument::PluginInstrument;
 pub use meta_decode::MetaError;
 pub(crate) use services::seal;
 

@@ -22,6 +22,7 @@ pub mod tag {
     pub const CONFIG: u16 = 18;
     pub const PROPERTY: u16 = 19;
     pub const COMPOSITE: u16 = 20;
+    pub const INSTRUMENT: u16 = 21;
     pub const DOC: u16 = 32;
     pub const OPT_LEVEL: u16 = 33;
     pub const REQUIRED: u16 = 34;
@@ -38,10 +39,11 @@ pub mod tag {
     pub const ATTR: u16 = 45;
     pub const OPTIONAL: u16 = 46;
     pub const PURE: u16 = 47;
-    pub const FROM: u16 = 48;
-    pub const UP_TO: u16 = 49;
-    pub const CHECKED: u16 = 50;
-    pub const MEMBER: u16 = 51;
+    pub const FROM: u16 = 49;
+    pub const UP_TO: u16 = 50;
+    pub const CHECKED: u16 = 51;
+    pub const MEMBER: u16 = 52;
+    pub const SEQUENTIAL: u16 = 48;
 }
 
 /// What the bytes of a value are: the first one says.

@@ -66,6 +66,8 @@ pub mod kind {
     pub const ACCESS: u16 = 0x10b;
     /// Loop variable, INNER to its FOR.
     pub const LOOP_VAR: u16 = 0x10c;
+    /// Loop as long as operand 0 holds: region.
+    pub const WHILE: u16 = 0x10d;
 }
 
 /// Node flags.
@@ -88,7 +90,7 @@ pub mod flag {
     pub const PRIVATE: u16 = 128;
 }
 
-/// Leaf kinds; what `val` means is told by the leaf's flags.
+/// Leaf kinds, 0x8000 and up of vendors; what `val` means is told by the leaf's flags.
 pub mod leaf {
     /// Operator, by name.
     pub const OP: u16 = 1;
