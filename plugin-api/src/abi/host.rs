@@ -334,7 +334,7 @@ impl OpenPlugin {
             return Err(RunFailure::Protocol("has no checkers, since its plugin API is too old for them".into()));
         };
         let (body, ctx) = (function.1.as_ptr(), current());
-        let run = |sink| check(self.entry, property as u32, body, ctx, sink);
+        let run = |sink| check(self.own, property as u32, body, ctx, sink);
         match with_batch(&[function], || Sink::to(run)) {
             (OK, _) => Ok(()),
             (status, error) => Err(RunFailure::read(status, &error)),

@@ -39,11 +39,11 @@ pub mod tag {
     pub const ATTR: u16 = 45;
     pub const OPTIONAL: u16 = 46;
     pub const PURE: u16 = 47;
+    pub const SEQUENTIAL: u16 = 48;
     pub const FROM: u16 = 49;
     pub const UP_TO: u16 = 50;
     pub const CHECKED: u16 = 51;
     pub const MEMBER: u16 = 52;
-    pub const SEQUENTIAL: u16 = 48;
 }
 
 /// What the bytes of a value are: the first one says.
