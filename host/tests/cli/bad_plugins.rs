@@ -547,7 +547,7 @@ fn every_golden_has_its_test() {
     for entry in std::fs::read_dir(root().join("tests/goldens/plugins")).expect("the goldens") {
         let name = entry.expect("a golden").file_name().to_string_lossy().into_owned();
         let name = name.trim_end_matches(".txt");
-        let known = sources.contains(&format!("fn {name}(")) || sources.contains(&format!("    {name}: |"));
+        let known = sources.contains(&format!("fn {name}(")) || ["|", "["].iter().any(|start| sources.contains(&format!("    {name}: {start}")));
         assert!(known || name.starts_with("initialization_"), "no test writes the golden `{name}`");
     }
 }
