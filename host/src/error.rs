@@ -185,7 +185,7 @@ pub enum Error {
     /// An instrument failed.
     #[error("instrument `{instrument}` of plugin `{plugin}`, {event}{}: {message}", during(pass))]
     Instrument {
-        /// Full name of the instrument.
+        /// Full name of the instrument, with options that were given.
         instrument: String,
         /// Plugin.
         plugin: String,

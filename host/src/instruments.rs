@@ -286,3 +286,6 @@ impl<'e> Instruments<'e> {
         Ok(instead)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -283,12 +283,15 @@ impl<'e> Runner<'e> {
         let registry = self.engine.registry();
         for planned in &plan.instruments {
             let (owner, at) = registry.instrument_place(planned.instrument);
-            let (info, plugin) = (registry.instrument(planned.instrument), registry.owner(owner));
+            let plugin = registry.owner(owner);
+            // Two of one name differ in their options.
+            let options = registry::pipeline::options_text(&planned.given);
+            let name = format!("{}{options}", registry.instrument(planned.instrument).name);
             let made = self.engine.open(owner)?.make_instrument(at, &planned.options);
             let mut instruments = self.instruments.borrow_mut();
             match made {
-                Ok(instrument) => instruments.push(Instrument::of_plugin(&info.name, plugin, instrument)),
-                Err(failure) => instruments.not_made(&info.name, plugin, &failure)?,
+                Ok(instrument) => instruments.push(Instrument::of_plugin(&name, plugin, instrument)),
+                Err(failure) => instruments.not_made(&name, plugin, &failure)?,
             }
         }
         Ok(())

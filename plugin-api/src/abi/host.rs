@@ -3,7 +3,8 @@
 use super::codec::decode_inferred;
 use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, option_bytes, read_error, read_failures};
 pub use super::evolution::{ApiMismatch, check_api};
-pub use super::host_log::{LogEvent, LogSink, TracingSink, set_log_sink, set_max_level};
+pub use super::host_log::{LogEvent, LogSink, LogSpan, Parent, TracingSink, max_level, set_log_sink, set_max_level};
+use super::host_spans;
 pub use super::layout::FINGERPRINT;
 use super::live::Header;
 use super::module::{Module, ModuleHdr};
@@ -262,6 +263,7 @@ impl OpenPlugin {
         let ours = super::evolution::layout_of(&meta.api);
         let ours = ours.ok_or_else(|| OpenError::Layout("its plugin API has another version".to_string()))?;
         super::layout::compare(ours, theirs).map_err(OpenError::Layout)?;
+        let _call = host_spans::Call::begin();
         let (status, text) = Sink::to(|sink| (entry.init)(&super::host_table::SERVICES, sink));
         match status {
             // One table for each plugin of the process.
@@ -281,6 +283,7 @@ impl OpenPlugin {
         let options = option_bytes(options);
         let options = RawBytes::of(&options);
         let ctx = current();
+        let _call = host_spans::Call::begin();
         let run = |sink| (self.entry.run_module)(self.own, pass as u32, module.as_ptr(), options, ctx, sink);
         let (result, error) = Sink::to(run);
         if result.status != OK {
@@ -314,6 +317,7 @@ impl OpenPlugin {
         let run = |errors| {
             (self.entry.run_functions)(self.own, pass as u32, handles.as_ptr(), slots, n, options, ctx, errors);
         };
+        let _call = host_spans::Call::begin();
         let ((), errors) = with_batch(functions, || Sink::to(run));
         let given = out.into_iter().zip(handles);
         let mut results: Vec<_> = given.map(|(new, old)| take_body(new, old)).collect();
@@ -349,6 +353,7 @@ impl OpenPlugin {
         let value = call.value();
         let node = value.index().ok_or_else(|| InferError::wrong("not a call"))?;
         let raw: *const RawView<'_> = value.raw;
+        let _call = host_spans::Call::begin();
         let ask = |sink| (self.entry.infer)(self.own, operator as u32, raw.cast(), node as u32, sink);
         let (status, bytes) = Sink::to(ask);
         decode_inferred(status, &bytes)

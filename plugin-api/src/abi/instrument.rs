@@ -290,6 +290,23 @@ impl PassInstrument for PluginInstrument {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contributions::Contributions;
+    use crate::decl::PluginDecl;
+
+    /// A table of an older API ends before the functions of instruments.
+    #[test]
+    fn a_plugin_of_an_older_api_has_no_instruments() {
+        static PLUGIN: PluginDecl =
+            PluginDecl { name: "old", version: "0.1.0", passes: &[], operators: &[], more: Contributions::NONE };
+        let mut entry = Entry::new(&PLUGIN, &[]);
+        assert!(functions(&entry).is_some());
+        entry.size = std::mem::offset_of!(Entry, make_instrument) as u32;
+        assert!(functions(&entry).is_none());
+        let entry: &'static Entry = Box::leak(Box::new(entry));
+        let refused = OpenPlugin { own: entry, entry }.make_instrument(0, &[]).err();
+        let why = "was built against a plugin API without instruments".to_string();
+        assert_eq!(refused, Some(RunFailure::Protocol(why)));
+    }
 
     #[test]
     fn what_is_said_of_a_pass_comes_over_whole() {

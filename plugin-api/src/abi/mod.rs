@@ -5,6 +5,7 @@ pub mod entry;
 mod evolution;
 pub mod host;
 pub mod host_log;
+mod host_spans;
 mod host_table;
 pub mod in_process;
 pub(crate) mod instrument;
@@ -13,7 +14,9 @@ mod live;
 pub(crate) mod log;
 mod meta_decode;
 pub mod module;
+mod older;
 pub mod services;
+mod tracing_sink;
 pub mod view;
 pub mod wire;
 

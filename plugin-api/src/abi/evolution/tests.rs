@@ -3,7 +3,7 @@
 use super::super::entry::{Entry, RunResult};
 use super::super::layout::{FINGERPRINT, Layout, records};
 use super::super::module::{FuncEntry, ModuleHdr};
-use super::super::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services, Sink};
+use super::super::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services, Sink, SpanRecord};
 use super::super::view::{BodyHdr, RawSlice, RawView, TensorHdr};
 use super::*;
 use crate::ir::records::*;
@@ -17,6 +17,8 @@ fn contract() -> String {
         ($($field:ident: $ty:ty),* $(,)?) => { $(record::<$ty>(&mut text, stringify!($ty));)* };
     }
     records!(list);
+    // Later than the fingerprint, which covers what 0.1 had.
+    record::<SpanRecord>(&mut text, "SpanRecord");
     constants(&mut text, include_str!("../../ir/records.rs"));
     constants(&mut text, include_str!("../wire.rs"));
     constants(&mut text, include_str!("../services.rs"));
