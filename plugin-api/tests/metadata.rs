@@ -40,6 +40,25 @@ const OP: OpDecl = OpDecl {
     infer: |_| Ok(Type::Object),
 };
 
+declare_instrument! {
+    /// Sees.
+    pub SEES = "test.Sees" {
+        new: sees,
+        options: SeesOptions {
+            /// How often.
+            every: i64 = 2,
+        },
+    }
+}
+
+struct Sees;
+
+impl plugin_api::instrument::PassInstrument for Sees {}
+
+fn sees(_: &SeesOptions, _: &Ctx) -> Result<Sees, PassError> {
+    Ok(Sees)
+}
+
 declare_config! {
     /// How many.
     ///
@@ -73,25 +92,6 @@ declare_composite! {
 
 fn well(_: &Body, _: &Ctx) -> Result<(), PassError> {
     Ok(())
-}
-
-declare_instrument! {
-    /// Sees.
-    pub SEES = "test.Sees" {
-        new: sees,
-        options: SeesOptions {
-            /// How often.
-            every: i64 = 2,
-        },
-    }
-}
-
-struct Sees;
-
-impl plugin_api::instrument::PassInstrument for Sees {}
-
-fn sees(_: &SeesOptions, _: &Ctx) -> Result<Sees, PassError> {
-    Ok(Sees)
 }
 
 const PLUGIN: PluginDecl = PluginDecl {
