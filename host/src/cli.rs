@@ -1,6 +1,7 @@
 //! The command line.
 
 mod check;
+mod instruments;
 mod lock;
 mod new;
 mod probe;
@@ -10,6 +11,7 @@ mod show;
 use self::select::{request, warn_of_config};
 use crate::engine::Engine;
 use crate::error::{Error, Kept, Problem, exit};
+use crate::instruments::timing::Timing;
 use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
 use crate::output::{Output, to_stdout};
@@ -22,7 +24,6 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Runs compiler passes from plugins over TVM modules.
 ///
@@ -62,9 +63,9 @@ enum Command {
     /// Shows which steps would run, and why. Loads and runs nothing.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
-    /// Lists all passes of the manifest, from the metadata of the plugins alone.
+    /// Lists all passes and instruments of the manifest, from the metadata of the plugins alone.
     List(ListArgs),
-    /// Tells everything that is known about one pass.
+    /// Tells everything that is known about one pass or instrument.
     Explain(ExplainArgs),
     /// Checks the manifest and every plugin, and shows all problems at once.
     Check(CheckArgs),
@@ -119,6 +120,9 @@ struct Select {
     /// A config value for passes. Can be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
+    /// An instrument of a plugin that sees the run: 'NAME{key=value}'. Can be given several times.
+    #[arg(long, value_name = "INSTRUMENT")]
+    instrument: Vec<String>,
 }
 
 #[derive(Args)]
@@ -133,9 +137,8 @@ struct RunArgs {
     output: Option<PathBuf>,
     #[command(flatten)]
     select: Select,
-    /// Shows where the time went.
-    #[arg(long)]
-    timing: bool,
+    #[command(flatten)]
+    look: instruments::LookArgs,
     /// Goes on after a pass that failed.
     ///
     /// The module stays as it was before that pass. Passes that need it are skipped, and all later ones of a plugin
@@ -166,7 +169,7 @@ struct ListArgs {
 
 #[derive(Args)]
 struct ExplainArgs {
-    /// Full or short name of the pass.
+    /// Full or short name of the pass or instrument.
     pass: String,
     #[command(flatten)]
     plugins: Plugins,
@@ -259,8 +262,7 @@ fn run_command(command: &Command) -> Result<u8, Error> {
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins)?)),
         Command::Explain(args) => {
             let engine = listed(&args.plugins)?;
-            let pass = engine.registry().find(&args.pass)?;
-            to_stdout(&show::explain(&engine, pass))
+            to_stdout(&instruments::explain(&engine, &args.pass)?)
         }
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {
@@ -363,65 +365,48 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, 
     Ok(module)
 }
 
-/// Times of the parts of a run.
-struct Laps {
-    times: Vec<(&'static str, Duration)>,
-    start: Instant,
-}
-
-impl Laps {
-    fn end(&mut self, what: &'static str) {
-        self.times.push((what, self.start.elapsed()));
-        self.start = Instant::now();
-    }
-}
-
 fn run(args: &RunArgs) -> Result<u8, Error> {
     let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
-    let mut laps = Laps { times: Vec::new(), start: Instant::now() };
+    let timing = Timing::new();
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
     let (request, config) = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
-    let engine = Engine::with_lock(&manifest, &mut keeper)?;
+    let engine = timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?;
     warn_of_config(&config, &engine);
-    laps.end("list plugins");
-    let plan = Plan::new(&request, engine.registry())?;
+    let plan = timing.span("plan", || Plan::new(&request, engine.registry()))?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
-    laps.end("plan");
-    engine.open_for(&plan.passes(engine.registry()))?;
+    let looking = args.look.instruments(&engine, &plan, &timing)?;
+    timing.span("open plugins", || engine.open_for(&plan))?;
     lock::keep(&keeper);
-    laps.end("open plugins");
-    let module = read_module(&origin, text, &engine)?;
-    laps.end("read");
+    let module = timing.span("read", || read_module(&origin, text, &engine))?;
     let runner = Runner::new(&engine, config).keep_going(args.keep_going).paranoid(args.paranoid);
-    let report = runner.run(&plan, module)?;
-    laps.end("passes");
+    let runner = looking.into_iter().fold(runner, Runner::instrument);
+    let report = timing.span("passes", || runner.run(&plan, module))?;
     for diagnostic in &report.diagnostics {
         complain(&show::pass_diagnostic(diagnostic));
     }
     report.warnings.iter().for_each(|warning| complain(&Report::warning(warning)));
     report.failures.iter().flat_map(Error::reports).for_each(|failure| complain(&failure));
-    let printed = script::print(&report.module, &engine);
-    laps.end("print");
+    let printed = timing.span("print", || script::print(&report.module, &engine));
     let mut summary = show::summary(&report, engine.registry());
     if let Some(error) = report.error {
+        summary.push_str(&args.look.timing(&timing, &report.steps));
         let _ = anstream::stderr().lock().write_all(summary.as_bytes());
         return Err(keep_last_good(error, &output, &printed));
     }
-    output.write(&printed)?;
-    laps.end("write");
-    if args.timing {
-        summary.push_str(&show::timing(&laps.times, &report.steps, engine.registry()));
-    }
-    if !report.steps.is_empty() || args.timing {
-        let _ = anstream::stderr().lock().write_all(summary.as_bytes());
-    }
+    timing.span("write", || output.write(&printed))?;
+    summary.push_str(&args.look.timing(&timing, &report.steps));
+    let _ = anstream::stderr().lock().write_all(summary.as_bytes());
     Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
 }
 
 /// Writes the module before the failed step beside the output, and lets the error say so.
 fn keep_last_good(mut error: Error, output: &Output, printed: &str) -> Error {
-    let (Error::Step { kept, .. }, Some(path)) = (&mut error, output.failed()) else { return error };
+    let kept = match &mut error {
+        Error::Step { kept, .. } | Error::Instrument { kept: Some(kept), .. } => kept,
+        _ => return error,
+    };
+    let Some(path) = output.failed() else { return error };
     match Output::look(&path).and_then(|file| file.write(printed)) {
         Ok(()) => *kept = Kept::File(path),
         // What stopped the run matters more.

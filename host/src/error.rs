@@ -42,6 +42,19 @@ pub enum Kept {
     WentOn,
 }
 
+impl Kept {
+    /// What is left: `kept` in a file, `rest` in a run that went on.
+    fn help(&self, kept: &str, rest: &str) -> String {
+        match self {
+            Kept::File(path) => {
+                format!("the input and the output are as they were; {kept} is in {}", path.display())
+            }
+            Kept::Nothing => "the input and the output are as they were; nothing was written".to_string(),
+            Kept::WentOn => format!("the run went on with {rest}, as --keep-going says"),
+        }
+    }
+}
+
 /// What stopped the host.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -147,7 +160,7 @@ pub enum Error {
     /// A step failed.
     #[error("step {position}, pass `{pass}` of plugin `{plugin}`: {message}")]
     Step {
-        /// Position among the steps that ran, from 1.
+        /// Position among the steps that were going to run, from 1.
         position: usize,
         /// Full name of the pass.
         pass: String,
@@ -163,6 +176,24 @@ pub enum Error {
         place: Option<(String, String, Range<usize>)>,
         /// What became of the module before it.
         kept: Kept,
+    },
+    /// An instrument failed.
+    #[error("instrument `{instrument}` of plugin `{plugin}`, {event}{}: {message}", during(pass))]
+    Instrument {
+        /// Full name of the instrument, with options that were given.
+        instrument: String,
+        /// Plugin.
+        plugin: String,
+        /// File of the plugin.
+        file: Option<PathBuf>,
+        /// What it was doing.
+        event: &'static str,
+        /// Position and full name of the pass that it was told about.
+        pass: Option<(usize, String)>,
+        /// What happened.
+        message: String,
+        /// What became of the run; `None` where another error tells it.
+        kept: Option<Kept>,
     },
     /// The output cannot be written; found before anything ran.
     #[error("output {}: {message}", path.display())]
@@ -185,6 +216,11 @@ pub enum Error {
 /// More errors of one input than these help nobody.
 const SHOWN: usize = 20;
 
+/// ` of step 2, pass `relax.Normalize``
+fn during(pass: &Option<(usize, String)>) -> String {
+    pass.as_ref().map_or(String::new(), |(position, name)| format!(" of step {position}, pass `{name}`"))
+}
+
 fn first(problems: &[Problem]) -> &str {
     problems.first().map_or("", |problem| &problem.message)
 }
@@ -196,7 +232,7 @@ impl Error {
             Error::Input { .. } | Error::InputFile { .. } | Error::IllFormed { .. } => exit::INPUT,
             Error::Manifest { .. } | Error::Registry(_) | Error::Plan(_) | Error::Request { .. } => exit::REQUEST,
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
-            Error::Plugin { .. } | Error::Build { .. } | Error::Step { .. } => exit::PLUGIN,
+            Error::Plugin { .. } | Error::Build { .. } | Error::Step { .. } | Error::Instrument { .. } => exit::PLUGIN,
             Error::Write { .. } => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
             // The gravest cause counts.
@@ -270,16 +306,15 @@ impl Error {
                 let function = function.as_ref().map(|name| format!("in function `{name}`"));
                 let file = file.as_ref().map(|file| format!("plugin file {}", file.display()));
                 report.notes.extend(function.into_iter().chain(file));
-                report.help(match kept {
-                    Kept::File(kept) => format!(
-                        "the input and the output are as they were; the module before this step is in {}",
-                        kept.display()
-                    ),
-                    Kept::Nothing => "the input and the output are as they were; nothing was written".to_string(),
-                    Kept::WentOn => {
-                        "the run went on with the module before this step, as --keep-going says".to_string()
-                    }
-                })
+                report.help(kept.help("the module before this step", "the module before this step"))
+            }
+            Error::Instrument { file, kept, .. } => {
+                let mut report = report;
+                report.notes.extend(file.as_ref().map(|file| format!("plugin file {}", file.display())));
+                match kept {
+                    Some(kept) => report.help(kept.help("the module of that moment", "everything but this instrument")),
+                    None => report,
+                }
             }
             _ => report,
         }
@@ -294,6 +329,7 @@ fn one_line(message: &str) -> String {
 fn with_remedy(report: Report, error: &RegistryError) -> Report {
     match error {
         RegistryError::UnknownPass { .. } => report.help("`passhost list` shows all passes of the manifest"),
+        RegistryError::UnknownInstrument { .. } => report.help("`passhost list` shows all instruments of the manifest"),
         _ => report,
     }
 }

@@ -42,6 +42,8 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// Passes that run whatever their opt_level.
     pub required: Vec<String>,
+    /// Instruments, as in `acme.Counter{every=2}`.
+    pub instruments: Vec<String>,
     /// Config values.
     pub config: BTreeMap<String, OptionValue>,
 }
@@ -182,10 +184,19 @@ struct Reader<'t> {
     problems: RefCell<Vec<Problem>>,
 }
 
-const KEYS: &[&str] =
-    &["plugin", "search", "pipelines", "default_pipeline", "opt_level", "disabled", "required", "config"];
+const KEYS: &[&str] = &[
+    "plugin",
+    "search",
+    "pipelines",
+    "default_pipeline",
+    "opt_level",
+    "disabled",
+    "required",
+    "instruments",
+    "config",
+];
 const PLUGIN_KEYS: &[&str] = &["path", "name", "crate", "version", "api"];
-const PIPELINE_KEYS: &[&str] = &["passes", "opt_level", "disabled", "required", "config"];
+const PIPELINE_KEYS: &[&str] = &["passes", "opt_level", "disabled", "required", "instruments", "config"];
 
 impl Reader<'_> {
     fn wrong(&self, message: String, span: Range<usize>, help: &str) {
@@ -289,6 +300,7 @@ impl Reader<'_> {
             opt_level: table.get("opt_level").and_then(|value| self.opt_level(value)),
             disabled: self.strings(table, "disabled"),
             required: self.strings(table, "required"),
+            instruments: self.strings(table, "instruments"),
             config,
         }
     }

@@ -50,12 +50,15 @@ pub struct Report {
     pub notes: Vec<String>,
     /// What to do.
     pub help: Option<String>,
+    /// What it is about, for programs: `pass`, `plugin`, `file`, `function`, `position`.
+    pub about: Vec<(&'static str, String)>,
 }
 
 impl Report {
     /// An error without a place.
     pub fn error(title: impl Into<String>) -> Report {
-        Report { grade: Grade::Error, title: title.into(), excerpts: Vec::new(), notes: Vec::new(), help: None }
+        let (excerpts, notes, about) = (Vec::new(), Vec::new(), Vec::new());
+        Report { grade: Grade::Error, title: title.into(), excerpts, notes, help: None, about }
     }
 
     /// A warning without a place.
@@ -91,6 +94,41 @@ impl Report {
     pub fn help(mut self, help: impl Into<String>) -> Report {
         self.help = Some(help.into());
         self
+    }
+
+    /// With what it is about, for programs.
+    pub fn about(mut self, what: &'static str, name: impl Into<String>) -> Report {
+        self.about.push((what, name.into()));
+        self
+    }
+
+    /// As one line of JSON: `level`, `message`, what it is about by name, `places` (`origin`, `line` and `column` of
+    /// both ends, counted from 1 in characters, `label`, `primary`), `notes`, `help`, and `rendered` as people read it.
+    pub fn json(&self) -> String {
+        let level = match self.grade {
+            Grade::Error => "error",
+            Grade::Warning => "warning",
+            Grade::Note => "remark",
+        };
+        let places = self.excerpts.iter().flat_map(|excerpt| {
+            excerpt.places.iter().map(|place| {
+                let [start, end] = [place.span.start, place.span.end.max(place.span.start)].map(|at| {
+                    let (line, column) = line_and_column(&excerpt.text, at);
+                    serde_json::json!({ "line": line, "column": column })
+                });
+                let (label, primary) = (&place.label, place.primary);
+                serde_json::json!({
+                    "origin": excerpt.origin, "start": start, "end": end, "label": label, "primary": primary
+                })
+            })
+        });
+        let places: Vec<serde_json::Value> = places.collect();
+        let mut line = serde_json::json!({
+            "level": level, "message": self.title, "places": places, "notes": self.notes, "help": self.help,
+            "rendered": self.render(false),
+        });
+        self.about.iter().for_each(|(what, name)| line[what] = name.as_str().into());
+        format!("{line}\n")
     }
 
     /// As text; `styled` with colours.
@@ -153,6 +191,13 @@ fn line_around(text: &str, at: usize) -> Range<usize> {
     begin..text[at..].find('\n').map_or(text.len(), |i| at + i)
 }
 
+/// Line and column of a position, counted from 1, in characters.
+fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let at = floor(text, at);
+    let line = line_around(text, at);
+    (text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1, text[line.start..at].chars().count() + 1)
+}
+
 /// The character boundary at or before a position.
 fn floor(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
@@ -188,6 +233,23 @@ mod tests {
         assert_eq!(place("a\n", 2..2), "a.py:2:1");
         assert_eq!(place("a\nb\n", 100..200), "a.py:3:1");
         assert_eq!(place("", 0..0), "a.py:1:1");
+    }
+
+    #[test]
+    fn a_line_of_json_has_everything() {
+        let report = Report::error("wrong").at("a.py", "x = 1\nπ = \"two\"\n", 11..16, "here").note("so it is");
+        let report = report.help("mend it").about("pass", "acme.A");
+        let line = report.json();
+        assert_eq!(line.lines().count(), 1);
+        let json: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(json["level"], "error");
+        assert_eq!(json["places"][0]["start"], serde_json::json!({ "line": 2, "column": 5 }));
+        assert_eq!(json["places"][0]["end"], serde_json::json!({ "line": 2, "column": 10 }));
+        assert_eq!(
+            (&json["notes"][0], &json["help"], &json["pass"]),
+            (&"so it is".into(), &"mend it".into(), &"acme.A".into())
+        );
+        assert_eq!(json["rendered"], report.render(false));
     }
 
     #[test]

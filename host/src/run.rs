@@ -2,9 +2,11 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Kept};
+use crate::instruments::{Instrument, Instruments, Speaking};
 use crate::paranoia::Snapshot;
 use crate::verify::{Violation, verify_changed};
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
+use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Call, Module};
 use plugin_api::meta::{Granularity, OptionValue};
 use plugin_api::op::{Infer, InferError, Inferred};
@@ -40,15 +42,19 @@ pub enum Fate {
     Done(Outcome),
     /// It failed, and the run went on.
     Failed,
-    /// It was passed over after something else had failed; why.
+    /// It was passed over after something else had failed or was vetoed; why.
     Skipped(String),
+    /// These instruments did not let it run.
+    Vetoed(String),
 }
 
-/// A diagnostic that a pass reported.
+/// A diagnostic that a pass or an instrument reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassDiagnostic {
     /// Full name of the pass.
     pub pass: String,
+    /// Full name of the instrument, if it was one.
+    pub instrument: Option<String>,
     /// How bad it is.
     pub severity: Severity,
     /// Function that it is about.
@@ -92,6 +98,9 @@ pub struct Runner<'e> {
     paranoid: bool,
     /// Plugins that cannot be trusted any more, and why.
     marked: RefCell<BTreeMap<OwnerId, String>>,
+    instruments: RefCell<Instruments<'e>>,
+    /// The instrument that is being called.
+    speaking: Speaking,
 }
 
 /// Why a step was not done.
@@ -100,6 +109,12 @@ enum Stop {
     Failed(Error),
     /// There was no sense in trying.
     Skipped(String),
+    /// These instruments did not let it run.
+    Vetoed(String),
+    /// An instrument failed, and the pass did not run.
+    Before(Error),
+    /// An instrument failed after the pass had run.
+    After(Error, bool, Cost),
 }
 
 /// What failed while the run went on.
@@ -108,6 +123,8 @@ struct Failures {
     errors: Vec<Error>,
     /// Passes with their options, and the module on which they failed.
     seen: Vec<(PassId, Vec<OptionValue>, Module)>,
+    /// What was skipped because of a veto.
+    warnings: Vec<String>,
 }
 
 impl HostServices for Runner<'_> {
@@ -139,6 +156,7 @@ impl HostServices for Runner<'_> {
             .and_then(|(function, node)| self.place(&self.current.borrow(), function, node, "before the pass"));
         self.diagnostics.borrow_mut().push(PassDiagnostic {
             pass: self.pass_name(),
+            instrument: self.speaking.borrow().as_deref().map(str::to_string),
             severity: diagnostic.severity,
             function: diagnostic.function.map(str::to_string),
             message: diagnostic.message.to_string(),
@@ -184,6 +202,7 @@ fn way(registry: &Registry, driver: &Driver<'_>, user: PassId, needed: PassId) -
 impl<'e> Runner<'e> {
     /// A runner with the config values of a run.
     pub fn new(engine: &'e Engine, config: BTreeMap<String, OptionValue>) -> Runner<'e> {
+        let instruments = Instruments::default();
         Runner {
             engine,
             config,
@@ -195,6 +214,8 @@ impl<'e> Runner<'e> {
             keep_going: false,
             paranoid: false,
             marked: RefCell::default(),
+            speaking: instruments.speaking(),
+            instruments: RefCell::new(instruments),
         }
     }
 
@@ -209,15 +230,70 @@ impl<'e> Runner<'e> {
         Runner { paranoid, ..self }
     }
 
-    /// Runs a plan. Plugins of the plan are opened before the first step.
+    /// With an instrument behind those given before, and before those of the plan.
+    pub fn instrument(self, instrument: Instrument<'e>) -> Runner<'e> {
+        self.instruments.borrow_mut().push(instrument);
+        self
+    }
+
+    /// Runs a plan. Plugins of the plan are opened before the first step, and instruments made and entered.
     ///
     /// # Errors
-    /// If a plugin cannot be opened; what stops a later step is in the report.
+    /// If a plugin cannot be opened, or an instrument cannot be made or entered; what stops a later step is in the
+    /// report.
     pub fn run(mut self, plan: &Plan, module: Module) -> Result<RunReport, Error> {
         self.opt_level = plan.opt_level;
-        let registry = self.engine.registry();
-        self.engine.open_for(&plan.passes(registry))?;
+        self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
+        self.instruments.borrow_mut().keep_going(self.keep_going);
+        with_current(&self, self.opt_level, || self.run_inside(plan))
+    }
+
+    fn run_inside(&self, plan: &Plan) -> Result<RunReport, Error> {
+        let begun = self.make_instruments(plan).and_then(|()| self.instruments.borrow_mut().enter());
+        if let Err(error) = begun {
+            let mut instruments = self.instruments.borrow_mut();
+            instruments.clear();
+            let beside = instruments.take_failures();
+            return Err(if beside.is_empty() {
+                error
+            } else {
+                Error::Several([error].into_iter().chain(beside).collect())
+            });
+        }
+        let mut report = self.steps(plan);
+        let mut instruments = self.instruments.borrow_mut();
+        let exited = instruments.exit();
+        instruments.clear();
+        match (exited, &report.error) {
+            (Err(error), None) => report.error = Some(error),
+            (exited, _) => report.failures.extend(exited.err()),
+        }
+        report.failures.extend(instruments.take_failures());
+        Ok(report)
+    }
+
+    /// Makes the instruments of a plan. In a run that keeps going, one that cannot be made is left out.
+    fn make_instruments(&self, plan: &Plan) -> Result<(), Error> {
+        let registry = self.engine.registry();
+        for planned in &plan.instruments {
+            let (owner, at) = registry.instrument_place(planned.instrument);
+            let plugin = registry.owner(owner);
+            // Two of one name differ in their options.
+            let options = registry::pipeline::options_text(&planned.given);
+            let name = format!("{}{options}", registry.instrument(planned.instrument).name);
+            let made = self.engine.open(owner)?.make_instrument(at, &planned.options);
+            let mut instruments = self.instruments.borrow_mut();
+            match made {
+                Ok(instrument) => instruments.push(Instrument::of_plugin(&name, plugin, instrument)),
+                Err(failure) => instruments.not_made(&name, plugin, &failure)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn steps(&self, plan: &Plan) -> RunReport {
+        let registry = self.engine.registry();
         let mut driver = Driver::new(registry);
         let (mut steps, mut failures) = (Vec::new(), Failures::default());
         let mut error = None;
@@ -227,14 +303,14 @@ impl<'e> Runner<'e> {
                 break;
             }
         }
-        Ok(RunReport {
+        RunReport {
             module: self.current.borrow().clone(),
             steps,
             diagnostics: self.diagnostics.take(),
-            warnings: driver.warnings().to_vec(),
+            warnings: [driver.warnings(), &failures.warnings].concat(),
             failures: failures.errors,
             error,
-        })
+        }
     }
 
     /// Runs a step that was asked for, with what it requires.
@@ -259,9 +335,10 @@ impl<'e> Runner<'e> {
                 return Err(Stop::Skipped(why));
             }
             let before = self.current.borrow().clone();
-            let (changed, spent) = self.pass(pass, options).map_err(|error| {
-                failures.seen.push((pass, options.to_vec(), before));
-                Stop::Failed(error)
+            let (changed, spent) = self.pass(pass, options, plan).inspect_err(|stop| {
+                if matches!(stop, Stop::Failed(_)) {
+                    failures.seen.push((pass, options.to_vec(), before));
+                }
             })?;
             cost.set(Some(spent));
             Ok(changed)
@@ -274,6 +351,7 @@ impl<'e> Runner<'e> {
         let Err(stop) = driver.run(&one, &mut run, &mut done) else { return Ok(()) };
         let (error, fate) = match stop {
             Stop::Skipped(why) => (None, Fate::Skipped(why)),
+            Stop::Vetoed(by) => (None, Fate::Vetoed(by)),
             Stop::Failed(Error::Step { kept: _, position, pass, plugin, file, function, message, place })
                 if self.keep_going =>
             {
@@ -281,22 +359,49 @@ impl<'e> Runner<'e> {
                 let error = Error::Step { position, pass, plugin, file, function, message, place, kept };
                 (Some(error), Fate::Failed)
             }
-            Stop::Failed(error) => return Err(error),
+            Stop::After(error, changed, Cost { time, verify, bindings }) => {
+                let user = way(registry, driver, step.pass, at.get()).last().copied().unwrap_or(step.pass);
+                let user = Some(user).filter(|_| at.get() != step.pass);
+                let fate = Fate::Done(if changed { Outcome::Changed } else { Outcome::Unchanged });
+                steps.push(StepReport { time, verify, bindings, ..self.not_done(at.get(), user, step, fate) });
+                return Err(error);
+            }
+            Stop::Failed(error) | Stop::Before(error) => return Err(error),
         };
-        let mut needs = if fate == Fate::Failed { "which failed" } else { "which was skipped" };
+        let needs = match &fate {
+            Fate::Failed => "which failed".to_string(),
+            Fate::Vetoed(by) => format!("vetoed by {by}"),
+            _ => "which was skipped".to_string(),
+        };
         failures.errors.extend(error);
-        let path = way(registry, driver, step.pass, at.get());
+        if at.get() != step.pass && matches!(fate, Fate::Vetoed(_)) {
+            let (user, needed) = (&registry.pass(step.pass).name, &registry.pass(at.get()).name);
+            failures.warnings.push(format!("`{user}` is skipped: it needs `{needed}`, {needs}"));
+        }
+        self.not_done_either(driver, step, (at.get(), fate, needs), steps);
+        Ok(())
+    }
+
+    /// Reports a pass that was not done, and those between it and the step, which need it.
+    fn not_done_either(
+        &self,
+        driver: &Driver<'_>,
+        step: &Step,
+        (at, fate, mut needs): (PassId, Fate, String),
+        steps: &mut Vec<StepReport>,
+    ) {
+        let registry = self.engine.registry();
+        let path = way(registry, driver, step.pass, at);
         let mut users = path.iter().rev().copied().chain([step.pass]);
-        let mut user = users.next().filter(|_| at.get() != step.pass);
-        steps.push(self.not_done(at.get(), user, step, fate));
-        let mut needed = at.get();
+        let mut user = users.next().filter(|_| at != step.pass);
+        steps.push(self.not_done(at, user, step, fate));
+        let mut needed = at;
         while let Some(pass) = user {
             let why = format!("needs {}, {needs}", registry.pass(needed).name);
             user = users.next();
             steps.push(self.not_done(pass, user, step, Fate::Skipped(why)));
-            (needed, needs) = (pass, "which was skipped");
+            (needed, needs) = (pass, "which was skipped".to_string());
         }
-        Ok(())
     }
 
     fn not_done(&self, pass: PassId, required_by: Option<PassId>, step: &Step, fate: Fate) -> StepReport {
@@ -325,26 +430,64 @@ impl<'e> Runner<'e> {
         failures.seen.iter().find(same).map(|_| "it failed before on the same module".to_string())
     }
 
-    /// Runs one pass; says whether the module changed in more than names.
-    fn pass(&self, pass: PassId, options: &[OptionValue]) -> Result<(bool, Cost), Error> {
-        let info = self.engine.registry().pass(pass);
+    /// Runs one pass between its instruments; says whether the module changed in more than names.
+    fn pass(&self, pass: PassId, options: &[OptionValue], plan: &Plan) -> Result<(bool, Cost), Stop> {
+        let registry = self.engine.registry();
+        let info = registry.pass(pass);
         self.position.set(self.position.get() + 1);
         *self.pass.borrow_mut() = info.name.clone();
         let span = tracing::info_span!("pass", name = %info.name);
         let _entered = span.enter();
         let before = self.current.borrow().clone();
-        let snapshot = self.paranoid.then(|| Snapshot::of(&before));
+        let facts = PassFacts {
+            name: &info.name,
+            opt_level: info.opt_level,
+            granularity: info.granularity,
+            required: &info.required,
+            plugin: &registry.pass_owner(pass).name,
+            position: self.position.get(),
+        };
+        let instruments = || self.instruments.borrow_mut();
+        if !plan.required.contains(&pass) {
+            let vetoes = instruments().should_run(&before, &facts).map_err(Stop::Before)?;
+            if !vetoes.is_empty() {
+                return Err(Stop::Vetoed(vetoes.join(", ")));
+            }
+        }
+        let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
+        let (changed, cost) = match self.verified(pass, options, &before) {
+            Ok(done) => done,
+            Err(error) => {
+                let message = match &error {
+                    Error::Step { message, .. } => message.clone(),
+                    other => other.to_string(),
+                };
+                instruments().run_failed(started, &self.current.borrow(), &facts, &message);
+                return Err(Stop::Failed(error));
+            }
+        };
+        let after = self.current.borrow().clone();
+        match instruments().run_after(started, &after, &facts) {
+            Ok(()) => Ok((changed, cost)),
+            Err(error) => Err(Stop::After(error, changed, cost)),
+        }
+    }
+
+    /// Runs one pass and verifies what it gave, which is the current module then.
+    fn verified(&self, pass: PassId, options: &[OptionValue], before: &Module) -> Result<(bool, Cost), Error> {
+        let info = self.engine.registry().pass(pass);
+        let snapshot = self.paranoid.then(|| Snapshot::of(before));
         let start = Instant::now();
-        let after = with_current(self, self.opt_level, || self.call(pass, info.granularity, &before, options));
+        let after = with_current(self, self.opt_level, || self.call(pass, info.granularity, before, options));
         let time = start.elapsed();
         if let Some(snapshot) = snapshot {
-            self.check_input(pass, &before, &snapshot)?;
+            self.check_input(pass, before, &snapshot)?;
         }
         let after = after?;
         let start = Instant::now();
-        verify_changed(&before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
+        verify_changed(before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
         let verify = start.elapsed();
-        let changed = changed(&before, &after);
+        let changed = changed(before, &after);
         let bindings = (before.n_bindings(), after.n_bindings());
         tracing::debug!(changed, ?time, "done");
         *self.current.borrow_mut() = after;

@@ -14,6 +14,9 @@ mod crates;
 #[path = "cli/failures.rs"]
 #[cfg(unix)]
 mod failures;
+#[path = "cli/instruments.rs"]
+#[cfg(target_os = "linux")]
+mod instruments;
 #[path = "cli/lock.rs"]
 #[cfg(unix)]
 mod lock;

@@ -1,5 +1,7 @@
 //! What a plugin can bring besides passes and operators: config options, properties, composite passes, instruments.
 
+use crate::decl::OptionDecl;
+use crate::instrument::NewInstrument;
 use crate::meta::OptionType;
 use crate::op::DefaultDecl;
 
@@ -59,4 +61,8 @@ pub struct InstrumentDecl {
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
+    /// Options.
+    pub options: &'static [OptionDecl],
+    /// Makes one for a run.
+    pub new: NewInstrument,
 }

@@ -8,6 +8,7 @@ pub mod decl;
 pub mod dump;
 pub mod index;
 mod inline;
+pub mod instrument;
 pub mod ir;
 mod macros;
 pub mod meta;

@@ -25,6 +25,8 @@ pub struct PluginMeta {
     pub passes: Vec<PassInfo>,
     /// Operators in the order of their declaration.
     pub operators: Vec<OpInfo>,
+    /// Instruments in the order of their declaration.
+    pub instruments: Vec<InstrumentInfo>,
 }
 
 /// What a pass works on.
@@ -77,13 +79,43 @@ pub struct PassInfo {
 impl PassInfo {
     /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
     pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
-        let text = self.doc.trim_matches('\n');
-        text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
+        doc_lines(&self.doc)
     }
 
     /// First line of the documentation.
     pub fn summary(&self) -> &str {
-        self.doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+        summary(&self.doc)
+    }
+}
+
+fn doc_lines(doc: &str) -> impl Iterator<Item = &str> {
+    doc.trim_matches('\n').lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
+}
+
+fn summary(doc: &str) -> &str {
+    doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+}
+
+/// Facts of one instrument.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstrumentInfo {
+    /// Full name, `namespace.Name`.
+    pub name: String,
+    /// Its options with defaults.
+    pub options: Vec<OptionInfo>,
+    /// Documentation; the first line is the summary.
+    pub doc: String,
+}
+
+impl InstrumentInfo {
+    /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
+    pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
+        doc_lines(&self.doc)
+    }
+
+    /// First line of the documentation.
+    pub fn summary(&self) -> &str {
+        summary(&self.doc)
     }
 }
 
@@ -118,7 +150,7 @@ pub struct Contract {
     pub invalidates: Vec<String>,
 }
 
-/// One option of a pass, or one attribute of an operator.
+/// One option of a pass or an instrument, or one attribute of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionInfo {
     /// Key, as written in `Name{key=value}`.

@@ -40,8 +40,32 @@ const OP: OpDecl = OpDecl {
     infer: |_| Ok(Type::Object),
 };
 
-const PLUGIN: PluginDecl =
-    PluginDecl { name: "test", version: "1.2.3", passes: &[&FIRST], operators: &[OP], more: Contributions::NONE };
+declare_instrument! {
+    /// Sees.
+    pub SEES = "test.Sees" {
+        new: sees,
+        options: SeesOptions {
+            /// How often.
+            every: i64 = 2,
+        },
+    }
+}
+
+struct Sees;
+
+impl plugin_api::instrument::PassInstrument for Sees {}
+
+fn sees(_: &SeesOptions, _: &Ctx) -> Result<Sees, PassError> {
+    Ok(Sees)
+}
+
+const PLUGIN: PluginDecl = PluginDecl {
+    name: "test",
+    version: "1.2.3",
+    passes: &[&FIRST],
+    operators: &[OP],
+    more: Contributions { instruments: &[&SEES], ..Contributions::NONE },
+};
 static BLOCK: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
 
 /// Length of magic, format, tag and length.
@@ -67,6 +91,27 @@ fn replaced(from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = BLOCK.to_vec();
     bytes[at..at + to.len()].copy_from_slice(to);
     bytes
+}
+
+#[test]
+fn instruments_are_read() {
+    let meta = PluginMeta::decode(&BLOCK).unwrap();
+    let [sees] = meta.instruments.as_slice() else { panic!("{:?}", meta.instruments) };
+    assert_eq!((sees.name.as_str(), sees.summary(), sees.options[0].name.as_str()), ("test.Sees", "Sees.", "every"));
+    assert_eq!(sees.options[0].default, Some(OptionValue::Int(2)));
+    let wrong = error(&replaced(b"test.Sees", b"test_Sees"));
+    assert_eq!(
+        wrong,
+        "its metadata is wrong: field `name` of instrument `test_Sees` is `test_Sees`; it must be `namespace.Name`"
+    );
+}
+
+/// A plugin of an older API says nothing of instruments.
+#[test]
+fn metadata_without_instruments_has_none() {
+    const OLDER: PluginDecl = PluginDecl { more: Contributions::NONE, ..PLUGIN };
+    static BLOCK: [u8; encoded_len(&OLDER)] = encode(&OLDER);
+    assert_eq!(PluginMeta::decode(&BLOCK).unwrap().instruments, []);
 }
 
 #[test]

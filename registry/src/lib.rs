@@ -3,12 +3,13 @@
 #![forbid(unsafe_code)]
 
 pub mod facts;
-
+pub mod instruments;
 pub mod pipeline;
 pub mod plan;
 pub mod registry;
 
 pub use facts::{Driver, Facts, Outcome, StepRun};
+pub use instruments::{InstrumentId, PlannedInstrument};
 pub use pipeline::{Pipeline, PipelineError, Stage};
 pub use plan::{Plan, PlanError, Request, Selection, Skip, Step, Warning};
-pub use registry::{Owner, OwnerId, PassId, Registry, RegistryError};
+pub use registry::{Named, Owner, OwnerId, PassId, Registry, RegistryError};

@@ -1,5 +1,6 @@
 //! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`.
 
+use crate::registry::Named;
 use plugin_api::meta::{OptionInfo, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, nearest};
 use std::fmt;
@@ -27,8 +28,10 @@ pub struct Stage {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineError {
     /// Not the form of a pipeline.
-    #[error("pipeline `{text}`, column {}: expected {expected}{}", at + 1, found(text, *at))]
+    #[error("{what} `{text}`, column {}: expected {expected}{}", at + 1, found(text, *at))]
     Syntax {
+        /// What the text is called.
+        what: &'static str,
         /// The text.
         text: String,
         /// Position in bytes.
@@ -36,10 +39,12 @@ pub enum PipelineError {
         /// What was expected there.
         expected: &'static str,
     },
-    /// An option that the pass does not have.
-    #[error("pass `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), known.join(", "))]
+    /// An option that there is none of.
+    #[error("{what} `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), known.join(", "))]
     UnknownOption {
-        /// Full name of the pass.
+        /// What has the options.
+        what: Named,
+        /// Full name of the pass or instrument.
         pass: String,
         /// Option that was given.
         option: String,
@@ -101,7 +106,12 @@ impl Pipeline {
     /// # Errors
     /// Position, and what was expected there.
     pub fn parse(text: &str) -> Result<Pipeline, PipelineError> {
-        let mut parser = Parser { text, at: 0 };
+        Pipeline::parse_as(Named::Pass, text)
+    }
+
+    /// Reads names with options, which are passes or instruments.
+    pub(crate) fn parse_as(what: Named, text: &str) -> Result<Pipeline, PipelineError> {
+        let mut parser = Parser { what, text, at: 0 };
         let mut stages = Vec::new();
         parser.space();
         while parser.at < text.len() {
@@ -111,7 +121,10 @@ impl Pipeline {
                 parser.expect(',', "`,` or the end")?;
                 parser.space();
                 if parser.at == text.len() {
-                    return Err(parser.error("the name of a pass after `,`"));
+                    return Err(parser.error(match what {
+                        Named::Pass => "the name of a pass after `,`",
+                        Named::Instrument => "the name of an instrument after `,`",
+                    }));
                 }
             }
         }
@@ -140,13 +153,22 @@ pub fn options_text(options: &[(String, OptionValue)]) -> String {
 }
 
 struct Parser<'a> {
+    what: Named,
     text: &'a str,
     at: usize,
 }
 
 impl Parser<'_> {
     fn error(&self, expected: &'static str) -> PipelineError {
-        PipelineError::Syntax { text: self.text.to_string(), at: self.at, expected }
+        self.error_at(self.at, expected)
+    }
+
+    fn error_at(&self, at: usize, expected: &'static str) -> PipelineError {
+        let what = match self.what {
+            Named::Pass => "pipeline",
+            Named::Instrument => "instrument",
+        };
+        PipelineError::Syntax { what, text: self.text.to_string(), at, expected }
     }
 
     fn space(&mut self) {
@@ -178,7 +200,10 @@ impl Parser<'_> {
 
     fn stage(&mut self) -> Result<Stage, PipelineError> {
         let start = self.at;
-        let name = self.name("the name of a pass")?;
+        let name = self.name(match self.what {
+            Named::Pass => "the name of a pass",
+            Named::Instrument => "the name of an instrument",
+        })?;
         let span = start..self.at;
         let mut options = Vec::new();
         if self.peek() == Some('{') {
@@ -193,12 +218,7 @@ impl Parser<'_> {
                 self.space();
                 self.expect('=', "`=`")?;
                 let value = OptionValue::parse_at(self.text, &mut self.at, 0);
-                let value = value.map_err(|(at, expected)| PipelineError::Syntax {
-                    text: self.text.to_string(),
-                    at,
-                    expected,
-                })?;
-                options.push((key, value));
+                options.push((key, value.map_err(|(at, expected)| self.error_at(at, expected))?));
                 self.space();
             }
             self.at += 1;
@@ -212,35 +232,45 @@ impl Parser<'_> {
 /// # Errors
 /// If an option is unknown, of another type, given twice, or missing.
 pub fn resolve_options(info: &PassInfo, given: &[(String, OptionValue)]) -> Result<Vec<OptionValue>, PipelineError> {
-    let pass = || info.name.clone();
+    resolve(Named::Pass, &info.name, &info.options, given)
+}
+
+/// The same for what has this name and these options.
+pub(crate) fn resolve(
+    what: Named,
+    name: &str,
+    options: &[OptionInfo],
+    given: &[(String, OptionValue)],
+) -> Result<Vec<OptionValue>, PipelineError> {
+    let pass = || name.to_string();
     for (i, (key, _)) in given.iter().enumerate() {
         if given[..i].iter().any(|(other, _)| other == key) {
             return Err(PipelineError::Twice { pass: pass(), option: key.clone() });
         }
-        if !info.options.iter().any(|option| option.name == *key) {
-            let near = nearest(key, info.options.iter().map(|option| option.name.as_str()));
-            let mut known: Vec<String> = info.options.iter().map(|o| format!("{}: {}", o.name, o.ty)).collect();
+        if !options.iter().any(|option| option.name == *key) {
+            let near = nearest(key, options.iter().map(|option| option.name.as_str()));
+            let mut known: Vec<String> = options.iter().map(|o| format!("{}: {}", o.name, o.ty)).collect();
             if known.is_empty() {
                 known.push("none".to_string());
             }
-            return Err(PipelineError::UnknownOption { pass: pass(), option: key.clone(), near, known });
+            return Err(PipelineError::UnknownOption { what, pass: pass(), option: key.clone(), near, known });
         }
     }
-    info.options.iter().map(|option| resolve_option(info, option, given)).collect()
+    options.iter().map(|option| resolve_option(name, option, given)).collect()
 }
 
 fn resolve_option(
-    info: &PassInfo,
+    name: &str,
     option: &OptionInfo,
     given: &[(String, OptionValue)],
 ) -> Result<OptionValue, PipelineError> {
     let Some((_, value)) = given.iter().find(|(key, _)| *key == option.name) else {
         let doc = option.doc.trim().to_string();
-        let missing = || PipelineError::MissingOption { pass: info.name.clone(), option: option.name.clone(), doc };
+        let missing = || PipelineError::MissingOption { pass: name.to_string(), option: option.name.clone(), doc };
         return option.default.clone().ok_or_else(missing);
     };
     value.clone().coerce(option.ty).ok_or_else(|| PipelineError::WrongType {
-        pass: info.name.clone(),
+        pass: name.to_string(),
         option: option.name.clone(),
         found: value.to_string(),
         ty: option.ty.to_string(),

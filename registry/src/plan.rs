@@ -1,5 +1,6 @@
 //! The planner: from a request and the registry to steps with their reasons. Pure.
 
+use crate::instruments::{PlannedInstrument, planned};
 use crate::pipeline::{Pipeline, PipelineError, options_text, resolve_options};
 use crate::registry::{PassId, Registry, RegistryError};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
@@ -18,6 +19,8 @@ pub struct Selection {
     pub disabled: Vec<String>,
     /// Passes that run whatever their opt_level.
     pub required: Vec<String>,
+    /// Instruments that see the run, as in `acme.Counter{every=2}`.
+    pub instruments: Vec<String>,
 }
 
 /// What is asked for.
@@ -38,10 +41,10 @@ pub enum PlanError {
     /// A name in the pipeline.
     #[error("in the pipeline: {0}")]
     Name(RegistryError),
-    /// A name in a list of disabled or required passes.
+    /// A name in a list of disabled or required passes, or of instruments.
     #[error("{list} of {level}: {error}")]
     ListedName {
-        /// `disabled` or `required`.
+        /// `disabled`, `required` or `instruments`.
         list: &'static str,
         /// Whose list.
         level: String,
@@ -190,6 +193,10 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// opt_level of the context.
     pub opt_level: i32,
+    /// Passes that the context requires to run: no instrument is asked about them.
+    pub required: BTreeSet<PassId>,
+    /// Instruments, in the order in which they are called.
+    pub instruments: Vec<PlannedInstrument>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
 }
@@ -243,7 +250,9 @@ impl Plan {
                 warnings.push(Warning::RequiredNotAsked { name: registry.pass(*id).name.clone() });
             }
         }
-        Ok(Plan { steps, opt_level: enabled.opt_level, warnings })
+        let instruments = planned(&request.selections, registry)?;
+        let required = enabled.required.into_keys().collect();
+        Ok(Plan { steps, opt_level: enabled.opt_level, required, instruments, warnings })
     }
 
     /// Every pass that may run, each once, in the order of first use.
@@ -289,6 +298,11 @@ impl Plan {
         let mut out = String::new();
         for (i, line) in lines.iter().enumerate() {
             let _ = writeln!(out, "{:>3}  {:width$}  {}", i + 1, line.text, line.reason);
+        }
+        for planned in &self.instruments {
+            let (info, owner) =
+                (registry.instrument(planned.instrument), registry.instrument_owner(planned.instrument));
+            let _ = writeln!(out, "seen by {}{} ({})", info.name, options_text(&planned.given), owner.name);
         }
         out
     }

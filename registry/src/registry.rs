@@ -1,6 +1,6 @@
 //! The registry: who owns which name.
 
-use plugin_api::meta::{OpInfo, PassInfo};
+use plugin_api::meta::{InstrumentInfo, OpInfo, PassInfo};
 use plugin_api::names::{did_you_mean, nearest, short_name};
 use semver::Version;
 use std::collections::HashMap;
@@ -40,6 +40,35 @@ pub struct OwnerId(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PassId(pub usize);
 
+/// What a name is one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A pass.
+    Pass,
+    /// An instrument.
+    Instrument,
+}
+
+impl Named {
+    /// With its article: `a pass`.
+    pub fn one(self) -> &'static str {
+        match self {
+            Named::Pass => "a pass",
+            Named::Instrument => "an instrument",
+        }
+    }
+}
+
+/// As in `pass`.
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Named::Pass => "pass",
+            Named::Instrument => "instrument",
+        })
+    }
+}
+
 /// Why something cannot be registered or found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RegistryError {
@@ -63,9 +92,23 @@ pub enum RegistryError {
         /// Who has it too.
         second: String,
     },
+    /// Two plugins have the same instrument.
+    #[error(
+        "two plugins have the instrument `{name}`: {first} and {second}; list only one of them, or rename one instrument"
+    )]
+    DuplicateInstrument {
+        /// Full name.
+        name: String,
+        /// Who had it first.
+        first: String,
+        /// Who has it too.
+        second: String,
+    },
     /// A name that is not `namespace.Name`.
-    #[error("{owner} has a pass `{name}`; the name of a pass must be `namespace.Name`")]
+    #[error("{owner} has {} `{name}`; the name of {} must be `namespace.Name`", what.one(), what.one())]
     BadName {
+        /// What has the name.
+        what: Named,
         /// Name found.
         name: String,
         /// Whose it is.
@@ -79,9 +122,19 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A short name that several passes have.
-    #[error("`{name}` is short for several passes: {}; write one of these", candidates.join(", "))]
+    /// No instrument of that name.
+    #[error("no instrument `{name}`{}", did_you_mean(.near))]
+    UnknownInstrument {
+        /// Name that was asked for.
+        name: String,
+        /// Nearest names.
+        near: Vec<String>,
+    },
+    /// A short name that several have.
+    #[error("`{name}` is short for more than one {what}: {}; write one of these", candidates.join(", "))]
     Ambiguous {
+        /// What has the name.
+        what: Named,
         /// Name that was asked for.
         name: String,
         /// Full names.
@@ -89,12 +142,13 @@ pub enum RegistryError {
     },
 }
 
-/// Names of passes and operators. A value: tests and embedders hold their own.
+/// Names of passes, operators and instruments. A value: tests and embedders hold their own.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     owners: Vec<Owner>,
     passes: Vec<(PassInfo, OwnerId)>,
     operators: Vec<(OpInfo, OwnerId)>,
+    pub(crate) instruments: Vec<(InstrumentInfo, OwnerId)>,
     pass_names: HashMap<String, PassId>,
     short_names: HashMap<String, Vec<PassId>>,
     op_names: HashMap<String, usize>,
@@ -106,7 +160,7 @@ impl Registry {
         Registry::default()
     }
 
-    /// Adds everything of a plugin, or nothing.
+    /// Adds passes and operators of a plugin, or nothing.
     ///
     /// # Errors
     /// If a name is taken or is not one.
@@ -138,7 +192,7 @@ impl Registry {
 
     fn check_pass(&self, owner: &Owner, name: &str, twice: bool) -> Result<(), RegistryError> {
         if !plugin_api::decl::is_full_name(name) {
-            return Err(RegistryError::BadName { name: name.to_string(), owner: owner.describe() });
+            return Err(RegistryError::BadName { what: Named::Pass, name: name.to_string(), owner: owner.describe() });
         }
         let first = self.pass_names.get(name).map(|first| self.owner(self.passes[first.0].1).describe());
         match first.or_else(|| twice.then(|| owner.describe())) {
@@ -196,7 +250,7 @@ impl Registry {
             Some([one]) => Ok(*one),
             Some(several) => {
                 let candidates = several.iter().map(|id| self.pass(*id).name.clone()).collect();
-                Err(RegistryError::Ambiguous { name: name.to_string(), candidates })
+                Err(RegistryError::Ambiguous { what: Named::Pass, name: name.to_string(), candidates })
             }
             None => Err(RegistryError::UnknownPass { name: name.to_string(), near: self.near_passes(name) }),
         }

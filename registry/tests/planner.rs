@@ -44,7 +44,13 @@ fn request(pipeline: &str) -> Request {
 
 fn selection(opt_level: Option<i32>, disabled: &[&str], required: &[&str]) -> Selection {
     let own = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
-    Selection { source: "the command line".into(), opt_level, disabled: own(disabled), required: own(required) }
+    Selection {
+        source: "the command line".into(),
+        opt_level,
+        disabled: own(disabled),
+        required: own(required),
+        ..Selection::default()
+    }
 }
 
 /// Runs a plan; passes in `changing` change the module. Gives the steps and the warnings.

@@ -71,7 +71,10 @@ pub fn text(text: &str) {
         }
         Err(error) => {
             let places = error.diagnostics.iter().map(|found| found.span.clone());
-            assert!(!error.diagnostics.is_empty() && places.into_iter().all(|span| text.get(span).is_some()), "{error}");
+            assert!(
+                !error.diagnostics.is_empty() && places.into_iter().all(|span| text.get(span).is_some()),
+                "{error}"
+            );
         }
     }
 }

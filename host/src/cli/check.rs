@@ -83,7 +83,7 @@ fn is_unknown(error: &Error) -> bool {
     match error {
         Error::Entry { error, .. } => is_unknown(error),
         Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => {
-            matches!(error, RegistryError::UnknownPass { .. })
+            matches!(error, RegistryError::UnknownPass { .. } | RegistryError::UnknownInstrument { .. })
         }
         Error::Plan(PlanError::Missing { .. }) => true,
         _ => false,

@@ -17,6 +17,7 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<(Request, 
         opt_level: select.opt_level,
         disabled: select.disable.clone(),
         required: select.require.clone(),
+        instruments: select.instrument.clone(),
     }];
     let text = match &select.passes {
         Some(text) => from_file(text)?,
@@ -42,6 +43,7 @@ pub(super) fn selection(source: String, settings: &Settings) -> Selection {
         opt_level: settings.opt_level,
         disabled: settings.disabled.clone(),
         required: settings.required.clone(),
+        instruments: settings.instruments.clone(),
     }
 }
 

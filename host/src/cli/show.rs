@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Columns, as wide as they need to be; the last one is not padded.
-fn table(rows: &[Vec<String>]) -> String {
+pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -28,7 +28,7 @@ fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// All passes.
+/// All passes and instruments.
 pub(super) fn list(engine: &Engine) -> String {
     let registry = engine.registry();
     let mut rows =
@@ -46,7 +46,7 @@ pub(super) fn list(engine: &Engine) -> String {
             info.summary().to_string(),
         ]);
     }
-    table(&rows)
+    table(&rows) + &super::instruments::list(registry)
 }
 
 /// Everything about one pass.
@@ -91,11 +91,11 @@ fn works_on(info: &PassInfo) -> String {
 }
 
 /// Tells builds of one plugin apart.
-fn sha256(file: &Path) -> Option<String> {
+pub(super) fn sha256(file: &Path) -> Option<String> {
     Hashes::fresh().sha256(file).ok()
 }
 
-fn explain_option(out: &mut String, option: &OptionInfo) {
+pub(super) fn explain_option(out: &mut String, option: &OptionInfo) {
     let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default {value}"));
     let _ = writeln!(out, "    {}: {} ({default})", option.name, option.ty);
     for line in option.doc.trim().lines() {
@@ -119,11 +119,14 @@ pub(super) fn plan_json(plan: &Plan, registry: &Registry) -> String {
         })
         .collect();
     let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
-    let value = serde_json::json!({ "opt_level": plan.opt_level, "steps": steps, "warnings": warnings });
+    let instruments = super::instruments::planned_json(plan, registry);
+    let value = serde_json::json!({
+        "opt_level": plan.opt_level, "steps": steps, "instruments": instruments, "warnings": warnings,
+    });
     format!("{value:#}\n")
 }
 
-fn milliseconds(time: Duration) -> String {
+pub(super) fn milliseconds(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
@@ -145,6 +148,7 @@ fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
         Fate::Done(Outcome::Skipped(Skip::OptLevel(level))) => (format!("skipped: opt_level {level}"), false),
         Fate::Failed => ("failed".to_string(), false),
         Fate::Skipped(why) => (format!("skipped: {why}"), false),
+        Fate::Vetoed(by) => (format!("vetoed by {by}"), false),
     };
     let reason = match report.required_by {
         Some(by) => format!("required by {}", registry.pass(by).name),
@@ -152,24 +156,6 @@ fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
     };
     let time = if ran { milliseconds(report.time) } else { "-".to_string() };
     vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]
-}
-
-/// Where the time went.
-pub(super) fn timing(times: &[(&str, Duration)], steps: &[StepReport], registry: &Registry) -> String {
-    let total: Duration = times.iter().map(|(_, time)| *time).sum();
-    let percent = |time: Duration| format!("{:.1} %", 100.0 * time.as_secs_f64() / total.as_secs_f64().max(1e-9));
-    let mut rows = vec![vec!["total".to_string(), milliseconds(total), "100.0 %".to_string()]];
-    for (what, time) in times {
-        rows.push(vec![format!("  {what}"), milliseconds(*time), percent(*time)]);
-        if *what == "passes" {
-            for step in steps.iter().filter(|step| !step.time.is_zero()) {
-                let name = &registry.pass(step.pass).name;
-                rows.push(vec![format!("    {name}"), milliseconds(step.time), percent(step.time)]);
-                rows.push(vec!["      verify".to_string(), milliseconds(step.verify), percent(step.verify)]);
-            }
-        }
-    }
-    format!("\n{}", table(&rows))
 }
 
 /// What a pass reported.
@@ -183,5 +169,6 @@ pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic) -> Report {
         report = report.at(what, text.as_str(), span.clone(), "");
     }
     let function = diagnostic.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
-    report.note(format!("from pass {}{function}", diagnostic.pass))
+    let whose = diagnostic.instrument.as_ref().map_or(String::new(), |name| format!("instrument {name}, at "));
+    report.note(format!("from {whose}pass {}{function}", diagnostic.pass))
 }

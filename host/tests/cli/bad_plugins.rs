@@ -2,7 +2,8 @@
 //! has message and exit code of each. On Linux, as the damage is done to ELF files.
 
 use super::{Case, SMALL, compare, root, transcript};
-use library::{Library, content, edit, fields, tag};
+pub(super) use library::{Library, content, tag};
+use library::{edit, fields};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -27,12 +28,12 @@ fn built() -> &'static Path {
 }
 
 /// The plugin that is in order.
-fn good() -> PathBuf {
+pub(super) fn good() -> PathBuf {
     built().join("libpasshost_zoo.so")
 }
 
 /// One that is not.
-fn example(name: &str) -> PathBuf {
+pub(super) fn example(name: &str) -> PathBuf {
     built().join("examples").join(format!("libzoo_{name}.so"))
 }
 
@@ -42,7 +43,7 @@ fn damaged(damage: impl FnOnce(Library) -> Library) -> Vec<u8> {
 
 impl Case {
     /// A manifest of library files.
-    fn libraries(self, files: &[impl AsRef<Path>]) -> Case {
+    pub(super) fn libraries(self, files: &[impl AsRef<Path>]) -> Case {
         let entry = |file: &_| format!("[[plugin]]\npath = \"{}\"\n", AsRef::<Path>::as_ref(file).display());
         self.file("passes.toml", files.iter().map(entry).collect::<String>())
     }
@@ -53,7 +54,7 @@ impl Case {
     }
 
     /// With the operators that `small.py` uses.
-    fn operators(self) -> Case {
+    pub(super) fn operators(self) -> Case {
         let text = std::fs::read_to_string(self.path("passes.toml")).expect("a manifest");
         let operators = format!("[[plugin]]\ncrate = \"{}\"\n", root().join("plugins/relax-ops").display());
         self.file("passes.toml", text + &operators)
@@ -377,11 +378,12 @@ fn all_plugins_are_opened_before_the_first_step() {
 
 #[test]
 fn every_golden_has_its_test() {
-    let sources = include_str!("bad_plugins.rs");
+    let sources = [include_str!("bad_plugins.rs"), include_str!("instruments.rs")].concat();
     for entry in std::fs::read_dir(root().join("tests/goldens/plugins")).expect("the goldens") {
         let name = entry.expect("a golden").file_name().to_string_lossy().into_owned();
         let name = name.trim_end_matches(".txt");
-        let known = sources.contains(&format!("fn {name}(")) || sources.contains(&format!("    {name}: |"));
+        let known = sources.contains(&format!("fn {name}("))
+            || ['|', '['].iter().any(|c| sources.contains(&format!("    {name}: {c}")));
         assert!(known || name.starts_with("initialization_"), "no test writes the golden `{name}`");
     }
 }

@@ -61,6 +61,13 @@ pub struct Entry {
     pub(crate) infer: extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, Sink) -> u32,
     #[sabi(unsafe_opaque_field)]
     decl: *const PluginDecl,
+    /// Table, instrument, options, place for the state, error. This one and the next two are read through
+    /// `instrument::functions` alone.
+    pub(crate) make_instrument: extern "C" fn(*const Entry, u32, RawBytes, *mut *mut u8, Sink) -> u32,
+    /// State, event, module or null, what there is to know of the pass, error.
+    pub(crate) call_instrument: extern "C" fn(*mut u8, u32, *const ModuleHdr, RawBytes, Sink) -> u32,
+    /// State, error.
+    pub(crate) drop_instrument: extern "C" fn(*mut u8, Sink) -> u32,
 }
 
 /// What the run of a module pass gave.
@@ -75,7 +82,7 @@ pub struct RunResult {
 layout!(RunResult { status, reserved, handle });
 layout!(open Entry {
     magic, size, reserved, n_passes, n_operators, fingerprint, api, metadata, init, layout, run_module, run_functions,
-    infer, decl,
+    infer, decl; make_instrument, call_instrument, drop_instrument
 });
 
 // SAFETY: everything in it is immutable and lives as long as the library.
@@ -101,11 +108,14 @@ impl Entry {
             run_functions,
             infer,
             decl,
+            make_instrument: super::instrument::make,
+            call_instrument: super::instrument::call,
+            drop_instrument: super::instrument::drop_state,
         }
     }
 
     /// What the plugin declares; on its own side.
-    fn decl(&self) -> &'static PluginDecl {
+    pub(super) fn decl(&self) -> &'static PluginDecl {
         // SAFETY: `new` was given it.
         unsafe { &*self.decl }
     }
@@ -155,7 +165,7 @@ fn panic_text(payload: Box<dyn Any + Send>) -> String {
 }
 
 /// Runs the work of a shim. A panic ends here, as text.
-fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+pub(super) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     let outer = IN_SHIM.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work)).map_err(panic_text);
     IN_SHIM.set(outer);
@@ -185,7 +195,7 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
 }
 
 /// An error as bytes: node (u64), length of the function's name (u32), name, message.
-fn error_bytes(error: &PassError) -> Vec<u8> {
+pub(super) fn error_bytes(error: &PassError) -> Vec<u8> {
     let function = error.function.as_deref().unwrap_or("").as_bytes();
     let node = error.node.map_or(u64::MAX, |node| node as u64);
     let length = (function.len() as u32).to_le_bytes();
@@ -218,7 +228,7 @@ pub(crate) fn option_bytes(values: &[OptionValue]) -> Vec<u8> {
 
 /// # Safety
 /// The bytes live during the call.
-unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, PassError> {
+pub(super) unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, PassError> {
     // SAFETY: the caller vouches for the bytes.
     let fields = Fields::new(unsafe { bytes.get() });
     let values = fields.map(|field| read_value(field.ok()?.1)).collect::<Option<Vec<_>>>();

@@ -191,7 +191,7 @@ pub enum RunFailure {
 }
 
 impl RunFailure {
-    fn read(status: u32, bytes: &[u8]) -> RunFailure {
+    pub(super) fn read(status: u32, bytes: &[u8]) -> RunFailure {
         match status {
             FAILED => RunFailure::Error(read_error(bytes)),
             PANICKED => RunFailure::Panic(String::from_utf8_lossy(bytes).into_owned()),
@@ -214,9 +214,9 @@ impl std::fmt::Display for RunFailure {
 #[derive(Clone, Copy)]
 pub struct OpenPlugin {
     /// The plugin's table, as its own shims know it.
-    own: *const Entry,
+    pub(super) own: *const Entry,
     /// The same as this host knows it.
-    entry: &'static Entry,
+    pub(super) entry: &'static Entry,
 }
 
 // SAFETY: the tables are immutable and live as long as the process.
@@ -401,5 +401,6 @@ fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
     let operator = own.operators.iter().zip(&meta.operators).find(|(own, meta)| own != meta);
     let what = pass.map(|(pass, _)| format!("the facts of pass `{}`", pass.name));
     let what = what.or_else(|| operator.map(|(op, _)| format!("the facts of operator `{}`", op.name)));
+    let what = what.or_else(|| (own.instruments != meta.instruments).then(|| "its instruments".to_string()));
     what.map_or(Ok(()), |what| Err(OpenError::Differs { what }))
 }

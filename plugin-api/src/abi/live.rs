@@ -7,21 +7,28 @@ use foldhash::fast::FixedState;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The addresses of one kind of header.
-pub(crate) struct Live(Mutex<HashSet<usize, FixedState>>);
+/// Locks for one kind of header: enough that threads at work on different functions seldom wait for each other.
+const SHARDS: usize = 64;
+
+type Addresses = HashSet<usize, FixedState>;
+
+/// The addresses of one kind of header, by some of their bits.
+pub(crate) struct Live([Mutex<Addresses>; SHARDS]);
 
 impl Live {
     const fn new() -> Live {
-        Live(Mutex::new(HashSet::with_hasher(FixedState::with_seed(0))))
+        Live([const { Mutex::new(HashSet::with_hasher(FixedState::with_seed(0))) }; SHARDS])
     }
 
-    fn set(&self) -> MutexGuard<'_, HashSet<usize, FixedState>> {
+    fn shard(&self, address: usize) -> MutexGuard<'_, Addresses> {
+        // Allocators hand out neighbours; the lowest bits say nothing.
+        let at = (address >> 5) ^ (address >> 11);
         // No code of others runs under the lock, and a set that a panic left is still one.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0[at % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn has(&self, address: usize) -> bool {
-        self.set().contains(&address)
+        self.shard(address).contains(&address)
     }
 }
 
@@ -33,7 +40,7 @@ pub(crate) trait Header: Sized + 'static {
     /// The header on the heap, known from now on.
     fn leak(self) -> *mut Self {
         let header = Box::into_raw(Box::new(self));
-        Self::LIVE.set().insert(header as usize);
+        Self::LIVE.shard(header as usize).insert(header as usize);
         header
     }
 
@@ -42,7 +49,7 @@ pub(crate) trait Header: Sized + 'static {
     /// # Safety
     /// It came from [`Header::leak`], and this is the only call.
     unsafe fn take(header: *mut Self) -> Box<Self> {
-        Self::LIVE.set().remove(&(header as usize));
+        Self::LIVE.shard(header as usize).remove(&(header as usize));
         // SAFETY: the caller vouches for it.
         unsafe { Box::from_raw(header) }
     }

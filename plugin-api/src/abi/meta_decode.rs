@@ -194,6 +194,7 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
         rustc: record.text(tag::RUSTC, "rustc")?,
         passes: record.records(tag::PASS, "pass", pass)?,
         operators: record.records(tag::OPERATOR, "operator", operator)?,
+        instruments: record.records(tag::INSTRUMENT, "instrument", instrument)?,
     })
 }
 
@@ -276,6 +277,15 @@ fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
         pure: record.array::<1>(tag::PURE, "pure")? != [0],
         doc: record.text(tag::DOC, "doc")?,
     })
+}
+
+fn instrument(record: Record<'_>) -> Result<InstrumentInfo, MetaError> {
+    let name = record.text(tag::NAME, "name")?;
+    if !crate::decl::is_full_name(&name) {
+        return Err(record.wrong("name", format!("is `{name}`; it must be `namespace.Name`")));
+    }
+    let options = record.records(tag::OPTION, "option", option)?;
+    Ok(InstrumentInfo { name, options, doc: record.text(tag::DOC, "doc")? })
 }
 
 fn argument(record: Record<'_>) -> Result<ArgInfo, MetaError> {

@@ -8,6 +8,7 @@ pub mod host_log;
 mod host_spans;
 mod host_table;
 pub mod in_process;
+pub(crate) mod instrument;
 pub mod layout;
 mod live;
 pub(crate) mod log;
@@ -19,6 +20,7 @@ mod tracing_sink;
 pub mod view;
 pub mod wire;
 
+pub use instrument::PluginInstrument;
 pub use meta_decode::MetaError;
 pub(crate) use services::seal;
 

@@ -47,8 +47,20 @@ pub(super) unsafe fn complete(table: *const Services) -> Option<&'static Service
             };
         }
         Some(Box::leak(Box::new(first!(
-            size, reserved, max_level, seal, module, module_with, tensor, infer, print, current, query, diagnose,
-            log_enabled, log
+            size,
+            reserved,
+            max_level,
+            seal,
+            module,
+            module_with,
+            tensor,
+            infer,
+            print,
+            current,
+            query,
+            diagnose,
+            log_enabled,
+            log
         ))))
     }
 }

@@ -126,11 +126,7 @@ impl Place {
     }
 
     /// Calls `f` with fields and their values, as `tracing` takes them. A place without fields has none to take.
-    fn with_values<R>(
-        &'static self,
-        values: &[(&str, &str)],
-        f: impl FnOnce(&tracing::field::ValueSet<'_>) -> R,
-    ) -> R {
+    fn with_values<R>(&'static self, values: &[(&str, &str)], f: impl FnOnce(&tracing::field::ValueSet<'_>) -> R) -> R {
         let fields = self.metadata().fields();
         let own: Vec<Field> = fields.iter().collect();
         let Some(first) = own.first() else { return f(&fields.value_set(&[])) };

@@ -19,6 +19,7 @@ pub mod tag {
     pub const RUSTC: u16 = 6;
     pub const PASS: u16 = 16;
     pub const OPERATOR: u16 = 17;
+    pub const INSTRUMENT: u16 = 21;
     pub const DOC: u16 = 32;
     pub const OPT_LEVEL: u16 = 33;
     pub const REQUIRED: u16 = 34;
