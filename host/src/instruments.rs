@@ -4,7 +4,8 @@
 //! `should_run` of all; all must agree. `run_before` in order; whoever's succeeded gets exactly one `run_after` or
 //! `run_failed`, also when another instrument failed. `exit` in order; a failure clears the list, and later ones are not
 //! exited. The first failure stops the run; others that follow from it are told beside it. A run that keeps going leaves
-//! an instrument out that failed, and nothing else.
+//! an instrument out that failed, and nothing else. In a run as TVM does it there is no `run_failed`, and nobody is told
+//! of the end of a pass once anybody failed in it.
 
 pub mod print_ir;
 pub mod timing;
@@ -71,6 +72,7 @@ pub(crate) type Speaking = Rc<RefCell<Option<Rc<str>>>>;
 pub struct Instruments<'e> {
     list: Vec<Instrument<'e>>,
     keep_going: bool,
+    tvm_compat: bool,
     failures: Vec<Error>,
     speaking: Speaking,
 }
@@ -84,6 +86,11 @@ impl<'e> Instruments<'e> {
     /// Whether an instrument that fails is left out from then on, and everything else goes on.
     pub fn keep_going(&mut self, keep_going: bool) {
         self.keep_going = keep_going;
+    }
+
+    /// Whether a pass that fails, or at which an instrument failed, has no end for the others, as in TVM.
+    pub fn tvm_compat(&mut self, tvm_compat: bool) {
+        self.tvm_compat = tvm_compat;
     }
 
     /// Whether there are none.
@@ -201,6 +208,9 @@ impl<'e> Instruments<'e> {
             let told = self.call(at, "run_after", Some(pass), (), |instrument| instrument.run_after(module, pass));
             if first.is_ok() {
                 first = told;
+                if self.tvm_compat && first.is_err() {
+                    return first;
+                }
             } else {
                 self.beside(told);
             }
@@ -210,7 +220,8 @@ impl<'e> Instruments<'e> {
 
     /// A pass failed; `module` is the one before it.
     pub fn run_failed(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>, message: &str) {
-        for at in started.0 {
+        let ended = if self.tvm_compat { Vec::new() } else { started.0 };
+        for at in ended {
             let told =
                 self.call(at, "run_failed", Some(pass), (), |instrument| instrument.run_failed(module, pass, message));
             self.beside(told);

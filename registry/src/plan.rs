@@ -1,7 +1,10 @@
 //! The planner: from a request and the registry to steps with their reasons. Pure.
 
 use crate::instruments::{PlannedInstrument, planned};
-use crate::pipeline::{Pipeline, PipelineError, Stage, options_text, resolve_options, sequential_info};
+use crate::pipeline::{
+    Form, Pipeline, PipelineError, Stage, all_options, options_text, resolve_options, sequential_level,
+    sequential_options,
+};
 use crate::registry::{PassId, Registry, RegistryError};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
 use plugin_api::names::did_you_mean;
@@ -30,6 +33,12 @@ pub struct Request {
     pub pipeline: Pipeline,
     /// Levels of precedence, highest first.
     pub selections: Vec<Selection>,
+    /// Whether to plan and run as TVM 0.27 does.
+    ///
+    /// A pipeline of one item is that item, called alone: it runs whatever the lists and its opt_level say, and without
+    /// what it requires. Otherwise the pipeline is a Sequential, and only in one there are `required`, lists and levels:
+    /// what a pass requires runs each time directly before it, whatever else holds, but not what that requires.
+    pub tvm_compat: bool,
 }
 
 /// A composite pass has at most this many steps, those of its members included.
@@ -76,6 +85,18 @@ pub enum PlanError {
         plugin: String,
         /// Nearest names.
         near: Vec<String>,
+    },
+    /// A required pass that does not run with its default options, as it has not all of them.
+    #[error("pass `{by}` ({plugin}) requires `{name}` with its default options, but option `{option}` of it has none")]
+    NoDefault {
+        /// Full name of the required pass.
+        name: String,
+        /// Who requires it.
+        by: String,
+        /// Plugin of that pass.
+        plugin: String,
+        /// The option.
+        option: String,
     },
     /// A required pass of a plugin that is too old or too new.
     #[error("pass `{by}` ({plugin}) requires `{required}`, but plugin `{provider}` has version {found}")]
@@ -167,6 +188,24 @@ pub enum PlanError {
     },
 }
 
+impl PlanError {
+    /// The pass that it is about, and its plugin, as far as there is one.
+    pub fn about(&self) -> (Option<&str>, Option<&str>) {
+        match self {
+            PlanError::Missing { by, plugin, .. }
+            | PlanError::NoDefault { by, plugin, .. }
+            | PlanError::Version { by, plugin, .. }
+            | PlanError::Disabled { by, plugin, .. }
+            | PlanError::Conflict { by, plugin, .. } => (Some(by), Some(plugin)),
+            PlanError::UnknownMember { composite, plugin, .. }
+            | PlanError::Member { composite, plugin, .. }
+            | PlanError::TooLong { composite, plugin } => (Some(composite), Some(plugin)),
+            PlanError::RequiredAndDisabled { name, .. } => (Some(name), None),
+            _ => (None, None),
+        }
+    }
+}
+
 /// Something that the user should know before the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
@@ -186,6 +225,26 @@ pub enum Warning {
         /// Whether it is a pass: a Sequential of the pipeline cannot be required by name.
         can_be_required: bool,
     },
+    /// A pass that `all(…)` cannot stand for.
+    LeftOut {
+        /// Full name.
+        name: String,
+        /// The selector.
+        selector: String,
+        /// The option that it must be given.
+        option: String,
+    },
+}
+
+impl Warning {
+    /// Name of the pass, or Sequential, that it is about.
+    pub fn pass(&self) -> &str {
+        match self {
+            Warning::RequiredNotAsked { name }
+            | Warning::SkippedByLevel { name, .. }
+            | Warning::LeftOut { name, .. } => name,
+        }
+    }
 }
 
 impl fmt::Display for Warning {
@@ -201,6 +260,12 @@ impl fmt::Display for Warning {
                      use --opt-level {level}"
                 )?;
                 if *can_be_required { write!(f, " or --require {name}") } else { Ok(()) }
+            }
+            Warning::LeftOut { name, selector, option } => {
+                write!(
+                    f,
+                    "`{name}` is not among `{selector}`: its option `{option}` must be given; write it by its name"
+                )
             }
         }
     }
@@ -266,6 +331,8 @@ pub struct Step {
     pub defaults: bool,
     /// Why it does not run, if so.
     pub skip: Option<Skip>,
+    /// Whether it runs without what it requires, as what TVM does not call inside a Sequential.
+    pub alone: bool,
     /// Members of a Sequential. Those of a composite pass are in the plan, once.
     pub members: Vec<Step>,
 }
@@ -273,8 +340,21 @@ pub struct Step {
 impl Step {
     /// A pass with its default options, as requirements mean it.
     pub fn of(pass: PassId, info: &PassInfo) -> Step {
-        let options = default_options(info);
-        Step { unit: Unit::Pass(pass), given: Vec::new(), options, defaults: true, skip: None, members: Vec::new() }
+        let (unit, options) = (Unit::Pass(pass), default_options(info));
+        Step { unit, given: Vec::new(), options, defaults: true, skip: None, alone: false, members: Vec::new() }
+    }
+
+    /// The lowest opt_level at which it runs by itself.
+    pub fn opt_level(&self, registry: &Registry) -> i32 {
+        match self.unit {
+            Unit::Pass(pass) => registry.pass(pass).opt_level,
+            Unit::Sequential(_) => sequential_level(&self.options),
+        }
+    }
+
+    fn sequential(name: String, members: Vec<Step>) -> Step {
+        let (unit, given, options) = (Unit::Sequential(name), Vec::new(), Vec::new());
+        Step { unit, given, options, defaults: true, skip: None, alone: false, members }
     }
 }
 
@@ -287,12 +367,14 @@ pub struct Plan {
     pub composites: BTreeMap<PassId, Vec<Step>>,
     /// opt_level of the context.
     pub opt_level: i32,
-    /// Passes that the context requires to run: no instrument is asked about them.
-    pub required: BTreeSet<PassId>,
+    /// Names of passes that the context requires to run: no instrument is asked about them.
+    pub required: BTreeSet<String>,
     /// Instruments, in the order in which they are called.
     pub instruments: Vec<PlannedInstrument>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
+    /// Whether it is for a run as TVM does it.
+    pub tvm_compat: bool,
 }
 
 /// One printed line of a plan.
@@ -322,22 +404,26 @@ impl Plan {
     /// The first thing that stands in the way.
     pub fn new(request: &Request, registry: &Registry) -> Result<Plan, PlanError> {
         let enabled = Enabled::new(request, registry)?;
-        let mut warnings = Vec::new();
-        let steps = asked(&request.pipeline.stages, registry, &enabled, &mut warnings)?;
+        let tvm_compat = request.tvm_compat;
+        let mut asking = Asking { registry, enabled: &enabled, warnings: Vec::new() };
+        let stages = &request.pipeline.stages;
+        let steps = if tvm_compat { vec![asking.called(stages)?] } else { asking.all(stages)? };
+        let mut warnings = asking.warnings;
         let mut check = Check::new(registry, &enabled);
-        for step in flat(&steps) {
-            check.requirements(step)?;
+        for (pass, alone) in flat(&steps) {
+            check.requirements(pass, alone)?;
         }
-        for (id, level) in &enabled.required {
-            let part_of_it = flat_all(&steps).iter().any(|pass| pass == id) || check.done[id.0] || check.is_member(*id);
-            if level.is_top && !part_of_it {
-                warnings.push(Warning::RequiredNotAsked { name: registry.pass(*id).name.clone() });
+        let all: BTreeSet<PassId> = flat_all(&steps).into_iter().collect();
+        let part_of_it = |pass: PassId| all.contains(&pass) || check.is_done(pass) || check.is_member(pass);
+        for (name, _) in enabled.required.iter().filter(|(_, level)| level.is_top && !tvm_compat) {
+            if !registry.find_full(name).is_some_and(part_of_it) {
+                warnings.push(Warning::RequiredNotAsked { name: name.clone() });
             }
         }
         let composites = check.composites;
         let instruments = planned(&request.selections, registry)?;
         let required = enabled.required.into_keys().collect();
-        Ok(Plan { steps, composites, opt_level: enabled.opt_level, required, instruments, warnings })
+        Ok(Plan { steps, composites, opt_level: enabled.opt_level, required, instruments, warnings, tvm_compat })
     }
 
     /// Members of a step; `None` for a pass with a body.
@@ -350,16 +436,20 @@ impl Plan {
 
     /// Every pass with a body that may run, each once, in the order of first use.
     pub fn passes(&self, registry: &Registry) -> Vec<PassId> {
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut out = Vec::new();
-        let mut work: Vec<PassId> = flat(&self.steps).into_iter().rev().collect();
-        while let Some(pass) = work.pop() {
-            if seen.insert(pass) {
-                match self.composites.get(&pass) {
-                    Some(members) => work.extend(flat(members)),
-                    None => out.push(pass),
-                }
-                work.extend(registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name)));
+        let mut work: Vec<(PassId, bool)> = flat(&self.steps).into_iter().rev().collect();
+        while let Some((pass, alone)) = work.pop() {
+            if !seen.insert((pass, alone)) {
+                continue;
+            }
+            match self.composites.get(&pass) {
+                Some(members) => work.extend(flat(members)),
+                None => out.extend(told.insert(pass).then_some(pass)),
+            }
+            if !alone {
+                let required = registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name));
+                work.extend(required.map(|needed| (needed, self.tvm_compat)));
             }
         }
         out
@@ -395,55 +485,108 @@ impl Plan {
     }
 }
 
-/// The steps of a pipeline, or of a Sequential in it.
-fn asked(
-    stages: &[Stage],
-    registry: &Registry,
-    enabled: &Enabled,
-    warnings: &mut Vec<Warning>,
-) -> Result<Vec<Step>, PlanError> {
-    let mut steps = Vec::with_capacity(stages.len());
-    for stage in stages {
-        let step = match &stage.members {
-            Some(members) => {
-                let options = resolve_options(&sequential_info(), &stage.options)?;
-                let [OptionValue::Str(name), OptionValue::Int(level)] = options.as_slice() else { continue };
-                let level = i32::try_from(*level).unwrap_or(if *level < 0 { i32::MIN } else { i32::MAX });
-                let skip = (level > enabled.opt_level).then_some(Skip::OptLevel(level));
-                // What is in a Sequential that does not run is of no interest, but its names must be right.
-                let mut ignored = Vec::new();
-                let inner = if skip.is_none() { &mut *warnings } else { &mut ignored };
-                let members = asked(members, registry, enabled, inner)?;
-                let (unit, given) = (Unit::Sequential(name.clone()), stage.options.clone());
-                Step { unit, given, defaults: true, options, skip, members }
+/// What TVM calls a Sequential without a name.
+const TVM_SEQUENTIAL: &str = "sequential";
+
+/// Makes steps of what was asked for.
+struct Asking<'a> {
+    registry: &'a Registry,
+    enabled: &'a Enabled,
+    warnings: Vec<Warning>,
+}
+
+impl Asking<'_> {
+    /// The steps of a pipeline, or of a Sequential in it.
+    fn all(&mut self, stages: &[Stage]) -> Result<Vec<Step>, PlanError> {
+        let mut steps = Vec::with_capacity(stages.len());
+        for stage in stages {
+            let step = self.step(stage, false)?;
+            if let Some(Skip::OptLevel(level)) = step.skip {
+                let (name, context) = (step.unit.name(self.registry).to_string(), self.enabled.opt_level);
+                let can_be_required = step.unit.pass().is_some();
+                self.warnings.push(Warning::SkippedByLevel { name, level, context, can_be_required });
             }
-            None => {
-                let pass = registry.find(&stage.name).map_err(PlanError::Name)?;
-                pass_step(pass, stage, registry, enabled)?
+            steps.push(step);
+        }
+        Ok(steps)
+    }
+
+    /// A pipeline as TVM has it: one item that is called, or a Sequential of several.
+    fn called(&mut self, stages: &[Stage]) -> Result<Step, PlanError> {
+        match stages {
+            [one] => self.step(one, true),
+            several => Ok(Step { alone: true, ..Step::sequential(TVM_SEQUENTIAL.to_string(), self.all(several)?) }),
+        }
+    }
+
+    fn step(&mut self, stage: &Stage, alone: bool) -> Result<Step, PlanError> {
+        let mut step = match &stage.form {
+            Form::Sequential(members) => self.sequential(stage, members, alone)?,
+            Form::All => self.selected(stage)?,
+            Form::Pass => {
+                let pass = self.registry.find(&stage.name).map_err(PlanError::Name)?;
+                pass_step(pass, stage, self.registry, self.enabled)?
             }
         };
-        if let Some(Skip::OptLevel(level)) = step.skip {
-            let (name, context) = (step.unit.name(registry).to_string(), enabled.opt_level);
-            let can_be_required = step.unit.pass().is_some();
-            warnings.push(Warning::SkippedByLevel { name, level, context, can_be_required });
+        if alone {
+            (step.skip, step.alone) = (None, true);
         }
-        steps.push(step);
+        Ok(step)
     }
-    Ok(steps)
+
+    fn sequential(&mut self, stage: &Stage, members: &[Stage], alone: bool) -> Result<Step, PlanError> {
+        let default = self.enabled.tvm_compat.then_some(TVM_SEQUENTIAL);
+        let (options, name, level) = sequential_options(default, &stage.options)?;
+        let skip = match self.enabled.tvm_compat {
+            true => self.enabled.skip(&name, level),
+            false => (level > self.enabled.opt_level).then_some(Skip::OptLevel(level)),
+        };
+        let known = self.warnings.len();
+        let members = self.all(members)?;
+        if skip.is_some() && !alone {
+            // What is in a Sequential that does not run is of no interest, but its names must be right.
+            self.warnings.truncate(known);
+        }
+        Ok(Step { given: stage.options.clone(), options, skip, ..Step::sequential(name, members) })
+    }
+
+    /// All passes with a body up to a level, but for the disabled ones.
+    fn selected(&mut self, stage: &Stage) -> Result<Step, PlanError> {
+        let (registry, enabled) = (self.registry, self.enabled);
+        let level = all_options(enabled.opt_level, &stage.options)?;
+        let mut members = Vec::new();
+        for (pass, info) in registry.passes().filter(|(_, info)| info.opt_level <= level) {
+            if registry.members(pass).is_some() || enabled.disabled.contains_key(&info.name) {
+                continue;
+            }
+            if let Some(option) = without_default(info) {
+                let (name, selector) = (info.name.clone(), stage.to_string());
+                self.warnings.push(Warning::LeftOut { name, selector, option: option.to_string() });
+                continue;
+            }
+            members.push(Step { skip: enabled.skip(&info.name, info.opt_level), ..Step::of(pass, info) });
+        }
+        Ok(Step::sequential(stage.to_string(), members))
+    }
+}
+
+/// An option that must be given.
+pub(crate) fn without_default(info: &PassInfo) -> Option<&str> {
+    info.options.iter().find(|option| option.default.is_none()).map(|option| option.name.as_str())
 }
 
 fn pass_step(pass: PassId, stage: &Stage, registry: &Registry, enabled: &Enabled) -> Result<Step, PipelineError> {
     let info = registry.pass(pass);
     let options = resolve_options(info, &stage.options)?;
-    let (defaults, skip) = (options == default_options(info), enabled.skip(pass, info));
-    Ok(Step { unit: Unit::Pass(pass), given: stage.options.clone(), options, defaults, skip, members: Vec::new() })
+    let (defaults, skip) = (options == default_options(info), enabled.skip(&info.name, info.opt_level));
+    Ok(Step { given: stage.options.clone(), options, defaults, skip, ..Step::of(pass, info) })
 }
 
-/// Passes that will run, those in Sequentials too.
-fn flat(steps: &[Step]) -> Vec<PassId> {
+/// Passes that will run, those in Sequentials too, and whether alone.
+fn flat(steps: &[Step]) -> Vec<(PassId, bool)> {
     let mut out = Vec::new();
     for step in steps.iter().filter(|step| step.skip.is_none()) {
-        out.extend(step.unit.pass());
+        out.extend(step.unit.pass().map(|pass| (pass, step.alone)));
         out.extend(flat(&step.members));
     }
     out
@@ -465,8 +608,11 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     fn step(&mut self, step: &Step, why: &str, depth: usize, nesting: usize) {
-        if let Some(pass) = step.unit.pass().filter(|_| step.skip.is_none()) {
-            self.required(pass, depth + 1, nesting);
+        if let Some(pass) = step.unit.pass().filter(|_| step.skip.is_none() && !step.alone) {
+            match self.plan.tvm_compat {
+                true => self.required_each_time(pass, nesting),
+                false => self.required(pass, depth + 1, nesting),
+            }
         }
         let reason = match &step.skip {
             None => why.to_string(),
@@ -514,6 +660,28 @@ impl Lines<'_> {
     }
 }
 
+impl Lines<'_> {
+    /// What TVM runs before each user, whatever holds, but nothing before that.
+    fn required_each_time(&mut self, user: PassId, nesting: usize) {
+        let registry = self.registry;
+        let (info, plugin) = (registry.pass(user), &registry.pass_owner(user).name);
+        for req in &info.required {
+            let reason = format!("required by {} ({plugin})", info.name);
+            match registry.find_full(&req.name) {
+                Some(pass) => {
+                    let step = Step { alone: true, ..Step::of(pass, registry.pass(pass)) };
+                    self.step(&step, &reason, 1, nesting);
+                }
+                None => {
+                    let (unit, text) = (Unit::Sequential(req.name.clone()), req.name.clone());
+                    let reason = format!("{reason}, but no listed plugin has it: the run fails here");
+                    self.out.push(Line { unit, depth: 1, nesting, text, reason });
+                }
+            }
+        }
+    }
+}
+
 /// Who listed a pass.
 #[derive(Clone, Debug)]
 struct Level {
@@ -521,17 +689,19 @@ struct Level {
     is_top: bool,
 }
 
-/// The lists of all levels, resolved: a higher level cancels what lower ones say of the same pass.
+/// The lists of all levels by full name, a higher level cancels what lower ones say of the same pass.
 struct Enabled {
+    tvm_compat: bool,
     opt_level: i32,
-    disabled: BTreeMap<PassId, Level>,
-    required: BTreeMap<PassId, Level>,
+    disabled: BTreeMap<String, Level>,
+    required: BTreeMap<String, Level>,
 }
 
 impl Enabled {
     fn new(request: &Request, registry: &Registry) -> Result<Enabled, PlanError> {
         let opt_level = request.selections.iter().find_map(|selection| selection.opt_level);
         let mut enabled = Enabled {
+            tvm_compat: request.tvm_compat,
             opt_level: opt_level.unwrap_or(DEFAULT_OPT_LEVEL),
             disabled: BTreeMap::new(),
             required: BTreeMap::new(),
@@ -544,35 +714,38 @@ impl Enabled {
 
     fn add(&mut self, selection: &Selection, is_top: bool, registry: &Registry) -> Result<(), PlanError> {
         let level = Level { name: selection.source.clone(), is_top };
-        let resolve = |list: &'static str, names: &[String]| {
+        let resolve = |list: &'static str, names: &[String]| -> Result<BTreeSet<String>, PlanError> {
+            if self.tvm_compat {
+                // Names are compared as they are, those of Sequentials too.
+                return Ok(names.iter().cloned().collect());
+            }
             let find = |name: &String| {
                 let error = |error| PlanError::ListedName { list, level: level.name.clone(), error };
-                registry.find(name).map_err(error)
+                registry.find(name).map(|pass| registry.pass(pass).name.clone()).map_err(error)
             };
-            names.iter().map(find).collect::<Result<BTreeSet<PassId>, _>>()
+            names.iter().map(find).collect()
         };
         let disabled = resolve("disabled", &selection.disabled)?;
         let required = resolve("required", &selection.required)?;
-        if let Some(both) = disabled.intersection(&required).next() {
-            let name = registry.pass(*both).name.clone();
-            return Err(PlanError::RequiredAndDisabled { name, level: level.name });
+        if let Some(both) = disabled.intersection(&required).next().filter(|_| !self.tvm_compat) {
+            return Err(PlanError::RequiredAndDisabled { name: both.clone(), level: level.name });
         }
-        let known: BTreeSet<PassId> = self.disabled.keys().chain(self.required.keys()).copied().collect();
-        let fresh = |ids: BTreeSet<PassId>| ids.into_iter().filter(|id| !known.contains(id)).collect::<Vec<_>>();
-        self.disabled.extend(fresh(disabled).into_iter().map(|id| (id, level.clone())));
-        self.required.extend(fresh(required).into_iter().map(|id| (id, level.clone())));
+        let known: BTreeSet<String> = self.disabled.keys().chain(self.required.keys()).cloned().collect();
+        let fresh = |names: BTreeSet<String>| names.into_iter().filter(|name| !known.contains(name));
+        self.disabled.extend(fresh(disabled).map(|name| (name, level.clone())));
+        self.required.extend(fresh(required).map(|name| (name, level.clone())));
         Ok(())
     }
 
     /// TVM's rule: disabled, then required, then the opt_level.
-    fn skip(&self, id: PassId, info: &PassInfo) -> Option<Skip> {
-        if let Some(level) = self.disabled.get(&id) {
+    fn skip(&self, name: &str, opt_level: i32) -> Option<Skip> {
+        if let Some(level) = self.disabled.get(name) {
             return Some(Skip::Disabled(level.name.clone()));
         }
-        if self.required.contains_key(&id) || self.opt_level >= info.opt_level {
+        if self.required.contains_key(name) || self.opt_level >= opt_level {
             return None;
         }
-        Some(Skip::OptLevel(info.opt_level))
+        Some(Skip::OptLevel(opt_level))
     }
 }
 
@@ -580,7 +753,8 @@ impl Enabled {
 struct Check<'a> {
     registry: &'a Registry,
     enabled: &'a Enabled,
-    done: Vec<bool>,
+    /// Whether a pass was walked, with what it requires and alone.
+    done: Vec<[bool; 2]>,
     composites: BTreeMap<PassId, Vec<Step>>,
     /// Steps of each composite pass, with those of its members.
     lengths: BTreeMap<PassId, usize>,
@@ -588,42 +762,55 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     fn new(registry: &'a Registry, enabled: &'a Enabled) -> Check<'a> {
-        let done = vec![false; registry.passes().count()];
+        let done = vec![[false; 2]; registry.passes().count()];
         Check { registry, enabled, done, composites: BTreeMap::new(), lengths: BTreeMap::new() }
+    }
+
+    fn is_done(&self, pass: PassId) -> bool {
+        self.done[pass.0] != [false; 2]
     }
 
     fn is_member(&self, pass: PassId) -> bool {
         self.composites.values().flatten().any(|step| step.unit.pass() == Some(pass))
     }
 
-    /// Walks what `asked` requires and contains, with an explicit stack: pass, and how many of its edges were looked
-    /// at.
-    fn requirements(&mut self, asked: PassId) -> Result<(), PlanError> {
-        let mut stack: Vec<(PassId, usize)> = vec![(asked, 0)];
-        while let Some((pass, next)) = stack.last_mut() {
-            let (pass, at) = (*pass, *next);
+    /// What the walk looks at before the members of a pass.
+    fn required_of(&self, (pass, alone): (PassId, bool)) -> &'a [Required] {
+        if alone { &[] } else { &self.registry.pass(pass).required }
+    }
+
+    /// Walks what `asked` requires and contains, with an explicit stack: pass, whether it is alone, and how many of its
+    /// edges were looked at.
+    fn requirements(&mut self, asked: PassId, alone: bool) -> Result<(), PlanError> {
+        let mut stack: Vec<((PassId, bool), usize)> = vec![((asked, alone), 0)];
+        while let Some((node, next)) = stack.last_mut() {
+            let (node, at) = (*node, *next);
+            let pass = node.0;
             *next += 1;
             if at == 0 {
-                if self.done[pass.0] {
+                if self.done[pass.0][usize::from(node.1)] {
                     stack.pop();
                     continue;
                 }
                 self.expand(pass)?;
             }
-            let info = self.registry.pass(pass);
-            let needed = match info.required.get(at) {
-                Some(req) => self.required(asked, pass, req)?,
-                None => match self.member(pass, at - info.required.len()) {
+            let required = self.required_of(node);
+            let needed = match required.get(at) {
+                Some(req) => match self.required(asked, pass, req)? {
+                    Some(needed) => Some((needed, self.enabled.tvm_compat)),
+                    None => continue,
+                },
+                None => match self.member(pass, at - required.len()) {
                     // Members that do not run need nothing.
                     Some(member) if member.skip.is_some() => continue,
-                    Some(member) => member.unit.pass(),
+                    Some(member) => member.unit.pass().map(|pass| (pass, false)),
                     None => None,
                 },
             };
             let Some(needed) = needed else {
                 self.conflicts(pass)?;
                 self.measure(pass)?;
-                self.done[pass.0] = true;
+                self.done[pass.0][usize::from(node.1)] = true;
                 stack.pop();
                 continue;
             };
@@ -639,15 +826,23 @@ impl<'a> Check<'a> {
         self.composites.get(&pass)?.get(at)
     }
 
-    /// An entry of `required` as a pass that may run.
+    /// An entry of `required` as a pass that may run. In a run as TVM does it, one that nobody has is noticed when its
+    /// user is reached.
     fn required(&self, asked: PassId, user: PassId, req: &Required) -> Result<Option<PassId>, PlanError> {
+        if self.enabled.tvm_compat {
+            return Ok(self.registry.find_full(&req.name));
+        }
         let needed = self.provider(user, req)?;
-        match self.enabled.disabled.get(&needed) {
+        let (by, plugin) = (self.registry.pass(user).name.clone(), self.registry.pass_owner(user).name.clone());
+        if let Some(option) = without_default(self.registry.pass(needed)) {
+            return Err(PlanError::NoDefault { name: req.name.clone(), by, plugin, option: option.to_string() });
+        }
+        match self.enabled.disabled.get(&req.name) {
             Some(level) => Err(PlanError::Disabled {
                 name: req.name.clone(),
                 level: level.name.clone(),
-                by: self.registry.pass(user).name.clone(),
-                plugin: self.registry.pass_owner(user).name.clone(),
+                by,
+                plugin,
                 asked: self.registry.pass(asked).name.clone(),
             }),
             None => Ok(Some(needed)),
@@ -710,19 +905,19 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn cycle(&self, on_path: &[(PassId, usize)]) -> PlanError {
+    fn cycle(&self, on_path: &[((PassId, bool), usize)]) -> PlanError {
         let name =
             |id: PassId| format!("`{}` (plugin `{}`)", self.registry.pass(id).name, self.registry.pass_owner(id).name);
-        let first = on_path.first().map(|(id, _)| format!("`{}`", self.registry.pass(*id).name));
+        let first = on_path.first().map(|((id, _), _)| format!("`{}`", self.registry.pass(*id).name));
         // The edge that was looked at last leads to the next one.
-        let contains = |(id, next): &(PassId, usize)| *next > self.registry.pass(*id).required.len();
+        let contains = |(node, next): &((PassId, bool), usize)| *next > self.required_of(*node).len();
         if !on_path.iter().any(contains) {
-            let path = on_path.iter().map(|(id, _)| name(*id)).chain(first).collect();
+            let path = on_path.iter().map(|((id, _), _)| name(*id)).chain(first).collect();
             return PlanError::Cycle { path };
         }
-        let edge = |at: &(PassId, usize)| {
+        let edge = |at: &((PassId, bool), usize)| {
             let verb = if contains(at) { "contains" } else { "requires" };
-            format!("{} {verb} ", name(at.0))
+            format!("{} {verb} ", name(at.0.0))
         };
         PlanError::CompositeCycle { path: on_path.iter().map(edge).chain(first).collect() }
     }
@@ -730,6 +925,9 @@ impl<'a> Check<'a> {
     /// Two required passes that declare to invalidate each other.
     fn conflicts(&self, by: PassId) -> Result<(), PlanError> {
         let info = self.registry.pass(by);
+        if self.enabled.tvm_compat {
+            return Ok(());
+        }
         let invalidates = |a: &Required, b: &Required| {
             let contract = self.registry.find_full(&a.name).map(|id| &self.registry.pass(id).contract);
             contract.is_some_and(|contract| contract.invalidates.contains(&b.name))

@@ -47,7 +47,7 @@ fn registry(passes: Vec<PassInfo>, composites: Vec<CompositeInfo>) -> Registry {
 fn request(pipeline: &str, disabled: &[&str]) -> Request {
     let disabled = disabled.iter().map(|name| format!("t.{name}")).collect();
     let selection = Selection { source: "the command line".into(), disabled, ..Selection::default() };
-    Request { pipeline: Pipeline::parse(pipeline).unwrap(), selections: vec![selection] }
+    Request { pipeline: Pipeline::parse(pipeline).unwrap(), selections: vec![selection], ..Request::default() }
 }
 
 fn error(registry: &Registry, pipeline: &str) -> String {

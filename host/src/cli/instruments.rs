@@ -1,6 +1,6 @@
 //! Instruments on the command line: timing and printing, and what is known of those of plugins.
 
-use super::complain;
+use super::messages::Messages;
 use super::show::{explain_option, milliseconds, sha256, table};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -13,7 +13,6 @@ use clap::{Args, ValueEnum};
 use registry::{InstrumentId, Outcome, Plan, Registry};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::time::Duration;
 
 #[derive(Args)]
@@ -53,6 +52,7 @@ impl LookArgs {
         engine: &'e Engine,
         plan: &Plan,
         timing: &Timing,
+        messages: Messages,
     ) -> Result<Vec<Instrument<'e>>, Error> {
         let mut out = Vec::new();
         if self.timing.is_some() {
@@ -60,36 +60,36 @@ impl LookArgs {
             out.push(Instrument::new("timing", timing.instrument()));
         }
         let printed = Printed {
-            before: chosen(&self.print_before, self.print_before_all, engine, plan)?,
-            after: chosen(&self.print_after, self.print_after_all, engine, plan)?,
+            before: chosen(&self.print_before, self.print_before_all, engine, plan, messages)?,
+            after: chosen(&self.print_after, self.print_after_all, engine, plan, messages)?,
             changes: self.print_changed,
         };
         if printed != Printed::default() {
-            let write = |text: &str| {
-                let _ = anstream::stderr().lock().write_all(text.as_bytes());
-            };
+            let write = move |text: &str| messages.text("printed", text);
             out.push(Instrument::new("print IR", Box::new(PrintIr::new(printed, engine, Box::new(write)))));
         }
         Ok(out)
     }
 
-    /// Where the time went, if that was asked for.
-    pub(super) fn timing(&self, timing: &Timing, steps: &[StepReport]) -> String {
-        let Some(format) = self.timing else { return String::new() };
+    /// Tells where the time went, if that was asked for; to programs always as JSON.
+    pub(super) fn timing(&self, timing: &Timing, steps: &[StepReport], messages: Messages) {
+        let Some(format) = self.timing else { return };
         let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
         // Composite passes have no time of their own.
         let verify: Vec<Duration> =
             steps.iter().filter(ran).filter(|step| !step.has_members).map(|step| step.verify).collect();
         let spans = timing.spans(&verify);
-        match format {
-            TimingFormat::Text => timing_text(&spans),
-            TimingFormat::Json => format!("{}\n", timing_json(&spans, whole(&spans)).0),
+        let json = || timing_json(&spans, whole(&spans)).0;
+        match (format, messages.is_json()) {
+            (_, true) => messages.data("timing", json()),
+            (TimingFormat::Text, false) => messages.text("timing", &timing_text(&spans)),
+            (TimingFormat::Json, false) => messages.text("timing", &format!("{}\n", json())),
         }
     }
 }
 
 /// Passes by full or short name.
-fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan) -> Result<Passes, Error> {
+fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan, messages: Messages) -> Result<Passes, Error> {
     let registry = engine.registry();
     let planned = plan.passes(registry);
     let mut found = BTreeSet::new();
@@ -97,7 +97,8 @@ fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan) -> Result<P
         let pass = registry.find(name)?;
         let name = &registry.pass(pass).name;
         if !planned.contains(&pass) {
-            complain(&Report::warning(format!("`{name}` is to be printed, but no step of the plan is it")));
+            let title = format!("`{name}` is to be printed, but no step of the plan is it");
+            messages.report(&Report::warning(title).about("pass", name));
         }
         found.insert(name.clone());
     }

@@ -1,6 +1,7 @@
 //! The command `lock`, and what `run` says of the lockfile.
 
-use super::{complain, manifest_path};
+use super::manifest_path;
+use super::messages::Messages;
 use crate::engine::Engine;
 use crate::error::{Error, exit};
 use crate::lock::{Keeper, Mode};
@@ -27,7 +28,7 @@ pub(super) fn lock(manifest: Option<&PathBuf>) -> Result<u8, Error> {
 }
 
 /// Tells which plugins changed, and brings the lockfile up to date. A file that cannot be written stops no run.
-pub(super) fn keep(keeper: &Keeper) {
+pub(super) fn keep(keeper: &Keeper, messages: Messages) {
     let saved = keeper.save();
     let lock = keeper.path().display();
     for change in keeper.changes() {
@@ -36,10 +37,10 @@ pub(super) fn keep(keeper: &Keeper) {
             Ok(_) => "it was accepted, and the lockfile brought up to date; --locked refuses plugins that changed",
             Err(_) => "it was accepted; --locked refuses plugins that changed",
         };
-        complain(&Report::remark(title).help(help));
+        messages.report(&Report::remark(title).help(help));
     }
     if let Err(error) = saved {
         let title = format!("lockfile {lock} cannot be written: {error}");
-        complain(&Report::warning(title).help("make it and its folder writable, or use --locked"));
+        messages.report(&Report::warning(title).help("make it and its folder writable, or use --locked"));
     }
 }

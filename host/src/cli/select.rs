@@ -92,7 +92,7 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<(Request, 
         config.line.push(config_entry(entry)?);
     }
     let pipeline = Pipeline::parse(&text).map_err(PlanError::Pipeline)?;
-    Ok((Request { pipeline, selections }, config))
+    Ok((Request { pipeline, selections, tvm_compat: select.tvm_compat }, config))
 }
 
 pub(super) fn selection(source: String, settings: &Settings) -> Selection {

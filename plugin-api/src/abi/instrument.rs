@@ -90,6 +90,7 @@ fn granularity_of(content: &[u8]) -> Granularity {
         [1] => Granularity::Function,
         [2] => Granularity::DataflowBlock,
         [3] => Granularity::PrimFunc,
+        [4] => Granularity::Composite,
         _ => Granularity::Module,
     }
 }
@@ -315,8 +316,13 @@ mod tests {
             Required { name: "t.A".to_string(), version: None },
             Required { name: "t.B".to_string(), version: Some(version) },
         ];
-        let granularities =
-            [Granularity::Module, Granularity::Function, Granularity::DataflowBlock, Granularity::PrimFunc];
+        let granularities = [
+            Granularity::Module,
+            Granularity::Function,
+            Granularity::DataflowBlock,
+            Granularity::PrimFunc,
+            Granularity::Composite,
+        ];
         for granularity in granularities {
             let pass =
                 PassFacts { name: "t.C", opt_level: -3, granularity, required: &required, plugin: "p", position: 7 };
