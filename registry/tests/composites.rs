@@ -214,3 +214,25 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     let deep = format!("{}t.A{}", "Sequential[".repeat(17), "]".repeat(17));
     assert!(column(&deep).contains("a Sequential that is nested less than 16 deep"), "{}", column(&deep));
 }
+
+/// As TVM does it: a required pass runs without what it requires, but a composite one contains the same.
+#[test]
+fn cycles_that_tvm_would_run_for_ever_are_errors() {
+    let registry = registry(
+        vec![pass("A", &["All"]), pass("B", &["B"]), pass("X", &["Y"]), pass("Y", &["X"])],
+        vec![composite("All", &[], &["A"])],
+    );
+    let plan = |text: &str| Plan::new(&Request { tvm_compat: true, ..request(text, &[]) }, &registry);
+    assert_eq!(
+        plan("t.A,t.B").unwrap_err().to_string(),
+        "passes require or contain each other: `t.A` (plugin `passes`) requires `t.All` (plugin `composites`) contains \
+         `t.A`; remove one of these requirements or members"
+    );
+    // Alone it requires nothing, and what passes require of each other ends by itself.
+    assert!(plan("t.A").is_ok());
+    assert_eq!(
+        plan("t.B,t.X").unwrap().render(&registry),
+        "  1  sequential  asked\n  2    t.B       required by t.B (passes)\n  3    t.B       part of sequential\n  \
+           4    t.Y       required by t.X (passes)\n  5    t.X       part of sequential\n"
+    );
+}

@@ -44,6 +44,32 @@ macro_rules! called {
 }
 
 called! {
+    // As TVM does it: the order of calls of each row of its table; `tests/oracle/compat.py` compares more with TVM itself.
+    tvm_compat_calls: [
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.High", "--disable", "zoo.High", "--instrument", A],
+        ["--tvm-compat", "--passes", "zoo.Third,zoo.Second,Sequential(name=late,opt_level=3)[zoo.Adds]", "--disable",
+         "zoo.First", "--disable", "nobody", "--instrument", A],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--disable", "zoo.First", "--require", "zoo.First"],
+        ["--tvm-compat", "--passes", "zoo.Second,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, vetoes=[zoo.First]}"],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Both", "--require", "zoo.Both", "--instrument",
+         "zoo.Recorder{vetoes=[zoo.Both, zoo.High]}"],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Lost", "--instrument", A],
+    ];
+    tvm_compat_failures: [
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=enter}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=exit}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=should_run}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=run_before}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=run_after}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Fails,zoo.Adds", "--instrument", A, "--instrument", C],
+    ];
     // Required steps are seen; what is still valid, disabled or of too high a level is not.
     instruments_see_every_step: [
         ["--passes", "zoo.Third,zoo.Adds,zoo.Second", "--instrument", A, "--instrument", C],
@@ -238,4 +264,34 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     let sum: f64 = parts.iter().map(|part| part["total_ms"].as_f64().unwrap_or(-1.0)).sum();
     let (total, own) = (json["total_ms"].as_f64().unwrap_or(-1.0), json["self_ms"].as_f64().unwrap_or(-1.0));
     assert!((total - own - sum).abs() < 1e-6 && own >= 0.0, "{json}");
+}
+
+/// With `--message-format json` all that is said on standard error is a line of JSON.
+#[test]
+fn messages_for_programs() {
+    let commands: [&[&str]; 5] = [
+        &["run", "small.py", "-o", "out.py", "--passes", "zoo.First,zoo.High"],
+        &["run", "small.py", "-o", "out.py", "--passes", "zoo.First,zoo.Fails"],
+        &["run", "small.py", "--passes", "zoo.First", "--instrument", "zoo.Recorder{talks=true, fails=run_after}"],
+        &["plan", "--passes", "zoo.Second", "--disable", "zoo.First"],
+        &["run", "small.py", "--pases", "zoo.First"],
+    ];
+    let case = zoo("messages_for_programs");
+    let mut said = String::new();
+    for command in commands {
+        let args = [command, &["--message-format", "json"]].concat();
+        let (_, stderr, code) = case.run(&args, b"");
+        said.push_str(&format!("$ passhost {}\nexit code {code}\n", args.join(" ")));
+        for line in stderr.lines() {
+            let mut value: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+            for step in value["summary"].as_array_mut().into_iter().flatten() {
+                for time in ["time_ms", "verify_ms"] {
+                    let time = step.get_mut(time).map(|time| std::mem::replace(time, "?".into()));
+                    assert!(time.is_none_or(|time| time.is_number()), "{line}");
+                }
+            }
+            said.push_str(&format!("{value:#}\n"));
+        }
+    }
+    compare("plugins", "messages_for_programs", &said);
 }
