@@ -1,6 +1,7 @@
 //! The command line.
 
 mod check;
+mod contributions;
 mod instruments;
 mod lock;
 mod new;
@@ -8,7 +9,7 @@ mod probe;
 mod select;
 mod show;
 
-use self::select::{request, warn_of_config};
+use self::select::request;
 use crate::engine::Engine;
 use crate::error::{Error, Kept, Problem, exit};
 use crate::instruments::timing::Timing;
@@ -63,9 +64,12 @@ enum Command {
     /// Shows which steps would run, and why. Loads and runs nothing.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
-    /// Lists all passes and instruments of the manifest, from the metadata of the plugins alone.
+    /// Lists all passes, instruments, properties and config options of the manifest, from the metadata of the plugins
+    /// alone.
     List(ListArgs),
-    /// Tells everything that is known about one pass or instrument.
+    /// Lists all config options of the manifest's plugins, with type, default, range and owner.
+    Config(ListArgs),
+    /// Tells everything that is known about one pass, instrument, property or config option.
     Explain(ExplainArgs),
     /// Checks the manifest and every plugin, and shows all problems at once.
     Check(CheckArgs),
@@ -117,7 +121,7 @@ struct Select {
     /// A pass that runs whatever its opt_level. Can be given several times.
     #[arg(long, value_name = "PASS")]
     require: Vec<String>,
-    /// A config value for passes. Can be given several times.
+    /// A value for a config option; `passhost config` lists them. Can be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
     /// An instrument of a plugin that sees the run: 'NAME{key=value}'. Can be given several times.
@@ -148,6 +152,9 @@ struct RunArgs {
     /// Looks after each pass whether it wrote into its input, which no pass may.
     #[arg(long)]
     paranoid: bool,
+    /// Threads for passes over functions; without it as many as there are cores. The result is the same.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
 }
 
 #[derive(Args)]
@@ -169,8 +176,8 @@ struct ListArgs {
 
 #[derive(Args)]
 struct ExplainArgs {
-    /// Full or short name of the pass or instrument.
-    pass: String,
+    /// Full or short name of the pass or instrument; full name of a property or config option.
+    name: String,
     #[command(flatten)]
     plugins: Plugins,
 }
@@ -260,9 +267,10 @@ fn run_command(command: &Command) -> Result<u8, Error> {
         Command::Run(args) => return run(args),
         Command::Plan(args) => plan(args),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins)?)),
+        Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins)?.registry())),
         Command::Explain(args) => {
             let engine = listed(&args.plugins)?;
-            to_stdout(&instruments::explain(&engine, &args.pass)?)
+            to_stdout(&contributions::explain(&engine, &args.name)?)
         }
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {
@@ -309,8 +317,9 @@ fn plan(args: &PlanArgs) -> Result<(), Error> {
         return Err(missing_input(input));
     }
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Off)?;
-    let (request, _) = request(&args.select, &manifest)?;
+    let (request, config) = request(&args.select, &manifest)?;
     let engine = Engine::with_lock(&manifest, &mut keeper)?;
+    config.checked(&manifest, engine.registry())?;
     let plan = Plan::new(&request, engine.registry())?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
     to_stdout(&if args.json { show::plan_json(&plan, engine.registry()) } else { plan.render(engine.registry()) })
@@ -372,7 +381,7 @@ fn run(args: &RunArgs) -> Result<u8, Error> {
     let (request, config) = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
     let engine = timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?;
-    warn_of_config(&config, &engine);
+    let config = config.checked(&manifest, engine.registry())?;
     let plan = timing.span("plan", || Plan::new(&request, engine.registry()))?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
     let looking = args.look.instruments(&engine, &plan, &timing)?;
@@ -380,6 +389,7 @@ fn run(args: &RunArgs) -> Result<u8, Error> {
     lock::keep(&keeper);
     let module = timing.span("read", || read_module(&origin, text, &engine))?;
     let runner = Runner::new(&engine, config).keep_going(args.keep_going).paranoid(args.paranoid);
+    let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let report = timing.span("passes", || runner.run(&plan, module))?;
     for diagnostic in &report.diagnostics {

@@ -9,7 +9,7 @@ use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
 use plugin_api::meta::OpInfo;
 use plugin_api::op::{Infer, InferError, Inferred};
-use registry::{Owner, OwnerId, Plan, Registry};
+use registry::{Brought, Owner, OwnerId, Plan, Registry};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
@@ -75,9 +75,7 @@ impl Engine {
         keeper.listed(entry, &file, &listed.meta)?;
         let meta = &listed.meta;
         let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };
-        self.registry.check_instruments(&owner, &meta.instruments)?;
-        let owner = self.registry.add(owner, meta.passes.clone(), meta.operators.clone())?;
-        self.registry.add_instruments(owner, meta.instruments.clone())?;
+        self.registry.add(owner, Brought::from(meta))?;
         self.listed.push(listed);
         self.opened.push(OnceLock::new());
         Ok(())

@@ -1,7 +1,7 @@
 //! Everything that can stop the host, with its exit code and its report.
 
 use crate::report::{Place, Report};
-use registry::{PlanError, RegistryError};
+use registry::{ConfigError, PlanError, RegistryError};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -119,6 +119,9 @@ pub enum Error {
     /// The request cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A config value of the command line.
+    #[error("--config: {0}")]
+    Config(ConfigError),
     /// The request is wrong in another way.
     #[error("{message}")]
     Request {
@@ -173,9 +176,11 @@ pub enum Error {
         /// What happened.
         message: String,
         /// What the text shows, the text, and the place in it.
-        place: Option<(String, String, Range<usize>)>,
+        place: Option<(String, Arc<str>, Range<usize>)>,
         /// What became of the module before it.
         kept: Kept,
+        /// Exit code: of a plugin that failed, or of a request that asked for the pass too early.
+        code: u8,
     },
     /// An instrument failed.
     #[error("instrument `{instrument}` of plugin `{plugin}`, {event}{}: {message}", during(pass))]
@@ -213,6 +218,9 @@ pub enum Error {
     },
 }
 
+/// What to do about a config value that does not fit.
+pub(crate) const CONFIG_HELP: &str = "`passhost config` shows all keys with their types, defaults and ranges";
+
 /// More errors of one input than these help nobody.
 const SHOWN: usize = 20;
 
@@ -230,9 +238,12 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Input { .. } | Error::InputFile { .. } | Error::IllFormed { .. } => exit::INPUT,
-            Error::Manifest { .. } | Error::Registry(_) | Error::Plan(_) | Error::Request { .. } => exit::REQUEST,
+            Error::Manifest { .. } | Error::Registry(_) | Error::Plan(_) | Error::Request { .. } | Error::Config(_) => {
+                exit::REQUEST
+            }
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
-            Error::Plugin { .. } | Error::Build { .. } | Error::Step { .. } | Error::Instrument { .. } => exit::PLUGIN,
+            Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } => exit::PLUGIN,
+            Error::Step { code, .. } => *code,
             Error::Write { .. } => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
             // The gravest cause counts.
@@ -286,6 +297,7 @@ impl Error {
             Error::Plugin { help, .. } | Error::Request { help, .. } | Error::InputFile { help, .. } => {
                 report.help(help)
             }
+            Error::Config(_) => report.help(CONFIG_HELP),
             Error::Registry(error) => with_remedy(report, error),
             Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => with_remedy(report, error),
             Error::Build { output, .. } if !output.trim().is_empty() => report.note(output.trim_end()),
@@ -301,7 +313,7 @@ impl Error {
             Error::Step { file, function, place, kept, .. } => {
                 let mut report = report;
                 if let Some((what, text, span)) = place {
-                    report = report.at(what, text.as_str(), span.clone(), "");
+                    report = report.at(what, Arc::clone(text), span.clone(), "");
                 }
                 let function = function.as_ref().map(|name| format!("in function `{name}`"));
                 let file = file.as_ref().map(|file| format!("plugin file {}", file.display()));

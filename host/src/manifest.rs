@@ -44,8 +44,17 @@ pub struct Settings {
     pub required: Vec<String>,
     /// Instruments, as in `acme.Counter{every=2}`.
     pub instruments: Vec<String>,
-    /// Config values.
-    pub config: BTreeMap<String, OptionValue>,
+    /// Config values by full key.
+    pub config: BTreeMap<String, ConfigValue>,
+}
+
+/// A config value of a manifest.
+#[derive(Clone, Debug)]
+pub struct ConfigValue {
+    /// The value, as written.
+    pub value: OptionValue,
+    /// Place of its key.
+    pub span: Range<usize>,
 }
 
 /// A pipeline with a name.
@@ -287,12 +296,7 @@ impl Reader<'_> {
     fn settings(&self, table: &DeTable<'_>) -> Settings {
         let mut config = BTreeMap::new();
         match table.get("config").map(|value| (value, value.get_ref())) {
-            Some((_, DeValue::Table(entries))) => {
-                let read = |(key, value): (&toml::Spanned<std::borrow::Cow<'_, str>>, _)| {
-                    Some((key.get_ref().to_string(), self.config_value(key.get_ref(), value)?))
-                };
-                config.extend(entries.iter().filter_map(read));
-            }
+            Some((_, DeValue::Table(entries))) => self.config(entries, "", &mut config),
             Some((value, _)) => self.expected("config", "a table", value).unwrap_or_default(),
             None => {}
         }
@@ -312,6 +316,22 @@ impl Reader<'_> {
             self.wrong("`opt_level` does not fit".to_string(), value.span(), "use a small integer such as 2");
         }
         read.ok()
+    }
+
+    /// Values of a table; tables in it are records of fields.
+    fn config(&self, entries: &DeTable<'_>, prefix: &str, config: &mut BTreeMap<String, ConfigValue>) {
+        for (key, value) in entries.iter() {
+            let name = format!("{prefix}{}", key.get_ref());
+            if let DeValue::Table(fields) = value.get_ref() {
+                self.config(fields, &format!("{name}."), config);
+                continue;
+            }
+            let Some(value) = self.config_value(&name, value) else { continue };
+            let entry = ConfigValue { value, span: key.span() };
+            if config.insert(name.clone(), entry).is_some() {
+                self.wrong(format!("`{name}` is set twice"), key.span(), "set it once");
+            }
+        }
     }
 
     fn config_value(&self, key: &str, value: &Value<'_>) -> Option<OptionValue> {

@@ -149,11 +149,12 @@ const fn write_plugin<const N: usize>(w: &mut Writer<N>, plugin: &PluginDecl) {
         write_op(w, &plugin.operators[i]);
         i += 1;
     }
+    crate::contributions::write(w, &plugin.more);
     crate::instrument::write(w, plugin.more.instruments);
     w.close(at);
 }
 
-const fn write_strs<const N: usize>(w: &mut Writer<N>, tag: u16, items: &[&str]) {
+pub(crate) const fn write_strs<const N: usize>(w: &mut Writer<N>, tag: u16, items: &[&str]) {
     let mut i = 0;
     while i < items.len() {
         w.field(tag, items[i].as_bytes());
@@ -221,7 +222,7 @@ const fn write_op<const N: usize>(w: &mut Writer<N>, op: &OpDecl) {
 }
 
 /// A default: a byte that says what follows, then the value or values.
-const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl) {
+pub(crate) const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl) {
     if matches!(default, DefaultDecl::Required) {
         return;
     }
@@ -341,6 +342,7 @@ const fn check(plugin: &PluginDecl) {
         }
         i += 1;
     }
+    crate::contributions::check(&plugin.more, plugin.passes);
 }
 
 /// Stops the compiler with a message; constant code has no formatting, so the parts are joined here.
@@ -384,7 +386,7 @@ pub(crate) const fn same(a: &str, b: &str) -> bool {
 }
 
 /// Whether an entry of `required` is a full name, or one with a version requirement in brackets.
-const fn is_required(entry: &str) -> bool {
+pub(crate) const fn is_required(entry: &str) -> bool {
     let bytes = entry.as_bytes();
     let mut i = 0;
     while i < bytes.len() {

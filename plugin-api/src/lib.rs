@@ -11,6 +11,7 @@ mod inline;
 pub mod instrument;
 pub mod ir;
 mod macros;
+mod macros_more;
 pub mod meta;
 pub mod names;
 pub mod numbering;

@@ -26,7 +26,7 @@ impl Registry {
     ///
     /// # Errors
     /// If a name is taken or is not one.
-    pub fn check_instruments(&self, owner: &Owner, instruments: &[InstrumentInfo]) -> Result<(), RegistryError> {
+    pub(crate) fn check_instruments(&self, owner: &Owner, instruments: &[InstrumentInfo]) -> Result<(), RegistryError> {
         for (i, InstrumentInfo { name, .. }) in instruments.iter().enumerate() {
             if !plugin_api::decl::is_full_name(name) {
                 return Err(RegistryError::BadName {
@@ -41,16 +41,6 @@ impl Registry {
                 return Err(RegistryError::DuplicateInstrument { name: name.clone(), first, second: owner.describe() });
             }
         }
-        Ok(())
-    }
-
-    /// Adds the instruments of a plugin, or none. The owner that was added last is theirs.
-    ///
-    /// # Errors
-    /// If a name is taken or is not one.
-    pub fn add_instruments(&mut self, owner: OwnerId, instruments: Vec<InstrumentInfo>) -> Result<(), RegistryError> {
-        self.check_instruments(self.owner(owner), &instruments)?;
-        self.instruments.extend(instruments.into_iter().map(|info| (info, owner)));
         Ok(())
     }
 

@@ -1,7 +1,8 @@
-//! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`.
+//! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`, and passes as one:
+//! `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`.
 
 use crate::registry::Named;
-use plugin_api::meta::{OptionInfo, OptionValue, PassInfo};
+use plugin_api::meta::{Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, nearest};
 use std::fmt;
 use std::ops::Range;
@@ -16,13 +17,20 @@ pub struct Pipeline {
 /// One pass of a pipeline, as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Full or short name.
+    /// Full or short name; `Sequential` for one.
     pub name: String,
     /// Options that were given.
     pub options: Vec<(String, OptionValue)>,
+    /// Members, if it is a Sequential.
+    pub members: Option<Vec<Stage>>,
     /// Place of the name in the text.
     pub span: Range<usize>,
 }
+
+/// What passes are called that stand in a pipeline as one.
+const SEQUENTIAL: &str = "Sequential";
+/// Sequentials nest less than this deep.
+const DEEPEST: u32 = 16;
 
 /// What is wrong in a pipeline.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -111,7 +119,7 @@ impl Pipeline {
 
     /// Reads names with options, which are passes or instruments.
     pub(crate) fn parse_as(what: Named, text: &str) -> Result<Pipeline, PipelineError> {
-        let mut parser = Parser { what, text, at: 0 };
+        let mut parser = Parser { what, text, at: 0, depth: 0 };
         let mut stages = Vec::new();
         parser.space();
         while parser.at < text.len() {
@@ -130,16 +138,74 @@ impl Pipeline {
         }
         Ok(Pipeline { stages })
     }
+
+    /// Reads one pass of a pipeline.
+    ///
+    /// # Errors
+    /// Position, and what was expected there.
+    pub fn one(text: &str) -> Result<Stage, PipelineError> {
+        let mut parser = Parser { what: Named::Pass, text, at: 0, depth: 0 };
+        let stage = parser.stage()?;
+        if parser.at < text.len() { Err(parser.error("the end")) } else { Ok(stage) }
+    }
 }
 
 /// The same text again, in one form.
 impl fmt::Display for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, stage) in self.stages.iter().enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            write!(f, "{comma}{}{}", stage.name, options_text(&stage.options))?;
+        write_stages(f, &self.stages)
+    }
+}
+
+fn write_stages(f: &mut fmt::Formatter<'_>, stages: &[Stage]) -> fmt::Result {
+    for (i, stage) in stages.iter().enumerate() {
+        write!(f, "{}{stage}", if i > 0 { "," } else { "" })?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(members) = &self.members else {
+            return write!(f, "{}{}", self.name, options_text(&self.options));
+        };
+        f.write_str(&self.name)?;
+        if !self.options.is_empty() {
+            let items: Vec<String> = self.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            write!(f, "({})", items.join(","))?;
         }
-        Ok(())
+        f.write_str("[")?;
+        write_stages(f, members)?;
+        f.write_str("]")
+    }
+}
+
+/// What a Sequential of a pipeline can be given.
+pub(crate) fn sequential_info() -> PassInfo {
+    let option = |name: &str, ty, default, doc: &str| OptionInfo {
+        name: name.to_string(),
+        ty,
+        default: Some(default),
+        doc: doc.to_string(),
+    };
+    PassInfo {
+        name: SEQUENTIAL.to_string(),
+        opt_level: 0,
+        required: Vec::new(),
+        traceable: false,
+        sequential: false,
+        granularity: Granularity::Composite,
+        contract: Contract::default(),
+        options: vec![
+            option(
+                "name",
+                OptionType::Str,
+                OptionValue::Str(SEQUENTIAL.to_string()),
+                "what plans and summaries call it",
+            ),
+            option("opt_level", OptionType::Int, OptionValue::Int(0), "lowest opt_level at which it runs"),
+        ],
+        doc: String::new(),
     }
 }
 
@@ -156,6 +222,7 @@ struct Parser<'a> {
     what: Named,
     text: &'a str,
     at: usize,
+    depth: u32,
 }
 
 impl Parser<'_> {
@@ -205,25 +272,59 @@ impl Parser<'_> {
             Named::Instrument => "the name of an instrument",
         })?;
         let span = start..self.at;
-        let mut options = Vec::new();
-        if self.peek() == Some('{') {
-            self.at += 1;
+        if self.what == Named::Pass && name == SEQUENTIAL && matches!(self.peek(), Some('(' | '[')) {
+            let options = if self.peek() == Some('(') { self.options(')', "`,` or `)`")? } else { Vec::new() };
             self.space();
-            while self.peek() != Some('}') {
-                if !options.is_empty() {
-                    self.expect(',', "`,` or `}`")?;
-                    self.space();
-                }
-                let key = self.name("the name of an option")?;
-                self.space();
-                self.expect('=', "`=`")?;
-                let value = OptionValue::parse_at(self.text, &mut self.at, 0);
-                options.push((key, value.map_err(|(at, expected)| self.error_at(at, expected))?));
-                self.space();
-            }
-            self.at += 1;
+            let members = Some(self.members()?);
+            return Ok(Stage { name, options, members, span });
         }
-        Ok(Stage { name, options, span })
+        let options = if self.peek() == Some('{') { self.options('}', "`,` or `}`")? } else { Vec::new() };
+        Ok(Stage { name, options, members: None, span })
+    }
+
+    /// Options in brackets; a comma may stand behind the last one.
+    fn options(&mut self, end: char, expected: &'static str) -> Result<Vec<(String, OptionValue)>, PipelineError> {
+        let mut options = Vec::new();
+        self.at += 1;
+        self.space();
+        while self.peek() != Some(end) {
+            let key = self.name("the name of an option")?;
+            self.space();
+            self.expect('=', "`=`")?;
+            let value = OptionValue::parse_at(self.text, &mut self.at, 0);
+            options.push((key, value.map_err(|(at, expected)| self.error_at(at, expected))?));
+            self.separator(end, expected)?;
+        }
+        self.at += 1;
+        Ok(options)
+    }
+
+    /// Passes in brackets; a comma may stand behind the last one.
+    fn members(&mut self) -> Result<Vec<Stage>, PipelineError> {
+        if self.depth >= DEEPEST {
+            return Err(self.error("a Sequential that is nested less than 16 deep"));
+        }
+        self.expect('[', "`[`")?;
+        self.depth += 1;
+        let mut members = Vec::new();
+        self.space();
+        while self.peek() != Some(']') {
+            members.push(self.stage()?);
+            self.separator(']', "`,` or `]`")?;
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(members)
+    }
+
+    /// A comma, or the end of the list, which is left where it is.
+    fn separator(&mut self, end: char, expected: &'static str) -> Result<(), PipelineError> {
+        self.space();
+        if self.peek() != Some(end) {
+            self.expect(',', expected)?;
+            self.space();
+        }
+        Ok(())
     }
 }
 

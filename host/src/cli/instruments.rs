@@ -1,7 +1,7 @@
 //! Instruments on the command line: timing and printing, and what is known of those of plugins.
 
 use super::complain;
-use super::show::{self, explain_option, milliseconds, sha256, table};
+use super::show::{explain_option, milliseconds, sha256, table};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::instruments::Instrument;
@@ -10,8 +10,7 @@ use crate::instruments::timing::{Span, Timing};
 use crate::report::Report;
 use crate::run::{Fate, StepReport};
 use clap::{Args, ValueEnum};
-use plugin_api::names::{did_you_mean, nearest};
-use registry::{InstrumentId, Outcome, Plan, Registry, RegistryError};
+use registry::{InstrumentId, Outcome, Plan, Registry};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -78,7 +77,9 @@ impl LookArgs {
     pub(super) fn timing(&self, timing: &Timing, steps: &[StepReport]) -> String {
         let Some(format) = self.timing else { return String::new() };
         let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
-        let verify: Vec<Duration> = steps.iter().filter(ran).map(|step| step.verify).collect();
+        // Composite passes have no time of their own.
+        let verify: Vec<Duration> =
+            steps.iter().filter(ran).filter(|step| !step.has_members).map(|step| step.verify).collect();
         let spans = timing.spans(&verify);
         match format {
             TimingFormat::Text => timing_text(&spans),
@@ -167,26 +168,8 @@ pub(super) fn list(registry: &Registry) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// Everything about the pass or instrument of that name.
-pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
-    let registry = engine.registry();
-    match (registry.find(name), registry.find_instrument(name)) {
-        (Ok(pass), Ok(instrument)) => {
-            Ok(format!("{}\n{}", show::explain(engine, pass), explain_instrument(engine, instrument)))
-        }
-        (Ok(pass), _) => Ok(show::explain(engine, pass)),
-        (_, Ok(instrument)) => Ok(explain_instrument(engine, instrument)),
-        (Err(RegistryError::UnknownPass { .. }), Err(RegistryError::UnknownInstrument { .. })) => {
-            let passes = registry.passes().map(|(_, info)| info.name.as_str());
-            let near = nearest(name, passes.chain(registry.instruments().map(|(_, info)| info.name.as_str())));
-            let message = format!("no pass or instrument `{name}`{}", did_you_mean(&near));
-            Err(Error::Request { message, help: "`passhost list` shows all of the manifest".to_string() })
-        }
-        (Err(RegistryError::UnknownPass { .. }), Err(error)) | (Err(error), _) => Err(error.into()),
-    }
-}
-
-fn explain_instrument(engine: &Engine, instrument: InstrumentId) -> String {
+/// Everything about one instrument.
+pub(super) fn explain_instrument(engine: &Engine, instrument: InstrumentId) -> String {
     let registry = engine.registry();
     let (info, owner) = (registry.instrument(instrument), registry.instrument_owner(instrument));
     let mut out = format!("{} (instrument)\n\n", info.name);

@@ -329,6 +329,22 @@ impl OpenPlugin {
         results
     }
 
+    /// Runs the checker of a property on a function. A context must be current ([`with_current`]).
+    ///
+    /// # Errors
+    /// Why the function does not have the property ([`RunFailure::Error`]), or how the checker failed.
+    pub fn check_property(&self, property: usize, function: (&str, &Body)) -> Result<(), RunFailure> {
+        let Some(check) = self.entry.checker() else {
+            return Err(RunFailure::Protocol("has no checkers, since its plugin API is too old for them".into()));
+        };
+        let (body, ctx) = (function.1.as_ptr(), current());
+        let run = |sink| check(self.own, property as u32, body, ctx, sink);
+        match with_batch(&[function], || Sink::to(run)) {
+            (OK, _) => Ok(()),
+            (status, error) => Err(RunFailure::read(status, &error)),
+        }
+    }
+
     /// Asks the rule of an operator of this plugin for the type of a call.
     ///
     /// # Errors
@@ -401,6 +417,9 @@ fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
     let operator = own.operators.iter().zip(&meta.operators).find(|(own, meta)| own != meta);
     let what = pass.map(|(pass, _)| format!("the facts of pass `{}`", pass.name));
     let what = what.or_else(|| operator.map(|(op, _)| format!("the facts of operator `{}`", op.name)));
+    let what = what.or_else(|| (own.config != meta.config).then(|| "the config options".to_string()));
+    let what = what.or_else(|| (own.properties != meta.properties).then(|| "the properties".to_string()));
+    let what = what.or_else(|| (own.composites != meta.composites).then(|| "the composite passes".to_string()));
     let what = what.or_else(|| (own.instruments != meta.instruments).then(|| "its instruments".to_string()));
     what.map_or(Ok(()), |what| Err(OpenError::Differs { what }))
 }

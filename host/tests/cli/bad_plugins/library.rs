@@ -16,6 +16,10 @@ pub(crate) mod tag {
     pub(crate) const API: u16 = 3;
     pub(crate) const FINGERPRINT: u16 = 4;
     pub(crate) const PASS: u16 = 16;
+    pub(crate) const OPERATOR: u16 = 17;
+    pub(crate) const CONFIG: u16 = 18;
+    pub(crate) const PROPERTY: u16 = 19;
+    pub(crate) const COMPOSITE: u16 = 20;
     pub(crate) const DOC: u16 = 32;
     pub(crate) const OPTION: u16 = 41;
 }
