@@ -153,6 +153,9 @@ struct RunArgs {
     /// Looks after each pass whether it wrote into its input, which no pass may.
     #[arg(long)]
     paranoid: bool,
+    /// Threads for passes over functions; without it as many as there are cores. The result is the same.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
 }
 
 #[derive(Args)]
@@ -387,6 +390,7 @@ fn run(args: &RunArgs) -> Result<u8, Error> {
     lock::keep(&keeper);
     let module = timing.span("read", || read_module(&origin, text, &engine))?;
     let runner = Runner::new(&engine, config).keep_going(args.keep_going).paranoid(args.paranoid);
+    let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let report = timing.span("passes", || runner.run(&plan, module))?;
     for diagnostic in &report.diagnostics {

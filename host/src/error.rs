@@ -176,7 +176,7 @@ pub enum Error {
         /// What happened.
         message: String,
         /// What the text shows, the text, and the place in it.
-        place: Option<(String, String, Range<usize>)>,
+        place: Option<(String, Arc<str>, Range<usize>)>,
         /// What became of the module before it.
         kept: Kept,
         /// Exit code: of a plugin that failed, or of a request that asked for the pass too early.
@@ -313,7 +313,7 @@ impl Error {
             Error::Step { file, function, place, kept, .. } => {
                 let mut report = report;
                 if let Some((what, text, span)) = place {
-                    report = report.at(what, text.as_str(), span.clone(), "");
+                    report = report.at(what, Arc::clone(text), span.clone(), "");
                 }
                 let function = function.as_ref().map(|name| format!("in function `{name}`"));
                 let file = file.as_ref().map(|file| format!("plugin file {}", file.display()));

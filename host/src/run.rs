@@ -1,22 +1,27 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
+mod parallel;
 mod properties;
+mod services;
 
 use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Speaking};
 use crate::paranoia::Snapshot;
 use crate::verify::{Violation, verify_changed};
-use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
+use plugin_api::abi::host::{OpenPlugin, RunFailure, with_current};
 use plugin_api::instrument::PassFacts;
-use plugin_api::ir::{Body, BodyKind, Call, Module};
+use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::{Granularity, OptionValue};
-use plugin_api::op::{Infer, InferError, Inferred};
 use plugin_api::pass::Severity;
 use registry::{Doing, Driver, Facts, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parallel::{Named, Workers};
+use services::{Services, Shown};
 
 /// A step that was run or passed over, with what it cost.
 #[derive(Clone, Debug)]
@@ -88,7 +93,7 @@ pub struct PassDiagnostic {
 }
 
 /// A place in a printed module: what is shown, the text, and the range in it.
-pub type ShownPlace = (String, String, std::ops::Range<usize>);
+pub type ShownPlace = (String, Arc<str>, std::ops::Range<usize>);
 
 /// What a run gave.
 #[derive(Debug)]
@@ -123,6 +128,7 @@ pub struct Runner<'e> {
     instruments: RefCell<Instruments<'e>>,
     /// The instrument that is being called.
     speaking: Speaking,
+    workers: Workers,
 }
 
 /// Why a step was not done.
@@ -149,45 +155,6 @@ struct Failures {
     seen: Vec<Failed>,
     /// What was skipped because of a veto.
     warnings: Vec<String>,
-}
-
-impl HostServices for Runner<'_> {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        self.engine.infer(call)
-    }
-
-    fn print(&self, body: &Body) -> String {
-        script::print_function("main", body, self.engine)
-    }
-
-    fn config(&self, key: &str) -> Option<OptionValue> {
-        let default = || self.engine.registry().config(key).and_then(|(info, _)| info.default.clone());
-        self.config.get(key).cloned().or_else(default)
-    }
-
-    fn pass_name(&self) -> String {
-        self.pass.borrow().clone()
-    }
-
-    fn target(&self) -> Option<String> {
-        // A run over Relax has no target.
-        None
-    }
-
-    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        let place = diagnostic
-            .function
-            .zip(diagnostic.node)
-            .and_then(|(function, node)| self.place(&self.current.borrow(), function, node, "before the pass"));
-        self.diagnostics.borrow_mut().push(PassDiagnostic {
-            pass: self.pass_name(),
-            instrument: self.speaking.borrow().as_deref().map(str::to_string),
-            severity: diagnostic.severity,
-            function: diagnostic.function.map(str::to_string),
-            message: diagnostic.message.to_string(),
-            place,
-        });
-    }
 }
 
 /// Time and bindings of the pass that ran last.
@@ -221,6 +188,7 @@ impl<'e> Runner<'e> {
             marked: RefCell::default(),
             speaking: instruments.speaking(),
             instruments: RefCell::new(instruments),
+            workers: Workers::new(None),
         }
     }
 
@@ -233,6 +201,11 @@ impl<'e> Runner<'e> {
     /// Whether functions are compared with copies after each pass, to find passes that write into their input.
     pub fn paranoid(self, paranoid: bool) -> Runner<'e> {
         Runner { paranoid, ..self }
+    }
+
+    /// How many threads passes over functions may have; without it as many as there are cores.
+    pub fn jobs(self, jobs: usize) -> Runner<'e> {
+        Runner { workers: Workers::new(Some(jobs)), ..self }
     }
 
     /// With an instrument behind those given before, and before those of the plan.
@@ -532,7 +505,7 @@ impl<'e> Runner<'e> {
         let info = self.engine.registry().pass(pass);
         let snapshot = self.paranoid.then(|| Snapshot::of(before));
         let start = Instant::now();
-        let after = with_current(self, self.opt_level, || self.call(pass, info.granularity, before, options));
+        let after = self.call(pass, info.granularity, before, options);
         let time = start.elapsed();
         if let Some(snapshot) = snapshot {
             self.check_input(pass, before, &snapshot)?;
@@ -574,12 +547,15 @@ impl<'e> Runner<'e> {
         let (owner, at) = self.engine.registry().pass_place(pass);
         let plugin = self.engine.open(owner)?;
         if granularity == Granularity::Module {
-            return plugin.run_module(at, module, options).map_err(|failure| self.failed(pass, None, module, failure));
+            let run = |services: &Services<'_>| {
+                with_current(services, self.opt_level, || plugin.run_module(at, module, options))
+            };
+            return self.with_services(run).map_err(|failure| self.failed(pass, None, module, failure));
         }
         let wanted = if granularity == Granularity::PrimFunc { BodyKind::PrimFunc } else { BodyKind::Function };
         let functions: Vec<(&str, &Body)> =
             module.functions().filter(|(_, body)| body.kind() == wanted && !skips(body)).collect();
-        let results = plugin.run_functions(at, &functions, options);
+        let results = self.call_on_functions(pass, plugin, &functions, options);
         let mut new = Vec::with_capacity(functions.len());
         for ((name, old), result) in functions.into_iter().zip(results) {
             let body = result.map_err(|failure| self.failed(pass, Some(name), module, failure))?;
@@ -594,6 +570,33 @@ impl<'e> Runner<'e> {
             Some((_, new)) => Ok(new),
             None => Ok(body.clone()),
         })
+    }
+
+    /// What a pass makes of each function, on as many threads as pay; what it reports comes in their order.
+    fn call_on_functions(
+        &self,
+        pass: PassId,
+        plugin: OpenPlugin,
+        functions: &[Named<'_>],
+        options: &[OptionValue],
+    ) -> Vec<Result<Body, RunFailure>> {
+        let registry = self.engine.registry();
+        let (info, at) = (registry.pass(pass), registry.pass_place(pass).1);
+        let (engine, config, opt_level, module) =
+            (self.engine, &self.config, self.opt_level, self.current.borrow().clone());
+        let outer = tracing::Span::current();
+        let run = |functions: &[Named<'_>]| {
+            let _entered = tracing::Span::current().is_none().then(|| outer.enter());
+            let (printed, said) = (OnceCell::new(), RefCell::default());
+            let services =
+                Services { engine, config, pass: &info.name, instrument: None, module: &module, printed, said };
+            let results = with_current(&services, opt_level, || plugin.run_functions(at, functions, options));
+            (results, services.said.into_inner())
+        };
+        let stretches = if info.sequential { vec![run(functions)] } else { self.workers.run(functions, run) };
+        let (results, said): (Vec<_>, Vec<_>) = stretches.into_iter().unzip();
+        self.diagnostics.borrow_mut().extend(said.into_iter().flatten());
+        results.into_iter().flatten().collect()
     }
 
     fn failed(&self, pass: PassId, function: Option<&str>, module: &Module, failure: RunFailure) -> Error {
@@ -635,10 +638,7 @@ impl<'e> Runner<'e> {
 
     /// A node in the printed module.
     fn place(&self, module: &Module, function: &str, node: usize, what: &str) -> Option<ShownPlace> {
-        let printed = script::print_with_spans(module, self.engine);
-        let span = printed.spans.get(function)?.get(node)?.clone();
-        let what = format!("<{what}>");
-        (!span.is_empty()).then_some((what, printed.text, span))
+        Shown::new(self.engine, module, what).place(function, node)
     }
 }
 

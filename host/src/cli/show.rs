@@ -9,6 +9,7 @@ use plugin_api::pass::Severity;
 use registry::{Outcome, Owner, PassId, Plan, Registry, Skip, Why};
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Columns, as wide as they need to be; the last one is not padded.
@@ -203,7 +204,7 @@ pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic) -> Report {
         Severity::Remark => Report::remark(&diagnostic.message),
     };
     if let Some((what, text, span)) = &diagnostic.place {
-        report = report.at(what, text.as_str(), span.clone(), "");
+        report = report.at(what, Arc::clone(text), span.clone(), "");
     }
     let function = diagnostic.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
     let whose = diagnostic.instrument.as_ref().map_or(String::new(), |name| format!("instrument {name}, at "));

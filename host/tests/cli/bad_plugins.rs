@@ -267,13 +267,22 @@ fn plans_with_composite_passes() {
 
 #[test]
 fn runs_with_composite_passes() {
-    let case = Case::new("runs_with_composite_passes").libraries(&[example("contributes")]).operators();
+    let files = [example("contributes"), example("instruments")];
+    let case = Case::new("runs_with_composite_passes").libraries(&files).operators();
     let run = |passes| ["run", "small.py", "-o", "out.py", "--passes", passes];
+    let recorders =
+        ["zoo.NeedsPlainBlocks", "zoo.Plain"].map(|name| (name, format!("zoo.Recorder{{vetoes=[{name}]}}")));
+    let veto = |name| {
+        let recorder = recorders.iter().find(|known| known.0 == name).map_or("", |known| &known.1);
+        ["run", "small.py", "-o", "out.py", "--instrument", recorder, "--passes", "zoo.Cleanup"]
+    };
     let stumbles = ["run", "small.py", "-o", "out.py", "--keep-going", "--passes", "zoo.Stumbles,zoo.Plain"];
     case.says(&[
         &run("zoo.Cleanup,zoo.NeedsCleanup"),
         &run("zoo.Asks,zoo.NeedsCleanup"),
         &run("Sequential(name=late)[zoo.Plain,zoo.Late]"),
+        &veto("zoo.NeedsPlainBlocks"),
+        &veto("zoo.Plain"),
         &stumbles,
         &run("zoo.Stumbles,zoo.Plain"),
     ]);
