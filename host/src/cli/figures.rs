@@ -22,6 +22,9 @@ pub(super) fn memory(passes: &[Row]) -> String {
 
 /// What passes counted.
 pub(super) fn statistics(counted: &[Statistic]) -> String {
+    if counted.is_empty() {
+        return "\nno pass counted anything\n".to_string();
+    }
     let mut rows = vec![["PASS", "STATISTIC", "SUM"].map(str::to_string).to_vec()];
     let row = |counter: &Statistic| vec![counter.pass.clone(), counter.name.clone(), counter.sum.to_string()];
     rows.extend(counted.iter().map(row));
