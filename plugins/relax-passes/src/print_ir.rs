@@ -22,6 +22,7 @@ declare_pass! {
     /// ```
     pub module pass PRINT_IR = "transform.PrintIR" {
         opt_level: 0,
+        preserves: ["all"],
         options: Options {
             /// What stands above the text, to tell one from another.
             header: String = "",
