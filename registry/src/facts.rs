@@ -245,13 +245,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Satisfies the list of `user` once, from left to right.
-    fn requirements<E>(
-        &mut self,
-        plan: &Plan,
-        user: &Step,
-        nesting: usize,
-        work: &mut Work<'_, E>,
-    ) -> Result<(), E> {
+    fn requirements<E>(&mut self, plan: &Plan, user: &Step, nesting: usize, work: &mut Work<'_, E>) -> Result<(), E> {
         let registry = self.registry;
         let needs = user.needs(registry);
         for pass in &needs {

@@ -28,7 +28,7 @@ pub struct Stage {
 }
 
 /// What passes are called that stand in a pipeline as one.
-const SEQUENTIAL: &str = "Sequential";
+pub const SEQUENTIAL: &str = "Sequential";
 /// Sequentials nest less than this deep.
 const DEEPEST: u32 = 16;
 

@@ -462,7 +462,9 @@ const PIPELINE: &str = "the pipeline";
 /// The `required` of a Sequential in a pipeline, as passes.
 fn sequential_needs(name: &str, needs: &[OptionValue], registry: &Registry) -> Result<Vec<PassId>, PlanError> {
     let find = |need: &OptionValue| {
-        let OptionValue::Str(text) = need else { return Err(PlanError::Name(registry.unknown_pass(&need.to_string()))) };
+        let OptionValue::Str(text) = need else {
+            return Err(PlanError::Name(registry.unknown_pass(&need.to_string())));
+        };
         let req = Required::parse(text).map_err(|_| PlanError::Name(registry.unknown_pass(text)))?;
         provider(registry, (name, PIPELINE), &req)
     };
@@ -555,8 +557,7 @@ impl Lines<'_> {
             } else {
                 String::new()
             };
-            let reason =
-                format!("required by {} ({plugin}), unless still valid{despite}", user.unit.name(registry));
+            let reason = format!("required by {} ({plugin}), unless still valid{despite}", user.unit.name(registry));
             self.out.push(Line { unit: Unit::Pass(pass), depth, nesting, text: name.clone(), reason });
             if first {
                 self.members(&step, depth, nesting);

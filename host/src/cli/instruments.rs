@@ -14,6 +14,7 @@ use registry::{InstrumentId, Outcome, Plan, Registry};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Args)]
@@ -48,12 +49,12 @@ enum TimingFormat {
 
 impl LookArgs {
     /// The instruments of the host that are asked for.
-    pub(super) fn instruments<'e>(
+    pub(super) fn instruments(
         &self,
-        engine: &'e Engine,
+        engine: &Arc<Engine>,
         plan: &Plan,
         timing: &Timing,
-    ) -> Result<Vec<Instrument<'e>>, Error> {
+    ) -> Result<Vec<Instrument>, Error> {
         let mut out = Vec::new();
         if self.timing.is_some() {
             // First, so that what the others do after a pass is not in its time.
@@ -68,7 +69,10 @@ impl LookArgs {
             let write = |text: &str| {
                 let _ = anstream::stderr().lock().write_all(text.as_bytes());
             };
-            out.push(Instrument::new("print IR", Box::new(PrintIr::new(printed, engine, Box::new(write)))));
+            out.push(Instrument::new(
+                "print IR",
+                Box::new(PrintIr::new(printed, Arc::clone(engine) as _, Box::new(write))),
+            ));
         }
         Ok(out)
     }

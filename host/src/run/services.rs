@@ -1,6 +1,7 @@
 //! What passes, checkers and instruments ask the host for, on whichever thread they run.
 
 use super::{PassDiagnostic, Runner, ShownPlace};
+use crate::context::Settings;
 use crate::engine::Engine;
 use plugin_api::abi::host::{Diagnostic, HostServices};
 use plugin_api::ir::{Body, Call, Module};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// The host as code of plugins sees it on one thread.
 pub(super) struct Services<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) config: &'a BTreeMap<String, OptionValue>,
+    pub(super) settings: &'a Settings,
     /// Full name of the pass.
     pub(super) pass: &'a str,
     /// Full name of the instrument that is being called.
@@ -64,8 +65,7 @@ impl HostServices for Services<'_> {
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {
-        let default = || self.engine.registry().config(key).and_then(|(info, _)| info.default.clone());
-        self.config.get(key).cloned().or_else(default)
+        self.settings.config(key, self.engine)
     }
 
     fn pass_name(&self) -> String {
@@ -73,8 +73,7 @@ impl HostServices for Services<'_> {
     }
 
     fn target(&self) -> Option<String> {
-        // A run over Relax has no target.
-        None
+        self.settings.target()
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
@@ -98,9 +97,9 @@ impl Runner<'_> {
     pub(super) fn with_services<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
         let (pass, module) = (self.pass.borrow().clone(), self.current.borrow().clone());
         let instrument = self.speaking.borrow().as_deref().map(str::to_string);
-        let (engine, config) = (self.engine, &self.config);
+        let (engine, settings) = (self.engine, &**self.context.settings());
         let (printed, said) = (OnceCell::new(), RefCell::default());
-        let services = Services { engine, config, pass: &pass, instrument, module: &module, printed, said };
+        let services = Services { engine, settings, pass: &pass, instrument, module: &module, printed, said };
         let result = f(&services);
         self.diagnostics.borrow_mut().append(&mut services.said.take());
         result
