@@ -28,3 +28,8 @@ pub use made::{MadePass, create_dataflow_block_pass, create_function_pass, creat
 pub use manifest::Manifest;
 pub use pass::{Pass, Sequential};
 pub use run::{RunReport, Runner};
+
+/// What `docs/embedding.md` shows is true.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedding.md")]
+mod embedding {}

@@ -170,3 +170,15 @@ fn scopes_are_left_in_reverse_order() {
     drop(inner);
     assert_eq!(log.take(), "a.enter b.enter a.exit b.exit");
 }
+
+#[test]
+fn a_manifest_can_name_the_target() {
+    let read = |text: &str| passhost::Manifest::parse(std::path::Path::new("passes.toml"), text);
+    let manifest = read("target = \"cuda\"\n[pipelines.late]\npasses = \"\"\ntarget = '{\"kind\": \"llvm\"}'\n");
+    let manifest = manifest.expect("a manifest");
+    let text = |target: &Option<passhost::Target>| target.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert_eq!(text(&manifest.settings.target), "cuda");
+    assert_eq!(text(&manifest.pipelines["late"].settings.target), "{\"kind\": \"llvm\"}");
+    let error = read("target = \"a b\"\n").expect_err("no target").to_string();
+    assert_eq!(error, "manifest passes.toml: target `a b` is neither a name nor a JSON object");
+}

@@ -2,10 +2,17 @@
 
 use super::*;
 use passhost::{Sequential, create_dataflow_block_pass, create_prim_func_pass};
-use plugin_api::ir::{Body, BodyKind, Edit, Value};
+use plugin_api::ir::records::kind;
+use plugin_api::ir::{Body, BodyBuilder, BodyKind, Edit, NodeSpec, Value};
 use plugin_api::pass::Ctx;
 
-const PRIM: &str = "    @T.prim_func\n    def add(A: T.Buffer((2,), \"float32\")):\n        T.evaluate(0)\n";
+/// An empty PrimFunc, made by hand.
+fn prim_func() -> Body {
+    let mut b = BodyBuilder::new();
+    b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+    b.end();
+    b.finish().expect("a body")
+}
 
 #[test]
 fn each_pass_sees_what_it_works_on() {
@@ -31,11 +38,9 @@ fn each_pass_sees_what_it_works_on() {
             Ok(())
         }),
     ]);
-    let functions = format!(
-        "{PRIM}\n    @R.function\n    def main(x: {TENSOR}) -> {TENSOR}:\n        with R.dataflow():\n            \
-         lv: {TENSOR} = x\n            gv: {TENSOR} = lv\n            R.output(gv)\n        return gv\n"
-    );
-    let module = read(&engine, &functions);
+    let mut edit = module(&engine, &["main"]).edit();
+    edit.set("add", prim_func());
+    let module = edit.finish();
     let run = |name: &str| {
         let after = pass(&engine, name).run(&module).expect("runs");
         assert!(after.same(&module), "{name}");
@@ -81,10 +86,9 @@ fn a_sequential_is_a_pass_and_nests() {
 /// Row 14 of the planner.
 #[test]
 fn row_14_a_function_of_another_kind_is_an_error() {
-    let engine = engine([]);
-    let prim = read(&engine, PRIM).get("add").expect("it is there").clone();
+    let prim = prim_func();
     assert_eq!(prim.kind(), BodyKind::PrimFunc);
-    let engine = super::engine([create_function_pass(info("t.Other", 0, &[]), move |_, _| Ok(prim.clone()))]);
+    let engine = engine([create_function_pass(info("t.Other", 0, &[]), move |_, _| Ok(prim.clone()))]);
     let error = pass(&engine, "t.Other").run(&module(&engine, &["main"])).expect_err("another kind");
     let text = shown(&error);
     assert!(text.contains("step 1, pass `t.Other` of plugin `host`: gave back a function of another kind"), "{text}");
