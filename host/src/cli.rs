@@ -149,7 +149,8 @@ struct RunArgs {
     /// Goes on after a pass that failed.
     ///
     /// The module stays as it was before that pass. Passes that need it are skipped, and all later ones of a plugin
-    /// that panicked. The result is written; the exit code still says that a plugin failed.
+    /// that panicked; an instrument that fails is left out. The result is written; the exit code still says that a
+    /// plugin failed.
     #[arg(long)]
     keep_going: bool,
     /// Looks after each pass whether it wrote into its input, which no pass may.
