@@ -2,6 +2,7 @@
 
 use crate::crates;
 use crate::error::Error;
+use crate::instruments::trace::{self, Trace};
 use crate::loader::{self, Listed};
 use crate::lock::Keeper;
 use crate::made::{Code, MadePass};
@@ -22,6 +23,7 @@ pub struct Engine {
     registry: Registry,
     /// By owner.
     providers: Vec<Provider>,
+    trace: OnceLock<Trace>,
 }
 
 /// Who has the code behind names.
@@ -128,6 +130,25 @@ impl Engine {
         &self.registry
     }
 
+    /// Lets everything that is done with this engine from now on be in a trace; the first one counts.
+    pub fn traced(&self, trace: Trace) {
+        let _ = self.trace.set(trace);
+    }
+
+    pub(crate) fn trace(&self) -> Option<&Trace> {
+        self.trace.get()
+    }
+
+    /// A span of the trace, if one is made.
+    pub(crate) fn span(
+        &self,
+        category: &'static str,
+        name: &str,
+        args: impl FnOnce() -> serde_json::Value,
+    ) -> Option<trace::Span> {
+        self.trace.get().map(|trace| trace.span(category, name, args()))
+    }
+
     /// What a plugin says of itself.
     pub fn listed(&self, owner: OwnerId) -> Option<&Listed> {
         self.plugin(owner).map(|plugin| &plugin.listed)
@@ -151,6 +172,7 @@ impl Engine {
         };
         let mut error = None;
         let opened = opened.get_or_init(|| {
+            let _span = self.span("load", "open plugin", || serde_json::json!({ "plugin": listed.meta.name }));
             loader::open(listed).map_err(|why| {
                 let text = why.to_string();
                 error = Some(why);
