@@ -119,7 +119,7 @@ mod tests {
     fn shared_bodies_count_once_and_resident_memory_can_be_unknown() {
         let manifest = crate::Manifest::parse(std::path::Path::new("passes.toml"), "").expect("an empty manifest");
         let engine = crate::Engine::new(&manifest).expect("no plugins");
-        let text = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    return x\n";
+        let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2,), \"float32\")):\n        return x\n";
         let body = || script::read(text, &engine).expect("a module").get("main").expect("its function").clone();
         let (one, other) = (body(), body());
         let module = |bodies: &[(&str, &Body)]| {
