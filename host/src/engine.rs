@@ -31,7 +31,7 @@ pub struct Engine {
 enum Provider {
     Plugin(Arc<Plugin>),
     /// A pass, or nothing: a config option has no code.
-    Program(Option<MadePass>),
+    Program(Option<Box<MadePass>>),
 }
 
 struct Plugin {
@@ -111,7 +111,7 @@ impl Engine {
         }
         let id = PassId(self.registry.passes().count());
         self.registry.add(Owner::embedder(), Brought::passes(vec![info]))?;
-        self.providers.push(Provider::Program(Some(pass)));
+        self.providers.push(Provider::Program(Some(Box::new(pass))));
         Ok(id)
     }
 
