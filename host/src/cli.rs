@@ -20,7 +20,6 @@ use crate::report::Report;
 use crate::run::Runner;
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use plugin_api::ir::Module;
-use registry::Plan;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -124,6 +123,10 @@ struct Select {
     /// A value for a config option; `passhost config` lists them. Can be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
+    /// The compilation target, which passes can ask for: a name such as llvm, or JSON. A function's own attribute
+    /// `target` comes before it.
+    #[arg(long, value_name = "NAME|JSON")]
+    target: Option<String>,
     /// An instrument of a plugin that sees the run: 'NAME{key=value}'. Can be given several times.
     #[arg(long, value_name = "INSTRUMENT")]
     instrument: Vec<String>,
@@ -318,10 +321,10 @@ fn plan(args: &PlanArgs) -> Result<(), Error> {
         return Err(missing_input(input));
     }
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Off)?;
-    let (request, config) = request(&args.select, &manifest)?;
-    let engine = Engine::with_lock(&manifest, &mut keeper)?;
-    config.checked(&manifest, engine.registry())?;
-    let plan = Plan::new(&request, engine.registry())?;
+    let request = request(&args.select, &manifest)?;
+    let engine = Arc::new(Engine::with_lock(&manifest, &mut keeper)?);
+    let (context, pipeline) = request.context(&manifest, &engine)?;
+    let plan = context.plan(pipeline, &engine)?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
     to_stdout(&if args.json { show::plan_json(&plan, engine.registry()) } else { plan.render(engine.registry()) })
 }
@@ -380,18 +383,18 @@ fn run(args: &RunArgs, seen: &instruments::Seen) -> Result<u8, Error> {
     let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
     let timing = &seen.timing;
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
-    let (request, config) = request(&args.select, &manifest)?;
+    let request = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
-    let engine = timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?;
+    let engine = Arc::new(timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?);
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
-    let config = config.checked(&manifest, engine.registry())?;
-    let plan = timing.span("plan", || Plan::new(&request, engine.registry()))?;
+    let (context, pipeline) = request.context(&manifest, &engine)?;
+    let plan = timing.span("plan", || context.plan(pipeline, &engine))?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
     let looking = args.look.instruments(&engine, &plan, seen)?;
     timing.span("open plugins", || engine.open_for(&plan))?;
     lock::keep(&keeper);
     let module = timing.span("read", || read_module(&origin, text, &engine))?;
-    let runner = Runner::new(&engine, config).keep_going(args.keep_going).paranoid(args.paranoid);
+    let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let report = timing.span("passes", || runner.run(&plan, module))?;
@@ -400,7 +403,7 @@ fn run(args: &RunArgs, seen: &instruments::Seen) -> Result<u8, Error> {
     }
     report.warnings.iter().for_each(|warning| complain(&Report::warning(warning)));
     report.failures.iter().flat_map(Error::reports).for_each(|failure| complain(&failure));
-    let printed = timing.span("print", || script::print(&report.module, &engine));
+    let printed = timing.span("print", || script::print(&report.module, &*engine));
     let mut summary = show::summary(&report, engine.registry());
     if let Some(error) = report.error {
         summary.push_str(&args.look.tables(seen, &report.steps, &report.statistics));

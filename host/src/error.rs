@@ -119,9 +119,14 @@ pub enum Error {
     /// The request cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A config value of the command line.
-    #[error("--config: {0}")]
-    Config(ConfigError),
+    /// A config value of the command line or of a context.
+    #[error("{of}: {error}")]
+    Config {
+        /// Who gives it: `--config`, `the context`.
+        of: &'static str,
+        /// What is wrong with it.
+        error: ConfigError,
+    },
     /// The request is wrong in another way.
     #[error("{message}")]
     Request {
@@ -238,9 +243,11 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Input { .. } | Error::InputFile { .. } | Error::IllFormed { .. } => exit::INPUT,
-            Error::Manifest { .. } | Error::Registry(_) | Error::Plan(_) | Error::Request { .. } | Error::Config(_) => {
-                exit::REQUEST
-            }
+            Error::Manifest { .. }
+            | Error::Registry(_)
+            | Error::Plan(_)
+            | Error::Request { .. }
+            | Error::Config { .. } => exit::REQUEST,
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
             Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } => exit::PLUGIN,
             Error::Step { code, .. } => *code,
@@ -297,7 +304,7 @@ impl Error {
             Error::Plugin { help, .. } | Error::Request { help, .. } | Error::InputFile { help, .. } => {
                 report.help(help)
             }
-            Error::Config(_) => report.help(CONFIG_HELP),
+            Error::Config { .. } => report.help(CONFIG_HELP),
             Error::Registry(error) => with_remedy(report, error),
             Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => with_remedy(report, error),
             Error::Build { output, .. } if !output.trim().is_empty() => report.note(output.trim_end()),

@@ -1,16 +1,19 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
+mod blocks;
 mod parallel;
 mod properties;
 mod services;
 mod statistics;
 
+use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Speaking};
+use crate::made::Code;
 use crate::paranoia::Snapshot;
 use crate::verify::{Violation, verify_changed};
-use plugin_api::abi::host::{OpenPlugin, RunFailure, with_current};
+use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::{Granularity, OptionValue, PassInfo};
@@ -120,8 +123,7 @@ pub struct RunReport {
 /// Runs plans.
 pub struct Runner<'e> {
     engine: &'e Engine,
-    config: BTreeMap<String, OptionValue>,
-    opt_level: i32,
+    context: PassContext,
     pass: RefCell<String>,
     diagnostics: RefCell<Vec<PassDiagnostic>>,
     /// What passes counted, not summed up.
@@ -132,7 +134,6 @@ pub struct Runner<'e> {
     paranoid: bool,
     /// Plugins that cannot be trusted any more, and why.
     marked: RefCell<BTreeMap<OwnerId, String>>,
-    instruments: RefCell<Instruments<'e>>,
     /// The instrument that is being called.
     speaking: Speaking,
     workers: Workers,
@@ -179,13 +180,17 @@ impl Cost {
 }
 
 impl<'e> Runner<'e> {
-    /// A runner with the config values of a run.
+    /// A runner with a context of its own, which has these config values, and the opt_level of the plan.
     pub fn new(engine: &'e Engine, config: BTreeMap<String, OptionValue>) -> Runner<'e> {
-        let instruments = Instruments::default();
+        Runner::in_context(engine, &PassContext::with_config(config))
+    }
+
+    /// A runner in a context, in which the plan was made. The context is current during the run; its instruments are
+    /// entered and exited if it was not entered before.
+    pub fn in_context(engine: &'e Engine, context: &PassContext) -> Runner<'e> {
         Runner {
             engine,
-            config,
-            opt_level: registry::plan::DEFAULT_OPT_LEVEL,
+            context: context.clone(),
             pass: RefCell::default(),
             diagnostics: RefCell::default(),
             counted: RefCell::default(),
@@ -194,8 +199,7 @@ impl<'e> Runner<'e> {
             keep_going: false,
             paranoid: false,
             marked: RefCell::default(),
-            speaking: instruments.speaking(),
-            instruments: RefCell::new(instruments),
+            speaking: context.instruments().borrow().speaking(),
             workers: Workers::new(None),
         }
     }
@@ -216,10 +220,14 @@ impl<'e> Runner<'e> {
         Runner { workers: Workers::new(Some(jobs)), ..self }
     }
 
-    /// With an instrument behind those given before, and before those of the plan.
-    pub fn instrument(self, instrument: Instrument<'e>) -> Runner<'e> {
-        self.instruments.borrow_mut().push(instrument);
+    /// With an instrument in its context, behind those given before, and before those of plugins.
+    pub fn instrument(self, instrument: Instrument) -> Runner<'e> {
+        self.instruments().borrow_mut().push(instrument);
         self
+    }
+
+    fn instruments(&self) -> &RefCell<Instruments> {
+        self.context.instruments()
     }
 
     /// Runs a plan. Plugins of the plan are opened before the first step, and instruments made and entered.
@@ -228,55 +236,26 @@ impl<'e> Runner<'e> {
     /// If a plugin cannot be opened, or an instrument cannot be made or entered; what stops a later step is in the
     /// report.
     pub fn run(mut self, plan: &Plan, module: Module) -> Result<RunReport, Error> {
-        self.opt_level = plan.opt_level;
+        self.context = self.context.at_level(plan.opt_level);
         self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
-        self.instruments.borrow_mut().keep_going(self.keep_going);
-        self.instruments.borrow_mut().trace(self.engine.trace().cloned());
-        with_current(&self, self.opt_level, || self.run_inside(plan))
+        self.instruments().borrow_mut().keep_going(self.keep_going);
+        self.instruments().borrow_mut().trace(self.engine.trace().cloned());
+        with_current(&self, plan.opt_level, || self.run_inside(plan))
     }
 
     fn run_inside(&self, plan: &Plan) -> Result<RunReport, Error> {
-        let begun = self.make_instruments(plan).and_then(|()| self.instruments.borrow_mut().enter());
-        if let Err(error) = begun {
-            let mut instruments = self.instruments.borrow_mut();
-            instruments.clear();
-            let beside = instruments.take_failures();
-            return Err(if beside.is_empty() {
-                error
-            } else {
-                Error::Several([error].into_iter().chain(beside).collect())
-            });
-        }
+        let mut scope = self.context.begin(Some((self.engine, &plan.instruments)))?;
         let mut report = self.steps(plan);
-        let mut instruments = self.instruments.borrow_mut();
-        let exited = instruments.exit();
-        instruments.clear();
+        let (exited, beside) = scope.leave();
         match (exited, &report.error) {
             (Err(error), None) => report.error = Some(error),
             (exited, _) => report.failures.extend(exited.err()),
         }
-        report.failures.extend(instruments.take_failures());
+        report.failures.extend(beside);
+        // What is told on leaving is of this run, too.
+        report.diagnostics.append(&mut self.diagnostics.take());
         Ok(report)
-    }
-
-    /// Makes the instruments of a plan. In a run that keeps going, one that cannot be made is left out.
-    fn make_instruments(&self, plan: &Plan) -> Result<(), Error> {
-        let registry = self.engine.registry();
-        for planned in &plan.instruments {
-            let (owner, at) = registry.instrument_place(planned.instrument);
-            let plugin = registry.owner(owner);
-            // Two of one name differ in their options.
-            let options = registry::pipeline::options_text(&planned.given);
-            let name = format!("{}{options}", registry.instrument(planned.instrument).name);
-            let made = self.engine.open(owner)?.make_instrument(at, &planned.options);
-            let mut instruments = self.instruments.borrow_mut();
-            match made {
-                Ok(instrument) => instruments.push(Instrument::of_plugin(&name, plugin, instrument)),
-                Err(failure) => instruments.not_made(&name, plugin, &failure)?,
-            }
-        }
-        Ok(())
     }
 
     fn steps(&self, plan: &Plan) -> RunReport {
@@ -477,7 +456,7 @@ impl<'e> Runner<'e> {
             plugin: &registry.pass_owner(pass).name,
             position: self.position.get(),
         };
-        let instruments = || self.instruments.borrow_mut();
+        let instruments = || self.instruments().borrow_mut();
         if !plan.required.contains(&pass) {
             let vetoes = instruments().should_run(&before, &facts).map_err(Stop::Before)?;
             if !vetoes.is_empty() {
@@ -561,10 +540,10 @@ impl<'e> Runner<'e> {
         options: &[OptionValue],
     ) -> Result<Module, Error> {
         let (owner, at) = self.engine.registry().pass_place(pass);
-        let plugin = self.engine.open(owner)?;
+        let plugin = self.engine.code(owner)?;
         if granularity == Granularity::Module {
             let run = |services: &Services<'_>| {
-                with_current(services, self.opt_level, || plugin.run_module(at, module, options))
+                with_current(services, self.context.opt_level(), || plugin.run_module(at, module, options))
             };
             return self.with_services(run).map_err(|failure| self.failed(pass, None, module, failure));
         }
@@ -575,6 +554,9 @@ impl<'e> Runner<'e> {
         let mut new = Vec::with_capacity(functions.len());
         for ((name, old), result) in functions.into_iter().zip(results) {
             let body = result.map_err(|failure| self.failed(pass, Some(name), module, failure))?;
+            if granularity == Granularity::DataflowBlock {
+                self.check_blocks(pass, (name, old), &body, module)?;
+            }
             if old.kind() != body.kind() {
                 let message = "gave back a function of another kind".to_string();
                 return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
@@ -592,21 +574,23 @@ impl<'e> Runner<'e> {
     fn call_on_functions(
         &self,
         pass: PassId,
-        plugin: OpenPlugin,
+        plugin: Code<'_>,
         functions: &[Named<'_>],
         options: &[OptionValue],
     ) -> Vec<Result<Body, RunFailure>> {
         let registry = self.engine.registry();
         let (info, at) = (registry.pass(pass), registry.pass_place(pass).1);
-        let (engine, config, opt_level, module) =
-            (self.engine, &self.config, self.opt_level, self.current.borrow().clone());
+        let (engine, settings, module) = (self.engine, self.context.settings(), self.current.borrow().clone());
         let outer = tracing::Span::current();
         let run = |functions: &[Named<'_>]| {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
-            let services = Services::new(engine, config, &info.name, None, &module);
-            let results = with_current(&services, opt_level, || {
-                traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
-            });
+            let services = Services::new(engine, settings, &info.name, None, &module);
+            let work = || {
+                with_current(&services, settings.opt_level, || {
+                    traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
+                })
+            };
+            let results = settings.seen(work);
             (results, services.said.into_inner(), services.counted.into_inner())
         };
         let stretches = if info.sequential { vec![run(functions)] } else { self.workers.run(functions, run) };

@@ -114,9 +114,18 @@ impl Ctx {
         self.text(Query::PassName, "".as_bytes()).unwrap_or_default()
     }
 
-    /// The compilation target, as a name or as JSON.
+    /// The compilation target, as a name or as JSON: that of the function that is being worked on, if it has the
+    /// attribute `target`, else that of the run.
     pub fn target(&self) -> Option<String> {
-        self.text(Query::Target, "".as_bytes())
+        match self.function.get() {
+            NO_FUNCTION => self.text(Query::Target, "".as_bytes()),
+            function => self.text(Query::Target, &function.to_le_bytes()),
+        }
+    }
+
+    /// The compilation target of a function, for passes that work on the whole module.
+    pub fn target_of(&self, function: &Body) -> Option<String> {
+        function.target().or_else(|| self.target())
     }
 
     /// Name in the module of the function that is being worked on; `None` in a module pass.

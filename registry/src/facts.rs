@@ -191,9 +191,7 @@ impl<'a> Driver<'a> {
             self.tell(Outcome::Skipped(skip.clone()), work);
             return Ok(false);
         }
-        if let Some(pass) = step.unit.pass() {
-            self.requirements(plan, pass, nesting, work)?;
-        }
+        self.requirements(plan, step, nesting, work)?;
         if let Some(doing) = self.doing.last_mut() {
             doing.began = self.told;
         }
@@ -247,23 +245,23 @@ impl<'a> Driver<'a> {
     }
 
     /// Satisfies the list of `user` once, from left to right.
-    fn requirements<E>(&mut self, plan: &Plan, user: PassId, nesting: usize, work: &mut Work<'_, E>) -> Result<(), E> {
+    fn requirements<E>(&mut self, plan: &Plan, user: &Step, nesting: usize, work: &mut Work<'_, E>) -> Result<(), E> {
         let registry = self.registry;
-        let info = registry.pass(user);
-        for req in &info.required {
-            let Some(pass) = registry.find_full(&req.name) else { continue };
-            let (step, why) = (Step::of(pass, registry.pass(pass)), Why::RequiredBy(user));
-            if self.facts.is_valid(&req.name) {
+        let needs = user.needs(registry);
+        for pass in &needs {
+            let (step, why) = (Step::of(*pass, registry.pass(*pass)), Why::RequiredBy(user.unit.clone()));
+            if self.facts.is_valid(&registry.pass(*pass).name) {
                 self.doing.push(Doing { unit: step.unit, given: step.given, why, nesting, began: self.told });
                 self.tell(Outcome::StillValid, work);
             } else {
                 self.step(plan, &step, why, nesting, work)?;
             }
         }
-        if let Some(undone) = info.required.iter().find(|req| !self.facts.is_valid(&req.name)) {
+        let undone = needs.iter().map(|pass| &registry.pass(*pass).name).find(|name| !self.facts.is_valid(name));
+        if let Some(undone) = undone {
             self.warnings.push(format!(
-                "`{}` requires `{}`, which a later requirement of it undid; it runs all the same",
-                info.name, undone.name
+                "`{}` requires `{undone}`, which a later requirement of it undid; it runs all the same",
+                user.unit.name(registry)
             ));
         }
         Ok(())

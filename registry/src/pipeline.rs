@@ -28,7 +28,7 @@ pub struct Stage {
 }
 
 /// What passes are called that stand in a pipeline as one.
-const SEQUENTIAL: &str = "Sequential";
+pub const SEQUENTIAL: &str = "Sequential";
 /// Sequentials nest less than this deep.
 const DEEPEST: u32 = 16;
 
@@ -204,6 +204,12 @@ pub(crate) fn sequential_info() -> PassInfo {
                 "what plans and summaries call it",
             ),
             option("opt_level", OptionType::Int, OptionValue::Int(0), "lowest opt_level at which it runs"),
+            option(
+                "required",
+                OptionType::StrList,
+                OptionValue::List(Vec::new()),
+                "full names of passes whose effect must hold before it",
+            ),
         ],
         doc: String::new(),
     }

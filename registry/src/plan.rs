@@ -247,8 +247,8 @@ impl Unit {
 pub enum Why {
     /// It was asked for.
     Asked,
-    /// A pass requires it.
-    RequiredBy(PassId),
+    /// A pass, or a Sequential of the pipeline, requires it.
+    RequiredBy(Unit),
     /// It is a member of a composite pass or Sequential.
     PartOf(Unit),
 }
@@ -266,6 +266,8 @@ pub struct Step {
     pub defaults: bool,
     /// Why it does not run, if so.
     pub skip: Option<Skip>,
+    /// What a Sequential of the pipeline requires, in order. That of a pass is in the registry.
+    pub required: Vec<PassId>,
     /// Members of a Sequential. Those of a composite pass are in the plan, once.
     pub members: Vec<Step>,
 }
@@ -274,7 +276,16 @@ impl Step {
     /// A pass with its default options, as requirements mean it.
     pub fn of(pass: PassId, info: &PassInfo) -> Step {
         let options = default_options(info);
-        Step { unit: Unit::Pass(pass), given: Vec::new(), options, defaults: true, skip: None, members: Vec::new() }
+        let (required, members) = (Vec::new(), Vec::new());
+        Step { unit: Unit::Pass(pass), given: Vec::new(), options, defaults: true, skip: None, required, members }
+    }
+
+    /// Passes whose effect must hold before it, in order; of one that nobody has, nothing.
+    pub(crate) fn needs(&self, registry: &Registry) -> Vec<PassId> {
+        match self.unit.pass() {
+            Some(pass) => registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name)).collect(),
+            None => self.required.clone(),
+        }
     }
 }
 
@@ -325,6 +336,7 @@ impl Plan {
         let mut warnings = Vec::new();
         let steps = asked(&request.pipeline.stages, registry, &enabled, &mut warnings)?;
         let mut check = Check::new(registry, &enabled);
+        check.needs_of_sequentials(&steps)?;
         for step in flat(&steps) {
             check.requirements(step)?;
         }
@@ -407,15 +419,19 @@ fn asked(
         let step = match &stage.members {
             Some(members) => {
                 let options = resolve_options(&sequential_info(), &stage.options)?;
-                let [OptionValue::Str(name), OptionValue::Int(level)] = options.as_slice() else { continue };
+                let [OptionValue::Str(name), OptionValue::Int(level), OptionValue::List(needs)] = options.as_slice()
+                else {
+                    continue;
+                };
                 let level = i32::try_from(*level).unwrap_or(if *level < 0 { i32::MIN } else { i32::MAX });
                 let skip = (level > enabled.opt_level).then_some(Skip::OptLevel(level));
                 // What is in a Sequential that does not run is of no interest, but its names must be right.
                 let mut ignored = Vec::new();
                 let inner = if skip.is_none() { &mut *warnings } else { &mut ignored };
                 let members = asked(members, registry, enabled, inner)?;
+                let required = sequential_needs(name, needs, registry)?;
                 let (unit, given) = (Unit::Sequential(name.clone()), stage.options.clone());
-                Step { unit, given, defaults: true, options, skip, members }
+                Step { unit, given, defaults: true, options, skip, required, members }
             }
             None => {
                 let pass = registry.find(&stage.name).map_err(PlanError::Name)?;
@@ -436,14 +452,50 @@ fn pass_step(pass: PassId, stage: &Stage, registry: &Registry, enabled: &Enabled
     let info = registry.pass(pass);
     let options = resolve_options(info, &stage.options)?;
     let (defaults, skip) = (options == default_options(info), enabled.skip(pass, info));
-    Ok(Step { unit: Unit::Pass(pass), given: stage.options.clone(), options, defaults, skip, members: Vec::new() })
+    let (given, required, members) = (stage.options.clone(), Vec::new(), Vec::new());
+    Ok(Step { unit: Unit::Pass(pass), given, options, defaults, skip, required, members })
 }
 
-/// Passes that will run, those in Sequentials too.
+/// What stands for the plugin of a Sequential of a pipeline.
+const PIPELINE: &str = "the pipeline";
+
+/// The `required` of a Sequential in a pipeline, as passes.
+fn sequential_needs(name: &str, needs: &[OptionValue], registry: &Registry) -> Result<Vec<PassId>, PlanError> {
+    let find = |need: &OptionValue| {
+        let OptionValue::Str(text) = need else {
+            return Err(PlanError::Name(registry.unknown_pass(&need.to_string())));
+        };
+        let req = Required::parse(text).map_err(|_| PlanError::Name(registry.unknown_pass(text)))?;
+        provider(registry, (name, PIPELINE), &req)
+    };
+    needs.iter().map(find).collect()
+}
+
+/// The pass that an entry of `required` means. `by`: who requires it, and its plugin.
+fn provider(registry: &Registry, (by, plugin): (&str, &str), req: &Required) -> Result<PassId, PlanError> {
+    let (by, plugin) = (by.to_string(), plugin.to_string());
+    let Some(id) = registry.find_full(&req.name) else {
+        return Err(PlanError::Missing { name: req.name.clone(), by, plugin, near: registry.near_passes(&req.name) });
+    };
+    let provider = registry.pass_owner(id);
+    match &req.version {
+        Some(version) if !version.matches(&provider.version) => Err(PlanError::Version {
+            required: req.to_string(),
+            by,
+            plugin,
+            provider: provider.name.clone(),
+            found: provider.version.to_string(),
+        }),
+        _ => Ok(id),
+    }
+}
+
+/// Passes that will run, those in Sequentials and what these require too.
 fn flat(steps: &[Step]) -> Vec<PassId> {
     let mut out = Vec::new();
     for step in steps.iter().filter(|step| step.skip.is_none()) {
         out.extend(step.unit.pass());
+        out.extend(&step.required);
         out.extend(flat(&step.members));
     }
     out
@@ -465,8 +517,8 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     fn step(&mut self, step: &Step, why: &str, depth: usize, nesting: usize) {
-        if let Some(pass) = step.unit.pass().filter(|_| step.skip.is_none()) {
-            self.required(pass, depth + 1, nesting);
+        if step.skip.is_none() {
+            self.required(step, depth + 1, nesting);
         }
         let reason = match &step.skip {
             None => why.to_string(),
@@ -490,25 +542,25 @@ impl Lines<'_> {
         }
     }
 
-    fn required(&mut self, user: PassId, depth: usize, nesting: usize) {
+    fn required(&mut self, user: &Step, depth: usize, nesting: usize) {
         let (registry, opt_level) = (self.registry, self.plan.opt_level);
-        let plugin = &registry.pass_owner(user).name;
-        for req in &registry.pass(user).required {
-            let Some(pass) = registry.find_full(&req.name) else { continue };
+        let plugin = user.unit.pass().map_or(PIPELINE, |pass| &registry.pass_owner(pass).name);
+        for pass in user.needs(registry) {
+            let step = Step::of(pass, registry.pass(pass));
             let first = self.unfolded.insert(pass);
             if first {
-                self.required(pass, depth + 1, nesting);
+                self.required(&step, depth + 1, nesting);
             }
-            let level = registry.pass(pass).opt_level;
-            let despite = if level > opt_level {
+            let PassInfo { name, opt_level: level, .. } = registry.pass(pass);
+            let despite = if *level > opt_level {
                 format!(", in spite of opt_level {level} > {opt_level}")
             } else {
                 String::new()
             };
-            let reason = format!("required by {} ({plugin}), unless still valid{despite}", registry.pass(user).name);
-            self.out.push(Line { unit: Unit::Pass(pass), depth, nesting, text: req.name.clone(), reason });
+            let reason = format!("required by {} ({plugin}), unless still valid{despite}", user.unit.name(registry));
+            self.out.push(Line { unit: Unit::Pass(pass), depth, nesting, text: name.clone(), reason });
             if first {
-                self.members(&Step::of(pass, registry.pass(pass)), depth, nesting);
+                self.members(&step, depth, nesting);
             }
         }
     }
@@ -641,17 +693,31 @@ impl<'a> Check<'a> {
 
     /// An entry of `required` as a pass that may run.
     fn required(&self, asked: PassId, user: PassId, req: &Required) -> Result<Option<PassId>, PlanError> {
-        let needed = self.provider(user, req)?;
-        match self.enabled.disabled.get(&needed) {
-            Some(level) => Err(PlanError::Disabled {
-                name: req.name.clone(),
-                level: level.name.clone(),
-                by: self.registry.pass(user).name.clone(),
-                plugin: self.registry.pass_owner(user).name.clone(),
-                asked: self.registry.pass(asked).name.clone(),
-            }),
-            None => Ok(Some(needed)),
+        let by = (self.registry.pass(user).name.as_str(), self.registry.pass_owner(user).name.as_str());
+        let needed = provider(self.registry, by, req)?;
+        self.may_run(needed, by, &self.registry.pass(asked).name).map(|()| Some(needed))
+    }
+
+    /// Whether a pass that is needed may run.
+    fn may_run(&self, needed: PassId, (by, plugin): (&str, &str), asked: &str) -> Result<(), PlanError> {
+        let disabled = |level: &Level| PlanError::Disabled {
+            name: self.registry.pass(needed).name.clone(),
+            level: level.name.clone(),
+            by: by.to_string(),
+            plugin: plugin.to_string(),
+            asked: asked.to_string(),
+        };
+        self.enabled.disabled.get(&needed).map_or(Ok(()), |level| Err(disabled(level)))
+    }
+
+    /// Whether what Sequentials of the pipeline require may run.
+    fn needs_of_sequentials(&self, steps: &[Step]) -> Result<(), PlanError> {
+        for step in steps.iter().filter(|step| step.skip.is_none()) {
+            let name = step.unit.name(self.registry);
+            step.required.iter().try_for_each(|needed| self.may_run(*needed, (name, PIPELINE), name))?;
+            self.needs_of_sequentials(&step.members)?;
         }
+        Ok(())
     }
 
     /// Looks up the members of a composite pass.
@@ -689,25 +755,6 @@ impl<'a> Check<'a> {
         }
         self.lengths.insert(pass, all);
         Ok(())
-    }
-
-    fn provider(&self, by: PassId, req: &Required) -> Result<PassId, PlanError> {
-        let (by_name, plugin) = (self.registry.pass(by).name.clone(), self.registry.pass_owner(by).name.clone());
-        let Some(id) = self.registry.find_full(&req.name) else {
-            let near = self.registry.near_passes(&req.name);
-            return Err(PlanError::Missing { name: req.name.clone(), by: by_name, plugin, near });
-        };
-        let provider = self.registry.pass_owner(id);
-        match &req.version {
-            Some(version) if !version.matches(&provider.version) => Err(PlanError::Version {
-                required: req.to_string(),
-                by: by_name,
-                plugin,
-                provider: provider.name.clone(),
-                found: provider.version.to_string(),
-            }),
-            _ => Ok(id),
-        }
     }
 
     fn cycle(&self, on_path: &[(PassId, usize)]) -> PlanError {

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Args)]
@@ -110,12 +111,7 @@ impl LookArgs {
     }
 
     /// The instruments of the host that are asked for.
-    pub(super) fn instruments<'e>(
-        &self,
-        engine: &'e Engine,
-        plan: &Plan,
-        seen: &Seen,
-    ) -> Result<Vec<Instrument<'e>>, Error> {
+    pub(super) fn instruments(&self, engine: &Arc<Engine>, plan: &Plan, seen: &Seen) -> Result<Vec<Instrument>, Error> {
         let mut out = Vec::new();
         if self.timing.is_some() {
             // First, so that what the others do after a pass is not in its time.
@@ -133,7 +129,10 @@ impl LookArgs {
             let write = |text: &str| {
                 let _ = anstream::stderr().lock().write_all(text.as_bytes());
             };
-            out.push(Instrument::new("print IR", Box::new(PrintIr::new(printed, engine, Box::new(write)))));
+            out.push(Instrument::new(
+                "print IR",
+                Box::new(PrintIr::new(printed, Arc::clone(engine) as _, Box::new(write))),
+            ));
         }
         if let Some(folder) = &self.dump {
             let wrong = |error: std::io::Error| Error::Output {
@@ -141,7 +140,10 @@ impl LookArgs {
                 message: format!("cannot be made a folder: {error}; name another one with --dump"),
             };
             std::fs::create_dir_all(folder).map_err(wrong)?;
-            out.push(Instrument::new("dump", Box::new(Dump::new(folder.clone(), self.dump_all, engine))));
+            out.push(Instrument::new(
+                "dump",
+                Box::new(Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _)),
+            ));
         }
         Ok(out)
     }

@@ -187,7 +187,7 @@ fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
     };
     let reason = match &report.why {
         Why::Asked => "asked".to_string(),
-        Why::RequiredBy(by) => format!("required by {}", registry.pass(*by).name),
+        Why::RequiredBy(by) => format!("required by {}", by.name(registry)),
         Why::PartOf(unit) => format!("part of {}", unit.name(registry)),
     };
     // What a composite pass took and changed stands at its members.

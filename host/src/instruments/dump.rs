@@ -5,13 +5,14 @@ use plugin_api::ir::Module;
 use plugin_api::pass::PassError;
 use script::Operators;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The instrument. Files are `000_relax.Normalize.py`, …, in the order in which passes end.
-pub struct Dump<'e> {
+pub struct Dump {
     folder: PathBuf,
     /// Also what changed nothing.
     all: bool,
-    operators: &'e dyn Operators,
+    operators: Arc<dyn Operators>,
     written: usize,
     /// The module before each pass that runs now.
     before: Vec<Module>,
@@ -19,16 +20,16 @@ pub struct Dump<'e> {
     printed: Option<(Module, String)>,
 }
 
-impl<'e> Dump<'e> {
+impl Dump {
     /// Writes to a folder that is there; only where the text changed, unless `all`.
-    pub fn new(folder: PathBuf, all: bool, operators: &'e dyn Operators) -> Dump<'e> {
+    pub fn new(folder: PathBuf, all: bool, operators: Arc<dyn Operators>) -> Dump {
         Dump { folder, all, operators, written: 0, before: Vec::new(), printed: None }
     }
 
     fn print(&mut self, module: &Module) -> String {
         match &self.printed {
             Some((known, text)) if known.same(module) => text.clone(),
-            _ => script::print(module, self.operators),
+            _ => script::print(module, &*self.operators),
         }
     }
 }
@@ -38,7 +39,7 @@ fn file_name(pass: &str) -> String {
     pass.replace(['<', '>', ':', '"', '/', '\\', '|', '?', '*'], "_")
 }
 
-impl PassInstrument for Dump<'_> {
+impl PassInstrument for Dump {
     fn run_before(&mut self, module: &Module, _: &PassFacts<'_>) -> Result<(), PassError> {
         self.before.push(module.clone());
         Ok(())

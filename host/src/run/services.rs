@@ -2,6 +2,7 @@
 
 use super::statistics::{self, Statistic};
 use super::{PassDiagnostic, Runner, ShownPlace};
+use crate::context::Settings;
 use crate::engine::Engine;
 use plugin_api::abi::host::{Diagnostic, HostServices};
 use plugin_api::ir::{Body, Call, Module};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// The host as code of plugins sees it on one thread.
 pub(super) struct Services<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) config: &'a BTreeMap<String, OptionValue>,
+    pub(super) settings: &'a Settings,
     /// Full name of the pass.
     pub(super) pass: &'a str,
     /// Full name of the instrument that is being called.
@@ -36,13 +37,13 @@ impl<'a> Services<'a> {
     /// Services to which nothing was reported yet.
     pub(super) fn new(
         engine: &'a Engine,
-        config: &'a BTreeMap<String, OptionValue>,
+        settings: &'a Settings,
         pass: &'a str,
         instrument: Option<String>,
         module: &'a Module,
     ) -> Services<'a> {
         let (printed, said, counted) = (OnceCell::new(), RefCell::default(), RefCell::default());
-        Services { engine, config, pass, instrument, module, printed, said, counted }
+        Services { engine, settings, pass, instrument, module, printed, said, counted }
     }
 
     fn print_module(&self) -> Shown {
@@ -81,8 +82,7 @@ impl HostServices for Services<'_> {
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {
-        let default = || self.engine.registry().config(key).and_then(|(info, _)| info.default.clone());
-        self.config.get(key).cloned().or_else(default)
+        self.settings.config(key, self.engine)
     }
 
     fn pass_name(&self) -> String {
@@ -90,8 +90,7 @@ impl HostServices for Services<'_> {
     }
 
     fn target(&self) -> Option<String> {
-        // A run over Relax has no target.
-        None
+        self.settings.target()
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
@@ -130,7 +129,7 @@ impl Runner<'_> {
     pub(super) fn with_services<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
         let (pass, module) = (self.pass.borrow().clone(), self.current.borrow().clone());
         let instrument = self.speaking.borrow().as_deref().map(str::to_string);
-        let services = Services::new(self.engine, &self.config, &pass, instrument, &module);
+        let services = Services::new(self.engine, self.context.settings(), &pass, instrument, &module);
         let result = f(&services);
         self.diagnostics.borrow_mut().append(&mut services.said.take());
         self.counted.borrow_mut().append(&mut services.counted.take());

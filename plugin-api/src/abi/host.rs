@@ -33,7 +33,7 @@ pub trait HostServices {
     fn config(&self, key: &str) -> Option<OptionValue>;
     /// Name of the running pass.
     fn pass_name(&self) -> String;
-    /// Target.
+    /// Target of the run, as a name or as JSON.
     fn target(&self) -> Option<String>;
     /// Takes a diagnostic.
     fn diagnose(&self, diagnostic: &Diagnostic<'_>);
@@ -76,6 +76,13 @@ impl Frame<'_> {
         let (functions, n) = self.batch.get();
         // SAFETY: `run_functions` keeps the functions alive while they are set here.
         (index < n).then(|| unsafe { (*functions.add(index)).0 })
+    }
+
+    /// A function of the batch.
+    pub(super) fn body(&self, index: usize) -> Option<&Body> {
+        let (functions, n) = self.batch.get();
+        // SAFETY: as above.
+        (index < n).then(|| unsafe { (*functions.add(index)).1 })
     }
 }
 

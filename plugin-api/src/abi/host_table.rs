@@ -150,7 +150,12 @@ extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
                 frame.services.config(&String::from_utf8_lossy(key)).map(|value| value_bytes(&value))
             }
             what if what == Query::PassName as u32 => Some(frame.services.pass_name().into_bytes()),
-            what if what == Query::Target as u32 => frame.services.target().map(String::into_bytes),
+            what if what == Query::Target as u32 => {
+                // Plugins of API 0.1 name no function.
+                let index = key.try_into().map(u32::from_le_bytes).ok();
+                let own = index.and_then(|index| frame.body(index as usize)).and_then(Body::target);
+                own.or_else(|| frame.services.target()).map(String::into_bytes)
+            }
             what if what == Query::FunctionName as u32 => {
                 let index = u32::from_le_bytes(key.try_into().ok()?);
                 frame.function(index as usize).map(|name| name.as_bytes().to_vec())

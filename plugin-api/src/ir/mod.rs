@@ -8,6 +8,7 @@ pub mod import;
 pub mod module;
 mod pool;
 pub mod records;
+mod target;
 pub mod types;
 pub mod value;
 pub mod verify;
