@@ -90,6 +90,7 @@ pub struct Runner<'e> {
     position: Cell<usize>,
     keep_going: bool,
     paranoid: bool,
+    target: Option<String>,
     /// Plugins that cannot be trusted any more, and why.
     marked: RefCell<BTreeMap<OwnerId, String>>,
 }
@@ -128,8 +129,7 @@ impl HostServices for Runner<'_> {
     }
 
     fn target(&self) -> Option<String> {
-        // A run over Relax has no target.
-        None
+        self.target.clone()
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
@@ -194,6 +194,7 @@ impl<'e> Runner<'e> {
             position: Cell::new(0),
             keep_going: false,
             paranoid: false,
+            target: None,
             marked: RefCell::default(),
         }
     }
@@ -207,6 +208,11 @@ impl<'e> Runner<'e> {
     /// Whether functions are compared with copies after each pass, to find passes that write into their input.
     pub fn paranoid(self, paranoid: bool) -> Runner<'e> {
         Runner { paranoid, ..self }
+    }
+
+    /// The compilation target that passes see: a name, or JSON.
+    pub fn target(self, target: Option<String>) -> Runner<'e> {
+        Runner { target, ..self }
     }
 
     /// Runs a plan. Plugins of the plan are opened before the first step.
