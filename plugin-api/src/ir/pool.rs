@@ -192,6 +192,13 @@ impl Pool {
                 ids.push(self.ty(ret));
                 (rec.off, rec.len) = self.list(&ids);
             }
+            Type::DTensor(t) => {
+                (rec.kind, rec.flags) = (tykind::DTENSOR, tyflag::TYPES);
+                (rec.dtype, rec.ndim, rec.aux) = (t.tensor.dtype.0, t.tensor.ndim, t.mesh);
+                let axes = t.placement.iter().map(|axis| Dim::Int(axis.map_or(-1, i64::from))).collect();
+                let parts = [self.ty(&Type::Tensor(t.tensor.clone())), self.ty(&Type::shape(axes))];
+                (rec.off, rec.len) = self.list(&parts);
+            }
             Type::Buffer(b) => {
                 (rec.kind, rec.dtype, rec.ndim) = (tykind::BUFFER, b.dtype.0, b.shape.len() as i32);
                 rec.aux = self.buffer(b);

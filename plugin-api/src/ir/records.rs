@@ -180,6 +180,9 @@ pub mod tykind {
     pub const BUFFER: u16 = 7;
     /// TIR pointer; `dtype` is what it points to.
     pub const POINTER: u16 = 8;
+    /// Tensor spread over a device mesh: list of the tensor's type and of a shape type that says for each axis of the
+    /// mesh which axis of the tensor it divides (-1: none); `aux` is the number of the mesh among the global infos.
+    pub const DTENSOR: u16 = 9;
 }
 
 /// Type flags.

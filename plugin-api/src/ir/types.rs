@@ -275,6 +275,8 @@ pub enum Type {
         /// Whether it has no effects.
         pure: bool,
     },
+    /// Tensor spread over a device mesh.
+    DTensor(DTensorType),
     /// TIR buffer.
     Buffer(BufferType),
     /// TIR pointer.
@@ -297,6 +299,17 @@ pub struct TensorType {
     pub shape: Option<Vec<Dim>>,
     /// Index of its virtual device in the module's global infos.
     pub vdevice: Option<u32>,
+}
+
+/// Type of a tensor that is spread over a device mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DTensorType {
+    /// The whole tensor.
+    pub tensor: TensorType,
+    /// Number of the mesh among the module's global infos of key `mesh`.
+    pub mesh: u32,
+    /// For each axis of the mesh the axis of the tensor that it divides; `None`: each device has all of it.
+    pub placement: Vec<Option<u32>>,
 }
 
 /// Type of a TIR buffer.
@@ -327,7 +340,9 @@ impl Type {
     /// Every dimension that stands in the type; those of function types only with `callables`.
     pub fn each_dim(&self, callables: bool, f: &mut dyn FnMut(&Dim)) {
         match self {
-            Type::Tensor(tensor) => tensor.shape.iter().flatten().for_each(f),
+            Type::Tensor(tensor) | Type::DTensor(DTensorType { tensor, .. }) => {
+                tensor.shape.iter().flatten().for_each(f)
+            }
             Type::Shape { dims, .. } => dims.iter().flatten().for_each(f),
             Type::Prim { value, .. } => value.iter().for_each(f),
             Type::Tuple(fields) => fields.iter().for_each(|field| field.each_dim(callables, f)),
@@ -495,6 +510,17 @@ impl<'a> Ty<'a> {
                 let ret = Box::new(types.pop().unwrap_or(Type::Object));
                 let pure = rec.flags & tyflag::IMPURE == 0;
                 Type::Callable { params: (rec.ndim >= 0).then_some(types), ret, pure }
+            }
+            tykind::DTENSOR => {
+                let mut parts = self.children().map(Ty::to_owned);
+                match (parts.next(), parts.next()) {
+                    (Some(Type::Tensor(tensor)), Some(Type::Shape { dims: Some(axes), .. })) => {
+                        let axis = |dim: Dim| dim.as_int().and_then(|axis| u32::try_from(axis).ok());
+                        let placement = axes.into_iter().map(axis).collect();
+                        Type::DTensor(DTensorType { tensor, mesh: rec.aux, placement })
+                    }
+                    _ => Type::Unknown(rec.kind),
+                }
             }
             tykind::BUFFER => match self.raw.buffers().get(rec.aux as usize) {
                 Some(b) => Type::Buffer(BufferType {

@@ -295,6 +295,9 @@ fn types(raw: &RawView<'_>, prims: &[u32]) -> Result<(), SealError> {
         if rec.kind == tykind::CALLABLE && rec.len == 0 {
             return Err(SealError::Malformed { what: "type", index: i, why: "a function type without a result" });
         }
+        if rec.kind == tykind::DTENSOR && (lists != tyflag::TYPES || rec.len != 2) {
+            return Err(SealError::Malformed { what: "type", index: i, why: "not a tensor and its placement" });
+        }
         if rec.kind == tykind::BUFFER {
             id("type", i, "buffer", rec.aux, raw.buffers().len())?;
         }
