@@ -1,7 +1,7 @@
 //! How two types relate, and the type of a call from the type of its callee.
 
 use crate::arith::{prove_equal, substitute};
-use crate::ir::{DType, DTensorType, Dim, Sym, TensorType, Type};
+use crate::ir::{DTensorType, DType, Dim, Sym, TensorType, Type};
 use crate::op::InferError;
 use std::collections::BTreeMap;
 

@@ -9,7 +9,9 @@ use crate::metadata::Writer as Metadata;
 use crate::read::vdevice_name;
 use names::{Names, Taken};
 use plugin_api::ir::records::{attr, flag, kind, tykind};
-use plugin_api::ir::{Attr, AttrView, Body, BodyKind, Call, Dict, Dim, Expr, Function, Module, Sym, Tensor, Ty, Type, Value};
+use plugin_api::ir::{
+    Attr, AttrView, Body, BodyKind, Call, Dict, Dim, Expr, Function, Module, Sym, Tensor, Ty, Type, Value,
+};
 use std::collections::BTreeMap;
 use std::ops::Range;
 pub(crate) use text::{each_free_sym, to_bf16, to_f16};
@@ -296,9 +298,8 @@ impl<'a> Printer<'a> {
         for (i, variable) in variables.items().enumerate() {
             let Attr::Dim(Dim::Var(variable)) = variable.to_owned() else { continue };
             let hint = sym(variable);
-            let is_taken = |name: &String| {
-                self.taken.contains_key(name.as_str()) || own.iter().any(|(_, other)| other == name)
-            };
+            let is_taken =
+                |name: &String| self.taken.contains_key(name.as_str()) || own.iter().any(|(_, other)| other == name);
             let numbered = |i: usize| if i == 0 { hint.clone() } else { format!("{hint}_{i}") };
             let name = (0..).map(numbered).find(|name| !is_taken(name)).unwrap_or_default();
             self.out.push_str(if i > 0 { ", " } else { " " });

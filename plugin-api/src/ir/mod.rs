@@ -18,6 +18,6 @@ pub use attrs::{Attr, AttrView, Dict};
 pub use builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
 pub use edit::Edit;
 pub use module::ModuleEdit;
-pub use types::{BufferType, DType, DTensorType, Dim, DimExpr, Sym, TensorType, Ty, Type};
+pub use types::{BufferType, DTensorType, DType, Dim, DimExpr, Sym, TensorType, Ty, Type};
 pub use value::{BodyKind, Call, Expr, Function, Region, Value};
 pub use verify::SealError;

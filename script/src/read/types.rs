@@ -5,7 +5,7 @@ use super::func::FnReader;
 use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
-use plugin_api::ir::{DType, DTensorType, Dim, DimExpr, TensorType, Type, TypeId};
+use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprCall, Number, Operator, UnaryOp};
 use std::sync::Arc;
 
@@ -285,7 +285,8 @@ impl<'a> FnReader<'a> {
             (Some("truncmod"), [a, b]) => Ok(Dim::binary(prim::TRUNCMOD, self.dim(a)?, self.dim(b)?)),
             (Some("Div"), [a, b]) => Ok(Dim::binary(prim::TRUNCDIV, self.dim(a)?, self.dim(b)?)),
             (Some("Cast"), [dtype, value]) => Ok(cast(dtype_of(dtype)?, self.dim(value)?)),
-            (Some(name), [Expr::StringLiteral(text)]) => match (name.parse::<DType>(), not_finite(text.value.to_str())) {
+            (Some(name), [Expr::StringLiteral(text)]) => match (name.parse::<DType>(), not_finite(text.value.to_str()))
+            {
                 (Ok(dtype), Some(value)) if dtype.is_float() => Ok(Dim::float(value, dtype)),
                 _ => Err(not_a_dim(&call.func)),
             },

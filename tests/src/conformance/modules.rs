@@ -36,7 +36,7 @@ pub fn run(case: &ModuleCase, engine: &Engine) -> Outcome {
 
 /// Reads a text; the number of calls of operators that nobody declares comes with it.
 pub(super) fn read(kind: &'static str, text: &str, engine: &Engine) -> Result<(Module, usize), Failure> {
-    script::read(text, engine).map(|module| (module, 0)).map_err(|error| {
+    script::read_with_warnings(text, engine).map(|read| (read.module, read.opaque_calls)).map_err(|error| {
         let first = error.diagnostics.first();
         let line = first.map_or(0, |first| script::line_column(text, first.span.start).0);
         Failure::new(kind, format!("{} (line {line})", first.map_or("", |first| first.message.as_str())))

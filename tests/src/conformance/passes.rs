@@ -131,7 +131,8 @@ fn config(recorded: &Value) -> Result<BTreeMap<String, OptionValue>, Failure> {
         let unreadable = || Failure::new("config", format!("cannot read `{key}`: {value}"));
         match value.get("__repr__").and_then(Value::as_str) {
             Some(text) => {
-                let fields = text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).ok_or_else(unreadable)?;
+                let fields =
+                    text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).ok_or_else(unreadable)?;
                 for field in fields.split(',').filter(|field| !field.trim().is_empty()) {
                     let (name, value) = field.split_once('=').ok_or_else(unreadable)?;
                     let value = match value.trim() {
