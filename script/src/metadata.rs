@@ -214,7 +214,7 @@ mod tests {
         let read = |json: &str| Metadata::read(json).and_then(|metadata| metadata.object(CONST, 0)).map(|_| ());
         assert_eq!(read(&json), Ok(()));
         for (from, to, why) in [
-            ("ir.GenericConst\"", "ir.GenericConsts\"", "holds no `ir.GenericConst`"),
+            ("ir.GenericConst\"", "ir.GenericConsts\"", "not ir.GenericConst"),
             ("\"float32\"", "\"float16\"", "not that of its tensor"),
             ("P6G0", "Q6G0", "is no tensor"),
             ("\"data\": 2", "\"data\": 3", "not that of its tensor"),

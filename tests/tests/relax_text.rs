@@ -138,10 +138,9 @@ fn wrong_metadata_is_refused() {
     let far = "metadata[\"ir.GenericConst\"][99]";
     refused(&text.replacen(object, far, 1), "not number 99", far);
     refused(&text.replacen(object, "metadata[0][0]", 1), "expected an object", "metadata[0][0]");
-    refused(&text.replacen("load_json", "save_json", 1), "expected `tvm.ir.load_json", {
-        let end = text.find("\"\"\")").expect("the end") + 4;
-        &text.replacen("load_json", "save_json", 1)["metadata = ".len()..end]
-    });
+    let saved = text.replacen("load_json", "save_json", 1);
+    let end = saved.find("\"\"\")").expect("the end") + 4;
+    refused(&saved, "expected `tvm.ir.load_json", &saved["metadata = ".len()..end]);
     refused(&text.replacen("root_index", "root", 1), "the metadata cannot be read", "\"\"\"");
     refused(&format!("metadata = 1\n{}", without_metadata(&text)), "expected `tvm.ir.load_json", "1");
 }
