@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+pub mod fuzz;
 pub mod synthetic;
 
 use passhost::{Engine, Manifest};
