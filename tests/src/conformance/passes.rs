@@ -67,7 +67,7 @@ fn replay(case: &PassCase, before: Module, engine: &Engine) -> Result<Result<Mod
         return Err(Failure::new("no such pass", name));
     };
     let options = options(case, engine.registry().pass(id))?;
-    let stage = Stage { name: name.clone(), options, span: 0..name.len() };
+    let stage = Stage { name: name.clone(), options, span: 0..name.len(), members: None };
     let names = |key: &str| -> Vec<String> {
         let names = case.context[key].as_array().into_iter().flatten().filter_map(Value::as_str);
         names.map(str::to_string).collect()
@@ -77,6 +77,7 @@ fn replay(case: &PassCase, before: Module, engine: &Engine) -> Result<Result<Mod
         opt_level: case.context["opt_level"].as_i64().and_then(|level| level.try_into().ok()),
         disabled: names("disabled_pass"),
         required: names("required_pass"),
+        ..Selection::default()
     };
     let request = Request { pipeline: Pipeline { stages: vec![stage] }, selections: vec![selection] };
     let plan = Plan::new(&request, engine.registry()).map_err(|why| Failure::new("not planned", why))?;
