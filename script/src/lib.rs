@@ -5,6 +5,7 @@ mod diagnostic;
 mod guard;
 mod print;
 mod read;
+mod tir_ops;
 
 pub use diagnostic::{Diagnostic, ReadError, line_column};
 pub use print::{Printed, print, print_function, print_with_spans};

@@ -2,6 +2,9 @@
 
 mod names;
 mod text;
+mod tir;
+mod tir_expr;
+mod tir_stmt;
 mod types;
 
 use crate::Operators;
@@ -59,6 +62,9 @@ struct Printer<'a> {
     /// In a signature, dimensions that are more than a name or number stand in quotes.
     in_signature: bool,
     type_vars: BTreeSet<String>,
+    /// The same, in the order in which the functions need them.
+    type_var_order: Vec<String>,
+    uses_relax: bool,
 }
 
 impl<'a> Printer<'a> {
@@ -72,7 +78,22 @@ impl<'a> Printer<'a> {
             uses_ir: false,
             in_signature: false,
             type_vars: BTreeSet::new(),
+            type_var_order: Vec::new(),
+            uses_relax: false,
         }
+    }
+
+    /// A symbolic variable of a signature, to be declared above the module.
+    fn declare_type_var(&mut self, name: String) {
+        if self.type_vars.insert(name.clone()) {
+            self.type_var_order.push(name);
+        }
+    }
+
+    /// Where a string goes that cannot stand in a line: a reference into the metadata.
+    #[expect(clippy::unused_self, reason = "metadata is written by the module")]
+    fn metadata_string(&mut self, _text: &str) -> Option<String> {
+        None
     }
 
     fn module(mut self, module: &Module) -> Printed {
@@ -87,16 +108,25 @@ impl<'a> Printer<'a> {
         let before = self.out.len();
         self.module_facts(module, &infos);
         let mut spans = BTreeMap::new();
-        // `main` comes last.
-        let others = module.functions().filter(|(name, _)| *name != "main");
+        // TIR functions come first; `main` is the last of its kind.
+        let mut functions: Vec<(&str, &Body)> = module.functions().collect();
+        functions.sort_by_key(|(name, body)| (body.kind() != BodyKind::PrimFunc, *name == "main"));
+        self.uses_relax = functions.iter().any(|(_, body)| body.kind() != BodyKind::PrimFunc);
         let mut first = true;
-        for (name, body) in others.chain(module.get("main").map(|body| ("main", body))) {
+        for (name, body) in functions {
             match body.kind() {
                 BodyKind::Function => {
                     if !std::mem::take(&mut first) {
                         self.out.push('\n');
                     }
                     let places = self.function_of_module(name, body);
+                    spans.insert(name.to_string(), places);
+                }
+                BodyKind::PrimFunc => {
+                    if !std::mem::take(&mut first) {
+                        self.out.push('\n');
+                    }
+                    let places = tir::Tir::new(&mut self, body).function(name);
                     spans.insert(name.to_string(), places);
                 }
                 BodyKind::Extern => {}
@@ -159,7 +189,7 @@ impl<'a> Printer<'a> {
         self.uses_ir = true;
         let mut header = self.imports(&self.type_vars);
         header.push('\n');
-        header.extend(self.type_vars.iter().map(|name| type_var(name)));
+        header.extend(self.type_var_order.iter().map(|name| type_var(name)));
         header.push_str("@I.ir_module\n");
         header
     }
@@ -175,7 +205,9 @@ impl<'a> Printer<'a> {
         if self.uses_tir {
             lines.push_str("# from tvm.script import tirx as T\n# from tvm.tirx.layout import Axis\n");
         }
-        lines.push_str("# from tvm.script import relax as R\n");
+        if self.uses_relax {
+            lines.push_str("# from tvm.script import relax as R\n");
+        }
         lines
     }
 

@@ -279,8 +279,10 @@ pub enum Type {
     Buffer(BufferType),
     /// TIR pointer.
     Pointer {
-        /// What it points to.
+        /// What it points to, [`DType::VOID`] if that is not said.
         dtype: DType,
+        /// Memory scope; `global` for plain handles.
+        scope: String,
     },
     /// A type of a kind that this API does not know; the id is that of the body it came from.
     Unknown(u16),
@@ -316,6 +318,16 @@ pub struct BufferType {
     pub align: u32,
     /// Factor of the offset.
     pub offset_factor: u32,
+    /// Whether it has the row-major tile layout; without it, it has no layout.
+    pub tiled: bool,
+}
+
+impl BufferType {
+    /// Compact buffer in global memory, aligned to 64 bytes, without a layout.
+    pub fn new(shape: Vec<Dim>, dtype: DType) -> BufferType {
+        let (strides, scope) = (Vec::new(), String::new());
+        BufferType { dtype, shape, strides, elem_offset: None, scope, align: 64, offset_factor: 1, tiled: false }
+    }
 }
 
 impl Type {
@@ -470,6 +482,29 @@ impl<'a> Ty<'a> {
         Some((ret, rec.flags & tyflag::IMPURE == 0))
     }
 
+    /// Record of a buffer.
+    pub fn buffer(self) -> Option<&'a BufferRec> {
+        let rec = self.rec().filter(|rec| rec.kind == tykind::BUFFER)?;
+        self.raw.buffers().get(rec.aux as usize)
+    }
+
+    /// Memory scope of a pointer.
+    pub fn pointer_scope(self) -> &'a str {
+        match self.children().next().and_then(Ty::buffer) {
+            None => "global",
+            Some(buffer) if buffer.scope == NONE => "",
+            Some(buffer) => self.raw.str(buffer.scope),
+        }
+    }
+
+    /// Memory scope of a buffer, `global` where none is said.
+    pub fn buffer_scope(self) -> &'a str {
+        match self.buffer() {
+            Some(buffer) if buffer.scope != NONE => self.raw.str(buffer.scope),
+            _ => "global",
+        }
+    }
+
     /// As an owned value.
     pub fn to_owned(self) -> Type {
         let Some(rec) = self.rec() else { return Type::Object };
@@ -505,10 +540,11 @@ impl<'a> Ty<'a> {
                     scope: self.raw.str(b.scope).to_string(),
                     align: b.align,
                     offset_factor: b.offset_factor,
+                    tiled: rec.flags & tyflag::TILED != 0,
                 }),
                 None => Type::Object,
             },
-            tykind::POINTER => Type::Pointer { dtype: DType(rec.dtype) },
+            tykind::POINTER => Type::Pointer { dtype: DType(rec.dtype), scope: self.pointer_scope().to_string() },
             other => Type::Unknown(other),
         }
     }

@@ -47,7 +47,7 @@ impl Names {
             names.syms.push(name);
         }
         if let Some(root) = names.syms_of.get(&0) {
-            printer.type_vars.extend(root.signature.iter().cloned());
+            root.signature.iter().for_each(|name| printer.declare_type_var(name.clone()));
         }
         names.assign(body, &mut used);
         names

@@ -3,6 +3,10 @@
 mod calls;
 mod exprs;
 mod func;
+mod tir;
+mod tir_buffer;
+mod tir_expr;
+mod tir_stmt;
 mod types;
 
 use crate::Operators;
@@ -153,6 +157,10 @@ fn functions<'a>(
 ) -> Result<Vec<(String, plugin_api::ir::Body)>, ReadError> {
     let mut diagnostics = Vec::new();
     for def in defs {
+        if tir::is_prim_func(def) {
+            scope.globals.insert(def.name.as_str(), (tir::TirReader::signature(def), 0));
+            continue;
+        }
         match FnReader::signature(def, scope) {
             Ok(signature) => {
                 scope.globals.insert(def.name.as_str(), signature);
@@ -163,6 +171,13 @@ fn functions<'a>(
     let mut bodies = Vec::new();
     if diagnostics.is_empty() {
         for def in defs {
+            if tir::is_prim_func(def) {
+                match tir::TirReader::function(def, scope) {
+                    Ok(body) => bodies.push((def.name.to_string(), body)),
+                    Err(faults) => diagnostics.extend(faults),
+                }
+                continue;
+            }
             match FnReader::function(def, scope) {
                 Ok(body) => bodies.push((def.name.to_string(), body)),
                 Err(diagnostic) => diagnostics.push(diagnostic),
@@ -221,6 +236,11 @@ pub(crate) fn vdevice_name(item: &Attr, counts: &mut BTreeMap<String, usize>) ->
     let count = counts.entry(kind.clone()).or_insert(0);
     *count += 1;
     format!("{kind}:{}:{scope}", *count - 1)
+}
+
+/// The text of `metadata["ir.StringImm"][i]`.
+pub(crate) fn metadata_string<'s>(_scope: &'s Scope<'_>, _subscript: &ruff_python_ast::ExprSubscript) -> Option<&'s str> {
+    None
 }
 
 pub(crate) fn sealed(error: &SealError, at: Range<usize>) -> Diagnostic {
