@@ -14,6 +14,7 @@ mod paranoia;
 pub mod report;
 pub mod run;
 pub mod verify;
+mod verify_tir;
 
 pub use engine::Engine;
 pub use error::Error;

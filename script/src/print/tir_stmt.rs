@@ -213,7 +213,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         if let Some(dict) = annotations {
             let first = dict.iter().next();
-            match first.filter(|_| dict.len() == 1) {
+            match first.filter(|_| dict.iter().count() == 1) {
                 Some(("disable_unroll", _)) => self.push(", unroll=False"),
                 Some(("pragma_unroll", value)) => {
                     self.push(", unroll=");

@@ -134,10 +134,10 @@ impl<'a> TirReader<'a> {
 
     /// Arithmetic; a number without a type takes that of the other operand.
     pub(super) fn arith(&mut self, op: u16, mut a: E, mut b: E) -> E {
-        for (literal, other) in [(&mut a, b), (&mut b, a)] {
-            if literal.is == Is::Literal && other.is != Is::Literal && other.dtype.is_known() {
-                *literal = self.retype(*literal, other.dtype);
-            }
+        match (a.is == Is::Literal, b.is == Is::Literal) {
+            (true, false) if b.dtype.is_known() => a = self.retype(a, b.dtype),
+            (false, true) if a.dtype.is_known() => b = self.retype(b, a.dtype),
+            _ => {}
         }
         let dtype = match op {
             prim::EQ..=prim::OR => DType::new(6, 8, a.dtype.lanes().max(1)),
