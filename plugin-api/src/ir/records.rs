@@ -69,11 +69,13 @@ pub mod kind {
     /// Region of a buffer that a block reads (`a` = 0) or writes (`a` = 1), or that a BUFFER matches or a call takes
     /// (`a` = 2): operands buffer, then min and extent pairs.
     pub const ACCESS: u16 = 0x10b;
-    /// Loop variable, INNER to its FOR.
+    /// Variable of the FOR, LAUNCH or COMBINER around it, INNER. Operand 0, where there is one, is the VAR that it is:
+    /// what stands above the loop may speak of it.
     pub const LOOP_VAR: u16 = 0x10c;
     /// Loop as long as operand 0 holds: region.
     pub const WHILE: u16 = 0x10d;
-    /// Scalar or handle with a name: operand 0 is its value. It is visible to the end of the region around it.
+    /// Scalar or handle with a name: operand 0 is its value. It is visible to the end of the region around it. Operand 1,
+    /// where there is one, is the BIND of the same variable before it.
     pub const BIND: u16 = 0x10e;
     /// If statement: region of one or two SCOPEs, for true and for false; operand 0 is the condition.
     pub const COND: u16 = 0x10f;

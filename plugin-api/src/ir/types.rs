@@ -42,7 +42,7 @@ impl DType {
         (self.0 >> 8) as u8
     }
 
-    /// Number of lanes.
+    /// Number of lanes; of scalable vectors the negated multiple of the length that is known when the program runs.
     pub const fn lanes(self) -> u16 {
         (self.0 >> 16) as u16
     }
@@ -88,12 +88,17 @@ impl std::str::FromStr for DType {
 
     fn from_str(text: &str) -> Result<DType, UnknownDType> {
         let unknown = || UnknownDType(text.to_string());
+        let (text, scalable) = match text.rsplit_once("xvscalex") {
+            Some((base, lanes)) => (base, Some(lanes.parse::<i16>().ok().filter(|n| *n > 0).ok_or_else(unknown)?)),
+            None => (text, None),
+        };
         let (base, lanes) = match text.rsplit_once('x') {
             Some((base, n)) if !base.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty() => {
                 (base, n.parse().map_err(|_| unknown())?)
             }
             _ => (text, 1),
         };
+        let lanes = scalable.map_or(lanes, |n| -n as u16);
         if let Some((_, code, bits)) = NARROW.iter().find(|(name, ..)| *name == base) {
             return Ok(DType::new(*code, *bits, lanes));
         }
@@ -134,8 +139,10 @@ impl fmt::Display for DType {
                 None => write!(f, "custom{code}_{}", self.bits())?,
             },
         }
-        if self.lanes() > 1 {
-            write!(f, "x{}", self.lanes())?;
+        match self.lanes() as i16 {
+            n @ i16::MIN..=-1 => write!(f, "xvscalex{}", n.unsigned_abs())?,
+            0 | 1 => {}
+            n => write!(f, "x{n}")?,
         }
         Ok(())
     }

@@ -83,9 +83,21 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
 
     // Names.
 
+    /// Gives a node the name of another one: both are one variable.
+    pub(super) fn name_as(&mut self, value: Value<'b>, other: Value<'b>) {
+        if let (Some(at), Some(other)) = (value.index(), other.index()) {
+            self.names[at] = self.names[other].clone();
+        }
+    }
+
     /// Gives a node its name, unique among those in scope.
     pub(super) fn name_node(&mut self, value: Value<'b>) {
         let Some(at) = value.index() else { return };
+        if value.kind() == kind::LOOP_VAR
+            && let Some(free) = value.operand(0)
+        {
+            return self.name_as(value, free);
+        }
         let hint = value.name().filter(|hint| !hint.is_empty());
         let hint = hint.unwrap_or(if value.kind() == kind::BUFFER { "buffer" } else { "v" });
         let hint = if is_valid_name(hint) { Cow::Borrowed(hint) } else { Cow::Owned(valid_name(hint)) };

@@ -331,7 +331,7 @@ impl<'b> Tir<'_, '_, 'b> {
             && one().is_some_and(|(extent, _)| extent == 1)
     }
 
-    /// `A[i, j]`, with the indices from the operand `first` on.
+    /// `A[i, j]`, with the indices from the operand `first` on; only what is stored to is written with slices.
     pub(super) fn element(&mut self, buffer: Value<'b>, value: Value<'b>, first: usize) {
         self.push_name(buffer);
         if self.is_scalar(buffer) {
@@ -343,8 +343,10 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("[");
         for i in first..value.n_operands() {
             self.p.comma(i - first);
-            if let Some(index) = value.operand(i) {
-                self.index(index);
+            match value.operand(i) {
+                Some(index) if first == 2 => self.index(index),
+                Some(index) => self.expr(index, 0),
+                None => {}
             }
         }
         self.push("]");
@@ -716,6 +718,19 @@ impl<'b> Tir<'_, '_, 'b> {
         value == buffer || value.is_nested() && value.operands().any(|operand| self.loads(operand, buffer))
     }
 
+    /// The offset of a buffer, with its data type where it is a number: that of the first extent if none is said.
+    fn offset_of(&self, buffer: &BufferRec) -> (u32, i64, DType) {
+        if buffer.elem_offset == NONE {
+            let first = self.raw.list(buffer.shape_off, buffer.shape_len).first();
+            let rec = first.and_then(|id| self.raw.prims().get(*id as usize));
+            return (NONE, 0, rec.map_or(DType::I32, |rec| DType(rec.dtype)));
+        }
+        match self.prim_int(buffer.elem_offset) {
+            Some((value, dtype)) => (NONE, value, dtype),
+            None => (buffer.elem_offset, 0, DType::VOID),
+        }
+    }
+
     /// `A.view(256)`: another shape or data type over the data of a buffer that is named.
     fn view(&mut self, value: Value<'b>, buffer: &BufferRec) -> bool {
         let data = value.operand(0).filter(|data| data.kind() == kind::BUFFER_PART);
@@ -723,8 +738,9 @@ impl<'b> Tir<'_, '_, 'b> {
         let (ty, of) = (value.ty(), parent.ty());
         let Some(source) = of.buffer() else { return false };
         let flags = |ty: Ty<'_>| ty.rec().map(|rec| rec.flags);
-        let alike = (buffer.scope, buffer.align, buffer.offset_factor, buffer.elem_offset)
-            == (source.scope, source.align, source.offset_factor, source.elem_offset);
+        let alike = (buffer.scope, buffer.align, buffer.offset_factor)
+            == (source.scope, source.align, source.offset_factor)
+            && self.offset_of(buffer) == self.offset_of(source);
         if !alike || flags(ty) != flags(of) {
             return false;
         }
@@ -747,6 +763,12 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         let strides = |b: &BufferRec| self.raw.list(b.strides_off, b.strides_len);
         if shape == other || strides(buffer) != strides(source) {
+            return false;
+        }
+        // Extents that differ in their data type only are no other shape.
+        let value = |id: &u32| self.prim_int(*id).map(|(value, _)| value);
+        let equal = |(a, b): (&u32, &u32)| a == b || value(a).is_some() && value(a) == value(b);
+        if shape.len() == other.len() && shape.iter().zip(other).all(equal) {
             return false;
         }
         self.push_name(parent);

@@ -82,16 +82,19 @@ impl<'b> Tir<'_, '_, 'b> {
             kind::BUFFER => return self.buffer_statement(value, depth),
             kind::VAR => self.var(value, depth),
             kind::BIND => {
-                let from = self.mark();
                 self.indent(depth);
-                self.name_node(value);
-                let _ = from;
+                match value.operand(1) {
+                    Some(before) => self.name_as(value, before),
+                    None => self.name_node(value),
+                }
                 self.push_name(value);
-                self.push(": T.let");
-                if value.ty().is_known() {
-                    self.push("[");
-                    self.value_type(value.ty());
-                    self.push("]");
+                if value.n_operands() < 2 {
+                    self.push(": T.let");
+                    if value.ty().is_known() {
+                        self.push("[");
+                        self.value_type(value.ty());
+                        self.push("]");
+                    }
                 }
                 self.push(" = ");
                 self.operand(value, 0, 0);

@@ -15,7 +15,7 @@ impl<'a> TirReader<'a> {
         match stmt {
             Stmt::Expr(expr) => self.expression(&expr.value),
             Stmt::Assign(assign) => match assign.targets.as_slice() {
-                [Expr::Name(name)] => self.assign(name.id.as_str(), span(name), &assign.value),
+                [Expr::Name(name)] => self.assign(name.id.as_str(), &assign.value),
                 [Expr::Tuple(names)] => self.assign_all(names, &assign.value),
                 [Expr::Subscript(target)] => {
                     let buffer = self.buffer(&target.value)?;
@@ -259,7 +259,8 @@ impl<'a> TirReader<'a> {
     fn loop_var(&mut self, name: &'a str, like: E) -> E {
         let ty = self.prim_type(like.dtype);
         let spec = NodeSpec::new(kind::LOOP_VAR).ty(ty).flags(flag::INNER);
-        let v = self.b.node(spec, &[], Some(name));
+        let free = self.known(name).filter(|e| self.b.kind(e.v) == kind::VAR).map(|e| e.v);
+        let v = self.b.node(spec, free.as_slice(), Some(name));
         let e = typed(v, ty, like.dtype);
         self.define_name(name, e);
         e
@@ -327,7 +328,7 @@ impl<'a> TirReader<'a> {
         e
     }
 
-    fn assign(&mut self, name: &'a str, at: Range<usize>, value: &'a Expr) -> Read<()> {
+    fn assign(&mut self, name: &'a str, value: &'a Expr) -> Read<()> {
         if let Some(dtype) = sym_declaration(self.scope.text, value) {
             return self.declare(name, dtype);
         }
@@ -370,13 +371,18 @@ impl<'a> TirReader<'a> {
             self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[e.v, value, zero], None);
             return Ok(());
         }
-        if self.old {
-            return self.bind(name, None, value);
+        match self.known(name).filter(|e| self.b.kind(e.v) == kind::BIND) {
+            Some(before) => {
+                // The same variable once more.
+                let value = self.value(value)?;
+                let stored = self.stored(value, before.dtype);
+                let spec = NodeSpec::new(kind::BIND).ty(before.ty).flags(flag::IMPURE);
+                let v = self.b.node(spec, &[stored, before.v], Some(name));
+                self.define_name(name, typed(v, before.ty, before.dtype));
+                Ok(())
+            }
+            None => self.bind(name, None, value),
         }
-        self.bind(name, None, value).map_err(|fault| Diagnostic {
-            span: if fault.span.is_empty() { at } else { fault.span },
-            ..fault
-        })
     }
 
     /// `n = T.int32()`: a free variable, or one that the signature speaks of.
@@ -506,7 +512,7 @@ impl<'a> TirReader<'a> {
         let [domain, value] = &*call.arguments.args else {
             return Err(Diagnostic::new(span(call), "expected an extent and a value").help("T.axis.spatial(16, i)"));
         };
-        let (mut min, mut extent) = match domain {
+        let (min, extent) = match domain {
             Expr::Tuple(tuple) if tuple.elts.len() == 2 => self.range(&tuple.elts[0], &tuple.elts[1])?,
             extent => {
                 let extent = self.value(extent)?;
@@ -515,11 +521,6 @@ impl<'a> TirReader<'a> {
             }
         };
         let value = self.value(value)?;
-        if extent.is == Is::Literal && value.is != Is::Literal && value.dtype.is_int() {
-            extent.v = self.literal_of(extent, value.dtype);
-            min.v = self.literal_of(min, value.dtype);
-            min.dtype = value.dtype;
-        }
         self.iter_var(name, kind, min, extent.v, value.v);
         Ok(())
     }
@@ -573,9 +574,7 @@ impl<'a> TirReader<'a> {
         if let Expr::Tuple(values) = value
             && values.elts.len() == targets.len()
         {
-            return targets.iter().zip(&values.elts).try_for_each(|((name, at), value)| {
-                self.assign(name, at.clone(), value)
-            });
+            return targets.iter().zip(&values.elts).try_for_each(|((name, _), value)| self.assign(name, value));
         }
         Err(Diagnostic::new(span(value), "expected T.axis.remap, or as many values as variables"))
     }
