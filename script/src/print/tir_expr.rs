@@ -765,6 +765,10 @@ impl<'b> Tir<'_, '_, 'b> {
         if shape == other || strides(buffer) != strides(source) {
             return false;
         }
+        // TVM does not read views of a buffer without dimensions.
+        if other.is_empty() {
+            return false;
+        }
         // Extents that differ in their data type only are no other shape.
         let value = |id: &u32| self.prim_int(*id).map(|(value, _)| value);
         let equal = |(a, b): (&u32, &u32)| a == b || value(a).is_some() && value(a) == value(b);
