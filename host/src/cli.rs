@@ -1,15 +1,18 @@
 //! The command line.
 
 mod check;
+mod contributions;
+mod instruments;
 mod lock;
 mod new;
 mod probe;
 mod select;
 mod show;
 
-use self::select::{request, warn_of_config};
+use self::select::request;
 use crate::engine::Engine;
 use crate::error::{Error, Kept, Problem, exit};
+use crate::instruments::timing::Timing;
 use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
 use crate::output::{Output, to_stdout};
@@ -22,7 +25,6 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Runs compiler passes from plugins over TVM modules.
 ///
@@ -62,9 +64,12 @@ enum Command {
     /// Shows which steps would run, and why. Loads and runs nothing.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
-    /// Lists all passes of the manifest, from the metadata of the plugins alone.
+    /// Lists all passes, instruments, properties and config options of the manifest, from the metadata of the plugins
+    /// alone.
     List(ListArgs),
-    /// Tells everything that is known about one pass.
+    /// Lists all config options of the manifest's plugins, with type, default, range and owner.
+    Config(ListArgs),
+    /// Tells everything that is known about one pass, instrument, property or config option.
     Explain(ExplainArgs),
     /// Checks the manifest and every plugin, and shows all problems at once.
     Check(CheckArgs),
@@ -116,9 +121,12 @@ struct Select {
     /// A pass that runs whatever its opt_level. Can be given several times.
     #[arg(long, value_name = "PASS")]
     require: Vec<String>,
-    /// A config value for passes. Can be given several times.
+    /// A value for a config option; `passhost config` lists them. Can be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
+    /// An instrument of a plugin that sees the run: 'NAME{key=value}'. Can be given several times.
+    #[arg(long, value_name = "INSTRUMENT")]
+    instrument: Vec<String>,
 }
 
 #[derive(Args)]
@@ -133,9 +141,8 @@ struct RunArgs {
     output: Option<PathBuf>,
     #[command(flatten)]
     select: Select,
-    /// Shows where the time went.
-    #[arg(long)]
-    timing: bool,
+    #[command(flatten)]
+    look: instruments::LookArgs,
     /// Goes on after a pass that failed.
     ///
     /// The module stays as it was before that pass. Passes that need it are skipped, and all later ones of a plugin
@@ -145,6 +152,9 @@ struct RunArgs {
     /// Looks after each pass whether it wrote into its input, which no pass may.
     #[arg(long)]
     paranoid: bool,
+    /// Threads for passes over functions; without it as many as there are cores. The result is the same.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
 }
 
 #[derive(Args)]
@@ -166,8 +176,8 @@ struct ListArgs {
 
 #[derive(Args)]
 struct ExplainArgs {
-    /// Full or short name of the pass.
-    pass: String,
+    /// Full or short name of the pass or instrument; full name of a property or config option.
+    name: String,
     #[command(flatten)]
     plugins: Plugins,
 }
@@ -257,10 +267,10 @@ fn run_command(command: &Command) -> Result<u8, Error> {
         Command::Run(args) => return run(args),
         Command::Plan(args) => plan(args),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins)?)),
+        Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins)?.registry())),
         Command::Explain(args) => {
             let engine = listed(&args.plugins)?;
-            let pass = engine.registry().find(&args.pass)?;
-            to_stdout(&show::explain(&engine, pass))
+            to_stdout(&contributions::explain(&engine, &args.name)?)
         }
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {
@@ -307,8 +317,9 @@ fn plan(args: &PlanArgs) -> Result<(), Error> {
         return Err(missing_input(input));
     }
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Off)?;
-    let (request, _) = request(&args.select, &manifest)?;
+    let (request, config) = request(&args.select, &manifest)?;
     let engine = Engine::with_lock(&manifest, &mut keeper)?;
+    config.checked(&manifest, engine.registry())?;
     let plan = Plan::new(&request, engine.registry())?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
     to_stdout(&if args.json { show::plan_json(&plan, engine.registry()) } else { plan.render(engine.registry()) })
@@ -363,65 +374,49 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, 
     Ok(module)
 }
 
-/// Times of the parts of a run.
-struct Laps {
-    times: Vec<(&'static str, Duration)>,
-    start: Instant,
-}
-
-impl Laps {
-    fn end(&mut self, what: &'static str) {
-        self.times.push((what, self.start.elapsed()));
-        self.start = Instant::now();
-    }
-}
-
 fn run(args: &RunArgs) -> Result<u8, Error> {
     let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
-    let mut laps = Laps { times: Vec::new(), start: Instant::now() };
+    let timing = Timing::new();
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
     let (request, config) = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
-    let engine = Engine::with_lock(&manifest, &mut keeper)?;
-    warn_of_config(&config, &engine);
-    laps.end("list plugins");
-    let plan = Plan::new(&request, engine.registry())?;
+    let engine = timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?;
+    let config = config.checked(&manifest, engine.registry())?;
+    let plan = timing.span("plan", || Plan::new(&request, engine.registry()))?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
-    laps.end("plan");
-    engine.open_for(&plan.passes(engine.registry()))?;
+    let looking = args.look.instruments(&engine, &plan, &timing)?;
+    timing.span("open plugins", || engine.open_for(&plan))?;
     lock::keep(&keeper);
-    laps.end("open plugins");
-    let module = read_module(&origin, text, &engine)?;
-    laps.end("read");
+    let module = timing.span("read", || read_module(&origin, text, &engine))?;
     let runner = Runner::new(&engine, config).keep_going(args.keep_going).paranoid(args.paranoid);
-    let report = runner.run(&plan, module)?;
-    laps.end("passes");
+    let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
+    let runner = looking.into_iter().fold(runner, Runner::instrument);
+    let report = timing.span("passes", || runner.run(&plan, module))?;
     for diagnostic in &report.diagnostics {
         complain(&show::pass_diagnostic(diagnostic));
     }
     report.warnings.iter().for_each(|warning| complain(&Report::warning(warning)));
     report.failures.iter().flat_map(Error::reports).for_each(|failure| complain(&failure));
-    let printed = script::print(&report.module, &engine);
-    laps.end("print");
+    let printed = timing.span("print", || script::print(&report.module, &engine));
     let mut summary = show::summary(&report, engine.registry());
     if let Some(error) = report.error {
+        summary.push_str(&args.look.timing(&timing, &report.steps));
         let _ = anstream::stderr().lock().write_all(summary.as_bytes());
         return Err(keep_last_good(error, &output, &printed));
     }
-    output.write(&printed)?;
-    laps.end("write");
-    if args.timing {
-        summary.push_str(&show::timing(&laps.times, &report.steps, engine.registry()));
-    }
-    if !report.steps.is_empty() || args.timing {
-        let _ = anstream::stderr().lock().write_all(summary.as_bytes());
-    }
+    timing.span("write", || output.write(&printed))?;
+    summary.push_str(&args.look.timing(&timing, &report.steps));
+    let _ = anstream::stderr().lock().write_all(summary.as_bytes());
     Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
 }
 
 /// Writes the module before the failed step beside the output, and lets the error say so.
 fn keep_last_good(mut error: Error, output: &Output, printed: &str) -> Error {
-    let (Error::Step { kept, .. }, Some(path)) = (&mut error, output.failed()) else { return error };
+    let kept = match &mut error {
+        Error::Step { kept, .. } | Error::Instrument { kept: Some(kept), .. } => kept,
+        _ => return error,
+    };
+    let Some(path) = output.failed() else { return error };
     match Output::look(&path).and_then(|file| file.write(printed)) {
         Ok(()) => *kept = Kept::File(path),
         // What stopped the run matters more.

@@ -9,7 +9,7 @@ use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
 use plugin_api::meta::OpInfo;
 use plugin_api::op::{Infer, InferError, Inferred};
-use registry::{Owner, OwnerId, PassId, Registry};
+use registry::{Brought, Owner, OwnerId, Plan, Registry};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl Engine {
         keeper.listed(entry, &file, &listed.meta)?;
         let meta = &listed.meta;
         let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };
-        self.registry.add(owner, meta.passes.clone(), meta.operators.clone())?;
+        self.registry.add(owner, Brought::from(meta))?;
         self.listed.push(listed);
         self.opened.push(OnceLock::new());
         Ok(())
@@ -118,12 +118,14 @@ impl Engine {
         }
     }
 
-    /// Opens the plugins of passes.
+    /// Opens the plugins of a plan: those of its passes, then those of its instruments.
     ///
     /// # Errors
     /// The first that cannot be opened.
-    pub fn open_for(&self, passes: &[PassId]) -> Result<(), Error> {
-        passes.iter().try_for_each(|pass| self.open(self.registry.pass_place(*pass).0).map(|_| ()))
+    pub fn open_for(&self, plan: &Plan) -> Result<(), Error> {
+        let passes = plan.passes(&self.registry).into_iter().map(|pass| self.registry.pass_place(pass).0);
+        let instruments = plan.instruments.iter().map(|planned| self.registry.instrument_place(planned.instrument).0);
+        passes.chain(instruments).try_for_each(|owner| self.open(owner).map(|_| ()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Everything that can stop the host, with its exit code and its report.
 
 use crate::report::{Place, Report};
-use registry::{PlanError, RegistryError};
+use registry::{ConfigError, PlanError, RegistryError};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +40,19 @@ pub enum Kept {
     File(PathBuf),
     /// The run went on with it.
     WentOn,
+}
+
+impl Kept {
+    /// What is left: `kept` in a file, `rest` in a run that went on.
+    fn help(&self, kept: &str, rest: &str) -> String {
+        match self {
+            Kept::File(path) => {
+                format!("the input and the output are as they were; {kept} is in {}", path.display())
+            }
+            Kept::Nothing => "the input and the output are as they were; nothing was written".to_string(),
+            Kept::WentOn => format!("the run went on with {rest}, as --keep-going says"),
+        }
+    }
 }
 
 /// What stopped the host.
@@ -106,6 +119,9 @@ pub enum Error {
     /// The request cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A config value of the command line.
+    #[error("--config: {0}")]
+    Config(ConfigError),
     /// The request is wrong in another way.
     #[error("{message}")]
     Request {
@@ -147,7 +163,7 @@ pub enum Error {
     /// A step failed.
     #[error("step {position}, pass `{pass}` of plugin `{plugin}`: {message}")]
     Step {
-        /// Position among the steps that ran, from 1.
+        /// Position among the steps that were going to run, from 1.
         position: usize,
         /// Full name of the pass.
         pass: String,
@@ -160,9 +176,29 @@ pub enum Error {
         /// What happened.
         message: String,
         /// What the text shows, the text, and the place in it.
-        place: Option<(String, String, Range<usize>)>,
+        place: Option<(String, Arc<str>, Range<usize>)>,
         /// What became of the module before it.
         kept: Kept,
+        /// Exit code: of a plugin that failed, or of a request that asked for the pass too early.
+        code: u8,
+    },
+    /// An instrument failed.
+    #[error("instrument `{instrument}` of plugin `{plugin}`, {event}{}: {message}", during(pass))]
+    Instrument {
+        /// Full name of the instrument, with options that were given.
+        instrument: String,
+        /// Plugin.
+        plugin: String,
+        /// File of the plugin.
+        file: Option<PathBuf>,
+        /// What it was doing.
+        event: &'static str,
+        /// Position and full name of the pass that it was told about.
+        pass: Option<(usize, String)>,
+        /// What happened.
+        message: String,
+        /// What became of the run; `None` where another error tells it.
+        kept: Option<Kept>,
     },
     /// The output cannot be written; found before anything ran.
     #[error("output {}: {message}", path.display())]
@@ -182,8 +218,16 @@ pub enum Error {
     },
 }
 
+/// What to do about a config value that does not fit.
+pub(crate) const CONFIG_HELP: &str = "`passhost config` shows all keys with their types, defaults and ranges";
+
 /// More errors of one input than these help nobody.
 const SHOWN: usize = 20;
+
+/// ` of step 2, pass `relax.Normalize``
+fn during(pass: &Option<(usize, String)>) -> String {
+    pass.as_ref().map_or(String::new(), |(position, name)| format!(" of step {position}, pass `{name}`"))
+}
 
 fn first(problems: &[Problem]) -> &str {
     problems.first().map_or("", |problem| &problem.message)
@@ -194,9 +238,12 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Input { .. } | Error::InputFile { .. } | Error::IllFormed { .. } => exit::INPUT,
-            Error::Manifest { .. } | Error::Registry(_) | Error::Plan(_) | Error::Request { .. } => exit::REQUEST,
+            Error::Manifest { .. } | Error::Registry(_) | Error::Plan(_) | Error::Request { .. } | Error::Config(_) => {
+                exit::REQUEST
+            }
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
-            Error::Plugin { .. } | Error::Build { .. } | Error::Step { .. } => exit::PLUGIN,
+            Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } => exit::PLUGIN,
+            Error::Step { code, .. } => *code,
             Error::Write { .. } => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
             // The gravest cause counts.
@@ -250,6 +297,7 @@ impl Error {
             Error::Plugin { help, .. } | Error::Request { help, .. } | Error::InputFile { help, .. } => {
                 report.help(help)
             }
+            Error::Config(_) => report.help(CONFIG_HELP),
             Error::Registry(error) => with_remedy(report, error),
             Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => with_remedy(report, error),
             Error::Build { output, .. } if !output.trim().is_empty() => report.note(output.trim_end()),
@@ -265,21 +313,20 @@ impl Error {
             Error::Step { file, function, place, kept, .. } => {
                 let mut report = report;
                 if let Some((what, text, span)) = place {
-                    report = report.at(what, text.as_str(), span.clone(), "");
+                    report = report.at(what, Arc::clone(text), span.clone(), "");
                 }
                 let function = function.as_ref().map(|name| format!("in function `{name}`"));
                 let file = file.as_ref().map(|file| format!("plugin file {}", file.display()));
                 report.notes.extend(function.into_iter().chain(file));
-                report.help(match kept {
-                    Kept::File(kept) => format!(
-                        "the input and the output are as they were; the module before this step is in {}",
-                        kept.display()
-                    ),
-                    Kept::Nothing => "the input and the output are as they were; nothing was written".to_string(),
-                    Kept::WentOn => {
-                        "the run went on with the module before this step, as --keep-going says".to_string()
-                    }
-                })
+                report.help(kept.help("the module before this step", "the module before this step"))
+            }
+            Error::Instrument { file, kept, .. } => {
+                let mut report = report;
+                report.notes.extend(file.as_ref().map(|file| format!("plugin file {}", file.display())));
+                match kept {
+                    Some(kept) => report.help(kept.help("the module of that moment", "everything but this instrument")),
+                    None => report,
+                }
             }
             _ => report,
         }
@@ -294,6 +341,7 @@ fn one_line(message: &str) -> String {
 fn with_remedy(report: Report, error: &RegistryError) -> Report {
     match error {
         RegistryError::UnknownPass { .. } => report.help("`passhost list` shows all passes of the manifest"),
+        RegistryError::UnknownInstrument { .. } => report.help("`passhost list` shows all instruments of the manifest"),
         _ => report,
     }
 }

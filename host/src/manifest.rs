@@ -42,8 +42,19 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// Passes that run whatever their opt_level.
     pub required: Vec<String>,
-    /// Config values.
-    pub config: BTreeMap<String, OptionValue>,
+    /// Instruments, as in `acme.Counter{every=2}`.
+    pub instruments: Vec<String>,
+    /// Config values by full key.
+    pub config: BTreeMap<String, ConfigValue>,
+}
+
+/// A config value of a manifest.
+#[derive(Clone, Debug)]
+pub struct ConfigValue {
+    /// The value, as written.
+    pub value: OptionValue,
+    /// Place of its key.
+    pub span: Range<usize>,
 }
 
 /// A pipeline with a name.
@@ -182,10 +193,19 @@ struct Reader<'t> {
     problems: RefCell<Vec<Problem>>,
 }
 
-const KEYS: &[&str] =
-    &["plugin", "search", "pipelines", "default_pipeline", "opt_level", "disabled", "required", "config"];
+const KEYS: &[&str] = &[
+    "plugin",
+    "search",
+    "pipelines",
+    "default_pipeline",
+    "opt_level",
+    "disabled",
+    "required",
+    "instruments",
+    "config",
+];
 const PLUGIN_KEYS: &[&str] = &["path", "name", "crate", "version", "api"];
-const PIPELINE_KEYS: &[&str] = &["passes", "opt_level", "disabled", "required", "config"];
+const PIPELINE_KEYS: &[&str] = &["passes", "opt_level", "disabled", "required", "instruments", "config"];
 
 impl Reader<'_> {
     fn wrong(&self, message: String, span: Range<usize>, help: &str) {
@@ -276,12 +296,7 @@ impl Reader<'_> {
     fn settings(&self, table: &DeTable<'_>) -> Settings {
         let mut config = BTreeMap::new();
         match table.get("config").map(|value| (value, value.get_ref())) {
-            Some((_, DeValue::Table(entries))) => {
-                let read = |(key, value): (&toml::Spanned<std::borrow::Cow<'_, str>>, _)| {
-                    Some((key.get_ref().to_string(), self.config_value(key.get_ref(), value)?))
-                };
-                config.extend(entries.iter().filter_map(read));
-            }
+            Some((_, DeValue::Table(entries))) => self.config(entries, "", &mut config),
             Some((value, _)) => self.expected("config", "a table", value).unwrap_or_default(),
             None => {}
         }
@@ -289,6 +304,7 @@ impl Reader<'_> {
             opt_level: table.get("opt_level").and_then(|value| self.opt_level(value)),
             disabled: self.strings(table, "disabled"),
             required: self.strings(table, "required"),
+            instruments: self.strings(table, "instruments"),
             config,
         }
     }
@@ -300,6 +316,22 @@ impl Reader<'_> {
             self.wrong("`opt_level` does not fit".to_string(), value.span(), "use a small integer such as 2");
         }
         read.ok()
+    }
+
+    /// Values of a table; tables in it are records of fields.
+    fn config(&self, entries: &DeTable<'_>, prefix: &str, config: &mut BTreeMap<String, ConfigValue>) {
+        for (key, value) in entries.iter() {
+            let name = format!("{prefix}{}", key.get_ref());
+            if let DeValue::Table(fields) = value.get_ref() {
+                self.config(fields, &format!("{name}."), config);
+                continue;
+            }
+            let Some(value) = self.config_value(&name, value) else { continue };
+            let entry = ConfigValue { value, span: key.span() };
+            if config.insert(name.clone(), entry).is_some() {
+                self.wrong(format!("`{name}` is set twice"), key.span(), "set it once");
+            }
+        }
     }
 
     fn config_value(&self, key: &str, value: &Value<'_>) -> Option<OptionValue> {

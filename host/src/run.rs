@@ -1,28 +1,41 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
+mod parallel;
+mod properties;
+mod services;
+
 use crate::engine::Engine;
-use crate::error::{Error, Kept};
+use crate::error::{Error, Kept, exit};
+use crate::instruments::{Instrument, Instruments, Speaking};
 use crate::paranoia::Snapshot;
 use crate::verify::{Violation, verify_changed};
-use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
-use plugin_api::ir::{Body, BodyKind, Call, Module};
+use plugin_api::abi::host::{OpenPlugin, RunFailure, with_current};
+use plugin_api::instrument::PassFacts;
+use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::{Granularity, OptionValue};
-use plugin_api::op::{Infer, InferError, Inferred};
 use plugin_api::pass::Severity;
-use registry::{Driver, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun};
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use registry::{Doing, Driver, Facts, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parallel::{Named, Workers};
+use services::{Services, Shown};
 
 /// A step that was run or passed over, with what it cost.
 #[derive(Clone, Debug)]
 pub struct StepReport {
-    /// The pass.
-    pub pass: PassId,
+    /// What it was about.
+    pub unit: Unit,
     /// Options as given.
     pub given: Vec<(String, OptionValue)>,
-    /// Who requires it; `None` for a step that was asked for.
-    pub required_by: Option<PassId>,
+    /// Why it was there.
+    pub why: Why,
+    /// In how many composite passes and Sequentials it stood.
+    pub nesting: usize,
+    /// Whether it is a composite pass or Sequential; its members stand behind it.
+    pub has_members: bool,
     /// What became of it.
     pub fate: Fate,
     /// Time in the pass.
@@ -33,6 +46,20 @@ pub struct StepReport {
     pub bindings: (usize, usize),
 }
 
+impl StepReport {
+    /// Its name with the options that were given, as deep as it stood.
+    pub fn text(&self, registry: &Registry) -> String {
+        let indent = "  ".repeat(self.nesting);
+        match &self.unit {
+            Unit::Pass(pass) => {
+                let options = registry::pipeline::options_text(&self.given);
+                format!("{indent}{}{options}", registry.pass(*pass).name)
+            }
+            Unit::Sequential(name) => format!("{indent}{name}"),
+        }
+    }
+}
+
 /// What became of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -40,15 +67,21 @@ pub enum Fate {
     Done(Outcome),
     /// It failed, and the run went on.
     Failed,
-    /// It was passed over after something else had failed; why.
+    /// A member of it failed or was passed over; which.
+    Stopped(String),
+    /// It was passed over after something else had failed or was vetoed; why.
     Skipped(String),
+    /// These instruments did not let it run.
+    Vetoed(String),
 }
 
-/// A diagnostic that a pass reported.
+/// A diagnostic that a pass or an instrument reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassDiagnostic {
     /// Full name of the pass.
     pub pass: String,
+    /// Full name of the instrument, if it was one.
+    pub instrument: Option<String>,
     /// How bad it is.
     pub severity: Severity,
     /// Function that it is about.
@@ -60,7 +93,7 @@ pub struct PassDiagnostic {
 }
 
 /// A place in a printed module: what is shown, the text, and the range in it.
-pub type ShownPlace = (String, String, std::ops::Range<usize>);
+pub type ShownPlace = (String, Arc<str>, std::ops::Range<usize>);
 
 /// What a run gave.
 #[derive(Debug)]
@@ -92,6 +125,10 @@ pub struct Runner<'e> {
     paranoid: bool,
     /// Plugins that cannot be trusted any more, and why.
     marked: RefCell<BTreeMap<OwnerId, String>>,
+    instruments: RefCell<Instruments<'e>>,
+    /// The instrument that is being called.
+    speaking: Speaking,
+    workers: Workers,
 }
 
 /// Why a step was not done.
@@ -100,51 +137,24 @@ enum Stop {
     Failed(Error),
     /// There was no sense in trying.
     Skipped(String),
+    /// These instruments did not let it run.
+    Vetoed(String),
+    /// An instrument failed, and the pass did not run.
+    Before(Error),
+    /// An instrument failed after the pass had run.
+    After(Error, bool, Cost),
 }
+
+/// A pass with its options, and the module on which it failed.
+type Failed = (PassId, Vec<OptionValue>, Module);
 
 /// What failed while the run went on.
 #[derive(Default)]
 struct Failures {
     errors: Vec<Error>,
-    /// Passes with their options, and the module on which they failed.
-    seen: Vec<(PassId, Vec<OptionValue>, Module)>,
-}
-
-impl HostServices for Runner<'_> {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        self.engine.infer(call)
-    }
-
-    fn print(&self, body: &Body) -> String {
-        script::print_function("main", body, self.engine)
-    }
-
-    fn config(&self, key: &str) -> Option<OptionValue> {
-        self.config.get(key).cloned()
-    }
-
-    fn pass_name(&self) -> String {
-        self.pass.borrow().clone()
-    }
-
-    fn target(&self) -> Option<String> {
-        // A run over Relax has no target.
-        None
-    }
-
-    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        let place = diagnostic
-            .function
-            .zip(diagnostic.node)
-            .and_then(|(function, node)| self.place(&self.current.borrow(), function, node, "before the pass"));
-        self.diagnostics.borrow_mut().push(PassDiagnostic {
-            pass: self.pass_name(),
-            severity: diagnostic.severity,
-            function: diagnostic.function.map(str::to_string),
-            message: diagnostic.message.to_string(),
-            place,
-        });
-    }
+    seen: Vec<Failed>,
+    /// What was skipped because of a veto.
+    warnings: Vec<String>,
 }
 
 /// Time and bindings of the pass that ran last.
@@ -161,29 +171,10 @@ impl Cost {
     }
 }
 
-/// The passes between `user` and what it requires, directly or through others: `needed`, which the driver has just
-/// tried to run.
-fn way(registry: &Registry, driver: &Driver<'_>, user: PassId, needed: PassId) -> Vec<PassId> {
-    let mut stack = vec![(user, Vec::new())];
-    let mut seen = BTreeSet::new();
-    while let Some((pass, path)) = stack.pop() {
-        let required = &registry.pass(pass).required;
-        // The driver takes them from left to right, and leaves out those that are valid.
-        let open = required.iter().filter(|req| !driver.facts().is_valid(&req.name));
-        let open: Vec<PassId> = open.filter_map(|req| registry.find_full(&req.name)).collect();
-        if open.contains(&needed) {
-            return path;
-        }
-        for next in open.into_iter().rev().filter(|next| seen.insert(*next)) {
-            stack.push((next, [path.as_slice(), &[next]].concat()));
-        }
-    }
-    Vec::new()
-}
-
 impl<'e> Runner<'e> {
     /// A runner with the config values of a run.
     pub fn new(engine: &'e Engine, config: BTreeMap<String, OptionValue>) -> Runner<'e> {
+        let instruments = Instruments::default();
         Runner {
             engine,
             config,
@@ -195,6 +186,9 @@ impl<'e> Runner<'e> {
             keep_going: false,
             paranoid: false,
             marked: RefCell::default(),
+            speaking: instruments.speaking(),
+            instruments: RefCell::new(instruments),
+            workers: Workers::new(None),
         }
     }
 
@@ -209,15 +203,75 @@ impl<'e> Runner<'e> {
         Runner { paranoid, ..self }
     }
 
-    /// Runs a plan. Plugins of the plan are opened before the first step.
+    /// How many threads passes over functions may have; without it as many as there are cores.
+    pub fn jobs(self, jobs: usize) -> Runner<'e> {
+        Runner { workers: Workers::new(Some(jobs)), ..self }
+    }
+
+    /// With an instrument behind those given before, and before those of the plan.
+    pub fn instrument(self, instrument: Instrument<'e>) -> Runner<'e> {
+        self.instruments.borrow_mut().push(instrument);
+        self
+    }
+
+    /// Runs a plan. Plugins of the plan are opened before the first step, and instruments made and entered.
     ///
     /// # Errors
-    /// If a plugin cannot be opened; what stops a later step is in the report.
+    /// If a plugin cannot be opened, or an instrument cannot be made or entered; what stops a later step is in the
+    /// report.
     pub fn run(mut self, plan: &Plan, module: Module) -> Result<RunReport, Error> {
         self.opt_level = plan.opt_level;
-        let registry = self.engine.registry();
-        self.engine.open_for(&plan.passes(registry))?;
+        self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
+        self.instruments.borrow_mut().keep_going(self.keep_going);
+        with_current(&self, self.opt_level, || self.run_inside(plan))
+    }
+
+    fn run_inside(&self, plan: &Plan) -> Result<RunReport, Error> {
+        let begun = self.make_instruments(plan).and_then(|()| self.instruments.borrow_mut().enter());
+        if let Err(error) = begun {
+            let mut instruments = self.instruments.borrow_mut();
+            instruments.clear();
+            let beside = instruments.take_failures();
+            return Err(if beside.is_empty() {
+                error
+            } else {
+                Error::Several([error].into_iter().chain(beside).collect())
+            });
+        }
+        let mut report = self.steps(plan);
+        let mut instruments = self.instruments.borrow_mut();
+        let exited = instruments.exit();
+        instruments.clear();
+        match (exited, &report.error) {
+            (Err(error), None) => report.error = Some(error),
+            (exited, _) => report.failures.extend(exited.err()),
+        }
+        report.failures.extend(instruments.take_failures());
+        Ok(report)
+    }
+
+    /// Makes the instruments of a plan. In a run that keeps going, one that cannot be made is left out.
+    fn make_instruments(&self, plan: &Plan) -> Result<(), Error> {
+        let registry = self.engine.registry();
+        for planned in &plan.instruments {
+            let (owner, at) = registry.instrument_place(planned.instrument);
+            let plugin = registry.owner(owner);
+            // Two of one name differ in their options.
+            let options = registry::pipeline::options_text(&planned.given);
+            let name = format!("{}{options}", registry.instrument(planned.instrument).name);
+            let made = self.engine.open(owner)?.make_instrument(at, &planned.options);
+            let mut instruments = self.instruments.borrow_mut();
+            match made {
+                Ok(instrument) => instruments.push(Instrument::of_plugin(&name, plugin, instrument)),
+                Err(failure) => instruments.not_made(&name, plugin, &failure)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn steps(&self, plan: &Plan) -> RunReport {
+        let registry = self.engine.registry();
         let mut driver = Driver::new(registry);
         let (mut steps, mut failures) = (Vec::new(), Failures::default());
         let mut error = None;
@@ -227,17 +281,17 @@ impl<'e> Runner<'e> {
                 break;
             }
         }
-        Ok(RunReport {
+        RunReport {
             module: self.current.borrow().clone(),
             steps,
             diagnostics: self.diagnostics.take(),
-            warnings: driver.warnings().to_vec(),
+            warnings: [driver.warnings(), &failures.warnings].concat(),
             failures: failures.errors,
             error,
-        })
+        }
     }
 
-    /// Runs a step that was asked for, with what it requires.
+    /// Runs a step that was asked for, with what it requires and contains.
     fn step(
         &self,
         driver: &mut Driver<'_>,
@@ -246,63 +300,136 @@ impl<'e> Runner<'e> {
         steps: &mut Vec<StepReport>,
         failures: &mut Failures,
     ) -> Result<(), Error> {
-        let registry = self.engine.registry();
-        if let Some(why) = self.marked(step.pass).filter(|_| step.skip.is_none()) {
-            steps.push(self.not_done(step.pass, None, step, Fate::Skipped(why)));
+        let body = step.unit.pass().filter(|_| step.skip.is_none() && plan.members(step).is_none());
+        if let Some(why) = body.and_then(|pass| self.marked(pass)) {
+            let (unit, given) = (step.unit.clone(), step.given.clone());
+            steps.push(self.row(unit, given, Why::Asked, 0, Fate::Skipped(why)));
             return Ok(());
         }
-        let one = Plan { steps: vec![step.clone()], ..Plan::clone(plan) };
-        let (cost, at) = (Cell::new(None), Cell::new(step.pass));
-        let mut run = |pass: PassId, options: &[OptionValue]| {
-            at.set(pass);
-            if let Some(why) = self.marked(pass).or_else(|| self.failed_before(failures, pass, options)) {
+        let (rows, seen, warnings) = (RefCell::new(steps), &mut failures.seen, &mut failures.warnings);
+        let cost = Cell::new(None);
+        let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| {
+            if let Some(why) = self.marked(pass).or_else(|| self.failed_before(seen, pass, options)) {
                 return Err(Stop::Skipped(why));
             }
             let before = self.current.borrow().clone();
-            let (changed, spent) = self.pass(pass, options).map_err(|error| {
-                failures.seen.push((pass, options.to_vec(), before));
-                Stop::Failed(error)
+            let (changed, spent) = self.pass(pass, options, plan, facts).inspect_err(|stop| {
+                if matches!(stop, Stop::Failed(_)) {
+                    seen.push((pass, options.to_vec(), before));
+                }
             })?;
             cost.set(Some(spent));
             Ok(changed)
         };
-        let mut done = |StepRun { pass, given, required_by, outcome }| {
-            let n = self.current.borrow().n_bindings();
-            let Cost { time, verify, bindings } = cost.take().unwrap_or(Cost::none(n));
-            steps.push(StepReport { pass, given, required_by, fate: Fate::Done(outcome), time, verify, bindings });
+        let mut done = |StepRun { unit, given, why, nesting, inner, outcome }| {
+            let mut row = self.row(unit, given, why, nesting, Fate::Done(outcome));
+            if let Some(Cost { time, verify, bindings }) = cost.take() {
+                (row.time, row.verify, row.bindings) = (time, verify, bindings);
+            }
+            // A composite pass stands before its members.
+            let mut rows = rows.borrow_mut();
+            let at = rows.len() - inner;
+            rows.insert(at, row);
         };
-        let Err(stop) = driver.run(&one, &mut run, &mut done) else { return Ok(()) };
-        let (error, fate) = match stop {
-            Stop::Skipped(why) => (None, Fate::Skipped(why)),
-            Stop::Failed(Error::Step { kept: _, position, pass, plugin, file, function, message, place })
+        // Where a member is vetoed, the others run.
+        let mut pass_over = |stop, ended: &[(Doing, usize)]| match stop {
+            Stop::Vetoed(by) => {
+                self.vetoed(ended, by, &mut rows.borrow_mut(), warnings);
+                Ok(())
+            }
+            other => Err(other),
+        };
+        let Err(stop) = driver.run_step(plan, step, &mut run, &mut done, &mut pass_over) else { return Ok(()) };
+        self.stopped(stop, &driver.abandoned(), &mut rows.borrow_mut(), failures)
+    }
+
+    /// What becomes of a step that was not done.
+    fn stopped(
+        &self,
+        stop: Stop,
+        doing: &[(Doing, usize)],
+        steps: &mut Vec<StepReport>,
+        failures: &mut Failures,
+    ) -> Result<(), Error> {
+        match stop {
+            Stop::Skipped(why) => self.abandon(doing, &Fate::Skipped(why), steps, |_| true),
+            Stop::Vetoed(by) => self.vetoed(doing, by, steps, &mut failures.warnings),
+            Stop::Failed(Error::Step { kept: _, position, pass, plugin, file, function, message, place, code })
                 if self.keep_going =>
             {
                 let kept = Kept::WentOn;
-                let error = Error::Step { position, pass, plugin, file, function, message, place, kept };
-                (Some(error), Fate::Failed)
+                let error = Error::Step { position, pass, plugin, file, function, message, place, kept, code };
+                failures.errors.push(error);
+                self.abandon(doing, &Fate::Failed, steps, |_| true);
             }
-            Stop::Failed(error) => return Err(error),
-        };
-        let mut needs = if fate == Fate::Failed { "which failed" } else { "which was skipped" };
-        failures.errors.extend(error);
-        let path = way(registry, driver, step.pass, at.get());
-        let mut users = path.iter().rev().copied().chain([step.pass]);
-        let mut user = users.next().filter(|_| at.get() != step.pass);
-        steps.push(self.not_done(at.get(), user, step, fate));
-        let mut needed = at.get();
-        while let Some(pass) = user {
-            let why = format!("needs {}, {needs}", registry.pass(needed).name);
-            user = users.next();
-            steps.push(self.not_done(pass, user, step, Fate::Skipped(why)));
-            (needed, needs) = (pass, "which was skipped");
+            Stop::After(error, changed, Cost { time, verify, bindings }) => {
+                let fate = Fate::Done(if changed { Outcome::Changed } else { Outcome::Unchanged });
+                self.abandon(doing, &fate, steps, |row| row.has_members || row.fate == fate);
+                if let Some(row) = steps.last_mut() {
+                    (row.time, row.verify, row.bindings) = (time, verify, bindings);
+                }
+                return Err(error);
+            }
+            Stop::Failed(error) | Stop::Before(error) => {
+                self.abandon(doing, &Fate::Failed, steps, |row| row.has_members);
+                return Err(error);
+            }
         }
         Ok(())
     }
 
-    fn not_done(&self, pass: PassId, required_by: Option<PassId>, step: &Step, fate: Fate) -> StepReport {
-        let given = if required_by.is_none() { step.given.clone() } else { Vec::new() };
+    /// What becomes of a step where instruments did not let it, or what it requires, run.
+    fn vetoed(&self, doing: &[(Doing, usize)], by: String, steps: &mut Vec<StepReport>, warnings: &mut Vec<String>) {
+        let name = |(doing, _): &(Doing, usize)| doing.unit.name(self.engine.registry()).to_string();
+        if let [user, .., needed] = doing {
+            let (user, needed) = (name(user), name(needed));
+            warnings.push(format!("`{user}` is skipped: it needs `{needed}`, vetoed by {by}"));
+        }
+        self.abandon(doing, &Fate::Vetoed(by), steps, |_| true);
+    }
+
+    /// Rows for a step that was not done, and for those that needed or contained it, from the innermost one out; those
+    /// that are `wanted`.
+    fn abandon(
+        &self,
+        doing: &[(Doing, usize)],
+        fate: &Fate,
+        steps: &mut Vec<StepReport>,
+        wanted: impl Fn(&StepReport) -> bool,
+    ) {
+        let registry = self.engine.registry();
+        let mut needs = match fate {
+            Fate::Failed => "which failed".to_string(),
+            Fate::Vetoed(by) => format!("vetoed by {by}"),
+            _ => "which was skipped".to_string(),
+        };
+        let mut inner: Option<(String, bool)> = None;
+        let mut added = 0;
+        for (Doing { unit, given, why, nesting, .. }, told) in doing.iter().rev() {
+            let name = unit.name(registry).to_string();
+            let is_part = matches!(why, Why::PartOf(_));
+            let (fate, at) = match inner.take() {
+                None => (fate.clone(), steps.len()),
+                Some((member, true)) => (Fate::Stopped(member), steps.len() - added - told),
+                Some((needed, false)) => {
+                    let why = format!("needs {needed}, {needs}");
+                    needs = "which was skipped".to_string();
+                    (Fate::Skipped(why), steps.len())
+                }
+            };
+            inner = Some((name, is_part));
+            let row = self.row(unit.clone(), given.clone(), why.clone(), *nesting, fate);
+            if wanted(&row) {
+                steps.insert(at, row);
+                added += 1;
+            }
+        }
+    }
+
+    fn row(&self, unit: Unit, given: Vec<(String, OptionValue)>, why: Why, nesting: usize, fate: Fate) -> StepReport {
         let Cost { time, verify, bindings } = Cost::none(self.current.borrow().n_bindings());
-        StepReport { pass, given, required_by, fate, time, verify, bindings }
+        let has_members = unit.pass().is_none_or(|pass| self.engine.registry().members(pass).is_some());
+        StepReport { unit, given, why, nesting, has_members, fate, time, verify, bindings }
     }
 
     /// Why the plugin of a pass is not called any more.
@@ -317,34 +444,80 @@ impl<'e> Runner<'e> {
     }
 
     /// Whether a pass failed on this very module.
-    fn failed_before(&self, failures: &Failures, pass: PassId, options: &[OptionValue]) -> Option<String> {
+    fn failed_before(&self, seen: &[Failed], pass: PassId, options: &[OptionValue]) -> Option<String> {
         let module = self.current.borrow();
-        let same = |(other, given, on): &&(PassId, Vec<OptionValue>, Module)| {
-            *other == pass && given == options && on.same(&module)
-        };
-        failures.seen.iter().find(same).map(|_| "it failed before on the same module".to_string())
+        let same = |(other, given, on): &&Failed| *other == pass && given == options && on.same(&module);
+        seen.iter().find(same).map(|_| "it failed before on the same module".to_string())
     }
 
-    /// Runs one pass; says whether the module changed in more than names.
-    fn pass(&self, pass: PassId, options: &[OptionValue]) -> Result<(bool, Cost), Error> {
-        let info = self.engine.registry().pass(pass);
+    /// Runs one pass between its instruments; says whether the module changed in more than names.
+    fn pass(&self, pass: PassId, options: &[OptionValue], plan: &Plan, held: &mut Facts) -> Result<(bool, Cost), Stop> {
+        let registry = self.engine.registry();
+        let info = registry.pass(pass);
         self.position.set(self.position.get() + 1);
         *self.pass.borrow_mut() = info.name.clone();
         let span = tracing::info_span!("pass", name = %info.name);
         let _entered = span.enter();
         let before = self.current.borrow().clone();
-        let snapshot = self.paranoid.then(|| Snapshot::of(&before));
+        let facts = PassFacts {
+            name: &info.name,
+            opt_level: info.opt_level,
+            granularity: info.granularity,
+            required: &info.required,
+            plugin: &registry.pass_owner(pass).name,
+            position: self.position.get(),
+        };
+        let instruments = || self.instruments.borrow_mut();
+        if !plan.required.contains(&pass) {
+            let vetoes = instruments().should_run(&before, &facts).map_err(Stop::Before)?;
+            if !vetoes.is_empty() {
+                return Err(Stop::Vetoed(vetoes.join(", ")));
+            }
+        }
+        self.check_required(pass, &before, held).map_err(Stop::Failed)?;
+        let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
+        let (changed, cost) = match self.verified(pass, options, &before, held) {
+            Ok(done) => done,
+            Err(error) => {
+                let message = match &error {
+                    Error::Step { message, .. } => message.clone(),
+                    other => other.to_string(),
+                };
+                instruments().run_failed(started, &self.current.borrow(), &facts, &message);
+                return Err(Stop::Failed(error));
+            }
+        };
+        let after = self.current.borrow().clone();
+        match instruments().run_after(started, &after, &facts) {
+            Ok(()) => Ok((changed, cost)),
+            Err(error) => Err(Stop::After(error, changed, cost)),
+        }
+    }
+
+    /// Runs one pass and verifies what it gave, which is the current module then.
+    fn verified(
+        &self,
+        pass: PassId,
+        options: &[OptionValue],
+        before: &Module,
+        held: &Facts,
+    ) -> Result<(bool, Cost), Error> {
+        let info = self.engine.registry().pass(pass);
+        let snapshot = self.paranoid.then(|| Snapshot::of(before));
         let start = Instant::now();
-        let after = with_current(self, self.opt_level, || self.call(pass, info.granularity, &before, options));
+        let after = self.call(pass, info.granularity, before, options);
         let time = start.elapsed();
         if let Some(snapshot) = snapshot {
-            self.check_input(pass, &before, &snapshot)?;
+            self.check_input(pass, before, &snapshot)?;
         }
         let after = after?;
         let start = Instant::now();
-        verify_changed(&before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
+        verify_changed(before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
+        let changed = changed(before, &after);
+        if changed {
+            self.check_claims(pass, before, &after, held)?;
+        }
         let verify = start.elapsed();
-        let changed = changed(&before, &after);
         let bindings = (before.n_bindings(), after.n_bindings());
         tracing::debug!(changed, ?time, "done");
         *self.current.borrow_mut() = after;
@@ -374,13 +547,15 @@ impl<'e> Runner<'e> {
         let (owner, at) = self.engine.registry().pass_place(pass);
         let plugin = self.engine.open(owner)?;
         if granularity == Granularity::Module {
-            return plugin.run_module(at, module, options).map_err(|failure| self.failed(pass, None, module, failure));
+            let run = |services: &Services<'_>| {
+                with_current(services, self.opt_level, || plugin.run_module(at, module, options))
+            };
+            return self.with_services(run).map_err(|failure| self.failed(pass, None, module, failure));
         }
         let wanted = if granularity == Granularity::PrimFunc { BodyKind::PrimFunc } else { BodyKind::Function };
-        let skips = |body: &Body| body.function().is_some_and(|function| function.skips_optimization());
         let functions: Vec<(&str, &Body)> =
             module.functions().filter(|(_, body)| body.kind() == wanted && !skips(body)).collect();
-        let results = plugin.run_functions(at, &functions, options);
+        let results = self.call_on_functions(pass, plugin, &functions, options);
         let mut new = Vec::with_capacity(functions.len());
         for ((name, old), result) in functions.into_iter().zip(results) {
             let body = result.map_err(|failure| self.failed(pass, Some(name), module, failure))?;
@@ -395,6 +570,33 @@ impl<'e> Runner<'e> {
             Some((_, new)) => Ok(new),
             None => Ok(body.clone()),
         })
+    }
+
+    /// What a pass makes of each function, on as many threads as pay; what it reports comes in their order.
+    fn call_on_functions(
+        &self,
+        pass: PassId,
+        plugin: OpenPlugin,
+        functions: &[Named<'_>],
+        options: &[OptionValue],
+    ) -> Vec<Result<Body, RunFailure>> {
+        let registry = self.engine.registry();
+        let (info, at) = (registry.pass(pass), registry.pass_place(pass).1);
+        let (engine, config, opt_level, module) =
+            (self.engine, &self.config, self.opt_level, self.current.borrow().clone());
+        let outer = tracing::Span::current();
+        let run = |functions: &[Named<'_>]| {
+            let _entered = tracing::Span::current().is_none().then(|| outer.enter());
+            let (printed, said) = (OnceCell::new(), RefCell::default());
+            let services =
+                Services { engine, config, pass: &info.name, instrument: None, module: &module, printed, said };
+            let results = with_current(&services, opt_level, || plugin.run_functions(at, functions, options));
+            (results, services.said.into_inner())
+        };
+        let stretches = if info.sequential { vec![run(functions)] } else { self.workers.run(functions, run) };
+        let (results, said): (Vec<_>, Vec<_>) = stretches.into_iter().unzip();
+        self.diagnostics.borrow_mut().extend(said.into_iter().flatten());
+        results.into_iter().flatten().collect()
     }
 
     fn failed(&self, pass: PassId, function: Option<&str>, module: &Module, failure: RunFailure) -> Error {
@@ -430,16 +632,19 @@ impl<'e> Runner<'e> {
             message,
             place,
             kept: Kept::Nothing,
+            code: exit::PLUGIN,
         }
     }
 
     /// A node in the printed module.
     fn place(&self, module: &Module, function: &str, node: usize, what: &str) -> Option<ShownPlace> {
-        let printed = script::print_with_spans(module, self.engine);
-        let span = printed.spans.get(function)?.get(node)?.clone();
-        let what = format!("<{what}>");
-        (!span.is_empty()).then_some((what, printed.text, span))
+        Shown::new(self.engine, module, what).place(function, node)
     }
+}
+
+/// Whether passes leave a function alone.
+fn skips(body: &Body) -> bool {
+    body.function().is_some_and(|function| function.skips_optimization())
 }
 
 /// Whether anything but names of variables differs.

@@ -14,6 +14,9 @@ mod crates;
 #[path = "cli/failures.rs"]
 #[cfg(unix)]
 mod failures;
+#[path = "cli/instruments.rs"]
+#[cfg(target_os = "linux")]
+mod instruments;
 #[path = "cli/lock.rs"]
 #[cfg(unix)]
 mod lock;
@@ -197,9 +200,12 @@ fn shortened(text: &str, folder: &str, short: &str) -> String {
     out
 }
 
-/// `0.123 ms` → `? ms`, with the padding around it.
+/// `0.123 ms` → `? ms`, with the padding around it. Where a row has no time, the padding is that of times below 10 ms.
 fn without_time(line: &str) -> String {
-    let Some(at) = line.find(" ms") else { return line.to_string() };
+    let Some(at) = line.find(" ms") else {
+        let narrow = format!("  -{}-  ", " ".repeat(9));
+        return (10..14).fold(line.to_string(), |line, n| line.replace(&format!("  -{}-  ", " ".repeat(n)), &narrow));
+    };
     let start = line[..at].rfind(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(0, |i| i + 1);
     if start == at {
         return line.to_string();

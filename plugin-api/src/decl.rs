@@ -149,10 +149,12 @@ const fn write_plugin<const N: usize>(w: &mut Writer<N>, plugin: &PluginDecl) {
         write_op(w, &plugin.operators[i]);
         i += 1;
     }
+    crate::contributions::write(w, &plugin.more);
+    crate::instrument::write(w, plugin.more.instruments);
     w.close(at);
 }
 
-const fn write_strs<const N: usize>(w: &mut Writer<N>, tag: u16, items: &[&str]) {
+pub(crate) const fn write_strs<const N: usize>(w: &mut Writer<N>, tag: u16, items: &[&str]) {
     let mut i = 0;
     while i < items.len() {
         w.field(tag, items[i].as_bytes());
@@ -173,9 +175,14 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
     write_strs(w, tag::ESTABLISHES, pass.establishes);
     write_strs(w, tag::PRESERVES, pass.preserves);
     write_strs(w, tag::INVALIDATES, pass.invalidates);
+    write_options(w, pass.options);
+    w.close(at);
+}
+
+pub(crate) const fn write_options<const N: usize>(w: &mut Writer<N>, options: &[OptionDecl]) {
     let mut i = 0;
-    while i < pass.options.len() {
-        let option = &pass.options[i];
+    while i < options.len() {
+        let option = &options[i];
         let inner = w.open(tag::OPTION);
         w.field(tag::NAME, option.name.as_bytes());
         w.field(tag::TYPE, &[option.ty as u8]);
@@ -184,7 +191,6 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
         w.close(inner);
         i += 1;
     }
-    w.close(at);
 }
 
 const fn write_op<const N: usize>(w: &mut Writer<N>, op: &OpDecl) {
@@ -216,7 +222,7 @@ const fn write_op<const N: usize>(w: &mut Writer<N>, op: &OpDecl) {
 }
 
 /// A default: a byte that says what follows, then the value or values.
-const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl) {
+pub(crate) const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl) {
     if matches!(default, DefaultDecl::Required) {
         return;
     }
@@ -289,26 +295,26 @@ impl PassDecl {
             }
             i += 1;
         }
-        let mut i = 0;
-        while i < self.options.len() {
-            if is_blank(self.options[i].doc) {
-                let option = self.options[i].name;
-                fail(&[
-                    "option `",
-                    option,
-                    "` of pass `",
-                    name,
-                    "` has no documentation: write `/// What it says.` above it",
-                ]);
-            }
-            i += 1;
-        }
+        check_options("pass", name, self.options);
         self
+    }
+}
+
+/// Whether the options of a pass or an instrument have documentation.
+pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]) {
+    let mut i = 0;
+    while i < options.len() {
+        if is_blank(options[i].doc) {
+            let said = "` has no documentation: write `/// What it says.` above it";
+            fail(&["option `", options[i].name, "` of ", what, " `", name, said]);
+        }
+        i += 1;
     }
 }
 
 /// What a compiler can tell the author about the plugin as a whole.
 const fn check(plugin: &PluginDecl) {
+    crate::instrument::check(plugin.more.instruments);
     let mut i = 0;
     while i < plugin.passes.len() {
         let name = plugin.passes[i].name;
@@ -336,10 +342,11 @@ const fn check(plugin: &PluginDecl) {
         }
         i += 1;
     }
+    crate::contributions::check(&plugin.more, plugin.passes);
 }
 
 /// Stops the compiler with a message; constant code has no formatting, so the parts are joined here.
-const fn fail(parts: &[&str]) -> ! {
+pub(crate) const fn fail(parts: &[&str]) -> ! {
     let mut text = [0; 512];
     let mut len = 0;
     let mut i = 0;
@@ -359,11 +366,11 @@ const fn fail(parts: &[&str]) -> ! {
     }
 }
 
-const fn is_blank(text: &str) -> bool {
+pub(crate) const fn is_blank(text: &str) -> bool {
     text.as_bytes().trim_ascii().is_empty()
 }
 
-const fn same(a: &str, b: &str) -> bool {
+pub(crate) const fn same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {
         return false;
@@ -379,7 +386,7 @@ const fn same(a: &str, b: &str) -> bool {
 }
 
 /// Whether an entry of `required` is a full name, or one with a version requirement in brackets.
-const fn is_required(entry: &str) -> bool {
+pub(crate) const fn is_required(entry: &str) -> bool {
     let bytes = entry.as_bytes();
     let mut i = 0;
     while i < bytes.len() {

@@ -229,7 +229,8 @@ macro_rules! __pass {
     };
 }
 
-/// The options of a pass as a struct, part of [`declare_pass!`].
+/// The options of a pass or an instrument as a struct, part of [`declare_pass!`] and
+/// [`declare_instrument!`](crate::declare_instrument).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __options {
@@ -268,7 +269,7 @@ macro_rules! __options {
     };
     ([$vis:vis] $Options:ident $name:literal { $($other:tt)* }) => {
         compile_error!(concat!(
-            "options of pass `", $name, "`: each is `name: type = default,` with a type out of bool, i64, f64, String, \
+            "options of `", $name, "`: each is `name: type = default,` with a type out of bool, i64, f64, String, \
              and Vec of one of these"
         ));
     };

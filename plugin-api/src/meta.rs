@@ -25,6 +25,14 @@ pub struct PluginMeta {
     pub passes: Vec<PassInfo>,
     /// Operators in the order of their declaration.
     pub operators: Vec<OpInfo>,
+    /// Config options in the order of their declaration.
+    pub config: Vec<ConfigInfo>,
+    /// Properties in the order of their declaration.
+    pub properties: Vec<PropertyInfo>,
+    /// Composite passes in the order of their declaration.
+    pub composites: Vec<CompositeInfo>,
+    /// Instruments in the order of their declaration.
+    pub instruments: Vec<InstrumentInfo>,
 }
 
 /// What a pass works on.
@@ -38,6 +46,8 @@ pub enum Granularity {
     DataflowBlock,
     /// Each TIR PrimFunc.
     PrimFunc,
+    /// What its members work on: a composite pass.
+    Composite,
 }
 
 impl fmt::Display for Granularity {
@@ -47,6 +57,7 @@ impl fmt::Display for Granularity {
             Granularity::Function => "function",
             Granularity::DataflowBlock => "dataflow block",
             Granularity::PrimFunc => "PrimFunc",
+            Granularity::Composite => "composite",
         })
     }
 }
@@ -77,14 +88,47 @@ pub struct PassInfo {
 impl PassInfo {
     /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
     pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
-        let text = self.doc.trim_matches('\n');
-        text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
+        doc_lines(&self.doc)
     }
 
     /// First line of the documentation.
     pub fn summary(&self) -> &str {
-        self.doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+        summary(&self.doc)
     }
+}
+
+/// Facts of one instrument.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstrumentInfo {
+    /// Full name, `namespace.Name`.
+    pub name: String,
+    /// Its options with defaults.
+    pub options: Vec<OptionInfo>,
+    /// Documentation; the first line is the summary.
+    pub doc: String,
+}
+
+impl InstrumentInfo {
+    /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
+    pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
+        doc_lines(&self.doc)
+    }
+
+    /// First line of the documentation.
+    pub fn summary(&self) -> &str {
+        summary(&self.doc)
+    }
+}
+
+/// Lines of a documentation as written, without the space behind `///`; indented code keeps its depth.
+pub fn doc_lines(doc: &str) -> impl Iterator<Item = &str> {
+    let text = doc.trim_matches('\n');
+    text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
+}
+
+/// First line of a documentation.
+pub fn summary(doc: &str) -> &str {
+    doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
 }
 
 /// An entry of `required`: a full name, and optionally a requirement on the plugin that provides it.
@@ -118,7 +162,7 @@ pub struct Contract {
     pub invalidates: Vec<String>,
 }
 
-/// One option of a pass, or one attribute of an operator.
+/// One option of a pass or an instrument, or one attribute of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionInfo {
     /// Key, as written in `Name{key=value}`.
@@ -331,4 +375,69 @@ pub enum AttrDefault {
     None,
     /// A value.
     Value(OptionValue),
+}
+
+/// One config option.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigInfo {
+    /// Key, `namespace.key`; more dots make a record of fields.
+    pub name: String,
+    /// Type of its value.
+    pub ty: OptionType,
+    /// Value when it is not set; `None`: it has none then.
+    pub default: Option<OptionValue>,
+    /// Least value.
+    pub from: Option<OptionValue>,
+    /// Greatest value.
+    pub to: Option<OptionValue>,
+    /// Documentation; the first line is the summary.
+    pub doc: String,
+}
+
+impl ConfigInfo {
+    /// The range as written in its declaration, if it has one.
+    pub fn range(&self) -> Option<String> {
+        match (&self.from, &self.to) {
+            (None, None) => None,
+            (Some(from), None) => Some(format!("{from}..")),
+            (from, Some(to)) => Some(format!("{}..={to}", from.as_ref().map_or(String::new(), ToString::to_string))),
+        }
+    }
+
+    /// Whether a value of its type is in the range.
+    pub fn in_range(&self, value: &OptionValue) -> bool {
+        let ordered = |a: &OptionValue, b: &OptionValue| match (a, b) {
+            (OptionValue::Int(a), OptionValue::Int(b)) => a <= b,
+            (OptionValue::Float(a), OptionValue::Float(b)) => a <= b,
+            _ => false,
+        };
+        self.from.as_ref().is_none_or(|from| ordered(from, value))
+            && self.to.as_ref().is_none_or(|to| ordered(value, to))
+    }
+}
+
+/// One property of Relax functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PropertyInfo {
+    /// Full name, as in `relax.anf`.
+    pub name: String,
+    /// Whether its plugin has a checker for it.
+    pub checked: bool,
+    /// Documentation; the first line is the summary.
+    pub doc: String,
+}
+
+/// One composite pass: passes that run one after the other as one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompositeInfo {
+    /// Full name, `namespace.Name`.
+    pub name: String,
+    /// Lowest opt_level of the context at which it runs when nothing else asks for it.
+    pub opt_level: i32,
+    /// Passes whose effect must hold before it, in order.
+    pub required: Vec<Required>,
+    /// Its members in order, each as in a pipeline.
+    pub members: Vec<String>,
+    /// Documentation; the first line is the summary.
+    pub doc: String,
 }

@@ -1,7 +1,7 @@
 //! Operators: how a plugin declares them, and how anyone asks for the type of a call.
 
 use crate::ir::{Call, Type};
-use crate::meta::{ArgKind, AttrType};
+use crate::meta::{ArgKind, AttrType, OptionValue};
 use crate::names::did_you_mean;
 
 /// Why a call has no type.
@@ -115,4 +115,24 @@ pub enum DefaultDecl {
     Strs(&'static [&'static str]),
     /// Booleans.
     Bools(&'static [bool]),
+}
+
+impl DefaultDecl {
+    /// The value, if there is one.
+    pub fn value(&self) -> Option<OptionValue> {
+        fn list<T: Copy>(items: &[T], item: impl Fn(T) -> OptionValue) -> OptionValue {
+            OptionValue::List(items.iter().map(|value| item(*value)).collect())
+        }
+        Some(match *self {
+            DefaultDecl::Required | DefaultDecl::None => return None,
+            DefaultDecl::Bool(value) => OptionValue::Bool(value),
+            DefaultDecl::Int(value) => OptionValue::Int(value),
+            DefaultDecl::Float(value) => OptionValue::Float(value),
+            DefaultDecl::Str(value) => OptionValue::Str(value.to_string()),
+            DefaultDecl::Ints(items) => list(items, OptionValue::Int),
+            DefaultDecl::Floats(items) => list(items, OptionValue::Float),
+            DefaultDecl::Bools(items) => list(items, OptionValue::Bool),
+            DefaultDecl::Strs(items) => list(items, |item| OptionValue::Str(item.to_string())),
+        })
+    }
 }

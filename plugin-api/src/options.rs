@@ -78,7 +78,7 @@ impl<'a> Values<'a> {
     /// If the host gave more values than there are options.
     pub fn end(self) -> Result<(), PassError> {
         let n = self.given - self.values.len();
-        let extra = || PassError::new(format!("the host gave {} option values; the pass has {n} options", self.given));
+        let extra = || PassError::new(format!("the host gave {} option values; there are {n} options", self.given));
         if self.values.is_empty() { Ok(()) } else { Err(extra()) }
     }
 }

@@ -14,4 +14,7 @@ pub use crate::scoped_map::ScopedMap;
 pub use crate::unused::remove_all_unused;
 pub use crate::users::{Regions, Users};
 pub use crate::visit::{ExprVisitor, Walk, post_order_visit};
-pub use crate::{bail, declare_pass, export_plugin, pass_error, tracing};
+pub use crate::{
+    bail, declare_composite, declare_config, declare_instrument, declare_pass, declare_property, export_plugin,
+    pass_error, tracing,
+};

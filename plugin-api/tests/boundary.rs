@@ -1,8 +1,10 @@
 //! The plugins under `examples/`, read and opened as the host does it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
-use libloading::Library;
-use object::{Object, ObjectSection};
+mod opened;
+
+use object::Object;
+use opened::{library, meta, open, section, symbol};
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::*;
 use plugin_api::ir::records::{kind, prim};
@@ -11,54 +13,8 @@ use plugin_api::meta::{Granularity, OptionType, OptionValue, PluginMeta};
 use plugin_api::op::{InferError, Inferred};
 use plugin_api::pass::{Ctx, Severity};
 use std::cell::RefCell;
-use std::ffi::c_void;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, OnceLock};
-
-/// File of an example, built like this test.
-fn library(name: &str) -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let folder = BUILT.get_or_init(|| {
-        let exe = std::env::current_exe().unwrap();
-        let folder = exe.parent().and_then(Path::parent).unwrap();
-        let release = folder.file_name().is_some_and(|name| name == "release");
-        let args = ["build", "--offline", "--examples", "--quiet", "-p", "passhost-plugin-api"];
-        let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-        cargo.args(args).args(release.then_some("--release")).env("CARGO_TARGET_DIR", folder.parent().unwrap());
-        assert!(cargo.status().unwrap().success(), "the examples do not build");
-        folder.join("examples")
-    });
-    folder.join(libloading::library_filename(name))
-}
-
-fn section(file: &Path) -> Vec<u8> {
-    let data = std::fs::read(file).unwrap();
-    let object = object::File::parse(&*data).unwrap();
-    let name = if cfg!(target_vendor = "apple") { "__passhost" } else { ".passhost" };
-    let section = object.section_by_name(name).unwrap_or_else(|| panic!("no section in {}", file.display()));
-    section.data().unwrap().to_vec()
-}
-
-fn meta(name: &str) -> PluginMeta {
-    PluginMeta::decode(&section(&library(name))).unwrap()
-}
-
-type EntrySymbol = unsafe extern "C" fn() -> *const c_void;
-
-fn symbol(file: &Path) -> EntrySymbol {
-    // SAFETY: our own examples, which have no constructors; they are never unloaded.
-    unsafe {
-        let library = Box::leak(Box::new(Library::new(file).unwrap()));
-        *library.get::<EntrySymbol>(ENTRY_SYMBOL.as_bytes()).unwrap()
-    }
-}
-
-fn open(name: &str) -> (OpenPlugin, PluginMeta) {
-    let meta = meta(name);
-    // SAFETY: `symbol` gives the entry function of a library that stays.
-    (unsafe { OpenPlugin::open(symbol(&library(name)), &meta) }.unwrap(), meta)
-}
+use std::sync::Mutex;
 
 /// `f(x) { with dataflow: lv = example.identity(x); return lv }`
 fn function() -> Body {
@@ -337,44 +293,4 @@ fn code_and_section_must_say_the_same() {
     assert!(open(|meta| meta.passes.swap(0, 1)).starts_with("its code says passes example.SameModule, "));
     assert!(open(|meta| meta.passes[0].opt_level = 3).ends_with("differ in the facts of pass `example.SameModule`"));
     assert!(open(|meta| drop(meta.operators.pop())).starts_with("its code says operators "));
-}
-
-/// Prints what a call costs: `cargo test --release -p passhost-plugin-api --test boundary -- --ignored --nocapture`.
-#[test]
-#[ignore = "measures; see the benchmarks for numbers that are kept"]
-fn costs() {
-    let time = |what: &str, n: u32, f: &mut dyn FnMut()| {
-        let best = (0..9).map(|_| {
-            let start = std::time::Instant::now();
-            (0..n).for_each(|_| f());
-            start.elapsed() / n
-        });
-        println!("{what:40} {:?}", best.min().unwrap_or_default());
-    };
-    let file = library("every_kind");
-    let bytes = section(&file);
-    let meta = PluginMeta::decode(&bytes).unwrap();
-    time("decode metadata", 1000, &mut || drop(PluginMeta::decode(&bytes)));
-    let entry = symbol(&file);
-    // SAFETY: `symbol` gives the entry function of a library that stays.
-    time("open: compare, layouts, init", 100, &mut || drop(unsafe { OpenPlugin::open(entry, &meta) }));
-    let (plugin, meta) = open("every_kind");
-    let body = function();
-    let thousand = Module::new((0..1000).map(|i| (format!("f{i}"), body.clone())));
-    let functions: Vec<_> = thousand.functions().collect();
-    let (with_options, options) = default_options(&meta, "example.WithOptions");
-    let (fail, _) = default_options(&meta, "example.Fail");
-    with_current(&Host::default(), 2, || {
-        time("module pass", 100_000, &mut || drop(plugin.run_module(0, &thousand, &[])));
-        time("module pass, 8 options, error", 10_000, &mut || {
-            drop(plugin.run_module(with_options, &thousand, &options));
-        });
-        time("function pass, 1 function", 100_000, &mut || drop(plugin.run_functions(1, &functions[..1], &[])));
-        time("function pass, 1,000 functions", 1_000, &mut || drop(plugin.run_functions(1, &functions, &[])));
-        let text = [OptionValue::Str("text".into())];
-        let bad = [("bad", &body)];
-        time("panic caught", 1_000, &mut || drop(plugin.run_functions(fail, &bad, &text)));
-        let call = body.values().find_map(|value| value.as_call_to("example.identity")).unwrap();
-        time("infer", 100_000, &mut || drop(plugin.infer(0, call)));
-    });
 }

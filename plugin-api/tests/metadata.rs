@@ -40,8 +40,72 @@ const OP: OpDecl = OpDecl {
     infer: |_| Ok(Type::Object),
 };
 
-const PLUGIN: PluginDecl =
-    PluginDecl { name: "test", version: "1.2.3", passes: &[&FIRST], operators: &[OP], more: Contributions::NONE };
+declare_instrument! {
+    /// Sees.
+    pub SEES = "test.Sees" {
+        new: sees,
+        options: SeesOptions {
+            /// How often.
+            every: i64 = 2,
+        },
+    }
+}
+
+struct Sees;
+
+impl plugin_api::instrument::PassInstrument for Sees {}
+
+fn sees(_: &SeesOptions, _: &Ctx) -> Result<Sees, PassError> {
+    Ok(Sees)
+}
+
+declare_config! {
+    /// How many.
+    ///
+    /// Of all.
+    pub LIMIT: i64 = "test.limit" { default: 16, range: -1..=1024 }
+}
+declare_config! {
+    /// How much.
+    pub RATE: f64 = "test.loops.rate" { range: ..=0.5 }
+}
+declare_config! {
+    /// Which.
+    NAMES: Vec<String> = "test.loops.names" { default: ["a", "b"], }
+}
+declare_property! {
+    /// All is well.
+    pub WELL = "test.well" { check: well }
+}
+declare_property! {
+    /// All was well.
+    pub BELIEVED = "test.believed" {}
+}
+declare_composite! {
+    /// Both.
+    pub BOTH = "test.Both" {
+        passes: ["test.First{names=[x, y]}", "other.Second"],
+        required: ["test.Second (>= 0.2)"],
+        opt_level: 3,
+    }
+}
+
+fn well(_: &Body, _: &Ctx) -> Result<(), PassError> {
+    Ok(())
+}
+
+const PLUGIN: PluginDecl = PluginDecl {
+    name: "test",
+    version: "1.2.3",
+    passes: &[&FIRST],
+    operators: &[OP],
+    more: Contributions {
+        config: &[&LIMIT, &RATE, &NAMES],
+        properties: &[&WELL, &BELIEVED],
+        composites: &[&BOTH],
+        instruments: &[&SEES],
+    },
+};
 static BLOCK: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
 
 /// Length of magic, format, tag and length.
@@ -70,6 +134,27 @@ fn replaced(from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn instruments_are_read() {
+    let meta = PluginMeta::decode(&BLOCK).unwrap();
+    let [sees] = meta.instruments.as_slice() else { panic!("{:?}", meta.instruments) };
+    assert_eq!((sees.name.as_str(), sees.summary(), sees.options[0].name.as_str()), ("test.Sees", "Sees.", "every"));
+    assert_eq!(sees.options[0].default, Some(OptionValue::Int(2)));
+    let wrong = error(&replaced(b"test.Sees", b"test_Sees"));
+    assert_eq!(
+        wrong,
+        "its metadata is wrong: field `name` of instrument `test_Sees` is `test_Sees`; it must be `namespace.Name`"
+    );
+}
+
+/// A plugin of an older API says nothing of instruments.
+#[test]
+fn metadata_without_instruments_has_none() {
+    const OLDER: PluginDecl = PluginDecl { more: Contributions::NONE, ..PLUGIN };
+    static BLOCK: [u8; encoded_len(&OLDER)] = encode(&OLDER);
+    assert_eq!(PluginMeta::decode(&BLOCK).unwrap().instruments, []);
+}
+
+#[test]
 fn what_is_written_is_read() {
     let meta = PluginMeta::decode(&BLOCK).unwrap();
     assert_eq!((meta.name.as_str(), meta.version.to_string().as_str()), ("test", "1.2.3"));
@@ -82,6 +167,56 @@ fn what_is_written_is_read() {
     let list = OptionValue::List(vec![OptionValue::Int(1), OptionValue::Int(-1)]);
     assert_eq!(defaults, [None, Some(AttrDefault::None), Some(AttrDefault::Value(list))]);
     assert!(meta.operators[0].args[0].optional);
+}
+
+#[test]
+fn contributions_are_read_as_they_are_written() {
+    let meta = PluginMeta::decode(&BLOCK).unwrap();
+    let options: Vec<_> = meta
+        .config
+        .iter()
+        .map(|option| {
+            let default = option.default.as_ref().map_or("none".to_string(), ToString::to_string);
+            format!("{}: {}, default {default}, range {:?}", option.name, option.ty, option.range().unwrap_or_default())
+        })
+        .collect();
+    let expected = [
+        "test.limit: int, default 16, range \"-1..=1024\"",
+        "test.loops.rate: float, default none, range \"..=0.5\"",
+        "test.loops.names: list of string, default [a, b], range \"\"",
+    ];
+    assert_eq!(options, expected);
+    assert_eq!(meta.config[0].doc, " How many.\n\n Of all.\n");
+    let in_range = |value| meta.config[0].in_range(&OptionValue::Int(value));
+    assert_eq!([-2, -1, 1024, 1025].map(in_range), [false, true, true, false]);
+    let checked: Vec<_> = meta.properties.iter().map(|property| (property.name.as_str(), property.checked)).collect();
+    assert_eq!(checked, [("test.well", true), ("test.believed", false)]);
+    let both = &meta.composites[0];
+    assert_eq!((both.name.as_str(), both.opt_level, both.doc.as_str()), ("test.Both", 3, " Both.\n"));
+    assert_eq!(both.members, ["test.First{names=[x, y]}", "other.Second"]);
+    assert_eq!(both.required[0].to_string(), "test.Second (>=0.2)");
+}
+
+#[test]
+fn plugins_without_contributions_are_read() {
+    let mut without = Vec::new();
+    let mut rest = &BLOCK[HEAD..];
+    while let Some((head, content)) = rest.split_first_chunk::<6>() {
+        let len = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
+        if !(18..=20).contains(&u16::from_le_bytes([head[0], head[1]])) {
+            without.extend_from_slice(&rest[..6 + len]);
+        }
+        rest = &content[len..];
+    }
+    let (meta, all) = (PluginMeta::decode(&block(&without)).unwrap(), PluginMeta::decode(&BLOCK).unwrap());
+    assert_eq!(meta, PluginMeta { config: vec![], properties: vec![], composites: vec![], ..all });
+}
+
+#[test]
+fn a_context_without_a_host_has_the_default() {
+    let ctx = Ctx::detached();
+    assert_eq!((LIMIT.get::<i64>(&ctx), RATE.get::<f64>(&ctx), LIMIT.get::<bool>(&ctx)), (Some(16), None, None));
+    assert_eq!(NAMES.get::<Vec<String>>(&ctx), Some(vec!["a".to_string(), "b".to_string()]));
 }
 
 #[test]
@@ -133,6 +268,31 @@ fn errors_say_what_is_wrong_and_where() {
         error(&replaced(b"(>= 0.2, < 0.4)", b"(>= 0.2, < abc)")),
         "its metadata is wrong: field `required` of pass `test.First` entry `test.Second (>= 0.2, < abc)` has no version requirement in its \
          brackets; as in `test.Second (>= 0.2)`"
+    );
+}
+
+#[test]
+fn errors_of_contributions_say_what_is_wrong() {
+    assert_eq!(
+        error(&replaced(b"test.limit", b"test_limit")),
+        "its metadata is wrong: field `name` of config option `test_limit` is `test_limit`; it must be `namespace.key`"
+    );
+    let default = [&[2][..], &16i64.to_le_bytes()].concat();
+    assert_eq!(
+        error(&replaced(&default, &[&[2][..], &1025i64.to_le_bytes()].concat())),
+        "its metadata is wrong: field `default` of config option `test.limit` is 1025, which is not in its range -1..=1024"
+    );
+    assert_eq!(
+        error(&replaced(&[b" Of all.\n", &*field(42, &[1])].concat(), &[b" Of all.\n", &*field(42, &[0])].concat())),
+        "its metadata is wrong: field `default` of config option `test.limit` is 16, which is no bool"
+    );
+    assert_eq!(
+        error(&replaced(b"test.well", b"test-well")),
+        "its metadata is wrong: field `name` of property `test-well` is `test-well`; it must be `namespace.name`"
+    );
+    assert_eq!(
+        error(&replaced(b"test.Both", b"test Both")),
+        "its metadata is wrong: field `name` of composite pass `test Both` is `test Both`; it must be `namespace.Name`"
     );
 }
 

@@ -514,6 +514,23 @@ fn equality_is_up_to_names_and_the_order_of_tables() {
     assert!(!different.expect("valid").structural_eq(&body));
 }
 
+#[test]
+fn a_body_without_names_can_be_edited() {
+    let mut sections = Sections::copy_of(chain().raw());
+    sections.names.clear();
+    let body = seal(&sections).expect("names are not needed");
+    let new = body.rewrite(|value, rw| match value.as_call_to("relax.nn.relu") {
+        Some(call) => {
+            let args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
+            Action::Replace(rw.call("relax.exp", &args, &[], &tensor()))
+        }
+        None => Action::Keep,
+    });
+    let new = new.expect("valid");
+    let named = new.bindings().filter(|value| value.name().is_some()).map(|value| value.as_call().and_then(Call::op));
+    assert_eq!(named.collect::<Vec<_>>(), [Some("relax.exp")], "{}", dump(&new));
+}
+
 mod forged {
     use super::*;
     use proptest::prelude::*;

@@ -9,7 +9,7 @@ use plugin_api::decl::PassDecl;
 use plugin_api::ir::{Body, BodyKind, Call, Module};
 use plugin_api::meta::{Granularity, OptionValue};
 use plugin_api::op::{Infer, InferError, Inferred};
-use registry::{Driver, PassId, Plan};
+use registry::{Driver, Facts, PassId, Plan};
 use std::cell::RefCell;
 
 pub(crate) struct InProcess<'t> {
@@ -34,8 +34,8 @@ impl HostServices for InProcess<'_> {
         script::print_function("main", body, &self.tested.engine)
     }
 
-    fn config(&self, _: &str) -> Option<OptionValue> {
-        None
+    fn config(&self, key: &str) -> Option<OptionValue> {
+        self.tested.engine.registry().config(key).and_then(|(info, _)| info.default.clone())
     }
 
     fn pass_name(&self) -> String {
@@ -62,7 +62,7 @@ impl<'t> InProcess<'t> {
     /// If a plugin that the plan needs cannot be opened.
     pub(crate) fn run(self, plan: &Plan, module: Module) -> Result<Run, String> {
         let mut current = module;
-        let mut run = |pass: PassId, options: &[OptionValue]| {
+        let mut run = |pass: PassId, options: &[OptionValue], _: &mut Facts| {
             let after = self.pass(pass, &current, options)?;
             let changed = !current.structural_eq(&after);
             current = after;

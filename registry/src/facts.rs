@@ -1,6 +1,6 @@
 //! What holds of the module while a plan runs, and the driver that decides from it which required steps run.
 
-use crate::plan::{Plan, Skip, Step, default_options};
+use crate::plan::{Plan, Skip, Step, Unit, Why};
 use crate::registry::{PassId, Registry};
 use plugin_api::meta::{OptionValue, PassInfo};
 use std::collections::BTreeSet;
@@ -23,21 +23,34 @@ impl Facts {
         self.properties.contains(property)
     }
 
+    /// Properties that hold.
+    pub fn properties(&self) -> impl Iterator<Item = &str> {
+        self.properties.iter().map(String::as_str)
+    }
+
+    /// A property was found to hold.
+    pub fn found(&mut self, property: &str) {
+        self.properties.insert(property.to_string());
+    }
+
     /// After a pass ran. Only a run with default options makes the pass itself valid.
     pub fn after_run(&mut self, info: &PassInfo, defaults: bool, changed: bool) {
         if changed {
-            let contract = &info.contract;
-            let all = contract.preserves.iter().any(|name| name == "all");
-            let keeps =
-                |name: &String| (all || contract.preserves.contains(name)) && !contract.invalidates.contains(name);
-            self.ran.retain(keeps);
-            self.properties.retain(keeps);
+            self.ran.retain(|name| preserves(info, name));
+            self.properties.retain(|name| preserves(info, name));
         }
         if defaults {
             self.ran.insert(info.name.clone());
         }
         self.properties.extend(info.contract.establishes.iter().cloned());
     }
+}
+
+/// Whether a pass keeps a property, or the effect of a pass, when it changes the module.
+pub fn preserves(info: &PassInfo, name: &str) -> bool {
+    let has = |list: &[String], name: &str| list.iter().any(|item| item == name);
+    let contract = &info.contract;
+    (has(&contract.preserves, "all") || has(&contract.preserves, name)) && !has(&contract.invalidates, name)
 }
 
 /// What became of a step.
@@ -56,27 +69,62 @@ pub enum Outcome {
 /// One step as it was run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepRun {
-    /// The pass.
-    pub pass: PassId,
+    /// What it is about.
+    pub unit: Unit,
     /// Options as given.
     pub given: Vec<(String, OptionValue)>,
-    /// Who requires it; `None` for a step that was asked for.
-    pub required_by: Option<PassId>,
+    /// Why it was there.
+    pub why: Why,
+    /// In how many composite passes and Sequentials it stands.
+    pub nesting: usize,
+    /// How many of the steps that were told before it ran inside it.
+    pub inner: usize,
     /// What became of it.
     pub outcome: Outcome,
 }
 
-/// Runs a plan: decides, and lets `run` do the work.
+/// A step that is being done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doing {
+    /// What it is about.
+    pub unit: Unit,
+    /// Options as given.
+    pub given: Vec<(String, OptionValue)>,
+    /// Why it is there.
+    pub why: Why,
+    /// In how many composite passes and Sequentials it stands.
+    pub nesting: usize,
+    /// How many steps were told before its members began.
+    began: usize,
+}
+
+/// Runs one pass with its options, and says whether the module changed. It may add facts that it finds.
+pub type Run<'a, E> = dyn FnMut(PassId, &[OptionValue], &mut Facts) -> Result<bool, E> + 'a;
+
+/// Takes an error of a member, and the steps that it ends: the member first, then what it requires, each with the
+/// number of steps told since its members began. It tells of each of them itself. `Ok`: the next member runs.
+pub type PassOver<'a, E> = dyn FnMut(E, &[(Doing, usize)]) -> Result<(), E> + 'a;
+
+/// Runs a plan: decides, and lets others do the work.
 pub struct Driver<'a> {
     registry: &'a Registry,
     facts: Facts,
     warnings: Vec<String>,
+    doing: Vec<Doing>,
+    told: usize,
+}
+
+/// Who does the work, and who is told of it.
+struct Work<'w, E> {
+    run: &'w mut Run<'w, E>,
+    done: &'w mut dyn FnMut(StepRun),
+    pass_over: &'w mut PassOver<'w, E>,
 }
 
 impl<'a> Driver<'a> {
     /// A driver for a module of which nothing is known.
     pub fn new(registry: &'a Registry) -> Driver<'a> {
-        Driver { registry, facts: Facts::default(), warnings: Vec::new() }
+        Driver { registry, facts: Facts::default(), warnings: Vec::new(), doing: Vec::new(), told: 0 }
     }
 
     /// What holds now.
@@ -89,62 +137,128 @@ impl<'a> Driver<'a> {
         &self.warnings
     }
 
-    /// Runs all steps. `run` runs one pass with its options and says whether the module changed; `done` is told what
-    /// became of each step.
+    /// After an error: the steps that were being done, the failed one last, each with the number of steps told since
+    /// its members began.
+    pub fn abandoned(&mut self) -> Vec<(Doing, usize)> {
+        let all = self.abandoned_from(0);
+        self.doing.clear();
+        all
+    }
+
+    fn abandoned_from(&self, depth: usize) -> Vec<(Doing, usize)> {
+        self.doing[depth..].iter().map(|doing| (doing.clone(), self.told - doing.began)).collect()
+    }
+
+    /// Runs all steps. `run` runs one pass; `done` is told what became of each step, of a composite pass behind its
+    /// members.
     ///
     /// # Errors
     /// The first error of `run`; nothing runs after it.
-    pub fn run<E>(
-        &mut self,
-        plan: &Plan,
-        run: &mut dyn FnMut(PassId, &[OptionValue]) -> Result<bool, E>,
-        done: &mut dyn FnMut(StepRun),
-    ) -> Result<(), E> {
-        for step in &plan.steps {
-            let given = step.given.clone();
-            if let Some(skip) = &step.skip {
-                let outcome = Outcome::Skipped(skip.clone());
-                done(StepRun { pass: step.pass, given, required_by: None, outcome });
-                continue;
-            }
-            self.requirements(step.pass, run, done)?;
-            let outcome = self.step(step, run)?;
-            done(StepRun { pass: step.pass, given, required_by: None, outcome });
-        }
-        Ok(())
+    pub fn run<E>(&mut self, plan: &Plan, run: &mut Run<'_, E>, done: &mut dyn FnMut(StepRun)) -> Result<(), E> {
+        plan.steps.iter().try_for_each(|step| self.run_step(plan, step, run, done, &mut |error, _| Err(error)))
     }
 
+    /// Runs one step of a plan that was asked for, with what it requires and contains.
+    ///
+    /// # Errors
+    /// The first error of `run`, but for those of members that `pass_over` takes.
+    pub fn run_step<E>(
+        &mut self,
+        plan: &Plan,
+        step: &Step,
+        run: &mut Run<'_, E>,
+        done: &mut dyn FnMut(StepRun),
+        pass_over: &mut PassOver<'_, E>,
+    ) -> Result<(), E> {
+        let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| run(pass, options, facts);
+        let mut pass_over = |error: E, ended: &[(Doing, usize)]| pass_over(error, ended);
+        let mut work = Work { run: &mut run, done, pass_over: &mut pass_over };
+        self.step(plan, step, Why::Asked, 0, &mut work).map(|_| ())
+    }
+
+    /// Runs a step; says whether the module changed.
     fn step<E>(
         &mut self,
+        plan: &Plan,
         step: &Step,
-        run: &mut dyn FnMut(PassId, &[OptionValue]) -> Result<bool, E>,
-    ) -> Result<Outcome, E> {
-        let changed = run(step.pass, &step.options)?;
-        self.facts.after_run(self.registry.pass(step.pass), step.defaults, changed);
-        Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
+        why: Why,
+        nesting: usize,
+        work: &mut Work<'_, E>,
+    ) -> Result<bool, E> {
+        let (unit, given) = (step.unit.clone(), step.given.clone());
+        self.doing.push(Doing { unit, given, why, nesting, began: self.told });
+        if let Some(skip) = &step.skip {
+            self.tell(Outcome::Skipped(skip.clone()), work);
+            return Ok(false);
+        }
+        if let Some(pass) = step.unit.pass() {
+            self.requirements(plan, pass, nesting, work)?;
+        }
+        if let Some(doing) = self.doing.last_mut() {
+            doing.began = self.told;
+        }
+        let mut changed = false;
+        match (plan.members(step), step.unit.pass()) {
+            (Some(members), pass) => {
+                for member in members {
+                    changed |= self.member(plan, member, &step.unit, nesting + 1, work)?;
+                }
+                // Its members have done to the facts what they do.
+                pass.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
+            }
+            (None, Some(pass)) => {
+                changed = (work.run)(pass, &step.options, &mut self.facts)?;
+                self.facts.after_run(self.registry.pass(pass), step.defaults, changed);
+            }
+            (None, None) => {}
+        }
+        self.tell(if changed { Outcome::Changed } else { Outcome::Unchanged }, work);
+        Ok(changed)
+    }
+
+    /// Runs a member of a composite pass; says whether the module changed.
+    fn member<E>(
+        &mut self,
+        plan: &Plan,
+        member: &Step,
+        of: &Unit,
+        nesting: usize,
+        work: &mut Work<'_, E>,
+    ) -> Result<bool, E> {
+        let depth = self.doing.len();
+        let error = match self.step(plan, member, Why::PartOf(of.clone()), nesting, work) {
+            Ok(changed) => return Ok(changed),
+            Err(error) => error,
+        };
+        let ended = self.abandoned_from(depth);
+        (work.pass_over)(error, &ended)?;
+        self.doing.truncate(depth);
+        self.told += ended.len();
+        // What it required may have run.
+        Ok(false)
+    }
+
+    /// Tells what became of the step that is being done.
+    fn tell<E>(&mut self, outcome: Outcome, work: &mut Work<'_, E>) {
+        let Some(Doing { unit, given, why, nesting, began }) = self.doing.pop() else { return };
+        let inner = self.told - began;
+        self.told += 1;
+        (work.done)(StepRun { unit, given, why, nesting, inner, outcome });
     }
 
     /// Satisfies the list of `user` once, from left to right.
-    fn requirements<E>(
-        &mut self,
-        user: PassId,
-        run: &mut dyn FnMut(PassId, &[OptionValue]) -> Result<bool, E>,
-        done: &mut dyn FnMut(StepRun),
-    ) -> Result<(), E> {
+    fn requirements<E>(&mut self, plan: &Plan, user: PassId, nesting: usize, work: &mut Work<'_, E>) -> Result<(), E> {
         let registry = self.registry;
         let info = registry.pass(user);
         for req in &info.required {
             let Some(pass) = registry.find_full(&req.name) else { continue };
-            let outcome = if self.facts.is_valid(&req.name) {
-                Outcome::StillValid
+            let (step, why) = (Step::of(pass, registry.pass(pass)), Why::RequiredBy(user));
+            if self.facts.is_valid(&req.name) {
+                self.doing.push(Doing { unit: step.unit, given: step.given, why, nesting, began: self.told });
+                self.tell(Outcome::StillValid, work);
             } else {
-                self.requirements(pass, run, done)?;
-                let needed = registry.pass(pass);
-                let changed = run(pass, &default_options(needed))?;
-                self.facts.after_run(needed, true, changed);
-                if changed { Outcome::Changed } else { Outcome::Unchanged }
-            };
-            done(StepRun { pass, given: Vec::new(), required_by: Some(user), outcome });
+                self.step(plan, &step, why, nesting, work)?;
+            }
         }
         if let Some(undone) = info.required.iter().find(|req| !self.facts.is_valid(&req.name)) {
             self.warnings.push(format!(

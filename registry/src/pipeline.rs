@@ -1,6 +1,8 @@
-//! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`.
+//! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`, and passes as one:
+//! `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`.
 
-use plugin_api::meta::{OptionInfo, OptionValue, PassInfo};
+use crate::registry::Named;
+use plugin_api::meta::{Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, nearest};
 use std::fmt;
 use std::ops::Range;
@@ -15,20 +17,29 @@ pub struct Pipeline {
 /// One pass of a pipeline, as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Full or short name.
+    /// Full or short name; `Sequential` for one.
     pub name: String,
     /// Options that were given.
     pub options: Vec<(String, OptionValue)>,
+    /// Members, if it is a Sequential.
+    pub members: Option<Vec<Stage>>,
     /// Place of the name in the text.
     pub span: Range<usize>,
 }
+
+/// What passes are called that stand in a pipeline as one.
+const SEQUENTIAL: &str = "Sequential";
+/// Sequentials nest less than this deep.
+const DEEPEST: u32 = 16;
 
 /// What is wrong in a pipeline.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineError {
     /// Not the form of a pipeline.
-    #[error("pipeline `{text}`, column {}: expected {expected}{}", at + 1, found(text, *at))]
+    #[error("{what} `{text}`, column {}: expected {expected}{}", at + 1, found(text, *at))]
     Syntax {
+        /// What the text is called.
+        what: &'static str,
         /// The text.
         text: String,
         /// Position in bytes.
@@ -36,10 +47,12 @@ pub enum PipelineError {
         /// What was expected there.
         expected: &'static str,
     },
-    /// An option that the pass does not have.
-    #[error("pass `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), known.join(", "))]
+    /// An option that there is none of.
+    #[error("{what} `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), known.join(", "))]
     UnknownOption {
-        /// Full name of the pass.
+        /// What has the options.
+        what: Named,
+        /// Full name of the pass or instrument.
         pass: String,
         /// Option that was given.
         option: String,
@@ -101,7 +114,12 @@ impl Pipeline {
     /// # Errors
     /// Position, and what was expected there.
     pub fn parse(text: &str) -> Result<Pipeline, PipelineError> {
-        let mut parser = Parser { text, at: 0 };
+        Pipeline::parse_as(Named::Pass, text)
+    }
+
+    /// Reads names with options, which are passes or instruments.
+    pub(crate) fn parse_as(what: Named, text: &str) -> Result<Pipeline, PipelineError> {
+        let mut parser = Parser { what, text, at: 0, depth: 0 };
         let mut stages = Vec::new();
         parser.space();
         while parser.at < text.len() {
@@ -111,22 +129,83 @@ impl Pipeline {
                 parser.expect(',', "`,` or the end")?;
                 parser.space();
                 if parser.at == text.len() {
-                    return Err(parser.error("the name of a pass after `,`"));
+                    return Err(parser.error(match what {
+                        Named::Pass => "the name of a pass after `,`",
+                        Named::Instrument => "the name of an instrument after `,`",
+                    }));
                 }
             }
         }
         Ok(Pipeline { stages })
+    }
+
+    /// Reads one pass of a pipeline.
+    ///
+    /// # Errors
+    /// Position, and what was expected there.
+    pub fn one(text: &str) -> Result<Stage, PipelineError> {
+        let mut parser = Parser { what: Named::Pass, text, at: 0, depth: 0 };
+        let stage = parser.stage()?;
+        if parser.at < text.len() { Err(parser.error("the end")) } else { Ok(stage) }
     }
 }
 
 /// The same text again, in one form.
 impl fmt::Display for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, stage) in self.stages.iter().enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            write!(f, "{comma}{}{}", stage.name, options_text(&stage.options))?;
+        write_stages(f, &self.stages)
+    }
+}
+
+fn write_stages(f: &mut fmt::Formatter<'_>, stages: &[Stage]) -> fmt::Result {
+    for (i, stage) in stages.iter().enumerate() {
+        write!(f, "{}{stage}", if i > 0 { "," } else { "" })?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(members) = &self.members else {
+            return write!(f, "{}{}", self.name, options_text(&self.options));
+        };
+        f.write_str(&self.name)?;
+        if !self.options.is_empty() {
+            let items: Vec<String> = self.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            write!(f, "({})", items.join(","))?;
         }
-        Ok(())
+        f.write_str("[")?;
+        write_stages(f, members)?;
+        f.write_str("]")
+    }
+}
+
+/// What a Sequential of a pipeline can be given.
+pub(crate) fn sequential_info() -> PassInfo {
+    let option = |name: &str, ty, default, doc: &str| OptionInfo {
+        name: name.to_string(),
+        ty,
+        default: Some(default),
+        doc: doc.to_string(),
+    };
+    PassInfo {
+        name: SEQUENTIAL.to_string(),
+        opt_level: 0,
+        required: Vec::new(),
+        traceable: false,
+        sequential: false,
+        granularity: Granularity::Composite,
+        contract: Contract::default(),
+        options: vec![
+            option(
+                "name",
+                OptionType::Str,
+                OptionValue::Str(SEQUENTIAL.to_string()),
+                "what plans and summaries call it",
+            ),
+            option("opt_level", OptionType::Int, OptionValue::Int(0), "lowest opt_level at which it runs"),
+        ],
+        doc: String::new(),
     }
 }
 
@@ -140,13 +219,23 @@ pub fn options_text(options: &[(String, OptionValue)]) -> String {
 }
 
 struct Parser<'a> {
+    what: Named,
     text: &'a str,
     at: usize,
+    depth: u32,
 }
 
 impl Parser<'_> {
     fn error(&self, expected: &'static str) -> PipelineError {
-        PipelineError::Syntax { text: self.text.to_string(), at: self.at, expected }
+        self.error_at(self.at, expected)
+    }
+
+    fn error_at(&self, at: usize, expected: &'static str) -> PipelineError {
+        let what = match self.what {
+            Named::Pass => "pipeline",
+            Named::Instrument => "instrument",
+        };
+        PipelineError::Syntax { what, text: self.text.to_string(), at, expected }
     }
 
     fn space(&mut self) {
@@ -178,32 +267,64 @@ impl Parser<'_> {
 
     fn stage(&mut self) -> Result<Stage, PipelineError> {
         let start = self.at;
-        let name = self.name("the name of a pass")?;
+        let name = self.name(match self.what {
+            Named::Pass => "the name of a pass",
+            Named::Instrument => "the name of an instrument",
+        })?;
         let span = start..self.at;
-        let mut options = Vec::new();
-        if self.peek() == Some('{') {
-            self.at += 1;
+        if self.what == Named::Pass && name == SEQUENTIAL && matches!(self.peek(), Some('(' | '[')) {
+            let options = if self.peek() == Some('(') { self.options(')', "`,` or `)`")? } else { Vec::new() };
             self.space();
-            while self.peek() != Some('}') {
-                if !options.is_empty() {
-                    self.expect(',', "`,` or `}`")?;
-                    self.space();
-                }
-                let key = self.name("the name of an option")?;
-                self.space();
-                self.expect('=', "`=`")?;
-                let value = OptionValue::parse_at(self.text, &mut self.at, 0);
-                let value = value.map_err(|(at, expected)| PipelineError::Syntax {
-                    text: self.text.to_string(),
-                    at,
-                    expected,
-                })?;
-                options.push((key, value));
-                self.space();
-            }
-            self.at += 1;
+            let members = Some(self.members()?);
+            return Ok(Stage { name, options, members, span });
         }
-        Ok(Stage { name, options, span })
+        let options = if self.peek() == Some('{') { self.options('}', "`,` or `}`")? } else { Vec::new() };
+        Ok(Stage { name, options, members: None, span })
+    }
+
+    /// Options in brackets; a comma may stand behind the last one.
+    fn options(&mut self, end: char, expected: &'static str) -> Result<Vec<(String, OptionValue)>, PipelineError> {
+        let mut options = Vec::new();
+        self.at += 1;
+        self.space();
+        while self.peek() != Some(end) {
+            let key = self.name("the name of an option")?;
+            self.space();
+            self.expect('=', "`=`")?;
+            let value = OptionValue::parse_at(self.text, &mut self.at, 0);
+            options.push((key, value.map_err(|(at, expected)| self.error_at(at, expected))?));
+            self.separator(end, expected)?;
+        }
+        self.at += 1;
+        Ok(options)
+    }
+
+    /// Passes in brackets; a comma may stand behind the last one.
+    fn members(&mut self) -> Result<Vec<Stage>, PipelineError> {
+        if self.depth >= DEEPEST {
+            return Err(self.error("a Sequential that is nested less than 16 deep"));
+        }
+        self.expect('[', "`[`")?;
+        self.depth += 1;
+        let mut members = Vec::new();
+        self.space();
+        while self.peek() != Some(']') {
+            members.push(self.stage()?);
+            self.separator(']', "`,` or `]`")?;
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(members)
+    }
+
+    /// A comma, or the end of the list, which is left where it is.
+    fn separator(&mut self, end: char, expected: &'static str) -> Result<(), PipelineError> {
+        self.space();
+        if self.peek() != Some(end) {
+            self.expect(',', expected)?;
+            self.space();
+        }
+        Ok(())
     }
 }
 
@@ -212,35 +333,45 @@ impl Parser<'_> {
 /// # Errors
 /// If an option is unknown, of another type, given twice, or missing.
 pub fn resolve_options(info: &PassInfo, given: &[(String, OptionValue)]) -> Result<Vec<OptionValue>, PipelineError> {
-    let pass = || info.name.clone();
+    resolve(Named::Pass, &info.name, &info.options, given)
+}
+
+/// The same for what has this name and these options.
+pub(crate) fn resolve(
+    what: Named,
+    name: &str,
+    options: &[OptionInfo],
+    given: &[(String, OptionValue)],
+) -> Result<Vec<OptionValue>, PipelineError> {
+    let pass = || name.to_string();
     for (i, (key, _)) in given.iter().enumerate() {
         if given[..i].iter().any(|(other, _)| other == key) {
             return Err(PipelineError::Twice { pass: pass(), option: key.clone() });
         }
-        if !info.options.iter().any(|option| option.name == *key) {
-            let near = nearest(key, info.options.iter().map(|option| option.name.as_str()));
-            let mut known: Vec<String> = info.options.iter().map(|o| format!("{}: {}", o.name, o.ty)).collect();
+        if !options.iter().any(|option| option.name == *key) {
+            let near = nearest(key, options.iter().map(|option| option.name.as_str()));
+            let mut known: Vec<String> = options.iter().map(|o| format!("{}: {}", o.name, o.ty)).collect();
             if known.is_empty() {
                 known.push("none".to_string());
             }
-            return Err(PipelineError::UnknownOption { pass: pass(), option: key.clone(), near, known });
+            return Err(PipelineError::UnknownOption { what, pass: pass(), option: key.clone(), near, known });
         }
     }
-    info.options.iter().map(|option| resolve_option(info, option, given)).collect()
+    options.iter().map(|option| resolve_option(name, option, given)).collect()
 }
 
 fn resolve_option(
-    info: &PassInfo,
+    name: &str,
     option: &OptionInfo,
     given: &[(String, OptionValue)],
 ) -> Result<OptionValue, PipelineError> {
     let Some((_, value)) = given.iter().find(|(key, _)| *key == option.name) else {
         let doc = option.doc.trim().to_string();
-        let missing = || PipelineError::MissingOption { pass: info.name.clone(), option: option.name.clone(), doc };
+        let missing = || PipelineError::MissingOption { pass: name.to_string(), option: option.name.clone(), doc };
         return option.default.clone().ok_or_else(missing);
     };
     value.clone().coerce(option.ty).ok_or_else(|| PipelineError::WrongType {
-        pass: info.name.clone(),
+        pass: name.to_string(),
         option: option.name.clone(),
         found: value.to_string(),
         ty: option.ty.to_string(),

@@ -1,6 +1,7 @@
 //! The planner: from a request and the registry to steps with their reasons. Pure.
 
-use crate::pipeline::{Pipeline, PipelineError, options_text, resolve_options};
+use crate::instruments::{PlannedInstrument, planned};
+use crate::pipeline::{Pipeline, PipelineError, Stage, options_text, resolve_options, sequential_info};
 use crate::registry::{PassId, Registry, RegistryError};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
 use plugin_api::names::did_you_mean;
@@ -18,6 +19,8 @@ pub struct Selection {
     pub disabled: Vec<String>,
     /// Passes that run whatever their opt_level.
     pub required: Vec<String>,
+    /// Instruments that see the run, as in `acme.Counter{every=2}`.
+    pub instruments: Vec<String>,
 }
 
 /// What is asked for.
@@ -29,6 +32,9 @@ pub struct Request {
     pub selections: Vec<Selection>,
 }
 
+/// A composite pass has at most this many steps, those of its members included.
+const LONGEST: usize = 100_000;
+
 /// opt_level where nobody sets it.
 pub const DEFAULT_OPT_LEVEL: i32 = 2;
 
@@ -38,10 +44,10 @@ pub enum PlanError {
     /// A name in the pipeline.
     #[error("in the pipeline: {0}")]
     Name(RegistryError),
-    /// A name in a list of disabled or required passes.
+    /// A name in a list of disabled or required passes, or of instruments.
     #[error("{list} of {level}: {error}")]
     ListedName {
-        /// `disabled` or `required`.
+        /// `disabled`, `required` or `instruments`.
         list: &'static str,
         /// Whose list.
         level: String,
@@ -108,6 +114,42 @@ pub enum PlanError {
         /// The path, each pass with the plugin that declares what it requires.
         path: Vec<String>,
     },
+    /// Passes that require or contain each other.
+    #[error("passes require or contain each other: {}; remove one of these requirements or members", path.join(""))]
+    CompositeCycle {
+        /// The path, each pass with the plugin that declares it, and what leads to the next one.
+        path: Vec<String>,
+    },
+    /// A member of a composite pass that nobody has.
+    #[error("composite pass `{composite}` ({plugin}) has the member `{name}`, which no listed plugin has{}", did_you_mean(.near))]
+    UnknownMember {
+        /// Full name of the missing pass.
+        name: String,
+        /// The composite pass.
+        composite: String,
+        /// Plugin of that pass.
+        plugin: String,
+        /// Nearest names.
+        near: Vec<String>,
+    },
+    /// Options of a member of a composite pass.
+    #[error("in composite pass `{composite}` ({plugin}): {error}")]
+    Member {
+        /// The composite pass.
+        composite: String,
+        /// Its plugin.
+        plugin: String,
+        /// What is wrong.
+        error: PipelineError,
+    },
+    /// A composite pass of too many members, with those of its members.
+    #[error("composite pass `{composite}` ({plugin}) has more than {LONGEST} steps; make it smaller")]
+    TooLong {
+        /// The composite pass.
+        composite: String,
+        /// Its plugin.
+        plugin: String,
+    },
     /// Two required passes that declare to undo each other.
     #[error(
         "`{by}` ({plugin}) requires both `{first}` and `{second}`, which declare that they invalidate each other; \
@@ -141,6 +183,8 @@ pub enum Warning {
         level: i32,
         /// opt_level of the context.
         context: i32,
+        /// Whether it is a pass: a Sequential of the pipeline cannot be required by name.
+        can_be_required: bool,
     },
 }
 
@@ -150,11 +194,14 @@ impl fmt::Display for Warning {
             Warning::RequiredNotAsked { name } => {
                 write!(f, "`{name}` is required to run, but is not part of the pipeline")
             }
-            Warning::SkippedByLevel { name, level, context } => write!(
-                f,
-                "`{name}` was asked for, but is skipped: its opt_level is {level}, that of the context {context}; \
-                 use --opt-level {level} or --require {name}"
-            ),
+            Warning::SkippedByLevel { name, level, context, can_be_required } => {
+                write!(
+                    f,
+                    "`{name}` was asked for, but is skipped: its opt_level is {level}, that of the context {context}; \
+                     use --opt-level {level}"
+                )?;
+                if *can_be_required { write!(f, " or --require {name}") } else { Ok(()) }
+            }
         }
     }
 }
@@ -168,11 +215,49 @@ pub enum Skip {
     OptLevel(i32),
 }
 
-/// One step that was asked for. What it requires follows from the registry.
+/// What a step is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A pass.
+    Pass(PassId),
+    /// A Sequential that stands in the pipeline only, by the name that it was given.
+    Sequential(String),
+}
+
+impl Unit {
+    /// The pass, if it is one.
+    pub fn pass(&self) -> Option<PassId> {
+        match self {
+            Unit::Pass(pass) => Some(*pass),
+            Unit::Sequential(_) => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name<'a>(&'a self, registry: &'a Registry) -> &'a str {
+        match self {
+            Unit::Pass(pass) => &registry.pass(*pass).name,
+            Unit::Sequential(name) => name,
+        }
+    }
+}
+
+/// Why a step is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It was asked for.
+    Asked,
+    /// A pass requires it.
+    RequiredBy(PassId),
+    /// It is a member of a composite pass or Sequential.
+    PartOf(Unit),
+}
+
+/// One step that was asked for, or a member of one. What it requires follows from the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The pass.
-    pub pass: PassId,
+    /// What it is about.
+    pub unit: Unit,
     /// Options as given.
     pub given: Vec<(String, OptionValue)>,
     /// All options, in the order of their declaration.
@@ -181,6 +266,16 @@ pub struct Step {
     pub defaults: bool,
     /// Why it does not run, if so.
     pub skip: Option<Skip>,
+    /// Members of a Sequential. Those of a composite pass are in the plan, once.
+    pub members: Vec<Step>,
+}
+
+impl Step {
+    /// A pass with its default options, as requirements mean it.
+    pub fn of(pass: PassId, info: &PassInfo) -> Step {
+        let options = default_options(info);
+        Step { unit: Unit::Pass(pass), given: Vec::new(), options, defaults: true, skip: None, members: Vec::new() }
+    }
 }
 
 /// A plan: what will run, and why.
@@ -188,8 +283,14 @@ pub struct Step {
 pub struct Plan {
     /// Steps that were asked for, in order.
     pub steps: Vec<Step>,
+    /// Members of the composite passes that are part of it.
+    pub composites: BTreeMap<PassId, Vec<Step>>,
     /// opt_level of the context.
     pub opt_level: i32,
+    /// Passes that the context requires to run: no instrument is asked about them.
+    pub required: BTreeSet<PassId>,
+    /// Instruments, in the order in which they are called.
+    pub instruments: Vec<PlannedInstrument>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
 }
@@ -197,10 +298,12 @@ pub struct Plan {
 /// One printed line of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// The pass.
-    pub pass: PassId,
-    /// How deep below a step that was asked for; 0 for that step itself.
+    /// What it is about.
+    pub unit: Unit,
+    /// How many requirements lead to it from a step that was asked for; 0 for that step and its members.
     pub depth: usize,
+    /// In how many composite passes and Sequentials it stands.
+    pub nesting: usize,
     /// Name, with options that were given.
     pub text: String,
     /// Reason.
@@ -219,42 +322,43 @@ impl Plan {
     /// The first thing that stands in the way.
     pub fn new(request: &Request, registry: &Registry) -> Result<Plan, PlanError> {
         let enabled = Enabled::new(request, registry)?;
-        let mut steps = Vec::new();
         let mut warnings = Vec::new();
-        for stage in &request.pipeline.stages {
-            let pass = registry.find(&stage.name).map_err(PlanError::Name)?;
-            let info = registry.pass(pass);
-            let options = resolve_options(info, &stage.options)?;
-            let skip = enabled.skip(pass, info);
-            if let Some(Skip::OptLevel(level)) = skip {
-                let (name, context) = (info.name.clone(), enabled.opt_level);
-                warnings.push(Warning::SkippedByLevel { name, level, context });
-            }
-            let defaults = options == default_options(info);
-            steps.push(Step { pass, given: stage.options.clone(), options, defaults, skip });
-        }
-        let mut check = Check { registry, enabled: &enabled, done: vec![false; registry.passes().count()] };
-        for step in steps.iter().filter(|step| step.skip.is_none()) {
-            check.requirements(step.pass)?;
+        let steps = asked(&request.pipeline.stages, registry, &enabled, &mut warnings)?;
+        let mut check = Check::new(registry, &enabled);
+        for step in flat(&steps) {
+            check.requirements(step)?;
         }
         for (id, level) in &enabled.required {
-            let part_of_it = steps.iter().any(|step| step.pass == *id) || check.done[id.0];
+            let part_of_it = flat_all(&steps).iter().any(|pass| pass == id) || check.done[id.0] || check.is_member(*id);
             if level.is_top && !part_of_it {
                 warnings.push(Warning::RequiredNotAsked { name: registry.pass(*id).name.clone() });
             }
         }
-        Ok(Plan { steps, opt_level: enabled.opt_level, warnings })
+        let composites = check.composites;
+        let instruments = planned(&request.selections, registry)?;
+        let required = enabled.required.into_keys().collect();
+        Ok(Plan { steps, composites, opt_level: enabled.opt_level, required, instruments, warnings })
     }
 
-    /// Every pass that may run, each once, in the order of first use.
+    /// Members of a step; `None` for a pass with a body.
+    pub fn members<'p>(&'p self, step: &'p Step) -> Option<&'p [Step]> {
+        match &step.unit {
+            Unit::Pass(pass) => self.composites.get(pass).map(Vec::as_slice),
+            Unit::Sequential(_) => Some(&step.members),
+        }
+    }
+
+    /// Every pass with a body that may run, each once, in the order of first use.
     pub fn passes(&self, registry: &Registry) -> Vec<PassId> {
         let mut seen = BTreeSet::new();
         let mut out = Vec::new();
-        let mut work: Vec<PassId> =
-            self.steps.iter().rev().filter(|step| step.skip.is_none()).map(|step| step.pass).collect();
+        let mut work: Vec<PassId> = flat(&self.steps).into_iter().rev().collect();
         while let Some(pass) = work.pop() {
             if seen.insert(pass) {
-                out.push(pass);
+                match self.composites.get(&pass) {
+                    Some(members) => work.extend(flat(members)),
+                    None => out.push(pass),
+                }
                 work.extend(registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name)));
             }
         }
@@ -262,57 +366,151 @@ impl Plan {
     }
 
     /// The lines of the plan: before each step what it requires, as it would be looked at if nothing were valid; a
-    /// pass that already stands before the same step is not unfolded again.
+    /// pass that already stands before the same step is not unfolded again. Behind a composite pass its members.
     pub fn lines(&self, registry: &Registry) -> Vec<Line> {
-        let mut lines = Vec::new();
+        let mut lines = Lines { plan: self, registry, out: Vec::new(), unfolded: BTreeSet::new() };
         for step in &self.steps {
-            let info = registry.pass(step.pass);
-            if step.skip.is_none() {
-                let mut unfolded = BTreeSet::new();
-                required_lines(registry, step.pass, 1, self.opt_level, &mut unfolded, &mut lines);
-            }
-            let reason = match &step.skip {
-                None => "asked".to_string(),
-                Some(Skip::Disabled(level)) => format!("skipped: disabled by {level}"),
-                Some(Skip::OptLevel(level)) => format!("skipped: opt_level {level} > {}", self.opt_level),
-            };
-            let text = format!("{}{}", info.name, options_text(&step.given));
-            lines.push(Line { pass: step.pass, depth: 0, text, reason });
+            lines.unfolded.clear();
+            lines.step(step, "asked", 0, 0);
         }
-        lines
+        lines.out
     }
 
     /// The plan as text, one line a step.
     pub fn render(&self, registry: &Registry) -> String {
         let lines = self.lines(registry);
-        let width = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);
+        let texts: Vec<String> =
+            lines.iter().map(|line| format!("{}{}", "  ".repeat(line.nesting), line.text)).collect();
+        let width = texts.iter().map(String::len).max().unwrap_or(0);
         let mut out = String::new();
-        for (i, line) in lines.iter().enumerate() {
-            let _ = writeln!(out, "{:>3}  {:width$}  {}", i + 1, line.text, line.reason);
+        for (i, (line, text)) in lines.iter().zip(&texts).enumerate() {
+            let _ = writeln!(out, "{:>3}  {text:width$}  {}", i + 1, line.reason);
+        }
+        for planned in &self.instruments {
+            let (info, owner) =
+                (registry.instrument(planned.instrument), registry.instrument_owner(planned.instrument));
+            let _ = writeln!(out, "seen by {}{} ({})", info.name, options_text(&planned.given), owner.name);
         }
         out
     }
 }
 
-fn required_lines(
+/// The steps of a pipeline, or of a Sequential in it.
+fn asked(
+    stages: &[Stage],
     registry: &Registry,
-    user: PassId,
-    depth: usize,
-    opt_level: i32,
-    unfolded: &mut BTreeSet<PassId>,
-    lines: &mut Vec<Line>,
-) {
-    let plugin = &registry.pass_owner(user).name;
-    for req in &registry.pass(user).required {
-        let Some(pass) = registry.find_full(&req.name) else { continue };
-        if unfolded.insert(pass) {
-            required_lines(registry, pass, depth + 1, opt_level, unfolded, lines);
+    enabled: &Enabled,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Step>, PlanError> {
+    let mut steps = Vec::with_capacity(stages.len());
+    for stage in stages {
+        let step = match &stage.members {
+            Some(members) => {
+                let options = resolve_options(&sequential_info(), &stage.options)?;
+                let [OptionValue::Str(name), OptionValue::Int(level)] = options.as_slice() else { continue };
+                let level = i32::try_from(*level).unwrap_or(if *level < 0 { i32::MIN } else { i32::MAX });
+                let skip = (level > enabled.opt_level).then_some(Skip::OptLevel(level));
+                // What is in a Sequential that does not run is of no interest, but its names must be right.
+                let mut ignored = Vec::new();
+                let inner = if skip.is_none() { &mut *warnings } else { &mut ignored };
+                let members = asked(members, registry, enabled, inner)?;
+                let (unit, given) = (Unit::Sequential(name.clone()), stage.options.clone());
+                Step { unit, given, defaults: true, options, skip, members }
+            }
+            None => {
+                let pass = registry.find(&stage.name).map_err(PlanError::Name)?;
+                pass_step(pass, stage, registry, enabled)?
+            }
+        };
+        if let Some(Skip::OptLevel(level)) = step.skip {
+            let (name, context) = (step.unit.name(registry).to_string(), enabled.opt_level);
+            let can_be_required = step.unit.pass().is_some();
+            warnings.push(Warning::SkippedByLevel { name, level, context, can_be_required });
         }
-        let level = registry.pass(pass).opt_level;
-        let despite =
-            if level > opt_level { format!(", in spite of opt_level {level} > {opt_level}") } else { String::new() };
-        let reason = format!("required by {} ({plugin}), unless still valid{despite}", registry.pass(user).name);
-        lines.push(Line { pass, depth, text: req.name.clone(), reason });
+        steps.push(step);
+    }
+    Ok(steps)
+}
+
+fn pass_step(pass: PassId, stage: &Stage, registry: &Registry, enabled: &Enabled) -> Result<Step, PipelineError> {
+    let info = registry.pass(pass);
+    let options = resolve_options(info, &stage.options)?;
+    let (defaults, skip) = (options == default_options(info), enabled.skip(pass, info));
+    Ok(Step { unit: Unit::Pass(pass), given: stage.options.clone(), options, defaults, skip, members: Vec::new() })
+}
+
+/// Passes that will run, those in Sequentials too.
+fn flat(steps: &[Step]) -> Vec<PassId> {
+    let mut out = Vec::new();
+    for step in steps.iter().filter(|step| step.skip.is_none()) {
+        out.extend(step.unit.pass());
+        out.extend(flat(&step.members));
+    }
+    out
+}
+
+/// Passes that stand there, whether they will run or not.
+fn flat_all(steps: &[Step]) -> Vec<PassId> {
+    steps.iter().flat_map(|step| step.unit.pass().into_iter().chain(flat_all(&step.members))).collect()
+}
+
+/// Collects the lines of a plan.
+struct Lines<'a> {
+    plan: &'a Plan,
+    registry: &'a Registry,
+    out: Vec<Line>,
+    /// Passes that stand before the same step already.
+    unfolded: BTreeSet<PassId>,
+}
+
+impl Lines<'_> {
+    fn step(&mut self, step: &Step, why: &str, depth: usize, nesting: usize) {
+        if let Some(pass) = step.unit.pass().filter(|_| step.skip.is_none()) {
+            self.required(pass, depth + 1, nesting);
+        }
+        let reason = match &step.skip {
+            None => why.to_string(),
+            Some(Skip::Disabled(level)) => format!("skipped: disabled by {level}"),
+            Some(Skip::OptLevel(level)) => format!("skipped: opt_level {level} > {}", self.plan.opt_level),
+        };
+        let text = match &step.unit {
+            Unit::Pass(pass) => format!("{}{}", self.registry.pass(*pass).name, options_text(&step.given)),
+            Unit::Sequential(name) => name.clone(),
+        };
+        self.out.push(Line { unit: step.unit.clone(), depth, nesting, text, reason });
+        if step.skip.is_none() {
+            self.members(step, depth, nesting);
+        }
+    }
+
+    fn members(&mut self, step: &Step, depth: usize, nesting: usize) {
+        let why = format!("part of {}", step.unit.name(self.registry));
+        for member in self.plan.members(step).unwrap_or_default() {
+            self.step(member, &why, depth, nesting + 1);
+        }
+    }
+
+    fn required(&mut self, user: PassId, depth: usize, nesting: usize) {
+        let (registry, opt_level) = (self.registry, self.plan.opt_level);
+        let plugin = &registry.pass_owner(user).name;
+        for req in &registry.pass(user).required {
+            let Some(pass) = registry.find_full(&req.name) else { continue };
+            let first = self.unfolded.insert(pass);
+            if first {
+                self.required(pass, depth + 1, nesting);
+            }
+            let level = registry.pass(pass).opt_level;
+            let despite = if level > opt_level {
+                format!(", in spite of opt_level {level} > {opt_level}")
+            } else {
+                String::new()
+            };
+            let reason = format!("required by {} ({plugin}), unless still valid{despite}", registry.pass(user).name);
+            self.out.push(Line { unit: Unit::Pass(pass), depth, nesting, text: req.name.clone(), reason });
+            if first {
+                self.members(&Step::of(pass, registry.pass(pass)), depth, nesting);
+            }
+        }
     }
 }
 
@@ -378,46 +576,118 @@ impl Enabled {
     }
 }
 
-/// Checks what enabled steps need, each pass once.
+/// Checks what enabled steps need, each pass once, and finds the members of composite passes.
 struct Check<'a> {
     registry: &'a Registry,
     enabled: &'a Enabled,
     done: Vec<bool>,
+    composites: BTreeMap<PassId, Vec<Step>>,
+    /// Steps of each composite pass, with those of its members.
+    lengths: BTreeMap<PassId, usize>,
 }
 
-impl Check<'_> {
-    /// Walks what `asked` requires, with an explicit stack: pass, and how many of its entries were looked at.
+impl<'a> Check<'a> {
+    fn new(registry: &'a Registry, enabled: &'a Enabled) -> Check<'a> {
+        let done = vec![false; registry.passes().count()];
+        Check { registry, enabled, done, composites: BTreeMap::new(), lengths: BTreeMap::new() }
+    }
+
+    fn is_member(&self, pass: PassId) -> bool {
+        self.composites.values().flatten().any(|step| step.unit.pass() == Some(pass))
+    }
+
+    /// Walks what `asked` requires and contains, with an explicit stack: pass, and how many of its edges were looked
+    /// at.
     fn requirements(&mut self, asked: PassId) -> Result<(), PlanError> {
         let mut stack: Vec<(PassId, usize)> = vec![(asked, 0)];
         while let Some((pass, next)) = stack.last_mut() {
             let (pass, at) = (*pass, *next);
             *next += 1;
-            if at == 0 && self.done[pass.0] {
-                stack.pop();
-                continue;
+            if at == 0 {
+                if self.done[pass.0] {
+                    stack.pop();
+                    continue;
+                }
+                self.expand(pass)?;
             }
             let info = self.registry.pass(pass);
-            let Some(req) = info.required.get(at) else {
+            let needed = match info.required.get(at) {
+                Some(req) => self.required(asked, pass, req)?,
+                None => match self.member(pass, at - info.required.len()) {
+                    // Members that do not run need nothing.
+                    Some(member) if member.skip.is_some() => continue,
+                    Some(member) => member.unit.pass(),
+                    None => None,
+                },
+            };
+            let Some(needed) = needed else {
                 self.conflicts(pass)?;
+                self.measure(pass)?;
                 self.done[pass.0] = true;
                 stack.pop();
                 continue;
             };
-            let needed = self.provider(pass, req)?;
             if let Some(start) = stack.iter().position(|(on_path, _)| *on_path == needed) {
                 return Err(self.cycle(&stack[start..]));
             }
-            if let Some(level) = self.enabled.disabled.get(&needed) {
-                return Err(PlanError::Disabled {
-                    name: req.name.clone(),
-                    level: level.name.clone(),
-                    by: info.name.clone(),
-                    plugin: self.registry.pass_owner(pass).name.clone(),
-                    asked: self.registry.pass(asked).name.clone(),
-                });
-            }
             stack.push((needed, 0));
         }
+        Ok(())
+    }
+
+    fn member(&self, pass: PassId, at: usize) -> Option<&Step> {
+        self.composites.get(&pass)?.get(at)
+    }
+
+    /// An entry of `required` as a pass that may run.
+    fn required(&self, asked: PassId, user: PassId, req: &Required) -> Result<Option<PassId>, PlanError> {
+        let needed = self.provider(user, req)?;
+        match self.enabled.disabled.get(&needed) {
+            Some(level) => Err(PlanError::Disabled {
+                name: req.name.clone(),
+                level: level.name.clone(),
+                by: self.registry.pass(user).name.clone(),
+                plugin: self.registry.pass_owner(user).name.clone(),
+                asked: self.registry.pass(asked).name.clone(),
+            }),
+            None => Ok(Some(needed)),
+        }
+    }
+
+    /// Looks up the members of a composite pass.
+    fn expand(&mut self, pass: PassId) -> Result<(), PlanError> {
+        let Some(members) = self.registry.members(pass) else { return Ok(()) };
+        let composite = || self.registry.pass(pass).name.clone();
+        let plugin = || self.registry.pass_owner(pass).name.clone();
+        let step = |stage: &Stage| {
+            let Some(member) = self.registry.find_full(&stage.name) else {
+                let (name, near) = (stage.name.clone(), self.registry.near_passes(&stage.name));
+                return Err(PlanError::UnknownMember { name, composite: composite(), plugin: plugin(), near });
+            };
+            pass_step(member, stage, self.registry, self.enabled).map_err(|error| PlanError::Member {
+                composite: composite(),
+                plugin: plugin(),
+                error,
+            })
+        };
+        let steps = members.iter().map(step).collect::<Result<Vec<Step>, _>>()?;
+        self.composites.insert(pass, steps);
+        Ok(())
+    }
+
+    /// Counts the steps of a composite pass, whose members were counted before.
+    fn measure(&mut self, pass: PassId) -> Result<(), PlanError> {
+        let Some(members) = self.composites.get(&pass) else { return Ok(()) };
+        let length = |step: &Step| {
+            let composite = step.unit.pass().filter(|_| step.skip.is_none());
+            composite.and_then(|pass| self.lengths.get(&pass)).copied().unwrap_or(1)
+        };
+        let all = members.iter().map(length).fold(1, usize::saturating_add);
+        if all > LONGEST {
+            let composite = self.registry.pass(pass).name.clone();
+            return Err(PlanError::TooLong { composite, plugin: self.registry.pass_owner(pass).name.clone() });
+        }
+        self.lengths.insert(pass, all);
         Ok(())
     }
 
@@ -443,9 +713,18 @@ impl Check<'_> {
     fn cycle(&self, on_path: &[(PassId, usize)]) -> PlanError {
         let name =
             |id: PassId| format!("`{}` (plugin `{}`)", self.registry.pass(id).name, self.registry.pass_owner(id).name);
-        let mut path: Vec<String> = on_path.iter().map(|(id, _)| name(*id)).collect();
-        path.extend(on_path.first().map(|(id, _)| format!("`{}`", self.registry.pass(*id).name)));
-        PlanError::Cycle { path }
+        let first = on_path.first().map(|(id, _)| format!("`{}`", self.registry.pass(*id).name));
+        // The edge that was looked at last leads to the next one.
+        let contains = |(id, next): &(PassId, usize)| *next > self.registry.pass(*id).required.len();
+        if !on_path.iter().any(contains) {
+            let path = on_path.iter().map(|(id, _)| name(*id)).chain(first).collect();
+            return PlanError::Cycle { path };
+        }
+        let edge = |at: &(PassId, usize)| {
+            let verb = if contains(at) { "contains" } else { "requires" };
+            format!("{} {verb} ", name(at.0))
+        };
+        PlanError::CompositeCycle { path: on_path.iter().map(edge).chain(first).collect() }
     }
 
     /// Two required passes that declare to invalidate each other.

@@ -1,9 +1,13 @@
 //! The registry: who owns which name.
 
-use plugin_api::meta::{OpInfo, PassInfo};
+use crate::pipeline::{Pipeline, PipelineError, Stage};
+use plugin_api::contributions::is_record_of;
+use plugin_api::meta::{
+    CompositeInfo, ConfigInfo, Contract, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
+};
 use plugin_api::names::{did_you_mean, nearest, short_name};
 use semver::Version;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 /// Who contributed something.
@@ -40,6 +44,35 @@ pub struct OwnerId(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PassId(pub usize);
 
+/// What a name is one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A pass.
+    Pass,
+    /// An instrument.
+    Instrument,
+}
+
+impl Named {
+    /// With its article: `a pass`.
+    pub fn one(self) -> &'static str {
+        match self {
+            Named::Pass => "a pass",
+            Named::Instrument => "an instrument",
+        }
+    }
+}
+
+/// As in `pass`.
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Named::Pass => "pass",
+            Named::Instrument => "instrument",
+        })
+    }
+}
+
 /// Why something cannot be registered or found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RegistryError {
@@ -63,9 +96,60 @@ pub enum RegistryError {
         /// Who has it too.
         second: String,
     },
+    /// Two plugins have the same instrument.
+    #[error(
+        "two plugins have the instrument `{name}`: {first} and {second}; list only one of them, or rename one instrument"
+    )]
+    DuplicateInstrument {
+        /// Full name.
+        name: String,
+        /// Who had it first.
+        first: String,
+        /// Who has it too.
+        second: String,
+    },
+    /// Two plugins have the same property or config option.
+    #[error("two plugins have the {kind} `{name}`: {first} and {second}; list only one of them")]
+    Duplicate {
+        /// What it is.
+        kind: &'static str,
+        /// Full name.
+        name: String,
+        /// Who had it first.
+        first: String,
+        /// Who has it too.
+        second: String,
+    },
+    /// A config key that is the beginning of another one.
+    #[error(
+        "config key `{record}` of {record_owner} is a record for `{key}` of {key_owner}, and cannot have a value too; \
+         list only one of them"
+    )]
+    ConfigRecord {
+        /// The shorter key.
+        record: String,
+        /// Whose it is.
+        record_owner: String,
+        /// The longer key.
+        key: String,
+        /// Whose it is.
+        key_owner: String,
+    },
+    /// A member of a composite pass that cannot be read.
+    #[error("composite pass `{composite}` of {owner}: {error}")]
+    BadMember {
+        /// Full name of the composite pass.
+        composite: String,
+        /// Whose it is.
+        owner: String,
+        /// What is wrong with the member.
+        error: PipelineError,
+    },
     /// A name that is not `namespace.Name`.
-    #[error("{owner} has a pass `{name}`; the name of a pass must be `namespace.Name`")]
+    #[error("{owner} has {} `{name}`; the name of {} must be `namespace.Name`", what.one(), what.one())]
     BadName {
+        /// What has the name.
+        what: Named,
         /// Name found.
         name: String,
         /// Whose it is.
@@ -79,9 +163,19 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A short name that several passes have.
-    #[error("`{name}` is short for several passes: {}; write one of these", candidates.join(", "))]
+    /// No instrument of that name.
+    #[error("no instrument `{name}`{}", did_you_mean(.near))]
+    UnknownInstrument {
+        /// Name that was asked for.
+        name: String,
+        /// Nearest names.
+        near: Vec<String>,
+    },
+    /// A short name that several have.
+    #[error("`{name}` is short for more than one {what}: {}; write one of these", candidates.join(", "))]
     Ambiguous {
+        /// What has the name.
+        what: Named,
         /// Name that was asked for.
         name: String,
         /// Full names.
@@ -89,15 +183,94 @@ pub enum RegistryError {
     },
 }
 
-/// Names of passes and operators. A value: tests and embedders hold their own.
+/// What a plugin brings.
+#[derive(Clone, Debug, Default)]
+pub struct Brought {
+    /// Passes.
+    pub passes: Vec<PassInfo>,
+    /// Operators.
+    pub operators: Vec<OpInfo>,
+    /// Config options.
+    pub config: Vec<ConfigInfo>,
+    /// Properties.
+    pub properties: Vec<PropertyInfo>,
+    /// Composite passes.
+    pub composites: Vec<CompositeInfo>,
+    /// Instruments.
+    pub instruments: Vec<InstrumentInfo>,
+}
+
+impl Brought {
+    /// Passes only.
+    pub fn passes(passes: Vec<PassInfo>) -> Brought {
+        Brought { passes, ..Brought::default() }
+    }
+}
+
+impl From<&PluginMeta> for Brought {
+    fn from(meta: &PluginMeta) -> Brought {
+        let (passes, operators) = (meta.passes.clone(), meta.operators.clone());
+        let (config, properties) = (meta.config.clone(), meta.properties.clone());
+        let (composites, instruments) = (meta.composites.clone(), meta.instruments.clone());
+        Brought { passes, operators, config, properties, composites, instruments }
+    }
+}
+
+/// Things of one kind, by name.
+#[derive(Clone, Debug)]
+struct Names<T> {
+    items: Vec<(T, OwnerId)>,
+    places: HashMap<String, usize>,
+}
+
+impl<T> Default for Names<T> {
+    fn default() -> Self {
+        Names { items: Vec::new(), places: HashMap::new() }
+    }
+}
+
+impl<T> Names<T> {
+    fn add(&mut self, name: &str, item: T, owner: OwnerId) {
+        self.places.insert(name.to_string(), self.items.len());
+        self.items.push((item, owner));
+    }
+
+    fn owner(&self, name: &str) -> Option<OwnerId> {
+        self.places.get(name).map(|at| self.items[*at].1)
+    }
+
+    /// With its owner and its position among those of that owner.
+    fn get(&self, name: &str) -> Option<(&T, OwnerId, usize)> {
+        let at = *self.places.get(name)?;
+        let (item, owner) = &self.items[at];
+        let first = self.items.partition_point(|(_, other)| other < owner);
+        Some((item, *owner, at - first))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&T, OwnerId)> {
+        self.items.iter().map(|(item, owner)| (item, *owner))
+    }
+}
+
+/// A pass; a composite one has members.
+#[derive(Clone, Debug)]
+struct Known {
+    info: PassInfo,
+    owner: OwnerId,
+    members: Option<Vec<Stage>>,
+}
+
+/// Names of everything that plugins bring. A value: tests and embedders hold their own.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     owners: Vec<Owner>,
-    passes: Vec<(PassInfo, OwnerId)>,
-    operators: Vec<(OpInfo, OwnerId)>,
+    passes: Vec<Known>,
     pass_names: HashMap<String, PassId>,
     short_names: HashMap<String, Vec<PassId>>,
-    op_names: HashMap<String, usize>,
+    operators: Names<OpInfo>,
+    config: Names<ConfigInfo>,
+    properties: Names<PropertyInfo>,
+    pub(crate) instruments: Vec<(InstrumentInfo, OwnerId)>,
 }
 
 impl Registry {
@@ -106,45 +279,109 @@ impl Registry {
         Registry::default()
     }
 
-    /// Adds everything of a plugin, or nothing.
+    /// Adds passes and operators of a plugin, or nothing.
     ///
     /// # Errors
-    /// If a name is taken or is not one.
-    pub fn add(&mut self, owner: Owner, passes: Vec<PassInfo>, ops: Vec<OpInfo>) -> Result<OwnerId, RegistryError> {
-        let mut fresh = std::collections::HashSet::new();
-        for pass in &passes {
-            self.check_pass(&owner, &pass.name, !fresh.insert(&pass.name))?;
-        }
-        for op in &ops {
-            if let Some(first) = self.op_names.get(&op.name).map(|i| self.operators[*i].1) {
-                let (name, first) = (op.name.clone(), self.owner(first).describe());
-                return Err(RegistryError::DuplicateOp { name, first, second: owner.describe() });
-            }
-        }
+    /// If a name is taken or is not one, or a composite pass has a member that is none.
+    pub fn add(&mut self, owner: Owner, brought: Brought) -> Result<OwnerId, RegistryError> {
+        let members = self.check(&owner, &brought)?;
         let id = OwnerId(self.owners.len());
         self.owners.push(owner);
-        for pass in passes {
-            let at = PassId(self.passes.len());
-            self.short_names.entry(short_name(&pass.name).to_string()).or_default().push(at);
-            self.pass_names.insert(pass.name.clone(), at);
-            self.passes.push((pass, id));
+        for info in brought.passes {
+            self.add_pass(Known { info, owner: id, members: None });
         }
-        for op in ops {
-            self.op_names.insert(op.name.clone(), self.operators.len());
-            self.operators.push((op, id));
+        // Behind the passes of the plugin: their positions are those in its table.
+        for (composite, members) in brought.composites.into_iter().zip(members) {
+            self.add_pass(Known { info: as_pass(composite), owner: id, members: Some(members) });
         }
+        for op in brought.operators {
+            self.operators.add(&op.name.clone(), op, id);
+        }
+        for config in brought.config {
+            self.config.add(&config.name.clone(), config, id);
+        }
+        for property in brought.properties {
+            self.properties.add(&property.name.clone(), property, id);
+        }
+        self.instruments.extend(brought.instruments.into_iter().map(|info| (info, id)));
         Ok(id)
+    }
+
+    fn add_pass(&mut self, known: Known) {
+        let at = PassId(self.passes.len());
+        self.short_names.entry(short_name(&known.info.name).to_string()).or_default().push(at);
+        self.pass_names.insert(known.info.name.clone(), at);
+        self.passes.push(known);
+    }
+
+    /// Whether all of it fits; gives the members of its composite passes.
+    fn check(&self, owner: &Owner, brought: &Brought) -> Result<Vec<Vec<Stage>>, RegistryError> {
+        let mut fresh = HashSet::new();
+        let composites = brought.composites.iter().map(|composite| &composite.name);
+        for name in brought.passes.iter().map(|pass| &pass.name).chain(composites) {
+            self.check_pass(owner, name, !fresh.insert(name))?;
+        }
+        let mut fresh = HashSet::new();
+        for op in &brought.operators {
+            if let Some(first) = self.taken(&self.operators, &op.name, owner, !fresh.insert(&op.name)) {
+                return Err(RegistryError::DuplicateOp { name: op.name.clone(), first, second: owner.describe() });
+            }
+        }
+        let mut fresh = HashSet::new();
+        for property in &brought.properties {
+            let first = self.taken(&self.properties, &property.name, owner, !fresh.insert(&property.name));
+            duplicate("property", &property.name, first, owner)?;
+        }
+        for (i, config) in brought.config.iter().enumerate() {
+            self.check_config(owner, &config.name, &brought.config[..i])?;
+        }
+        self.check_instruments(owner, &brought.instruments)?;
+        let members = |composite: &CompositeInfo| {
+            let stages = composite.members.iter().map(|member| Pipeline::one(member));
+            stages.collect::<Result<Vec<Stage>, _>>().map_err(|error| RegistryError::BadMember {
+                composite: composite.name.clone(),
+                owner: owner.describe(),
+                error,
+            })
+        };
+        brought.composites.iter().map(members).collect()
+    }
+
+    /// Who has a name already: another plugin, or this one.
+    fn taken<T>(&self, names: &Names<T>, name: &str, owner: &Owner, twice: bool) -> Option<String> {
+        let first = names.owner(name).map(|first| self.owner(first).describe());
+        first.or_else(|| twice.then(|| owner.describe()))
     }
 
     fn check_pass(&self, owner: &Owner, name: &str, twice: bool) -> Result<(), RegistryError> {
         if !plugin_api::decl::is_full_name(name) {
-            return Err(RegistryError::BadName { name: name.to_string(), owner: owner.describe() });
+            return Err(RegistryError::BadName { what: Named::Pass, name: name.to_string(), owner: owner.describe() });
         }
-        let first = self.pass_names.get(name).map(|first| self.owner(self.passes[first.0].1).describe());
+        let first = self.pass_names.get(name).map(|first| self.pass_owner(*first).describe());
         match first.or_else(|| twice.then(|| owner.describe())) {
             Some(first) => Err(RegistryError::DuplicatePass { name: name.into(), first, second: owner.describe() }),
             None => Ok(()),
         }
+    }
+
+    fn check_config(&self, owner: &Owner, name: &str, before: &[ConfigInfo]) -> Result<(), RegistryError> {
+        let twice = before.iter().any(|config| config.name == name);
+        duplicate("config option", name, self.taken(&self.config, name, owner, twice), owner)?;
+        let known = self.config.iter().map(|(config, id)| (config, self.owner(id)));
+        for (other, other_owner) in known.chain(before.iter().map(|config| (config, owner))) {
+            let ((record, record_owner), (key, key_owner)) = match other.name.as_str() {
+                other if is_record_of(other, name) => ((other, other_owner), (name, owner)),
+                other if is_record_of(name, other) => ((name, owner), (other, other_owner)),
+                _ => continue,
+            };
+            return Err(RegistryError::ConfigRecord {
+                record: record.to_string(),
+                record_owner: record_owner.describe(),
+                key: key.to_string(),
+                key_owner: key_owner.describe(),
+            });
+        }
+        Ok(())
     }
 
     /// An owner.
@@ -159,24 +396,29 @@ impl Registry {
 
     /// Facts of a pass.
     pub fn pass(&self, id: PassId) -> &PassInfo {
-        &self.passes[id.0].0
+        &self.passes[id.0].info
     }
 
     /// Who has a pass.
     pub fn pass_owner(&self, id: PassId) -> &Owner {
-        self.owner(self.passes[id.0].1)
+        self.owner(self.passes[id.0].owner)
     }
 
     /// Owner of a pass, by number, and its position among the passes of that owner.
     pub fn pass_place(&self, id: PassId) -> (OwnerId, usize) {
-        let owner = self.passes[id.0].1;
-        let first = self.passes.partition_point(|(_, other)| *other < owner);
+        let owner = self.passes[id.0].owner;
+        let first = self.passes.partition_point(|other| other.owner < owner);
         (owner, id.0 - first)
+    }
+
+    /// Members of a composite pass, as declared; `None` for a pass with a body.
+    pub fn members(&self, id: PassId) -> Option<&[Stage]> {
+        self.passes[id.0].members.as_deref()
     }
 
     /// Passes in the order in which they came.
     pub fn passes(&self) -> impl Iterator<Item = (PassId, &PassInfo)> {
-        self.passes.iter().enumerate().map(|(i, (info, _))| (PassId(i), info))
+        self.passes.iter().enumerate().map(|(i, known)| (PassId(i), &known.info))
     }
 
     /// A pass by its full name.
@@ -196,7 +438,7 @@ impl Registry {
             Some([one]) => Ok(*one),
             Some(several) => {
                 let candidates = several.iter().map(|id| self.pass(*id).name.clone()).collect();
-                Err(RegistryError::Ambiguous { name: name.to_string(), candidates })
+                Err(RegistryError::Ambiguous { what: Named::Pass, name: name.to_string(), candidates })
             }
             None => Err(RegistryError::UnknownPass { name: name.to_string(), near: self.near_passes(name) }),
         }
@@ -204,24 +446,67 @@ impl Registry {
 
     /// Nearest names of passes.
     pub fn near_passes(&self, name: &str) -> Vec<String> {
-        nearest(name, self.passes.iter().map(|(pass, _)| pass.name.as_str()))
+        nearest(name, self.passes.iter().map(|known| known.info.name.as_str()))
     }
 
     /// An operator by name, with its owner and its position among the operators of that owner.
     pub fn operator(&self, name: &str) -> Option<(&OpInfo, OwnerId, usize)> {
-        let at = *self.op_names.get(name)?;
-        let (info, owner) = &self.operators[at];
-        let first = self.operators.partition_point(|(_, other)| other < owner);
-        Some((info, *owner, at - first))
+        self.operators.get(name)
     }
 
     /// Operators in the order in which they came.
     pub fn operators(&self) -> impl Iterator<Item = (&OpInfo, OwnerId)> {
-        self.operators.iter().map(|(info, owner)| (info, *owner))
+        self.operators.iter()
     }
 
     /// Nearest names of operators.
     pub fn near_operators(&self, name: &str) -> Vec<String> {
         nearest(name, self.operators.iter().map(|(op, _)| op.name.as_str()))
+    }
+
+    /// A property by name, with its owner and its position among the properties of that owner.
+    pub fn property(&self, name: &str) -> Option<(&PropertyInfo, OwnerId, usize)> {
+        self.properties.get(name)
+    }
+
+    /// Properties in the order in which they came.
+    pub fn properties(&self) -> impl Iterator<Item = (&PropertyInfo, OwnerId)> {
+        self.properties.iter()
+    }
+
+    /// Passes whose contract says that they establish a property.
+    pub fn establishing(&self, property: &str) -> impl Iterator<Item = PassId> {
+        let establishes = move |info: &PassInfo| info.contract.establishes.iter().any(|name| name == property);
+        self.passes().filter(move |(_, info)| establishes(info)).map(|(id, _)| id)
+    }
+
+    /// A config option by key, with its owner.
+    pub fn config(&self, key: &str) -> Option<(&ConfigInfo, OwnerId)> {
+        self.config.get(key).map(|(info, owner, _)| (info, owner))
+    }
+
+    /// Config options in the order in which they came.
+    pub fn config_options(&self) -> impl Iterator<Item = (&ConfigInfo, OwnerId)> {
+        self.config.iter()
+    }
+}
+
+fn duplicate(kind: &'static str, name: &str, first: Option<String>, owner: &Owner) -> Result<(), RegistryError> {
+    let second = owner.describe();
+    first.map_or(Ok(()), |first| Err(RegistryError::Duplicate { kind, name: name.to_string(), first, second }))
+}
+
+/// A composite pass with the facts that all passes have.
+fn as_pass(composite: CompositeInfo) -> PassInfo {
+    PassInfo {
+        name: composite.name,
+        opt_level: composite.opt_level,
+        required: composite.required,
+        traceable: false,
+        sequential: false,
+        granularity: Granularity::Composite,
+        contract: Contract::default(),
+        options: Vec::new(),
+        doc: composite.doc,
     }
 }

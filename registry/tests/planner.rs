@@ -3,7 +3,8 @@
 use plugin_api::meta::{Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::plan::default_options;
 use registry::{
-    Driver, Outcome, Owner, PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request, Selection,
+    Brought, Driver, Facts, Outcome, Owner, PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request,
+    Selection,
 };
 use registry::{StepRun, Warning};
 use semver::{Version, VersionReq};
@@ -33,7 +34,7 @@ fn registry_of(passes: Vec<PassInfo>) -> Registry {
     let mut registry = Registry::new();
     for info in passes {
         let plugin = info.name.replace("t.", "plugin_");
-        registry.add(owner(&plugin), vec![info], vec![]).expect("names are unique");
+        registry.add(owner(&plugin), Brought::passes(vec![info])).expect("names are unique");
     }
     registry
 }
@@ -44,14 +45,20 @@ fn request(pipeline: &str) -> Request {
 
 fn selection(opt_level: Option<i32>, disabled: &[&str], required: &[&str]) -> Selection {
     let own = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
-    Selection { source: "the command line".into(), opt_level, disabled: own(disabled), required: own(required) }
+    Selection {
+        source: "the command line".into(),
+        opt_level,
+        disabled: own(disabled),
+        required: own(required),
+        ..Selection::default()
+    }
 }
 
 /// Runs a plan; passes in `changing` change the module. Gives the steps and the warnings.
 fn drive(registry: &Registry, plan: &Plan, changing: &[&str]) -> (Vec<StepRun>, Vec<String>) {
     let mut steps = Vec::new();
     let mut driver = Driver::new(registry);
-    let mut run = |pass: PassId, _: &[OptionValue]| {
+    let mut run = |pass: PassId, _: &[OptionValue], _: &mut Facts| {
         Ok::<bool, Infallible>(changing.contains(&registry.pass(pass).name.trim_start_matches("t.")))
     };
     let Ok(()) = driver.run(plan, &mut run, &mut |step| steps.push(step));
@@ -63,7 +70,7 @@ fn ran(registry: &Registry, pipeline: &str, changing: &[&str]) -> Vec<String> {
     let plan = Plan::new(&request(pipeline), registry).expect("a plan");
     let steps = drive(registry, &plan, changing).0;
     let names = steps.iter().filter(|step| matches!(step.outcome, Outcome::Changed | Outcome::Unchanged));
-    names.map(|step| registry.pass(step.pass).name.replace("t.", "")).collect()
+    names.map(|step| step.unit.name(registry).replace("t.", "")).collect()
 }
 
 #[test]
@@ -148,7 +155,7 @@ fn row_07_a_missing_pass_names_who_requires_it_and_what_is_near() {
 #[test]
 fn row_08_a_pass_made_at_run_time_is_found() {
     let mut registry = registry_of(vec![pass("C", &["Made"])]);
-    registry.add(Owner::embedder(), vec![pass("Made", &[])], vec![]).expect("a fresh name");
+    registry.add(Owner::embedder(), Brought::passes(vec![pass("Made", &[])])).expect("a fresh name");
     assert_eq!(ran(&registry, "t.C", &[]), ["Made", "C"]);
 }
 
@@ -165,7 +172,7 @@ fn row_09_a_disabled_pass_that_is_misspelt_is_an_error() {
 #[test]
 fn row_11_the_same_name_twice_names_both_files() {
     let mut registry = registry_of(vec![pass("A", &[])]);
-    let error = registry.add(owner("other"), vec![pass("B", &[]), pass("A", &[])], vec![]).expect_err("taken");
+    let error = registry.add(owner("other"), Brought::passes(vec![pass("B", &[]), pass("A", &[])])).expect_err("taken");
     assert_eq!(
         error.to_string(),
         "two plugins have the pass `t.A`: plugin `plugin_A` (libplugin_A.so) and plugin `other` (libother.so); list only \

@@ -1,15 +1,16 @@
-//! What the host costs: reading, printing, each pass, the boundary, loading plugins.
+//! What the host costs: reading, printing, each pass, the boundary.
 //!
 //! `cargo bench -p passhost-tests` runs everything but the largest sizes; `PASSHOST_BENCH_LARGE=1` adds 10^6 bindings.
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use passhost::verify::{verify_changed, verify_module};
-use passhost::{Engine, Runner};
+use passhost::{Engine, Instrument, Manifest, Runner};
 use passhost_tests::synthetic::{convolutions_text, module_text};
 use passhost_tests::{engine, root};
+use plugin_api::instrument::PassInstrument;
 use plugin_api::ir::Module;
-use registry::{Pipeline, Plan, Request};
+use registry::{Pipeline, Plan, Request, Selection};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -132,53 +133,56 @@ fn boundary(c: &mut Criterion) {
     group.finish();
 }
 
-/// Copies of the standard plugins in turn, as many files as are asked for.
-fn plugin_files(n: usize) -> (tempfile::TempDir, Vec<PathBuf>) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let own: Vec<PathBuf> = engine().registry().owners().filter_map(|(_, owner)| owner.file.clone()).collect();
-    let copy = |i: usize| {
-        let path = folder.path().join(format!("plugin{i}.so"));
-        std::fs::copy(&own[i % own.len()], &path).expect("a copy");
-        path
-    };
-    let files = (0..n).map(copy).collect();
-    (folder, files)
+/// Sees everything and does nothing, on the host's side.
+struct Silent;
+
+impl PassInstrument for Silent {}
+
+/// The plugin with `zoo.First` (a module pass), `zoo.Second` (a function pass) and `zoo.Silent`, which do nothing.
+fn zoo() -> Engine {
+    let mut cargo = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--release", "--quiet", "-p", "passhost-zoo", "--example", "zoo_instruments"]);
+    assert!(cargo.current_dir(root()).status().expect("cargo runs").success(), "the plugin does not build");
+    let bench = std::env::current_exe().expect("a benchmark has a path");
+    let release = bench.ancestors().nth(2).expect("a target folder");
+    let file = libloading_name("zoo_instruments");
+    let text = format!("[[plugin]]\npath = '{}'\n", release.join("examples").join(file).display());
+    let manifest = Manifest::parse(&root().join("passes.toml"), &text).expect("a manifest");
+    Engine::new(&manifest).expect("the plugin")
 }
 
-fn load(c: &mut Criterion) {
-    let mut group = c.benchmark_group("load");
-    group.sample_size(10).measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
-    let list = |file: &PathBuf| passhost::loader::list(file, None, None).expect("a plugin");
-    for n in [1, 10, 100] {
-        let (_folder, files) = plugin_files(n);
-        group.throughput(Throughput::Elements(n as u64));
-        group.bench_function(BenchmarkId::new("metadata of plugins", n), |b| {
-            b.iter(|| files.iter().map(list).collect::<Vec<_>>());
-        });
+fn libloading_name(name: &str) -> String {
+    format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}
+
+/// What instruments add to a pass that does nothing.
+fn instruments(c: &mut Criterion) {
+    let zoo = zoo();
+    let mut group = c.benchmark_group("instruments");
+    group.sample_size(20).measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
+    let module = script::read(&module_text(1_000, 20), engine()).expect("a module");
+    for (what, passes) in [("module pass", "zoo.First"), ("function pass over 1000", "zoo.First,zoo.Second")] {
+        for n in [0, 1, 4] {
+            let plain = plan(&zoo, passes);
+            group.bench_function(BenchmarkId::new(format!("{what}, host's"), n), |b| {
+                b.iter(|| {
+                    let runner = (0..n).fold(Runner::new(&zoo, BTreeMap::new()), |runner, _| {
+                        runner.instrument(Instrument::new("silent", Box::new(Silent)))
+                    });
+                    runner.run(&plain, module.clone()).expect("plugins open")
+                });
+            });
+            let instruments = vec!["zoo.Silent".to_string(); n];
+            let selections = vec![Selection { instruments, ..Selection::default() }];
+            let request = Request { pipeline: Pipeline::parse(passes).expect("a pipeline"), selections };
+            let with = Plan::new(&request, zoo.registry()).expect("a plan");
+            group.bench_function(BenchmarkId::new(format!("{what}, plugin's"), n), |b| {
+                b.iter(|| Runner::new(&zoo, BTreeMap::new()).run(&with, module.clone()).expect("plugins open"));
+            });
+        }
     }
-    for n in [1, 10, 100] {
-        // A file that is open stays so: each round opens copies of its own.
-        group.throughput(Throughput::Elements(n as u64));
-        group.bench_function(BenchmarkId::new("open plugins for the first time", n), |b| {
-            b.iter_batched(
-                || {
-                    let (folder, files) = plugin_files(n);
-                    (folder, files.iter().map(list).collect::<Vec<_>>())
-                },
-                |(folder, listed)| {
-                    let open = listed.iter().map(|plugin| passhost::loader::open(plugin).map(drop));
-                    open.collect::<Result<Vec<()>, _>>().expect("plugins open");
-                    folder
-                },
-                criterion::BatchSize::PerIteration,
-            );
-        });
-    }
-    let (_folder, files) = plugin_files(1);
-    let listed = list(&files[0]);
-    group.bench_function("open one (warm)", |b| b.iter(|| passhost::loader::open(&listed).map(drop)));
     group.finish();
 }
 
-criterion_group!(benches, text, passes, groups, boundary, load);
+criterion_group!(benches, text, passes, groups, boundary, instruments);
 criterion_main!(benches);

@@ -1,6 +1,7 @@
 //! Shared helpers of the tests and benchmarks that span crates.
 #![forbid(unsafe_code)]
 
+pub mod fuzz;
 pub mod synthetic;
 
 use passhost::{Engine, Manifest};

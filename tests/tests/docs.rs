@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use passhost_tests::{engine, root};
-use plugin_api::meta::PassInfo;
+use plugin_api::meta::{PassInfo, doc_lines};
+use registry::Registry;
 use std::fmt::Write;
 
 fn list(out: &mut String, what: &str, items: impl IntoIterator<Item = String>) {
@@ -31,6 +32,42 @@ fn entry(out: &mut String, plugin: &str, info: &PassInfo) {
     out.push('\n');
 }
 
+fn doc(out: &mut String, name: &str, doc: &str) {
+    let _ = writeln!(out, "## {name}\n");
+    for line in doc_lines(doc) {
+        let _ = writeln!(out, "{line}");
+    }
+    out.push('\n');
+}
+
+fn properties(registry: &Registry) -> String {
+    let mut all: Vec<_> = registry.properties().collect();
+    all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    let mut out = "# Properties\n\n".to_string();
+    for (info, owner) in all {
+        doc(&mut out, &info.name, &info.doc);
+        let _ = writeln!(out, "- plugin: `{}`", registry.owner(owner).name);
+        let _ = writeln!(out, "- checked: {}", if info.checked { "yes" } else { "no" });
+        list(&mut out, "established by", registry.establishing(&info.name).map(|id| registry.pass(id).name.clone()));
+        out.push('\n');
+    }
+    out
+}
+
+fn config_options(registry: &Registry) -> String {
+    let mut all: Vec<_> = registry.config_options().collect();
+    all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    let mut out = "# Config options\n\n".to_string();
+    for (info, owner) in all {
+        doc(&mut out, &info.name, &info.doc);
+        let _ = writeln!(out, "- plugin: `{}`\n- type: {}", registry.owner(owner).name, info.ty);
+        list(&mut out, "default", info.default.as_ref().map(ToString::to_string));
+        list(&mut out, "range", info.range());
+        out.push('\n');
+    }
+    out
+}
+
 #[test]
 fn passes_are_documented_as_their_metadata_says() {
     let engine = engine();
@@ -40,10 +77,16 @@ fn passes_are_documented_as_their_metadata_says() {
     let mut text =
         "# Passes of the standard plugins\n\nMade from their metadata; `BLESS=1 cargo test` writes this file.\n\n"
             .to_string();
+    for (id, info) in registry.passes() {
+        let part_of = |member: &registry::Stage| registry.find_full(&member.name).is_some();
+        assert!(registry.members(id).unwrap_or_default().iter().all(part_of), "a member of `{}` is missing", info.name);
+    }
     for (info, plugin) in passes {
         assert!(info.doc.lines().count() >= 3, "the documentation of `{}` is too short", info.name);
         entry(&mut text, &plugin, info);
     }
+    text.push_str(&properties(registry));
+    text.push_str(&config_options(registry));
     let text = format!("{}\n", text.trim_end());
     let path = root().join("docs/passes.md");
     if std::env::var_os("BLESS").is_some() {

@@ -1,6 +1,6 @@
 //! The command `check`: everything that is wrong with a manifest and its plugins, without follow-ups.
 
-use super::select::selection;
+use super::select::{checked_settings, selection};
 use super::{complain, probe, tell};
 use crate::engine::Engine;
 use crate::error::{Error, exit};
@@ -40,6 +40,12 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error>
     errors.extend(
         wrong_pipelines(&manifest, engine.registry()).into_iter().filter(|error| complete || !is_unknown(error)),
     );
+    // So may keys.
+    if complete {
+        let all = std::iter::once(&manifest.settings).chain(manifest.pipelines.values().map(|named| &named.settings));
+        let problems = all.flat_map(|settings| checked_settings(&settings.config, engine.registry()).1).collect();
+        errors.extend(manifest.error(problems));
+    }
     let reports: Vec<Report> = errors.iter().flat_map(Error::reports).collect();
     if reports.is_empty() {
         let n = manifest.pipelines.len();
@@ -83,9 +89,9 @@ fn is_unknown(error: &Error) -> bool {
     match error {
         Error::Entry { error, .. } => is_unknown(error),
         Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => {
-            matches!(error, RegistryError::UnknownPass { .. })
+            matches!(error, RegistryError::UnknownPass { .. } | RegistryError::UnknownInstrument { .. })
         }
-        Error::Plan(PlanError::Missing { .. }) => true,
+        Error::Plan(PlanError::Missing { .. } | PlanError::UnknownMember { .. }) => true,
         _ => false,
     }
 }

@@ -1,36 +1,95 @@
 //! What is asked for: pipeline, lists of passes, and config values, from command line and manifest.
 
-use super::{Select, complain};
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::manifest::{Manifest, NamedPipeline, Settings};
-use crate::report::Report;
+use super::Select;
+use crate::error::{CONFIG_HELP, Error, Problem};
+use crate::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
 use plugin_api::meta::OptionValue;
-use registry::{Pipeline, PlanError, Request, Selection};
+use registry::{Pipeline, PlanError, Registry, Request, Selection};
 use std::collections::BTreeMap;
 
+/// Config values as they were given, not yet compared with what plugins declare.
+pub(super) struct Config {
+    manifest: BTreeMap<String, ConfigValue>,
+    pipeline: BTreeMap<String, ConfigValue>,
+    line: Vec<(String, OptionValue)>,
+}
+
+impl Config {
+    /// Values by key as their options have them: those of the command line before those of the pipeline, these before
+    /// those of the manifest.
+    ///
+    /// # Errors
+    /// All values that do not fit.
+    pub(super) fn checked(
+        self,
+        manifest: &Manifest,
+        registry: &Registry,
+    ) -> Result<BTreeMap<String, OptionValue>, Error> {
+        let (mut config, mut problems) = checked_settings(&self.manifest, registry);
+        let (pipeline, more) = checked_settings(&self.pipeline, registry);
+        config.extend(pipeline);
+        problems.extend(more);
+        let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
+        for (key, value) in self.line {
+            match registry::config::check(registry, &key, &value) {
+                Ok(value) => {
+                    config.insert(key, value);
+                }
+                Err(error) => errors.push(Error::Config(error)),
+            }
+        }
+        match errors.len() {
+            0 => Ok(config),
+            1 => Err(errors.remove(0)),
+            _ => Err(Error::Several(errors)),
+        }
+    }
+}
+
+/// Values of a manifest or of a pipeline as their options have them, and what is wrong with the others.
+pub(super) fn checked_settings(
+    given: &BTreeMap<String, ConfigValue>,
+    registry: &Registry,
+) -> (BTreeMap<String, OptionValue>, Vec<Problem>) {
+    let (mut config, mut problems) = (BTreeMap::new(), Vec::new());
+    for (key, ConfigValue { value, span }) in given {
+        match registry::config::check(registry, key, value) {
+            Ok(value) => {
+                config.insert(key.clone(), value);
+            }
+            Err(error) => problems.push(Problem {
+                message: error.to_string(),
+                span: Some(span.clone()),
+                help: CONFIG_HELP.to_string(),
+            }),
+        }
+    }
+    problems.sort_by_key(|problem| problem.span.as_ref().map_or(0, |span| span.start));
+    (config, problems)
+}
+
 /// The request, and the config values, from command line, pipeline and manifest.
-pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<(Request, BTreeMap<String, OptionValue>), Error> {
-    let mut config = manifest.settings.config.clone();
+pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<(Request, Config), Error> {
+    let mut config = Config { manifest: manifest.settings.config.clone(), pipeline: BTreeMap::new(), line: Vec::new() };
     let mut selections = vec![Selection {
         source: "the command line".to_string(),
         opt_level: select.opt_level,
         disabled: select.disable.clone(),
         required: select.require.clone(),
+        instruments: select.instrument.clone(),
     }];
     let text = match &select.passes {
         Some(text) => from_file(text)?,
         None => {
             let (name, pipeline) = named_pipeline(select.pipeline.as_deref(), manifest)?;
             selections.push(selection(format!("pipeline `{name}`"), &pipeline.settings));
-            config.extend(pipeline.settings.config.clone());
+            config.pipeline.clone_from(&pipeline.settings.config);
             pipeline.passes.clone()
         }
     };
     selections.push(selection(manifest.path.display().to_string(), &manifest.settings));
     for entry in &select.config {
-        let (key, value) = config_entry(entry)?;
-        config.insert(key, value);
+        config.line.push(config_entry(entry)?);
     }
     let pipeline = Pipeline::parse(&text).map_err(PlanError::Pipeline)?;
     Ok((Request { pipeline, selections }, config))
@@ -42,6 +101,7 @@ pub(super) fn selection(source: String, settings: &Settings) -> Selection {
         opt_level: settings.opt_level,
         disabled: settings.disabled.clone(),
         required: settings.required.clone(),
+        instruments: settings.instruments.clone(),
     }
 }
 
@@ -78,21 +138,6 @@ fn config_entry(entry: &str) -> Result<(String, OptionValue), Error> {
             message: format!("`--config {entry}` is not KEY=VALUE"),
             help: "as in --config acme.limit=16".to_string(),
         })
-}
-
-/// Warns of config values that no pass of the manifest can be meant by.
-pub(super) fn warn_of_config(config: &BTreeMap<String, OptionValue>, engine: &Engine) {
-    let namespace = |name: &str| name.split('.').next().unwrap_or_default().to_string();
-    let mut known: Vec<String> = engine.registry().passes().map(|(_, info)| namespace(&info.name)).collect();
-    known.sort();
-    known.dedup();
-    for key in config.keys().filter(|key| !known.contains(&namespace(key))) {
-        let near = plugin_api::names::nearest(&namespace(key), known.iter().map(String::as_str));
-        let near = plugin_api::names::did_you_mean(&near);
-        let message =
-            format!("config value `{key}`: no plugin of the manifest has passes in `{}`{near}", namespace(key));
-        complain(&Report::warning(message).help("a key begins with the namespace of the passes that read it"));
-    }
 }
 
 /// `@FILE` holds a pipeline.

@@ -4,15 +4,16 @@ use crate::engine::Engine;
 use crate::lock::hashes::Hashes;
 use crate::report::Report;
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
-use plugin_api::meta::{OptionInfo, PassInfo};
+use plugin_api::meta::{OptionInfo, PassInfo, doc_lines};
 use plugin_api::pass::Severity;
-use registry::{Outcome, PassId, Plan, Registry, Skip};
+use registry::{Outcome, Owner, PassId, Plan, Registry, Skip, Why};
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Columns, as wide as they need to be; the last one is not padded.
-fn table(rows: &[Vec<String>]) -> String {
+pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -28,7 +29,7 @@ fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// All passes.
+/// All passes, instruments, properties and config options.
 pub(super) fn list(engine: &Engine) -> String {
     let registry = engine.registry();
     let mut rows =
@@ -46,34 +47,62 @@ pub(super) fn list(engine: &Engine) -> String {
             info.summary().to_string(),
         ]);
     }
-    table(&rows)
+    table(&rows) + &super::instruments::list(registry) + &super::contributions::list(registry)
+}
+
+/// Name and documentation.
+pub(super) fn heading(name: &str, doc: &str) -> String {
+    let mut out = format!("{name}\n\n");
+    for line in doc_lines(doc) {
+        let _ = writeln!(out, "{}", format!("    {line}").trim_end());
+    }
+    out.push('\n');
+    out
+}
+
+/// Plugin and file.
+pub(super) fn owner_rows(owner: &Owner) -> Vec<Vec<String>> {
+    vec![
+        vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
+        vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],
+    ]
 }
 
 /// Everything about one pass.
 pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
     let registry = engine.registry();
     let (info, owner) = (registry.pass(pass), registry.pass_owner(pass));
-    let mut out = format!("{}\n\n", info.name);
-    for line in info.doc_lines() {
-        let _ = writeln!(out, "{}", format!("    {line}").trim_end());
-    }
-    out.push('\n');
-    let none = |items: Vec<String>| if items.is_empty() { "-".to_string() } else { items.join(", ") };
+    let mut out = heading(&info.name, &info.doc);
     let users = registry.passes().filter(|(_, other)| other.required.iter().any(|req| req.name == info.name));
     let users = users.map(|(id, other)| format!("{} ({})", other.name, registry.pass_owner(id).name)).collect();
-    let mut rows = vec![
-        vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
-        vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],
+    let mut rows = owner_rows(owner);
+    rows.extend([
         vec!["sha256".to_string(), owner.file.as_deref().and_then(sha256).unwrap_or("-".to_string())],
         vec!["works on".to_string(), works_on(info)],
         vec!["opt_level".to_string(), info.opt_level.to_string()],
-        vec!["requires".to_string(), none(info.required.iter().map(ToString::to_string).collect())],
-        vec!["required by".to_string(), none(users)],
-        vec!["needs".to_string(), none(info.contract.requires.clone())],
-        vec!["establishes".to_string(), none(info.contract.establishes.clone())],
-        vec!["preserves".to_string(), none(info.contract.preserves.clone())],
-        vec!["invalidates".to_string(), none(info.contract.invalidates.clone())],
-    ];
+        vec!["requires".to_string(), or_dash(info.required.iter().map(ToString::to_string).collect())],
+        vec!["required by".to_string(), or_dash(users)],
+    ]);
+    match registry.members(pass) {
+        Some(members) => {
+            let members = members.iter().map(ToString::to_string).collect();
+            rows.push(vec!["members".to_string(), or_dash(members)]);
+        }
+        None => rows.extend([
+            vec!["needs".to_string(), or_dash(info.contract.requires.clone())],
+            vec!["establishes".to_string(), or_dash(info.contract.establishes.clone())],
+            vec!["preserves".to_string(), or_dash(info.contract.preserves.clone())],
+            vec!["invalidates".to_string(), or_dash(info.contract.invalidates.clone())],
+        ]),
+    }
+    let inside = registry.passes().filter(|(id, _)| {
+        let members = registry.members(*id).unwrap_or_default();
+        members.iter().any(|member| member.name == info.name)
+    });
+    let inside: Vec<String> = inside.map(|(_, other)| other.name.clone()).collect();
+    if !inside.is_empty() {
+        rows.push(vec!["part of".to_string(), inside.join(", ")]);
+    }
     if let Some(listed) = engine.listed(registry.pass_place(pass).0) {
         rows.push(vec!["plugin API".to_string(), listed.meta.api.to_string()]);
         rows.push(vec!["built by".to_string(), format!("{} for {}", listed.meta.rustc, listed.meta.target)]);
@@ -90,12 +119,16 @@ fn works_on(info: &PassInfo) -> String {
     format!("{}{}", info.granularity, if info.sequential { ", never two at a time" } else { "" })
 }
 
+pub(super) fn or_dash(items: Vec<String>) -> String {
+    if items.is_empty() { "-".to_string() } else { items.join(", ") }
+}
+
 /// Tells builds of one plugin apart.
-fn sha256(file: &Path) -> Option<String> {
+pub(super) fn sha256(file: &Path) -> Option<String> {
     Hashes::fresh().sha256(file).ok()
 }
 
-fn explain_option(out: &mut String, option: &OptionInfo) {
+pub(super) fn explain_option(out: &mut String, option: &OptionInfo) {
     let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default {value}"));
     let _ = writeln!(out, "    {}: {} ({default})", option.name, option.ty);
     for line in option.doc.trim().lines() {
@@ -110,20 +143,24 @@ pub(super) fn plan_json(plan: &Plan, registry: &Registry) -> String {
         .iter()
         .map(|line| {
             serde_json::json!({
-                "pass": registry.pass(line.pass).name,
+                "pass": line.unit.pass().map(|pass| &registry.pass(pass).name),
                 "text": line.text,
-                "plugin": registry.pass_owner(line.pass).name,
+                "plugin": line.unit.pass().map(|pass| &registry.pass_owner(pass).name),
                 "depth": line.depth,
+                "nesting": line.nesting,
                 "reason": line.reason,
             })
         })
         .collect();
     let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
-    let value = serde_json::json!({ "opt_level": plan.opt_level, "steps": steps, "warnings": warnings });
+    let instruments = super::instruments::planned_json(plan, registry);
+    let value = serde_json::json!({
+        "opt_level": plan.opt_level, "steps": steps, "instruments": instruments, "warnings": warnings,
+    });
     format!("{value:#}\n")
 }
 
-fn milliseconds(time: Duration) -> String {
+pub(super) fn milliseconds(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
@@ -134,7 +171,7 @@ pub(super) fn summary(report: &RunReport, registry: &Registry) -> String {
 }
 
 fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
-    let name = format!("{}{}", registry.pass(report.pass).name, registry::pipeline::options_text(&report.given));
+    let name = report.text(registry);
     let (before, after) = report.bindings;
     let bindings = if before == after { format!("{before} bindings") } else { format!("{before} -> {after} bindings") };
     let (what, ran) = match &report.fate {
@@ -144,32 +181,19 @@ fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
         Fate::Done(Outcome::Skipped(Skip::Disabled(by))) => (format!("skipped: disabled by {by}"), false),
         Fate::Done(Outcome::Skipped(Skip::OptLevel(level))) => (format!("skipped: opt_level {level}"), false),
         Fate::Failed => ("failed".to_string(), false),
+        Fate::Stopped(member) => (format!("stopped at {member}"), false),
         Fate::Skipped(why) => (format!("skipped: {why}"), false),
+        Fate::Vetoed(by) => (format!("vetoed by {by}"), false),
     };
-    let reason = match report.required_by {
-        Some(by) => format!("required by {}", registry.pass(by).name),
-        None => "asked".to_string(),
+    let reason = match &report.why {
+        Why::Asked => "asked".to_string(),
+        Why::RequiredBy(by) => format!("required by {}", registry.pass(*by).name),
+        Why::PartOf(unit) => format!("part of {}", unit.name(registry)),
     };
+    // What a composite pass took and changed stands at its members.
+    let ran = ran && !report.has_members;
     let time = if ran { milliseconds(report.time) } else { "-".to_string() };
     vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]
-}
-
-/// Where the time went.
-pub(super) fn timing(times: &[(&str, Duration)], steps: &[StepReport], registry: &Registry) -> String {
-    let total: Duration = times.iter().map(|(_, time)| *time).sum();
-    let percent = |time: Duration| format!("{:.1} %", 100.0 * time.as_secs_f64() / total.as_secs_f64().max(1e-9));
-    let mut rows = vec![vec!["total".to_string(), milliseconds(total), "100.0 %".to_string()]];
-    for (what, time) in times {
-        rows.push(vec![format!("  {what}"), milliseconds(*time), percent(*time)]);
-        if *what == "passes" {
-            for step in steps.iter().filter(|step| !step.time.is_zero()) {
-                let name = &registry.pass(step.pass).name;
-                rows.push(vec![format!("    {name}"), milliseconds(step.time), percent(step.time)]);
-                rows.push(vec!["      verify".to_string(), milliseconds(step.verify), percent(step.verify)]);
-            }
-        }
-    }
-    format!("\n{}", table(&rows))
 }
 
 /// What a pass reported.
@@ -180,8 +204,9 @@ pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic) -> Report {
         Severity::Remark => Report::remark(&diagnostic.message),
     };
     if let Some((what, text, span)) = &diagnostic.place {
-        report = report.at(what, text.as_str(), span.clone(), "");
+        report = report.at(what, Arc::clone(text), span.clone(), "");
     }
     let function = diagnostic.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
-    report.note(format!("from pass {}{function}", diagnostic.pass))
+    let whose = diagnostic.instrument.as_ref().map_or(String::new(), |name| format!("instrument {name}, at "));
+    report.note(format!("from {whose}pass {}{function}", diagnostic.pass))
 }

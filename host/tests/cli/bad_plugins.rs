@@ -2,7 +2,8 @@
 //! has message and exit code of each. On Linux, as the damage is done to ELF files.
 
 use super::{Case, SMALL, compare, root, transcript};
-use library::{Library, content, edit, fields, tag};
+pub(super) use library::{Library, content, tag};
+use library::{edit, fields};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -27,12 +28,12 @@ fn built() -> &'static Path {
 }
 
 /// The plugin that is in order.
-fn good() -> PathBuf {
+pub(super) fn good() -> PathBuf {
     built().join("libpasshost_zoo.so")
 }
 
 /// One that is not.
-fn example(name: &str) -> PathBuf {
+pub(super) fn example(name: &str) -> PathBuf {
     built().join("examples").join(format!("libzoo_{name}.so"))
 }
 
@@ -42,7 +43,7 @@ fn damaged(damage: impl FnOnce(Library) -> Library) -> Vec<u8> {
 
 impl Case {
     /// A manifest of library files.
-    fn libraries(self, files: &[impl AsRef<Path>]) -> Case {
+    pub(super) fn libraries(self, files: &[impl AsRef<Path>]) -> Case {
         let entry = |file: &_| format!("[[plugin]]\npath = \"{}\"\n", AsRef::<Path>::as_ref(file).display());
         self.file("passes.toml", files.iter().map(entry).collect::<String>())
     }
@@ -53,7 +54,7 @@ impl Case {
     }
 
     /// With the operators that `small.py` uses.
-    fn operators(self) -> Case {
+    pub(super) fn operators(self) -> Case {
         let text = std::fs::read_to_string(self.path("passes.toml")).expect("a manifest");
         let operators = format!("[[plugin]]\ncrate = \"{}\"\n", root().join("plugins/relax-ops").display());
         self.file("passes.toml", text + &operators)
@@ -226,6 +227,180 @@ fn two_plugins_with_one_pass_name() {
     case.libraries(&[good(), "libother.so".into()]).says(&[&["list"], &["run", "small.py", "--passes", "zoo.Notes"]]);
 }
 
+/// Everything that a plugin brings is known from its metadata.
+#[test]
+fn what_plugins_contribute() {
+    let case = Case::new("what_plugins_contribute").libraries(&[example("contributes")]);
+    let explained = |text: String| {
+        let changes = |line: &str| ["plugin API", "built by"].iter().any(|word| line.starts_with(word));
+        text.lines().filter(|line| !changes(line)).map(|line| format!("{line}\n")).collect()
+    };
+    let commands: &[&[&str]] = &[
+        &["list"],
+        &["config"],
+        &["explain", "zoo.Cleanup"],
+        &["explain", "zoo.Asks"],
+        &["explain", "zoo.no_dataflow"],
+        &["explain", "zoo.limit"],
+        &["explain", "zoo.limits"],
+    ];
+    case.says_with(commands, &[], explained);
+}
+
+#[test]
+fn plans_with_composite_passes() {
+    let case = Case::new("plans_with_composite_passes").libraries(&[example("contributes")]);
+    case.says(&[
+        &["plan", "--passes", "zoo.Cleanup"],
+        &["plan", "--passes", "Cleanup", "--opt-level", "1"],
+        &["plan", "--passes", "zoo.Cleanup", "--opt-level", "0"],
+        &["plan", "--passes", "zoo.NeedsCleanup", "--opt-level", "0"],
+        &["plan", "--passes", "zoo.Cleanup", "--disable", "zoo.Cleanup", "--disable", "zoo.Plain"],
+        &["plan", "--passes", "zoo.Cleanup", "--disable", "zoo.Late", "--disable", "zoo.Unwraps"],
+        &["plan", "--passes", "zoo.NeedsCleanup", "--disable", "zoo.Cleanup"],
+        &["plan", "--passes", "zoo.Asks,Sequential(name=late,opt_level=1)[zoo.Plain{times=3,},Sequential[zoo.Late]]"],
+        &["plan", "--passes", "Sequential(name=late,opt_level=3)[zoo.Plain]"],
+        &["plan", "--passes", "Sequential(level=3)[zoo.Plain]"],
+        &["plan", "--json", "--passes", "Sequential(name=late)[zoo.Late]"],
+    ]);
+}
+
+#[test]
+fn runs_with_composite_passes() {
+    let files = [example("contributes"), example("instruments")];
+    let case = Case::new("runs_with_composite_passes").libraries(&files).operators();
+    let run = |passes| ["run", "small.py", "-o", "out.py", "--passes", passes];
+    let recorders =
+        ["zoo.NeedsPlainBlocks", "zoo.Plain"].map(|name| (name, format!("zoo.Recorder{{vetoes=[{name}]}}")));
+    let veto = |name| {
+        let recorder = recorders.iter().find(|known| known.0 == name).map_or("", |known| &known.1);
+        ["run", "small.py", "-o", "out.py", "--instrument", recorder, "--passes", "zoo.Cleanup"]
+    };
+    let stumbles = ["run", "small.py", "-o", "out.py", "--keep-going", "--passes", "zoo.Stumbles,zoo.Plain"];
+    case.says(&[
+        &run("zoo.Cleanup,zoo.NeedsCleanup"),
+        &run("zoo.Asks,zoo.NeedsCleanup"),
+        &run("Sequential(name=late)[zoo.Plain,zoo.Late]"),
+        &veto("zoo.NeedsPlainBlocks"),
+        &veto("zoo.Plain"),
+        &stumbles,
+        &run("zoo.Stumbles,zoo.Plain"),
+    ]);
+}
+
+#[test]
+fn contracts() {
+    let case = Case::new("contracts").libraries(&[example("contributes")]).operators();
+    let run = |passes| ["run", "small.py", "-o", "out.py", "--passes", passes];
+    let panics = ["run", "small.py", "-o", "out.py", "--keep-going", "--passes", "zoo.NeedsPanic,zoo.Plain"];
+    case.says(&[
+        &run("zoo.Unwraps,zoo.NeedsPlainBlocks"),
+        &run("zoo.NeedsPlainBlocks"),
+        &run("zoo.NeedsNobody"),
+        &run("zoo.NeedsPanic"),
+        &panics,
+        &run("zoo.Claims"),
+        &run("zoo.Merges"),
+    ]);
+}
+
+#[test]
+fn config_values() {
+    let settings = "\
+[config.zoo]
+limit = 20
+rate = 1
+unroll = { depth = 4, explicit = false }
+[pipelines.late]
+passes = \"zoo.Asks\"
+config.\"zoo.names\" = [\"f\", \"g\"]
+config.zoo.unroll.depth = 5
+";
+    let case = Case::new("config_values").libraries(&[example("contributes")]).operators();
+    let listed = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
+    let case = case.file("set.toml", format!("{listed}{settings}"));
+    let run = |more: &[&'static str]| [&["run", "small.py", "-o", "out.py"], more].concat();
+    case.says(&[
+        &run(&["--passes", "zoo.Asks"]),
+        &run(&["--manifest", "set.toml", "--passes", "zoo.Asks"]),
+        &run(&["--manifest", "set.toml", "--pipeline", "late", "--config", "zoo.limit=0", "--config", "zoo.rate=0.5"]),
+    ]);
+}
+
+#[test]
+fn config_errors() {
+    let settings = "\
+pipelines.asks = \"zoo.Asks\"
+pipelines.late = { passes = \"zoo.Asks\", config = { zoo.rate = 2 } }
+[config]
+zoo.limit = 1025
+zoo.limt = 1
+zoo.unroll.explicit = 1
+\"zoo.rate\" = \"all\"
+\"zoo.unroll\" = 3
+";
+    let case = Case::new("config_errors").libraries(&[example("contributes")]);
+    let listed = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
+    let case = case.file("wrong.toml", format!("{settings}{listed}"));
+    let twice = "[config]\nzoo.limit = 1\n\"zoo.limit\" = 2\nzoo.rate = 1979-05-27\n";
+    let case = case.file("twice.toml", twice);
+    let plan = |config: &'static str| ["plan", "--passes", "zoo.Asks", "--config", config];
+    case.says(&[
+        &plan("zoo.limt=1"),
+        &plan("acme.other=1"),
+        &plan("zoo.limit=many"),
+        &plan("zoo.limit=-1"),
+        &plan("zoo.unroll.depth=65"),
+        &plan("zoo.rate=1.5"),
+        &plan("zoo.names=main"),
+        &plan("zoo.unroll=3"),
+        &["plan", "--manifest", "wrong.toml", "--pipeline", "asks"],
+        &[
+            "plan",
+            "--manifest",
+            "wrong.toml",
+            "--pipeline",
+            "late",
+            "--config",
+            "zoo.limit=x",
+            "--config",
+            "zoo.names=[]",
+        ],
+        &["check", "--no-load", "--manifest", "wrong.toml"],
+        &["list", "--manifest", "twice.toml"],
+    ]);
+}
+
+/// Two plugins that differ and bring something of the same name.
+#[test]
+fn clashes() {
+    let brings = [tag::PASS, tag::OPERATOR, tag::CONFIG, tag::PROPERTY, tag::COMPOSITE];
+    let only = |kept: u16, change: fn(&mut Vec<u8>)| {
+        let good = Library::read(&example("contributes"));
+        let damaged = good.metadata(|plugin| {
+            *content(plugin, tag::NAME) = b"other".to_vec();
+            plugin.retain(|field| field.0 == kept || !brings.contains(&field.0));
+            edit(plugin, kept, |item| change(content(item, tag::NAME)));
+        });
+        damaged.0
+    };
+    let mut said = Vec::new();
+    let changes: [(u16, fn(&mut Vec<u8>)); 6] = [
+        (tag::CONFIG, |_| ()),
+        (tag::CONFIG, |name| name.extend(b".most")),
+        (tag::CONFIG, |name| *name = b"zoo.unroll".to_vec()),
+        (tag::PROPERTY, |_| ()),
+        (tag::COMPOSITE, |name| *name = b"zoo.Plain".to_vec()),
+        (tag::OPERATOR, |_| ()),
+    ];
+    for (kept, change) in changes {
+        let case = Case::new("clashes").file("libother.so", only(kept, change));
+        let case = case.libraries(&[example("contributes"), "libother.so".into()]);
+        said.push(transcript(&["list"], case.run(&["list"], b"")));
+    }
+    compare("plugins", "clashes", &said.join("\n"));
+}
+
 #[test]
 fn initialization() {
     for how in ["error", "panic", "status"] {
@@ -377,11 +552,12 @@ fn all_plugins_are_opened_before_the_first_step() {
 
 #[test]
 fn every_golden_has_its_test() {
-    let sources = include_str!("bad_plugins.rs");
+    let sources = [include_str!("bad_plugins.rs"), include_str!("instruments.rs")].concat();
     for entry in std::fs::read_dir(root().join("tests/goldens/plugins")).expect("the goldens") {
         let name = entry.expect("a golden").file_name().to_string_lossy().into_owned();
         let name = name.trim_end_matches(".txt");
-        let known = sources.contains(&format!("fn {name}(")) || sources.contains(&format!("    {name}: |"));
+        let known = sources.contains(&format!("fn {name}("))
+            || ['|', '['].iter().any(|c| sources.contains(&format!("    {name}: {c}")));
         assert!(known || name.starts_with("initialization_"), "no test writes the golden `{name}`");
     }
 }

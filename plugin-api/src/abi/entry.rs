@@ -61,7 +61,19 @@ pub struct Entry {
     pub(crate) infer: extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, Sink) -> u32,
     #[sabi(unsafe_opaque_field)]
     decl: *const PluginDecl,
+    /// Table, instrument, options, place for the state, error. This one and the next two are read through
+    /// `instrument::functions` alone.
+    pub(crate) make_instrument: extern "C" fn(*const Entry, u32, RawBytes, *mut *mut u8, Sink) -> u32,
+    /// State, event, module or null, what there is to know of the pass, error.
+    pub(crate) call_instrument: extern "C" fn(*mut u8, u32, *const ModuleHdr, RawBytes, Sink) -> u32,
+    /// State, error.
+    pub(crate) drop_instrument: extern "C" fn(*mut u8, Sink) -> u32,
+    /// Table, property, function, context, error. Read with [`Entry::checker`].
+    check_property: extern "C" fn(*const Entry, u32, *const BodyHdr, *const CtxRecord, Sink) -> u32,
 }
+
+/// The shim behind `check_property`.
+pub(crate) type CheckProperty = extern "C" fn(*const Entry, u32, *const BodyHdr, *const CtxRecord, Sink) -> u32;
 
 /// What the run of a module pass gave.
 #[repr(C)]
@@ -75,7 +87,7 @@ pub struct RunResult {
 layout!(RunResult { status, reserved, handle });
 layout!(open Entry {
     magic, size, reserved, n_passes, n_operators, fingerprint, api, metadata, init, layout, run_module, run_functions,
-    infer, decl,
+    infer, decl; make_instrument, call_instrument, drop_instrument, check_property
 });
 
 // SAFETY: everything in it is immutable and lives as long as the library.
@@ -101,11 +113,15 @@ impl Entry {
             run_functions,
             infer,
             decl,
+            make_instrument: super::instrument::make,
+            call_instrument: super::instrument::call,
+            drop_instrument: super::instrument::drop_state,
+            check_property,
         }
     }
 
     /// What the plugin declares; on its own side.
-    fn decl(&self) -> &'static PluginDecl {
+    pub(super) fn decl(&self) -> &'static PluginDecl {
         // SAFETY: `new` was given it.
         unsafe { &*self.decl }
     }
@@ -123,6 +139,12 @@ impl Entry {
             std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), known);
             whole.assume_init()
         }
+    }
+
+    /// What runs checkers of properties; `None` for a plugin of an API that had none.
+    pub(crate) fn checker(&self) -> Option<CheckProperty> {
+        let end = std::mem::offset_of!(Entry, check_property) + std::mem::size_of::<CheckProperty>();
+        (self.size as usize >= end).then_some(self.check_property)
     }
 }
 
@@ -155,7 +177,7 @@ fn panic_text(payload: Box<dyn Any + Send>) -> String {
 }
 
 /// Runs the work of a shim. A panic ends here, as text.
-fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+pub(super) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     let outer = IN_SHIM.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work)).map_err(panic_text);
     IN_SHIM.set(outer);
@@ -185,7 +207,7 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
 }
 
 /// An error as bytes: node (u64), length of the function's name (u32), name, message.
-fn error_bytes(error: &PassError) -> Vec<u8> {
+pub(super) fn error_bytes(error: &PassError) -> Vec<u8> {
     let function = error.function.as_deref().unwrap_or("").as_bytes();
     let node = error.node.map_or(u64::MAX, |node| node as u64);
     let length = (function.len() as u32).to_le_bytes();
@@ -218,7 +240,7 @@ pub(crate) fn option_bytes(values: &[OptionValue]) -> Vec<u8> {
 
 /// # Safety
 /// The bytes live during the call.
-unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, PassError> {
+pub(super) unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, PassError> {
     // SAFETY: the caller vouches for the bytes.
     let fields = Fields::new(unsafe { bytes.get() });
     let values = fields.map(|field| read_value(field.ok()?.1)).collect::<Option<Vec<_>>>();
@@ -333,6 +355,42 @@ extern "C" fn run_functions(
     if let Err(panic) = caught(run) {
         put_failure(errors, 0, PANICKED, panic.as_bytes());
     }
+}
+
+extern "C" fn check_property(
+    entry: *const Entry,
+    property: u32,
+    body: *const BodyHdr,
+    ctx: *const CtxRecord,
+    error: Sink,
+) -> u32 {
+    // SAFETY: the host gives the plugin's own table, a live handle, and a context that is null or alive. A `Body` is a
+    // transparent pointer, so a borrowed handle is a slice of one `Body` as long as nobody drops it.
+    let (entry, bodies, ctx) =
+        unsafe { (&*entry, std::slice::from_raw_parts((&raw const body).cast::<Body>(), 1), services::ctx(ctx)) };
+    let mut status = OK;
+    let mut done = |_, result: std::thread::Result<Result<Body, PassError>>| match result {
+        Ok(Ok(_)) => {}
+        Ok(Err(failure)) => {
+            error.put(&error_bytes(&failure));
+            status = FAILED;
+        }
+        Err(payload) => {
+            error.put(panic_text(payload).as_bytes());
+            status = PANICKED;
+        }
+    };
+    let run = || {
+        let check = entry.decl().more.properties.get(property as usize).and_then(|property| property.check);
+        let none = || PassError::new("the host asked for a checker that the plugin does not have");
+        Batch::new(bodies, &ctx, &mut done)
+            .each(|body, ctx| check.ok_or_else(none).and_then(|check| check(body, ctx)).map(|()| body.clone()));
+    };
+    if let Err(panic) = caught(run) {
+        error.put(panic.as_bytes());
+        status = PANICKED;
+    }
+    status
 }
 
 extern "C" fn infer(entry: *const Entry, op: u32, raw: *const RawView<'static>, node: u32, out: Sink) -> u32 {

@@ -3,7 +3,8 @@
 use super::codec::decode_inferred;
 use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, option_bytes, read_error, read_failures};
 pub use super::evolution::{ApiMismatch, check_api};
-pub use super::host_log::{LogEvent, LogSink, TracingSink, set_log_sink, set_max_level};
+pub use super::host_log::{LogEvent, LogSink, LogSpan, Parent, TracingSink, max_level, set_log_sink, set_max_level};
+use super::host_spans;
 pub use super::layout::FINGERPRINT;
 use super::live::Header;
 use super::module::{Module, ModuleHdr};
@@ -190,7 +191,7 @@ pub enum RunFailure {
 }
 
 impl RunFailure {
-    fn read(status: u32, bytes: &[u8]) -> RunFailure {
+    pub(super) fn read(status: u32, bytes: &[u8]) -> RunFailure {
         match status {
             FAILED => RunFailure::Error(read_error(bytes)),
             PANICKED => RunFailure::Panic(String::from_utf8_lossy(bytes).into_owned()),
@@ -213,9 +214,9 @@ impl std::fmt::Display for RunFailure {
 #[derive(Clone, Copy)]
 pub struct OpenPlugin {
     /// The plugin's table, as its own shims know it.
-    own: *const Entry,
+    pub(super) own: *const Entry,
     /// The same as this host knows it.
-    entry: &'static Entry,
+    pub(super) entry: &'static Entry,
 }
 
 // SAFETY: the tables are immutable and live as long as the process.
@@ -262,6 +263,7 @@ impl OpenPlugin {
         let ours = super::evolution::layout_of(&meta.api);
         let ours = ours.ok_or_else(|| OpenError::Layout("its plugin API has another version".to_string()))?;
         super::layout::compare(ours, theirs).map_err(OpenError::Layout)?;
+        let _call = host_spans::Call::begin();
         let (status, text) = Sink::to(|sink| (entry.init)(&super::host_table::SERVICES, sink));
         match status {
             // One table for each plugin of the process.
@@ -281,6 +283,7 @@ impl OpenPlugin {
         let options = option_bytes(options);
         let options = RawBytes::of(&options);
         let ctx = current();
+        let _call = host_spans::Call::begin();
         let run = |sink| (self.entry.run_module)(self.own, pass as u32, module.as_ptr(), options, ctx, sink);
         let (result, error) = Sink::to(run);
         if result.status != OK {
@@ -314,6 +317,7 @@ impl OpenPlugin {
         let run = |errors| {
             (self.entry.run_functions)(self.own, pass as u32, handles.as_ptr(), slots, n, options, ctx, errors);
         };
+        let _call = host_spans::Call::begin();
         let ((), errors) = with_batch(functions, || Sink::to(run));
         let given = out.into_iter().zip(handles);
         let mut results: Vec<_> = given.map(|(new, old)| take_body(new, old)).collect();
@@ -325,6 +329,22 @@ impl OpenPlugin {
         results
     }
 
+    /// Runs the checker of a property on a function. A context must be current ([`with_current`]).
+    ///
+    /// # Errors
+    /// Why the function does not have the property ([`RunFailure::Error`]), or how the checker failed.
+    pub fn check_property(&self, property: usize, function: (&str, &Body)) -> Result<(), RunFailure> {
+        let Some(check) = self.entry.checker() else {
+            return Err(RunFailure::Protocol("has no checkers, since its plugin API is too old for them".into()));
+        };
+        let (body, ctx) = (function.1.as_ptr(), current());
+        let run = |sink| check(self.own, property as u32, body, ctx, sink);
+        match with_batch(&[function], || Sink::to(run)) {
+            (OK, _) => Ok(()),
+            (status, error) => Err(RunFailure::read(status, &error)),
+        }
+    }
+
     /// Asks the rule of an operator of this plugin for the type of a call.
     ///
     /// # Errors
@@ -333,6 +353,7 @@ impl OpenPlugin {
         let value = call.value();
         let node = value.index().ok_or_else(|| InferError::wrong("not a call"))?;
         let raw: *const RawView<'_> = value.raw;
+        let _call = host_spans::Call::begin();
         let ask = |sink| (self.entry.infer)(self.own, operator as u32, raw.cast(), node as u32, sink);
         let (status, bytes) = Sink::to(ask);
         decode_inferred(status, &bytes)
@@ -396,5 +417,9 @@ fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
     let operator = own.operators.iter().zip(&meta.operators).find(|(own, meta)| own != meta);
     let what = pass.map(|(pass, _)| format!("the facts of pass `{}`", pass.name));
     let what = what.or_else(|| operator.map(|(op, _)| format!("the facts of operator `{}`", op.name)));
+    let what = what.or_else(|| (own.config != meta.config).then(|| "the config options".to_string()));
+    let what = what.or_else(|| (own.properties != meta.properties).then(|| "the properties".to_string()));
+    let what = what.or_else(|| (own.composites != meta.composites).then(|| "the composite passes".to_string()));
+    let what = what.or_else(|| (own.instruments != meta.instruments).then(|| "its instruments".to_string()));
     what.map_or(Ok(()), |what| Err(OpenError::Differs { what }))
 }

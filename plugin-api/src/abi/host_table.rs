@@ -2,8 +2,9 @@
 
 use super::codec::encode_inferred;
 use super::host::{Diagnostic, with_frame, with_run};
+use super::host_spans;
 use super::module::{Module, ModuleHdr};
-use super::services::{DiagnosticRecord, LogRecord, Query, RawBytes, Services, Sink};
+use super::services::{DiagnosticRecord, LogRecord, Query, RawBytes, Services, Sink, SpanRecord};
 use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
 use super::wire::value_bytes;
 use crate::ir::{Call, Value};
@@ -34,6 +35,10 @@ pub(super) static SERVICES: Services = Services {
     diagnose: host_diagnose,
     log_enabled: host_log_enabled,
     log: host_log,
+    span_wanted: host_span_wanted,
+    span_new: host_span_new,
+    span_record: host_span_record,
+    span: host_span,
 };
 
 extern "C" fn host_seal(raw: *const RawView<'static>, error: Sink) -> *const BodyHdr {
@@ -187,4 +192,23 @@ extern "C" fn host_log_enabled(level: u32, target: RawBytes) -> u32 {
 extern "C" fn host_log(record: *const LogRecord) {
     // SAFETY: the record and its texts live during the call.
     guarded((), || unsafe { super::host_log::take(record) });
+}
+
+extern "C" fn host_span_wanted(record: *const SpanRecord) -> u32 {
+    // SAFETY: the record and its texts live during the call.
+    guarded(0, || u32::from(unsafe { host_spans::wanted(record) }))
+}
+
+extern "C" fn host_span_new(record: *const SpanRecord) -> u64 {
+    // SAFETY: the record and its texts live during the call.
+    guarded(0, || unsafe { host_spans::new(record) })
+}
+
+extern "C" fn host_span_record(span: u64, fields: RawBytes) {
+    // SAFETY: the bytes live during the call.
+    guarded((), || unsafe { host_spans::record(span, fields) });
+}
+
+extern "C" fn host_span(span: u64, what: u32, other: u64) -> u64 {
+    guarded(0, || host_spans::happens(span, what, other))
 }

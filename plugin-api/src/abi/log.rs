@@ -1,24 +1,42 @@
-//! `tracing` events of a plugin, forwarded to the host. A plugin has its own copy of `tracing`, and handing a dispatcher
-//! over would silently drop every event, so events are written out here and sent as text.
+//! `tracing` events and spans of a plugin, forwarded to the host. A plugin has its own copy of `tracing`, and handing a
+//! dispatcher over would silently drop everything, so it is written out here and sent as text. Whether a span is current
+//! is known to the host alone, which also takes care of what a plugin leaves open.
 
 use super::host_log::number;
-use super::services;
+use super::services::{self, RawBytes, SpanOp, SpanRecord, parent};
 use super::wire::{put_field, tag};
+use std::collections::HashMap;
 use std::fmt::Debug;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
+use tracing_core::span::Current;
 
-struct Forward;
+/// Handles of a span in this plugin.
+struct Open {
+    handles: usize,
+    metadata: &'static Metadata<'static>,
+}
+
+#[derive(Default)]
+struct Forward {
+    open: Mutex<HashMap<u64, Open>>,
+}
+
+/// A span that the host did not want after all.
+const UNWANTED: u64 = u64::MAX;
 
 /// Makes the host the subscriber of this copy of `tracing`.
 pub(crate) fn forward() {
     // A second call finds the first one's subscriber, which does the same.
-    let _ = tracing::subscriber::set_global_default(Forward);
+    let _ = tracing::subscriber::set_global_default(Forward::default());
 }
 
 #[derive(Default)]
 struct Text {
+    /// Whether field `message` is not one like the others.
+    event: bool,
     message: String,
     fields: Vec<u8>,
 }
@@ -29,14 +47,14 @@ impl Visit for Text {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        let text = if field.name() == "message" { value.to_string() } else { format!("{value:?}") };
-        self.put(field, text);
+        let plain = self.event && field.name() == "message";
+        self.put(field, if plain { value.to_string() } else { format!("{value:?}") });
     }
 }
 
 impl Text {
     fn put(&mut self, field: &Field, value: String) {
-        if field.name() == "message" {
+        if self.event && field.name() == "message" {
             self.message = value;
         } else {
             put_field(&mut self.fields, tag::NAME, field.name().as_bytes());
@@ -45,9 +63,37 @@ impl Text {
     }
 }
 
+/// Calls `f` with a span that has these values.
+fn describe<R>(metadata: &Metadata<'_>, parent: u64, mut values: Vec<u8>, f: impl FnOnce(&SpanRecord) -> R) -> R {
+    for field in metadata.fields() {
+        put_field(&mut values, tag::NAME, field.name().as_bytes());
+    }
+    let bytes = |text: &str| RawBytes::of(text.as_bytes());
+    f(&SpanRecord {
+        level: number(*metadata.level()),
+        line: metadata.line().unwrap_or(0),
+        parent,
+        name: bytes(metadata.name()),
+        target: bytes(metadata.target()),
+        file: bytes(metadata.file().unwrap_or("")),
+        fields: RawBytes::of(&values),
+    })
+}
+
+impl Forward {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Subscriber for Forward {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        services::log_enabled(number(*metadata.level()), metadata.target())
+        let level = number(*metadata.level());
+        if metadata.is_span() {
+            return services::level_wanted(level)
+                && describe(metadata, parent::CURRENT, Vec::new(), services::span_wanted);
+        }
+        services::log_enabled(level, metadata.target())
     }
 
     fn register_callsite(&self, _: &'static Metadata<'static>) -> tracing::subscriber::Interest {
@@ -55,23 +101,85 @@ impl Subscriber for Forward {
         tracing::subscriber::Interest::sometimes()
     }
 
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut text = Text::default();
+        span.record(&mut text);
+        let parent = match span.parent() {
+            Some(parent) => parent.into_u64(),
+            None if span.is_root() => parent::NONE,
+            None => parent::CURRENT,
+        };
+        match describe(span.metadata(), parent, text.fields, services::span_new) {
+            0 => Id::from_u64(UNWANTED),
+            id => {
+                self.open().insert(id, Open { handles: 1, metadata: span.metadata() });
+                Id::from_u64(id)
+            }
+        }
     }
 
-    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let mut text = Text::default();
+        values.record(&mut text);
+        services::span_record(span.into_u64(), &text.fields);
+    }
 
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn record_follows_from(&self, span: &Id, other: &Id) {
+        services::span(span.into_u64(), SpanOp::Follows, other.into_u64());
+    }
 
     fn event(&self, event: &Event<'_>) {
-        let mut text = Text::default();
+        let mut text = Text { event: true, ..Text::default() };
         event.record(&mut text);
         let metadata = event.metadata();
         let place = (metadata.file().unwrap_or(""), metadata.line().unwrap_or(0));
-        services::log(number(*metadata.level()), metadata.target(), place, &text.message, &text.fields);
+        let log = || services::log(number(*metadata.level()), metadata.target(), place, &text.message, &text.fields);
+        match event.parent() {
+            None => log(),
+            Some(parent) => {
+                // An event has the parent that is current when it reaches the host.
+                self.enter(parent);
+                log();
+                self.exit(parent);
+            }
+        }
     }
 
-    fn enter(&self, _: &Id) {}
+    fn enter(&self, span: &Id) {
+        services::span(span.into_u64(), SpanOp::Enter, 0);
+    }
 
-    fn exit(&self, _: &Id) {}
+    fn exit(&self, span: &Id) {
+        services::span(span.into_u64(), SpanOp::Exit, 0);
+    }
+
+    fn clone_span(&self, span: &Id) -> Id {
+        if let Some(open) = self.open().get_mut(&span.into_u64()) {
+            open.handles += 1;
+        }
+        span.clone()
+    }
+
+    fn try_close(&self, span: Id) -> bool {
+        let id = span.into_u64();
+        let mut all = self.open();
+        let Some(open) = all.get_mut(&id) else { return false };
+        open.handles -= 1;
+        if open.handles > 0 {
+            return false;
+        }
+        all.remove(&id);
+        // What the host does about it can take long.
+        drop(all);
+        services::span(id, SpanOp::Close, 0);
+        true
+    }
+
+    fn current_span(&self) -> Current {
+        let id = services::span(0, SpanOp::Current, 0);
+        match self.open().get(&id) {
+            Some(open) => Current::new(Id::from_u64(id), open.metadata),
+            None => Current::none(),
+        }
+    }
 }

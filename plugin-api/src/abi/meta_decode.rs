@@ -144,6 +144,23 @@ impl<'a> Record<'a> {
         Ok(out)
     }
 
+    /// The field, if the record has it.
+    fn optional<const N: usize>(&self, tag: u16, field: &'static str) -> Result<Option<[u8; N]>, MetaError> {
+        match self.array(tag, field) {
+            Err(MetaError::Missing { .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Name of something that has a namespace.
+    fn full_name(&self, right: &str) -> Result<String, MetaError> {
+        let name = self.text(tag::NAME, "name")?;
+        if crate::decl::is_full_name(&name) {
+            return Ok(name);
+        }
+        Err(self.wrong("name", format!("is `{name}`; it must be `{right}`")))
+    }
+
     /// The default, if the record has one.
     fn default(&self) -> Result<Option<AttrDefault>, MetaError> {
         let bytes = match self.first(tag::DEFAULT, "default") {
@@ -194,14 +211,15 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
         rustc: record.text(tag::RUSTC, "rustc")?,
         passes: record.records(tag::PASS, "pass", pass)?,
         operators: record.records(tag::OPERATOR, "operator", operator)?,
+        config: record.records(tag::CONFIG, "config option", config)?,
+        properties: record.records(tag::PROPERTY, "property", property)?,
+        composites: record.records(tag::COMPOSITE, "composite pass", composite)?,
+        instruments: record.records(tag::INSTRUMENT, "instrument", instrument)?,
     })
 }
 
 fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
-    let name = record.text(tag::NAME, "name")?;
-    if !crate::decl::is_full_name(&name) {
-        return Err(record.wrong("name", format!("is `{name}`; it must be `namespace.Name`")));
-    }
+    let name = record.full_name("namespace.Name")?;
     let [granularity] = record.array(tag::GRANULARITY, "granularity")?;
     let granularity = match granularity {
         0 => Granularity::Module,
@@ -278,6 +296,15 @@ fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
     })
 }
 
+fn instrument(record: Record<'_>) -> Result<InstrumentInfo, MetaError> {
+    let name = record.text(tag::NAME, "name")?;
+    if !crate::decl::is_full_name(&name) {
+        return Err(record.wrong("name", format!("is `{name}`; it must be `namespace.Name`")));
+    }
+    let options = record.records(tag::OPTION, "option", option)?;
+    Ok(InstrumentInfo { name, options, doc: record.text(tag::DOC, "doc")? })
+}
+
 fn argument(record: Record<'_>) -> Result<ArgInfo, MetaError> {
     let [kind] = record.array(tag::TYPE, "type")?;
     let kind = match kind {
@@ -310,4 +337,43 @@ fn attribute(record: Record<'_>) -> Result<AttrInfo, MetaError> {
     let unknown = || record.wrong("type", format!("is {ty}, which this host does not know"));
     let ty = *TYPES.get(usize::from(ty)).ok_or_else(unknown)?;
     Ok(AttrInfo { name: record.text(tag::NAME, "name")?, ty, default: record.default()? })
+}
+
+fn config(record: Record<'_>) -> Result<ConfigInfo, MetaError> {
+    let name = record.full_name("namespace.key")?;
+    let (from, to) = (record.optional::<8>(tag::FROM, "from")?, record.optional::<8>(tag::UP_TO, "up_to")?);
+    let OptionInfo { ty, default, doc, .. } = option(Record { bytes: record.bytes, within: record.within.clone() })?;
+    let end = |bytes: Option<[u8; 8]>, field| match (bytes, ty) {
+        (None, _) => Ok(None),
+        (Some(bytes), OptionType::Int) => Ok(Some(OptionValue::Int(i64::from_le_bytes(bytes)))),
+        (Some(bytes), OptionType::Float) => Ok(Some(OptionValue::Float(f64::from_le_bytes(bytes)))),
+        (Some(_), _) => Err(record.wrong(field, format!("is there, but a {ty} has no range"))),
+    };
+    let info = ConfigInfo { name, ty, default, from: end(from, "from")?, to: end(to, "up_to")?, doc };
+    match info.default.as_ref().filter(|default| !info.in_range(default)) {
+        Some(default) => {
+            let range = info.range().unwrap_or_default();
+            Err(record.wrong("default", format!("is {default}, which is not in its range {range}")))
+        }
+        None => Ok(info),
+    }
+}
+
+fn property(record: Record<'_>) -> Result<PropertyInfo, MetaError> {
+    Ok(PropertyInfo {
+        name: record.full_name("namespace.name")?,
+        checked: record.array::<1>(tag::CHECKED, "checked")? != [0],
+        doc: record.text(tag::DOC, "doc")?,
+    })
+}
+
+fn composite(record: Record<'_>) -> Result<CompositeInfo, MetaError> {
+    let required = record.texts(tag::REQUIRED, "required")?;
+    Ok(CompositeInfo {
+        name: record.full_name("namespace.Name")?,
+        opt_level: i32::from_le_bytes(record.array(tag::OPT_LEVEL, "opt_level")?),
+        required: required.iter().map(|text| required_entry(&record, text)).collect::<Result<_, _>>()?,
+        members: record.texts(tag::MEMBER, "member")?,
+        doc: record.text(tag::DOC, "doc")?,
+    })
 }

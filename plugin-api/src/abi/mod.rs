@@ -5,17 +5,22 @@ pub mod entry;
 mod evolution;
 pub mod host;
 pub mod host_log;
+mod host_spans;
 mod host_table;
 pub mod in_process;
+pub(crate) mod instrument;
 pub mod layout;
 mod live;
 pub(crate) mod log;
 mod meta_decode;
 pub mod module;
+mod older;
 pub mod services;
+mod tracing_sink;
 pub mod view;
 pub mod wire;
 
+pub use instrument::PluginInstrument;
 pub use meta_decode::MetaError;
 pub(crate) use services::seal;
 

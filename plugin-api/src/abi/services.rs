@@ -106,6 +106,46 @@ pub struct LogRecord {
     pub(crate) fields: RawBytes,
 }
 
+/// A new span.
+#[repr(C)]
+#[derive(abi_stable::StableAbi)]
+pub struct SpanRecord {
+    /// 1 error … 5 trace.
+    pub(crate) level: u32,
+    pub(crate) line: u32,
+    /// A span of the same plugin, or one of [`parent`].
+    pub(crate) parent: u64,
+    pub(crate) name: RawBytes,
+    pub(crate) target: RawBytes,
+    pub(crate) file: RawBytes,
+    /// `NAME` and `DEFAULT` (its value as text) of each field that has a value, then `NAME` of every field.
+    pub(crate) fields: RawBytes,
+}
+
+/// Parents of spans that are no span of the plugin.
+pub mod parent {
+    /// What is current on the thread.
+    pub const CURRENT: u64 = 0;
+    /// None.
+    pub const NONE: u64 = u64::MAX;
+}
+
+/// What happens to a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SpanOp {
+    /// It is entered on this thread.
+    Enter = 1,
+    /// It is left.
+    Exit = 2,
+    /// Its last handle is gone.
+    Close = 3,
+    /// It follows from the other span.
+    Follows = 4,
+    /// Which span of the plugin is current on this thread; 0: none.
+    Current = 5,
+}
+
 /// A diagnostic.
 #[repr(C)]
 #[derive(abi_stable::StableAbi)]
@@ -140,32 +180,39 @@ pub struct Services {
     pub(crate) diagnose: extern "C" fn(u64, *const DiagnosticRecord),
     pub(crate) log_enabled: extern "C" fn(u32, RawBytes) -> u32,
     pub(crate) log: extern "C" fn(*const LogRecord),
+    /// Whether a span like this is wanted.
+    pub(crate) span_wanted: extern "C" fn(*const SpanRecord) -> u32,
+    /// Makes a span; 0: none.
+    pub(crate) span_new: extern "C" fn(*const SpanRecord) -> u64,
+    /// Gives values to fields of a span.
+    pub(crate) span_record: extern "C" fn(u64, RawBytes),
+    /// Span, what happens to it, other span.
+    pub(crate) span: extern "C" fn(u64, u32, u64) -> u64,
 }
 
 layout!(RawBytes { ptr, len });
 layout!(Sink { write, data });
 layout!(open CtxRecord { size, opt_level, run, host });
 layout!(LogRecord { level, line, target, file, message, fields });
+layout!(SpanRecord { level, line, parent, name, target, file, fields });
 layout!(DiagnosticRecord { severity, index, function, node, message });
 layout!(open Services {
     size, reserved, max_level, seal, module, module_with, tensor, infer, print, current, query, diagnose, log_enabled,
-    log,
+    log; span_wanted, span_new, span_record, span
 });
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets the table of this copy of the crate; false if it ends before what this copy knows.
+/// Sets the table of this copy of the crate; false if it ends before what version 0.1 of the API has.
 pub(crate) fn install(table: *const Services) -> bool {
-    // SAFETY: the host gives its table, which starts with its size.
-    let long_enough = unsafe { table.as_ref() }.is_some_and(|t| t.size as usize >= std::mem::size_of::<Services>());
-    if long_enough {
-        SERVICES.store(table.cast_mut(), Ordering::Release);
-    }
-    long_enough
+    // SAFETY: the host gives its table, which is a static that starts with its size.
+    let table = unsafe { super::older::complete(table) };
+    SERVICES.store(table.map_or(std::ptr::null_mut(), |table| std::ptr::from_ref(table).cast_mut()), Ordering::Release);
+    table.is_some()
 }
 
 fn table() -> Option<&'static Services> {
-    // SAFETY: the host's table is a static of the host, which outlives every plugin.
+    // SAFETY: a table of the host, which outlives every plugin, or the copy that `install` made of it.
     unsafe { SERVICES.load(Ordering::Acquire).as_ref() }
 }
 
@@ -268,11 +315,15 @@ pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &st
     }
 }
 
-/// Whether the host wants events of this level (1 error … 5 trace) and target.
+/// Whether the host wants anything of this level (1 error … 5 trace).
+pub(crate) fn level_wanted(level: u32) -> bool {
+    table().is_some_and(|table| level as usize <= table.max_level.load(Ordering::Relaxed))
+}
+
+/// Whether the host wants events of this level and target.
 pub(crate) fn log_enabled(level: u32, target: &str) -> bool {
-    let Some(table) = table() else { return false };
-    level as usize <= table.max_level.load(Ordering::Relaxed)
-        && (table.log_enabled)(level, RawBytes::of(target.as_bytes())) != 0
+    let asked = |table: &Services| (table.log_enabled)(level, RawBytes::of(target.as_bytes())) != 0;
+    level_wanted(level) && table().is_some_and(asked)
 }
 
 /// Gives an event to the host.
@@ -282,4 +333,26 @@ pub(crate) fn log(level: u32, target: &str, (file, line): (&str, u32), message: 
         let (target, file, message) = (bytes(target), bytes(file), bytes(message));
         (table.log)(&LogRecord { level, line, target, file, message, fields: RawBytes::of(fields) });
     }
+}
+
+/// Whether the host wants spans like this.
+pub(crate) fn span_wanted(span: &SpanRecord) -> bool {
+    level_wanted(span.level) && table().is_some_and(|table| (table.span_wanted)(span) != 0)
+}
+
+/// Makes a span; 0: none.
+pub(crate) fn span_new(span: &SpanRecord) -> u64 {
+    table().map_or(0, |table| (table.span_new)(span))
+}
+
+/// Gives values to fields of a span.
+pub(crate) fn span_record(span: u64, fields: &[u8]) {
+    if let Some(table) = table() {
+        (table.span_record)(span, RawBytes::of(fields));
+    }
+}
+
+/// Tells the host what happens to a span.
+pub(crate) fn span(span: u64, what: SpanOp, other: u64) -> u64 {
+    table().map_or(0, |table| (table.span)(span, what as u32, other))
 }

@@ -19,6 +19,10 @@ pub mod tag {
     pub const RUSTC: u16 = 6;
     pub const PASS: u16 = 16;
     pub const OPERATOR: u16 = 17;
+    pub const CONFIG: u16 = 18;
+    pub const PROPERTY: u16 = 19;
+    pub const COMPOSITE: u16 = 20;
+    pub const INSTRUMENT: u16 = 21;
     pub const DOC: u16 = 32;
     pub const OPT_LEVEL: u16 = 33;
     pub const REQUIRED: u16 = 34;
@@ -36,6 +40,10 @@ pub mod tag {
     pub const OPTIONAL: u16 = 46;
     pub const PURE: u16 = 47;
     pub const SEQUENTIAL: u16 = 48;
+    pub const FROM: u16 = 49;
+    pub const UP_TO: u16 = 50;
+    pub const CHECKED: u16 = 51;
+    pub const MEMBER: u16 = 52;
 }
 
 /// What the bytes of a value are: the first one says.

@@ -131,7 +131,9 @@ impl BodyBuilder {
     }
 
     /// Goes on with existing sections (all regions closed).
-    pub(crate) fn over(sections: Sections) -> BodyBuilder {
+    pub(crate) fn over(mut sections: Sections) -> BodyBuilder {
+        // A body may come without names; here every node has a row.
+        sections.names.resize(sections.nodes.len(), NONE);
         let brand = BRANDS.fetch_add(1, Ordering::Relaxed);
         BodyBuilder { pool: Pool::over(sections), open: Vec::new(), brand }
     }

@@ -55,16 +55,28 @@ declare_pass! {
     }
 }
 
+declare_config! {
+    /// Most groups that are formed in one function; without it, as many as there are.
+    ///
+    /// To find the group that makes a difference.
+    pub MOST: i64 = "acme.group_convolutions.most" { range: 0.. }
+}
+
 fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     options.through.iter().try_for_each(|op| ctx.check_operator(op))?;
+    let most = MOST.get(ctx).unwrap_or(i64::MAX);
     let mut functions = module.edit();
     for (name, body) in
         module.functions().filter(|(_, body)| body.function().is_some_and(|function| !function.is_closed()))
     {
         let chains = Chains { module, through: &options.through, users: body.users(), regions: body.regions() };
         let mut edit = body.edit();
+        let mut formed = 0;
         // Greedy from the front: what stands in a group starts no other one.
         for first in body.bindings() {
+            if formed == most {
+                break;
+            }
             let (name_of_group, mark, group) = match chains.from(first, &edit) {
                 Some((Kind::Operator, group)) => {
                     ("fused_conv2d_conv2d", ("Composite", "acme.conv2d_conv2d".into()), group)
@@ -74,6 +86,7 @@ fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
             };
             let outlined = edit.outline(&mut functions, &group, name_of_group, &[mark]);
             outlined.map_err(|error| error.in_function(name))?;
+            formed += 1;
         }
         functions.set(name, edit.finish()?);
     }

@@ -5,4 +5,7 @@ pub mod group_convolutions;
 
 use plugin_api::prelude::*;
 
-export_plugin! { passes: [group_convolutions::GROUP_CONVOLUTIONS] }
+export_plugin! {
+    passes: [group_convolutions::GROUP_CONVOLUTIONS],
+    config: [group_convolutions::MOST],
+}

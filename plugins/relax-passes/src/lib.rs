@@ -18,5 +18,6 @@ export_plugin! {
         dead_code_elimination::DEAD_CODE_ELIMINATION,
         convert_to_dataflow::CONVERT_TO_DATAFLOW,
         to_non_dataflow::TO_NON_DATAFLOW,
-    ]
+    ],
+    properties: [normalize::ANF, to_non_dataflow::NO_DATAFLOW],
 }

@@ -32,6 +32,20 @@ declare_pass! {
     }
 }
 
+declare_property! {
+    /// A-normal form: every value that is computed has a name.
+    ///
+    /// Tuples, constants and shapes may stand where they are used.
+    pub ANF = "relax.anf" { check: is_normal }
+}
+
+fn is_normal(function: &Body, _: &Ctx) -> Result<(), PassError> {
+    match function.values().find(|value| needs_name(*value)) {
+        Some(value) => bail!(at value, "a value is computed inside another expression and has no name"),
+        None => Ok(()),
+    }
+}
+
 fn normalize(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let nested: Vec<Value<'_>> = body.values().filter(|value| needs_name(*value)).collect();
     if nested.is_empty() {

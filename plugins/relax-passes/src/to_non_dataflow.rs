@@ -34,6 +34,19 @@ declare_pass! {
     }
 }
 
+declare_property! {
+    /// All bindings stand in plain blocks: there is no dataflow block.
+    pub NO_DATAFLOW = "relax.no_dataflow" { check: no_dataflow }
+}
+
+fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
+    match function.values().find(|value| value.kind() == kind::DATAFLOW) {
+        // A block itself is not printed as one piece; its first binding is.
+        Some(block) => bail!(at block.region().bindings().next().unwrap_or(block), "it stands in a dataflow block"),
+        None => Ok(()),
+    }
+}
+
 fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     for block in body.values().filter(|value| value.kind() == kind::DATAFLOW) {

@@ -5,26 +5,30 @@ use std::ops::Range;
 use std::path::Path;
 
 /// The bytes of a built plugin, to be damaged.
-pub(super) struct Library(pub(super) Vec<u8>);
+pub(crate) struct Library(pub(crate) Vec<u8>);
 
 /// A field of the metadata: tag and content.
-pub(super) type Field = (u16, Vec<u8>);
+pub(crate) type Field = (u16, Vec<u8>);
 
 /// Tags of fields, as numbers: what is written must not change with the code.
-pub(super) mod tag {
-    pub(in super::super) const NAME: u16 = 1;
-    pub(in super::super) const API: u16 = 3;
-    pub(in super::super) const FINGERPRINT: u16 = 4;
-    pub(in super::super) const PASS: u16 = 16;
-    pub(in super::super) const DOC: u16 = 32;
-    pub(in super::super) const OPTION: u16 = 41;
+pub(crate) mod tag {
+    pub(crate) const NAME: u16 = 1;
+    pub(crate) const API: u16 = 3;
+    pub(crate) const FINGERPRINT: u16 = 4;
+    pub(crate) const PASS: u16 = 16;
+    pub(crate) const OPERATOR: u16 = 17;
+    pub(crate) const CONFIG: u16 = 18;
+    pub(crate) const PROPERTY: u16 = 19;
+    pub(crate) const COMPOSITE: u16 = 20;
+    pub(crate) const DOC: u16 = 32;
+    pub(crate) const OPTION: u16 = 41;
 }
 
 /// Magic, format, tag and length stand before the fields.
 const HEAD: usize = 16;
 
 impl Library {
-    pub(super) fn read(path: &Path) -> Library {
+    pub(crate) fn read(path: &Path) -> Library {
         Library(std::fs::read(path).expect("a library that was built"))
     }
 
@@ -52,7 +56,7 @@ impl Library {
     }
 
     /// Changes the entry table, from a byte on. It is found by its first eight.
-    pub(super) fn entry(mut self, at: usize, bytes: &[u8]) -> Library {
+    pub(crate) fn entry(mut self, at: usize, bytes: &[u8]) -> Library {
         let table = self.find(".data.rel.ro", &0x5041_5353_484f_5354_u64.to_le_bytes());
         self.0[table + at..table + at + bytes.len()].copy_from_slice(bytes);
         self
@@ -66,7 +70,7 @@ impl Library {
     }
 
     /// Writes the fields of the metadata anew. Documentation of the first pass makes room.
-    pub(super) fn metadata(mut self, change: impl FnOnce(&mut Vec<Field>)) -> Library {
+    pub(crate) fn metadata(mut self, change: impl FnOnce(&mut Vec<Field>)) -> Library {
         let section = self.section(".passhost");
         let len = u32::from_le_bytes(self.0[section.start + HEAD - 4..][..4].try_into().expect("4 bytes")) as usize;
         let mut all = fields(&self.0[section.start + HEAD..][..len]);
@@ -97,7 +101,7 @@ pub(super) fn bytes(fields: &[Field]) -> Vec<u8> {
 }
 
 /// The content of the first field with that tag.
-pub(super) fn content(fields: &mut [Field], tag: u16) -> &mut Vec<u8> {
+pub(crate) fn content(fields: &mut [Field], tag: u16) -> &mut Vec<u8> {
     &mut fields.iter_mut().find(|field| field.0 == tag).expect("a field with that tag").1
 }
 

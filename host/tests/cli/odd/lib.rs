@@ -76,7 +76,7 @@ fn writes(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Logs an event of each level, and one of a target of its own.
+    /// Logs an event of each level, one of a target of its own, and one in a span.
     pub function pass LOGS = "odd.Logs" { opt_level: 0, run: logs }
 }
 
@@ -87,5 +87,9 @@ fn logs(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     tracing::debug!("a debug");
     tracing::trace!("a trace");
     tracing::warn!(target: "elsewhere", "a warning from elsewhere");
+    let span = tracing::info_span!("within", nodes = body.len()).entered();
+    tracing::warn!("a warning in a span");
+    // Left open: it must not stand before what others say later.
+    std::mem::forget(span);
     Ok(body.clone())
 }

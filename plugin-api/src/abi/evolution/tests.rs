@@ -3,7 +3,7 @@
 use super::super::entry::{Entry, RunResult};
 use super::super::layout::{FINGERPRINT, Layout, records};
 use super::super::module::{FuncEntry, ModuleHdr};
-use super::super::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services, Sink};
+use super::super::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services, Sink, SpanRecord};
 use super::super::view::{BodyHdr, RawSlice, RawView, TensorHdr};
 use super::*;
 use crate::ir::records::*;
@@ -17,9 +17,12 @@ fn contract() -> String {
         ($($field:ident: $ty:ty),* $(,)?) => { $(record::<$ty>(&mut text, stringify!($ty));)* };
     }
     records!(list);
+    // Later than the fingerprint, which covers what 0.1 had.
+    record::<SpanRecord>(&mut text, "SpanRecord");
     constants(&mut text, include_str!("../../ir/records.rs"));
     constants(&mut text, include_str!("../wire.rs"));
     constants(&mut text, include_str!("../services.rs"));
+    constants(&mut text, include_str!("../instrument.rs"));
     constants(&mut text, include_str!("../../meta.rs"));
     constants(&mut text, include_str!("../../pass.rs"));
     text
@@ -35,12 +38,15 @@ fn record<T: Layout>(text: &mut String, name: &str) {
 fn constants(text: &mut String, source: &str) {
     let mut within = "";
     for line in source.lines() {
-        let opens = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("pub enum "));
+        let opens = ["pub mod ", "mod ", "pub enum "].iter().find_map(|start| line.strip_prefix(start));
         if let Some(name) = opens.and_then(|rest| rest.strip_suffix(" {")) {
             within = name;
         } else if line == "}" {
             within = "";
-        } else if let Some(rest) = line.strip_prefix("    pub const ").filter(|_| !within.is_empty()) {
+        } else if let Some(rest) =
+            ["    pub const ", "    pub(super) const "].iter().find_map(|start| line.strip_prefix(start))
+            && !within.is_empty()
+        {
             let (name, value) = rest.split_once(": ").expect("a constant has a type");
             text.push_str(&format!("{within}.{name}: {}\n", value.trim_end_matches(';')));
         } else if let Some((name, number)) = line.trim().split_once(" = ").filter(|_| !within.is_empty())

@@ -1,0 +1,122 @@
+//! Properties and config options on the command line, and what is known of anything by its name.
+
+use super::instruments::explain_instrument;
+use super::show::{self, heading, or_dash, owner_rows, table};
+use crate::engine::Engine;
+use crate::error::Error;
+use plugin_api::meta::{PassInfo, summary};
+use plugin_api::names::{did_you_mean, nearest};
+use registry::{Owner, Registry, RegistryError};
+
+/// All properties and config options, behind the list of passes; nothing if there are none.
+pub(super) fn list(registry: &Registry) -> String {
+    let mut out = String::new();
+    if registry.properties().next().is_some() {
+        out = format!("\n{}", properties(registry));
+    }
+    if registry.config_options().next().is_some() {
+        out.push_str(&format!("\n{}", config(registry)));
+    }
+    out
+}
+
+fn properties(registry: &Registry) -> String {
+    let mut rows = vec![["PROPERTY", "PLUGIN", "CHECKED", "ESTABLISHED BY", "WHAT HOLDS"].map(str::to_string).to_vec()];
+    let mut properties: Vec<_> = registry.properties().collect();
+    properties.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    for (info, owner) in properties {
+        rows.push(vec![
+            info.name.clone(),
+            registry.owner(owner).name.clone(),
+            yes_or_no(info.checked),
+            or_dash(registry.establishing(&info.name).map(|id| registry.pass(id).name.clone()).collect()),
+            summary(&info.doc).to_string(),
+        ]);
+    }
+    table(&rows)
+}
+
+fn yes_or_no(yes: bool) -> String {
+    if yes { "yes" } else { "no" }.to_string()
+}
+
+/// All config options.
+pub(super) fn config(registry: &Registry) -> String {
+    let head = ["CONFIG OPTION", "PLUGIN", "TYPE", "DEFAULT", "RANGE", "WHAT IT SAYS"];
+    let mut rows = vec![head.map(str::to_string).to_vec()];
+    let mut options: Vec<_> = registry.config_options().collect();
+    options.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    for (info, owner) in options {
+        rows.push(vec![
+            info.name.clone(),
+            registry.owner(owner).name.clone(),
+            info.ty.to_string(),
+            info.default.as_ref().map_or("-".to_string(), ToString::to_string),
+            info.range().unwrap_or("-".to_string()),
+            summary(&info.doc).to_string(),
+        ]);
+    }
+    table(&rows)
+}
+
+/// Everything that has this name: a pass, an instrument, a property, a config option.
+pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
+    let registry = engine.registry();
+    let (pass, instrument) = (registry.find(name), registry.find_instrument(name));
+    let found: Vec<String> = [
+        pass.as_ref().ok().map(|pass| show::explain(engine, *pass)),
+        instrument.as_ref().ok().map(|instrument| explain_instrument(engine, *instrument)),
+        explain_property(registry, name),
+        explain_config(registry, name),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !found.is_empty() {
+        return Ok(found.join("\n"));
+    }
+    for error in [pass.err(), instrument.err()].into_iter().flatten() {
+        if matches!(error, RegistryError::Ambiguous { .. }) {
+            return Err(error.into());
+        }
+    }
+    let passes = registry.passes().map(|(_, info)| info.name.as_str());
+    let instruments = registry.instruments().map(|(_, info)| info.name.as_str());
+    let properties = registry.properties().map(|(info, _)| info.name.as_str());
+    let options = registry.config_options().map(|(info, _)| info.name.as_str());
+    let near = did_you_mean(&nearest(name, passes.chain(instruments).chain(properties).chain(options)));
+    Err(Error::Request {
+        message: format!("no pass, instrument, property or config option `{name}`{near}"),
+        help: "`passhost list` shows all of them".to_string(),
+    })
+}
+
+fn explain_property(registry: &Registry, name: &str) -> Option<String> {
+    let (info, owner, _) = registry.property(name)?;
+    let using = |list: fn(&PassInfo) -> &[String]| {
+        let users = registry.passes().filter(|(_, pass)| list(pass).iter().any(|item| item == name));
+        or_dash(users.map(|(_, pass)| pass.name.clone()).collect())
+    };
+    let facts = [
+        ("checked", yes_or_no(info.checked)),
+        ("established by", using(|pass| &pass.contract.establishes)),
+        ("needed by", using(|pass| &pass.contract.requires)),
+    ];
+    Some(explained(registry.owner(owner), &format!("{name} (property)"), &info.doc, &facts))
+}
+
+fn explain_config(registry: &Registry, name: &str) -> Option<String> {
+    let (info, owner) = registry.config(name)?;
+    let facts = [
+        ("type", info.ty.to_string()),
+        ("default", info.default.as_ref().map_or("-".to_string(), ToString::to_string)),
+        ("range", info.range().unwrap_or("-".to_string())),
+    ];
+    Some(explained(registry.owner(owner), &format!("{name} (config option)"), &info.doc, &facts))
+}
+
+fn explained(owner: &Owner, title: &str, doc: &str, facts: &[(&str, String)]) -> String {
+    let mut rows = owner_rows(owner);
+    rows.extend(facts.iter().map(|(what, is)| vec![(*what).to_string(), is.clone()]));
+    format!("{}{}", heading(title, doc), table(&rows))
+}

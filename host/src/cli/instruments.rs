@@ -1,0 +1,208 @@
+//! Instruments on the command line: timing and printing, and what is known of those of plugins.
+
+use super::complain;
+use super::show::{explain_option, milliseconds, sha256, table};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::instruments::Instrument;
+use crate::instruments::print_ir::{Passes, PrintIr, Printed};
+use crate::instruments::timing::{Span, Timing};
+use crate::report::Report;
+use crate::run::{Fate, StepReport};
+use clap::{Args, ValueEnum};
+use registry::{InstrumentId, Outcome, Plan, Registry};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+#[derive(Args)]
+pub(super) struct LookArgs {
+    /// Shows where the time went, as a tree; also of a run that failed.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    timing: Option<TimingFormat>,
+    /// Prints the module before these passes, on standard error.
+    #[arg(long, value_name = "PASS,...", value_delimiter = ',')]
+    print_before: Vec<String>,
+    /// Prints the module after these passes, on standard error.
+    #[arg(long, value_name = "PASS,...", value_delimiter = ',')]
+    print_after: Vec<String>,
+    /// Prints the module before each pass.
+    #[arg(long)]
+    print_before_all: bool,
+    /// Prints the module after each pass.
+    #[arg(long)]
+    print_after_all: bool,
+    /// Prints what each pass changed, as a unified diff.
+    #[arg(long)]
+    print_changed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TimingFormat {
+    /// A table.
+    Text,
+    /// One line of JSON, the last one on standard error.
+    Json,
+}
+
+impl LookArgs {
+    /// The instruments of the host that are asked for.
+    pub(super) fn instruments<'e>(
+        &self,
+        engine: &'e Engine,
+        plan: &Plan,
+        timing: &Timing,
+    ) -> Result<Vec<Instrument<'e>>, Error> {
+        let mut out = Vec::new();
+        if self.timing.is_some() {
+            // First, so that what the others do after a pass is not in its time.
+            out.push(Instrument::new("timing", timing.instrument()));
+        }
+        let printed = Printed {
+            before: chosen(&self.print_before, self.print_before_all, engine, plan)?,
+            after: chosen(&self.print_after, self.print_after_all, engine, plan)?,
+            changes: self.print_changed,
+        };
+        if printed != Printed::default() {
+            let write = |text: &str| {
+                let _ = anstream::stderr().lock().write_all(text.as_bytes());
+            };
+            out.push(Instrument::new("print IR", Box::new(PrintIr::new(printed, engine, Box::new(write)))));
+        }
+        Ok(out)
+    }
+
+    /// Where the time went, if that was asked for.
+    pub(super) fn timing(&self, timing: &Timing, steps: &[StepReport]) -> String {
+        let Some(format) = self.timing else { return String::new() };
+        let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
+        // Composite passes have no time of their own.
+        let verify: Vec<Duration> =
+            steps.iter().filter(ran).filter(|step| !step.has_members).map(|step| step.verify).collect();
+        let spans = timing.spans(&verify);
+        match format {
+            TimingFormat::Text => timing_text(&spans),
+            TimingFormat::Json => format!("{}\n", timing_json(&spans, whole(&spans)).0),
+        }
+    }
+}
+
+/// Passes by full or short name.
+fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan) -> Result<Passes, Error> {
+    let registry = engine.registry();
+    let planned = plan.passes(registry);
+    let mut found = BTreeSet::new();
+    for name in names {
+        let pass = registry.find(name)?;
+        let name = &registry.pass(pass).name;
+        if !planned.contains(&pass) {
+            complain(&Report::warning(format!("`{name}` is to be printed, but no step of the plan is it")));
+        }
+        found.insert(name.clone());
+    }
+    Ok(match (all, found.is_empty()) {
+        (true, _) => Passes::All,
+        (false, true) => Passes::None,
+        (false, false) => Passes::Named(found),
+    })
+}
+
+fn whole(spans: &[Span]) -> Duration {
+    spans.first().map_or(Duration::ZERO, |span| span.total)
+}
+
+fn percent(time: Duration, whole: Duration) -> f64 {
+    100.0 * time.as_secs_f64() / whole.as_secs_f64().max(1e-9)
+}
+
+fn timing_text(spans: &[Span]) -> String {
+    let whole = whole(spans);
+    let mut rows = vec![["WHERE", "TOTAL", "SELF", "OF ALL"].map(str::to_string).to_vec()];
+    for span in spans {
+        let failed = if span.failed { " (failed)" } else { "" };
+        rows.push(vec![
+            format!("{}{}{failed}", "  ".repeat(span.depth), span.name),
+            milliseconds(span.total),
+            milliseconds(span.own),
+            format!("{:.1} %", percent(span.total, whole)),
+        ]);
+    }
+    format!("\n{}", table(&rows))
+}
+
+/// The first span with those in it, and the spans behind them.
+fn timing_json(spans: &[Span], whole: Duration) -> (serde_json::Value, &[Span]) {
+    let Some((span, mut rest)) = spans.split_first() else { return (serde_json::Value::Null, spans) };
+    let mut children = Vec::new();
+    while rest.first().is_some_and(|next| next.depth > span.depth) {
+        let (child, behind) = timing_json(rest, whole);
+        children.push(child);
+        rest = behind;
+    }
+    let mut value = serde_json::json!({
+        "name": span.name,
+        "total_ms": span.total.as_secs_f64() * 1e3,
+        "self_ms": span.own.as_secs_f64() * 1e3,
+        "percent": percent(span.total, whole),
+        "children": children,
+    });
+    if span.failed {
+        value["failed"] = true.into();
+    }
+    (value, rest)
+}
+
+/// All instruments, behind the list of passes; nothing if there are none.
+pub(super) fn list(registry: &Registry) -> String {
+    let mut found: Vec<_> = registry.instruments().collect();
+    if found.is_empty() {
+        return String::new();
+    }
+    found.sort_by(|a, b| a.1.name.cmp(&b.1.name));
+    let mut rows = vec![["INSTRUMENT", "PLUGIN", "WHAT IT DOES"].map(str::to_string).to_vec()];
+    for (id, info) in found {
+        let plugin = registry.instrument_owner(id).name.clone();
+        rows.push(vec![info.name.clone(), plugin, info.summary().to_string()]);
+    }
+    format!("\n{}", table(&rows))
+}
+
+/// Everything about one instrument.
+pub(super) fn explain_instrument(engine: &Engine, instrument: InstrumentId) -> String {
+    let registry = engine.registry();
+    let (info, owner) = (registry.instrument(instrument), registry.instrument_owner(instrument));
+    let mut out = format!("{} (instrument)\n\n", info.name);
+    for line in info.doc_lines() {
+        let _ = writeln!(out, "{}", format!("    {line}").trim_end());
+    }
+    out.push('\n');
+    let mut rows = vec![
+        vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
+        vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],
+        vec!["sha256".to_string(), owner.file.as_deref().and_then(sha256).unwrap_or("-".to_string())],
+    ];
+    if let Some(listed) = engine.listed(registry.instrument_place(instrument).0) {
+        rows.push(vec!["plugin API".to_string(), listed.meta.api.to_string()]);
+        rows.push(vec!["built by".to_string(), format!("{} for {}", listed.meta.rustc, listed.meta.target)]);
+    }
+    out.push_str(&table(&rows));
+    if !info.options.is_empty() {
+        out.push_str("\noptions\n");
+        info.options.iter().for_each(|option| explain_option(&mut out, option));
+    }
+    out
+}
+
+/// The instruments of a plan as JSON.
+pub(super) fn planned_json(plan: &Plan, registry: &Registry) -> Vec<serde_json::Value> {
+    let one = |planned: &registry::PlannedInstrument| {
+        let name = &registry.instrument(planned.instrument).name;
+        serde_json::json!({
+            "instrument": name,
+            "text": format!("{name}{}", registry::pipeline::options_text(&planned.given)),
+            "plugin": registry.instrument_owner(planned.instrument).name,
+        })
+    };
+    plan.instruments.iter().map(one).collect()
+}

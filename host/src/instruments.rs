@@ -1,0 +1,291 @@
+//! The instruments of a run, and the rules by which they are called.
+//!
+//! `enter` in order; if one fails, those already entered are exited in reverse, the list is cleared, and nothing runs.
+//! `should_run` of all; all must agree. `run_before` in order; whoever's succeeded gets exactly one `run_after` or
+//! `run_failed`, also when another instrument failed. `exit` in order; a failure clears the list, and later ones are not
+//! exited. The first failure stops the run; others that follow from it are told beside it. A run that keeps going leaves
+//! an instrument out that failed, and nothing else.
+
+pub mod print_ir;
+pub mod timing;
+
+use crate::error::{Error, Kept};
+use plugin_api::abi::PluginInstrument;
+use plugin_api::abi::host::RunFailure;
+use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::ir::Module;
+use plugin_api::pass::PassError;
+use registry::Owner;
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// One instrument, and whose it is.
+pub struct Instrument<'e> {
+    name: Rc<str>,
+    plugin: String,
+    file: Option<PathBuf>,
+    what: What<'e>,
+    /// It failed in a run that went on.
+    left_out: bool,
+}
+
+enum What<'e> {
+    Own(Box<dyn PassInstrument + 'e>),
+    Plugins(PluginInstrument),
+}
+
+impl<'e> Instrument<'e> {
+    /// One of the program that embeds the host.
+    pub fn new(name: &str, instrument: Box<dyn PassInstrument + 'e>) -> Instrument<'e> {
+        Instrument::of(name, &Owner::embedder(), What::Own(instrument))
+    }
+
+    /// One of a plugin.
+    pub(crate) fn of_plugin(name: &str, owner: &Owner, instrument: PluginInstrument) -> Instrument<'e> {
+        Instrument::of(name, owner, What::Plugins(instrument))
+    }
+
+    fn of(name: &str, owner: &Owner, what: What<'e>) -> Instrument<'e> {
+        Instrument { name: name.into(), plugin: owner.name.clone(), file: owner.file.clone(), what, left_out: false }
+    }
+
+    fn get(&mut self) -> &mut dyn PassInstrument {
+        match &mut self.what {
+            What::Own(instrument) => instrument.as_mut(),
+            What::Plugins(instrument) => instrument,
+        }
+    }
+}
+
+/// Who got `run_before` of a pass, and is owed an end of it.
+#[must_use = "each of them must be told how the pass ended"]
+#[derive(Debug)]
+pub struct Started(Vec<usize>);
+
+/// Who is being called, for what it reports: shared with the host's services.
+pub(crate) type Speaking = Rc<RefCell<Option<Rc<str>>>>;
+
+/// The instruments of a context, in the order in which they are called.
+#[derive(Default)]
+pub struct Instruments<'e> {
+    list: Vec<Instrument<'e>>,
+    keep_going: bool,
+    failures: Vec<Error>,
+    speaking: Speaking,
+}
+
+impl<'e> Instruments<'e> {
+    /// Adds one behind the others.
+    pub fn push(&mut self, instrument: Instrument<'e>) {
+        self.list.push(instrument);
+    }
+
+    /// Whether an instrument that fails is left out from then on, and everything else goes on.
+    pub fn keep_going(&mut self, keep_going: bool) {
+        self.keep_going = keep_going;
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(crate) fn speaking(&self) -> Speaking {
+        Rc::clone(&self.speaking)
+    }
+
+    /// Failures that did not stop anything, or that followed from one that did; they are forgotten here.
+    pub fn take_failures(&mut self) -> Vec<Error> {
+        std::mem::take(&mut self.failures)
+    }
+
+    /// One of a plugin could not be made.
+    ///
+    /// # Errors
+    /// That, unless everything else goes on.
+    pub(crate) fn not_made(&mut self, name: &str, owner: &Owner, failure: &RunFailure) -> Result<(), Error> {
+        let kept = Some(if self.keep_going { Kept::WentOn } else { Kept::Nothing });
+        let (instrument, plugin, file) = (name.to_string(), owner.name.clone(), owner.file.clone());
+        let message = failure.to_string();
+        let error = Error::Instrument { instrument, plugin, file, event: "new", pass: None, message, kept };
+        if !self.keep_going {
+            return Err(error);
+        }
+        self.failures.push(error);
+        Ok(())
+    }
+
+    /// The context is entered.
+    ///
+    /// # Errors
+    /// The first failure. Those entered before it are exited, and the list is empty.
+    pub fn enter(&mut self) -> Result<(), Error> {
+        for at in 0..self.list.len() {
+            if let Err(error) = self.call(at, "enter", None, (), |instrument| instrument.enter()) {
+                for entered in (0..at).rev() {
+                    let exited = self.call(entered, "exit", None, (), |instrument| instrument.exit());
+                    self.beside(exited);
+                }
+                self.clear();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The context is left.
+    ///
+    /// # Errors
+    /// The first failure. Instruments behind it are not exited, and the list is empty.
+    pub fn exit(&mut self) -> Result<(), Error> {
+        for at in 0..self.list.len() {
+            if let Err(error) = self.call(at, "exit", None, (), |instrument| instrument.exit()) {
+                self.clear();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Exits these and enters others in their place.
+    ///
+    /// # Errors
+    /// The first failure; the list is empty then.
+    pub fn replace(&mut self, others: Vec<Instrument<'e>>) -> Result<(), Error> {
+        self.exit()?;
+        self.clear();
+        self.list = others;
+        self.enter()
+    }
+
+    /// Asks all whether a pass may run; gives the names of those that veto it.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub fn should_run(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<Vec<String>, Error> {
+        let mut vetoes = Vec::new();
+        for at in 0..self.list.len() {
+            if !self.call(at, "should_run", Some(pass), true, |instrument| instrument.should_run(module, pass))? {
+                vetoes.push(self.list[at].name.to_string());
+            }
+        }
+        Ok(vetoes)
+    }
+
+    /// A pass is going to run.
+    ///
+    /// # Errors
+    /// The first failure. Those that were told before it were told that the pass failed.
+    pub fn run_before(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<Started, Error> {
+        let mut started = Started(Vec::with_capacity(self.list.len()));
+        for at in 0..self.list.len() {
+            match self.call(at, "run_before", Some(pass), (), |instrument| instrument.run_before(module, pass)) {
+                Ok(()) => started.0.push(at),
+                Err(error) => {
+                    self.run_failed(started, module, pass, &error.to_string());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(started)
+    }
+
+    /// A pass ran and gave `module`.
+    ///
+    /// # Errors
+    /// The first failure; all that were started are told nevertheless.
+    pub fn run_after(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>) -> Result<(), Error> {
+        let mut first = Ok(());
+        for at in started.0 {
+            let told = self.call(at, "run_after", Some(pass), (), |instrument| instrument.run_after(module, pass));
+            if first.is_ok() {
+                first = told;
+            } else {
+                self.beside(told);
+            }
+        }
+        first
+    }
+
+    /// A pass failed; `module` is the one before it.
+    pub fn run_failed(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>, message: &str) {
+        for at in started.0 {
+            let told =
+                self.call(at, "run_failed", Some(pass), (), |instrument| instrument.run_failed(module, pass, message));
+            self.beside(told);
+        }
+    }
+
+    /// Drops all. What a destructor of a plugin does wrong is among the failures.
+    pub fn clear(&mut self) {
+        for Instrument { name, plugin, file, what, .. } in std::mem::take(&mut self.list) {
+            if let What::Plugins(instrument) = what
+                && let Err(failure) = instrument.close()
+            {
+                let (instrument, message) = (name.to_string(), failure.to_string());
+                let event = "its destructor";
+                self.failures.push(Error::Instrument {
+                    instrument,
+                    plugin,
+                    file,
+                    event,
+                    pass: None,
+                    message,
+                    kept: None,
+                });
+            }
+        }
+    }
+
+    /// Notes a failure that followed from another.
+    fn beside(&mut self, told: Result<(), Error>) {
+        self.failures.extend(told.err().map(|error| match error {
+            Error::Instrument { instrument, plugin, file, event, pass, message, .. } => {
+                Error::Instrument { instrument, plugin, file, event, pass, message, kept: None }
+            }
+            other => other,
+        }));
+    }
+
+    /// Calls one. In a run that keeps going a failure leaves it out, and the answer is `instead`, as it is for one that
+    /// was left out before.
+    fn call<R>(
+        &mut self,
+        at: usize,
+        event: &'static str,
+        pass: Option<&PassFacts<'_>>,
+        instead: R,
+        f: impl FnOnce(&mut dyn PassInstrument) -> Result<R, PassError>,
+    ) -> Result<R, Error> {
+        // A failure in between can have cleared the list.
+        let Some(instrument) = self.list.get_mut(at).filter(|instrument| !instrument.left_out) else {
+            return Ok(instead);
+        };
+        *self.speaking.borrow_mut() = Some(Rc::clone(&instrument.name));
+        let answer = f(instrument.get());
+        *self.speaking.borrow_mut() = None;
+        let message = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(PassError { message, .. }) => message,
+        };
+        let error = Error::Instrument {
+            instrument: instrument.name.to_string(),
+            plugin: instrument.plugin.clone(),
+            file: instrument.file.clone(),
+            event,
+            pass: pass.map(|pass| (pass.position, pass.name.to_string())),
+            message,
+            kept: Some(if self.keep_going { Kept::WentOn } else { Kept::Nothing }),
+        };
+        if !self.keep_going {
+            return Err(error);
+        }
+        instrument.left_out = true;
+        self.failures.push(error);
+        Ok(instead)
+    }
+}
+
+#[cfg(test)]
+mod tests;

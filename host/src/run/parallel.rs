@@ -1,0 +1,150 @@
+//! Function passes on several threads: the same results, diagnostics and errors as on one, in the same order.
+
+use plugin_api::ir::Body;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Threads of a run, started when a pass is worth it.
+pub(super) struct Workers {
+    jobs: usize,
+    pool: OnceLock<Option<ThreadPool>>,
+}
+
+/// Work that takes less is done by the thread that has it: to wake others takes about as long.
+const WORTH_IT: Duration = Duration::from_micros(200);
+
+/// Passes may recurse to the depth that a body may have.
+const STACK: usize = 16 << 20;
+
+/// A function with its name.
+pub(super) type Named<'a> = (&'a str, &'a Body);
+
+impl Workers {
+    /// As many threads as that, or as there are cores.
+    pub(super) fn new(jobs: Option<usize>) -> Workers {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        Workers { jobs: jobs.unwrap_or_else(cores).max(1), pool: OnceLock::new() }
+    }
+
+    fn pool(&self) -> Option<&ThreadPool> {
+        let start = || {
+            let name = |at| format!("pass-{at}");
+            ThreadPoolBuilder::new().num_threads(self.jobs).stack_size(STACK).thread_name(name).build().ok()
+        };
+        self.pool.get_or_init(start).as_ref()
+    }
+
+    /// Runs `run` over stretches of the functions that together are all, and gives what each gave, in their order.
+    /// The first few run here and tell what the rest will cost.
+    pub(super) fn run<R: Send>(&self, functions: &[Named<'_>], run: impl Fn(&[Named<'_>]) -> R + Sync) -> Vec<R> {
+        if self.jobs == 1 || functions.len() < 2 {
+            return vec![run(functions)];
+        }
+        let weights: Vec<usize> = functions.iter().map(|(_, body)| body.raw().nodes().len() + 1).collect();
+        let (mut done, mut out) = (0, Vec::new());
+        let start = Instant::now();
+        while done < functions.len() && start.elapsed() < WORTH_IT / 4 {
+            // Twice as many each time: a pass that does nothing is through after a few calls.
+            let next = (2 * done).clamp(done + 1, functions.len());
+            out.push(run(&functions[done..next]));
+            done = next;
+        }
+        let weight = |range: Range<usize>| weights[range].iter().sum::<usize>();
+        let (here, rest) = (weight(0..done), weight(done..functions.len()));
+        let expected = start.elapsed().mul_f64(rest as f64 / here.max(1) as f64);
+        let pool = if expected < WORTH_IT { None } else { self.pool() };
+        let Some(pool) = pool.filter(|_| functions.len() - done > 1) else {
+            if done < functions.len() {
+                out.push(run(&functions[done..]));
+            }
+            return out;
+        };
+        let stretches = stretches(&weights[done..], rest / (self.jobs * 4) + 1);
+        let mut results: Vec<Option<R>> = stretches.iter().map(|_| None).collect();
+        pool.in_place_scope(|scope| {
+            for (slot, range) in results.iter_mut().zip(&stretches) {
+                let (run, functions) = (&run, &functions[done + range.start..done + range.end]);
+                scope.spawn(move |_| *slot = Some(run(functions)));
+            }
+        });
+        out.extend(results.into_iter().flatten());
+        out
+    }
+}
+
+/// Neighbours, so that each stretch has about that weight.
+fn stretches(weights: &[usize], each: usize) -> Vec<Range<usize>> {
+    let (mut out, mut start, mut sum) = (Vec::new(), 0, 0);
+    for (at, weight) in weights.iter().enumerate() {
+        sum += weight;
+        if sum >= each || at + 1 == weights.len() {
+            out.push(start..at + 1);
+            (start, sum) = (at + 1, 0);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugin_api::ir::Module;
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+    use std::thread::{ThreadId, current, sleep};
+
+    fn module(n: usize) -> Module {
+        let text = |at| {
+            format!("    @R.function\n    def f{at:04}(x: R.Tensor((2,), dtype=\"float32\")):\n        return x\n")
+        };
+        let functions: String = (0..n).map(text).collect();
+        script::read(
+            &format!("@I.ir_module\nclass Module:\n{functions}"),
+            &crate::Engine::new(&none()).expect("no plugins"),
+        )
+        .expect("a module")
+    }
+
+    fn none() -> crate::Manifest {
+        crate::Manifest::parse(std::path::Path::new("passes.toml"), "").expect("an empty manifest")
+    }
+
+    /// Names in the order of the results, and the threads that were at work.
+    fn names(jobs: usize, n: usize, work: Duration) -> (Vec<String>, BTreeSet<String>) {
+        let module = module(n);
+        let functions: Vec<Named<'_>> = module.functions().collect();
+        let threads: Mutex<Vec<ThreadId>> = Mutex::default();
+        let run = |functions: &[Named<'_>]| {
+            threads.lock().expect("no panic").push(current().id());
+            functions.iter().map(|(name, _)| (sleep(work), (*name).to_string()).1).collect::<Vec<_>>()
+        };
+        let names = Workers::new(Some(jobs)).run(&functions, run).concat();
+        let threads = threads.into_inner().expect("no panic");
+        (names, threads.iter().map(|id| format!("{id:?}")).collect())
+    }
+
+    #[test]
+    fn every_function_once_and_in_order() {
+        for (jobs, n, work) in [(1, 7, 0), (4, 1, 300), (4, 100, 0), (2, 40, 300), (64, 9, 300)] {
+            let expected: Vec<String> = (0..n).map(|at| format!("f{at:04}")).collect();
+            assert_eq!(names(jobs, n, Duration::from_micros(work)).0, expected, "{jobs} {n} {work}");
+        }
+        assert_eq!(Workers::new(Some(4)).run(&[], <[Named<'_>]>::len), [0]);
+    }
+
+    #[test]
+    fn costly_work_is_shared_and_one_job_is_one_thread() {
+        let work = Duration::from_millis(2);
+        assert!(names(4, 40, work).1.len() > 1);
+        assert_eq!(names(1, 40, work).1.len(), 1);
+    }
+
+    #[test]
+    fn stretches_are_neighbours_of_like_weight() {
+        assert_eq!(stretches(&[1, 1, 1, 5, 1, 1], 3), [0..3, 3..4, 4..6]);
+        assert_eq!(stretches(&[9], 3), [0..1]);
+        assert!(stretches(&[], 3).is_empty());
+    }
+}

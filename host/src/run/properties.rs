@@ -1,0 +1,142 @@
+//! Contracts: properties that a pass requires, and those that it claims to establish or to keep.
+
+use super::{Runner, skips};
+use crate::error::{Error, exit};
+use plugin_api::abi::host::{RunFailure, with_current};
+use plugin_api::ir::{Body, BodyKind, Module};
+use plugin_api::names::did_you_mean;
+use plugin_api::names::nearest;
+use plugin_api::pass::PassError;
+use registry::{Facts, PassId, facts};
+
+/// What the checker of a property says.
+enum Verdict {
+    /// All functions have it.
+    Holds,
+    /// Nobody can tell.
+    Unknown,
+    /// A function does not have it, and why.
+    Fails(String, PassError),
+    /// The checker itself failed.
+    Broken(String),
+}
+
+impl Runner<'_> {
+    /// Whether the properties that a pass requires were established, or hold.
+    pub(super) fn check_required(&self, pass: PassId, module: &Module, facts: &mut Facts) -> Result<(), Error> {
+        let info = self.engine.registry().pass(pass);
+        for property in info.contract.requires.iter() {
+            if facts.holds(property) {
+                continue;
+            }
+            let request = |function, message, place| {
+                let mut error = self.step_error(pass, function, message, place);
+                if let Error::Step { code, .. } = &mut error {
+                    *code = exit::REQUEST;
+                }
+                error
+            };
+            let remedy = self.who_establishes(property);
+            match self.verdict(property, module.functions())? {
+                Verdict::Holds => facts.found(property),
+                Verdict::Unknown => {
+                    let message =
+                        format!("requires the property `{property}`, which nothing has established; {remedy}");
+                    return Err(request(None, message, None));
+                }
+                Verdict::Fails(function, PassError { message, node, function: _ }) => {
+                    let place = node.and_then(|node| self.place(module, &function, node, "before the pass"));
+                    let message =
+                        format!("requires the property `{property}`, which does not hold: {message}; {remedy}");
+                    return Err(request(Some(function), message, place));
+                }
+                Verdict::Broken(why) => {
+                    let message = format!("requires the property `{property}`, which cannot be checked: {why}");
+                    return Err(self.step_error(pass, None, message, None));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a pass that changed the module did what it claims: on the functions that it changed, properties hold
+    /// that it establishes, and those that held before and that it preserves.
+    pub(super) fn check_claims(
+        &self,
+        pass: PassId,
+        before: &Module,
+        after: &Module,
+        held: &Facts,
+    ) -> Result<(), Error> {
+        let info = self.engine.registry().pass(pass);
+        let established = info.contract.establishes.iter().map(|name| (name.as_str(), "establish"));
+        let is_established = |name: &str| info.contract.establishes.iter().any(|other| other == name);
+        let kept = held.properties().filter(|name| facts::preserves(info, name) && !is_established(name));
+        for (property, claim) in established.chain(kept.map(|name| (name, "preserve"))) {
+            let changed = after.functions().filter(|(name, body)| !before.get(name).is_some_and(|old| old.same(body)));
+            match self.verdict(property, changed)? {
+                Verdict::Holds | Verdict::Unknown => {}
+                Verdict::Fails(function, PassError { message, node, function: _ }) => {
+                    let place = node.and_then(|node| self.place(after, &function, node, "what the pass returned"));
+                    let message = format!(
+                        "claims to {claim} the property `{property}`, which does not hold behind it: {message}"
+                    );
+                    return Err(self.step_error(pass, Some(function), message, place));
+                }
+                Verdict::Broken(why) => {
+                    let message =
+                        format!("claims to {claim} the property `{property}`, which cannot be checked: {why}");
+                    return Err(self.step_error(pass, None, message, None));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a checker says of functions. Its plugin is opened if it was not before.
+    fn verdict<'m>(
+        &self,
+        property: &str,
+        functions: impl Iterator<Item = (&'m str, &'m Body)>,
+    ) -> Result<Verdict, Error> {
+        let registry = self.engine.registry();
+        let Some((_, owner, at)) = registry.property(property).filter(|(info, ..)| info.checked) else {
+            return Ok(Verdict::Unknown);
+        };
+        let name = &registry.owner(owner).name;
+        if let Some(why) = self.marked.borrow().get(&owner) {
+            return Ok(Verdict::Broken(format!("{why}, and is not called any more")));
+        }
+        let plugin = self.engine.open(owner)?;
+        let mut functions = functions.filter(|(_, body)| body.kind() == BodyKind::Function && !skips(body));
+        let failed = with_current(self, self.opt_level, || {
+            functions.find_map(|function| Some((function.0, plugin.check_property(at, function).err()?)))
+        });
+        Ok(match failed {
+            None => Verdict::Holds,
+            Some((function, RunFailure::Error(error))) => Verdict::Fails(function.to_string(), error),
+            Some((function, RunFailure::Panic(text))) => {
+                let why = format!("plugin `{name}` panicked in the checker of `{property}`");
+                self.marked.borrow_mut().entry(owner).or_insert(why);
+                Verdict::Broken(format!("its checker in plugin `{name}` panicked on function `{function}`: {text}"))
+            }
+            Some((_, RunFailure::Protocol(text))) => Verdict::Broken(format!("its checker in plugin `{name}` {text}")),
+        })
+    }
+
+    /// What to do where a property is missing.
+    fn who_establishes(&self, property: &str) -> String {
+        let registry = self.engine.registry();
+        let passes = registry.establishing(property);
+        let passes: Vec<String> =
+            passes.map(|id| format!("`{}` ({})", registry.pass(id).name, registry.pass_owner(id).name)).collect();
+        if !passes.is_empty() {
+            return format!("run a pass before it that establishes it: {}", passes.join(", "));
+        }
+        let all = registry.passes().flat_map(|(_, info)| &info.contract.establishes).map(String::as_str);
+        let known: std::collections::BTreeSet<&str> =
+            all.chain(registry.properties().map(|(info, _)| info.name.as_str())).collect();
+        let near = nearest(property, known.into_iter().filter(|name| *name != property));
+        format!("no pass of the listed plugins establishes it{}", did_you_mean(&near))
+    }
+}

@@ -1,0 +1,135 @@
+//! What passes, checkers and instruments ask the host for, on whichever thread they run.
+
+use super::{PassDiagnostic, Runner, ShownPlace};
+use crate::engine::Engine;
+use plugin_api::abi::host::{Diagnostic, HostServices};
+use plugin_api::ir::{Body, Call, Module};
+use plugin_api::meta::OptionValue;
+use plugin_api::op::{Infer, InferError, Inferred};
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The host as code of plugins sees it on one thread.
+pub(super) struct Services<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) config: &'a BTreeMap<String, OptionValue>,
+    /// Full name of the pass.
+    pub(super) pass: &'a str,
+    /// Full name of the instrument that is being called.
+    pub(super) instrument: Option<String>,
+    /// What places are looked up in.
+    pub(super) module: &'a Module,
+    /// The module as text, once a place in it was reported.
+    pub(super) printed: OnceCell<Shown>,
+    /// What was reported.
+    pub(super) said: RefCell<Vec<PassDiagnostic>>,
+}
+
+impl Services<'_> {
+    fn print_module(&self) -> Shown {
+        Shown::new(self.engine, self.module, "before the pass")
+    }
+}
+
+/// A module as text, in which places are shown.
+pub(super) struct Shown {
+    what: String,
+    text: Arc<str>,
+    spans: BTreeMap<String, Vec<Range<usize>>>,
+}
+
+impl Shown {
+    /// Prints a module; `what` says which one it is.
+    pub(super) fn new(engine: &Engine, module: &Module, what: &str) -> Shown {
+        let script::Printed { text, spans } = script::print_with_spans(module, engine);
+        Shown { what: format!("<{what}>"), text: text.into(), spans }
+    }
+
+    /// Where a node stands, if it stands anywhere.
+    pub(super) fn place(&self, function: &str, node: usize) -> Option<ShownPlace> {
+        let span = self.spans.get(function)?.get(node)?.clone();
+        (!span.is_empty()).then(|| (self.what.clone(), Arc::clone(&self.text), span))
+    }
+}
+
+impl HostServices for Services<'_> {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        self.engine.infer(call)
+    }
+
+    fn print(&self, body: &Body) -> String {
+        script::print_function("main", body, self.engine)
+    }
+
+    fn config(&self, key: &str) -> Option<OptionValue> {
+        let default = || self.engine.registry().config(key).and_then(|(info, _)| info.default.clone());
+        self.config.get(key).cloned().or_else(default)
+    }
+
+    fn pass_name(&self) -> String {
+        self.pass.to_string()
+    }
+
+    fn target(&self) -> Option<String> {
+        // A run over Relax has no target.
+        None
+    }
+
+    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
+        let place = diagnostic
+            .function
+            .zip(diagnostic.node)
+            .and_then(|(function, node)| self.printed.get_or_init(|| self.print_module()).place(function, node));
+        self.said.borrow_mut().push(PassDiagnostic {
+            pass: self.pass_name(),
+            instrument: self.instrument.clone(),
+            severity: diagnostic.severity,
+            function: diagnostic.function.map(str::to_string),
+            message: diagnostic.message.to_string(),
+            place,
+        });
+    }
+}
+
+impl Runner<'_> {
+    /// Runs `f` with the services as they are at this moment, and keeps what it reports.
+    pub(super) fn with_services<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
+        let (pass, module) = (self.pass.borrow().clone(), self.current.borrow().clone());
+        let instrument = self.speaking.borrow().as_deref().map(str::to_string);
+        let (engine, config) = (self.engine, &self.config);
+        let (printed, said) = (OnceCell::new(), RefCell::default());
+        let services = Services { engine, config, pass: &pass, instrument, module: &module, printed, said };
+        let result = f(&services);
+        self.diagnostics.borrow_mut().append(&mut services.said.take());
+        result
+    }
+}
+
+/// Between passes: for instruments and checkers.
+impl HostServices for Runner<'_> {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        self.engine.infer(call)
+    }
+
+    fn print(&self, body: &Body) -> String {
+        self.with_services(|services| services.print(body))
+    }
+
+    fn config(&self, key: &str) -> Option<OptionValue> {
+        self.with_services(|services| services.config(key))
+    }
+
+    fn pass_name(&self) -> String {
+        self.pass.borrow().clone()
+    }
+
+    fn target(&self) -> Option<String> {
+        self.with_services(|services| services.target())
+    }
+
+    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
+        self.with_services(|services| services.diagnose(diagnostic));
+    }
+}

@@ -1,0 +1,241 @@
+//! Instruments of a plugin: `tests/bad-plugins/zoo/examples/zoo_instruments.rs` writes down how it is called. The
+//! goldens `tests/goldens/plugins/instruments_*` have the order of calls, message and exit code; and what the host prints
+//! with its own.
+
+use super::bad_plugins::example;
+use super::{Case, compare, transcript};
+
+fn zoo(name: &'static str) -> Case {
+    Case::new(name).libraries(&[example("instruments")]).operators()
+}
+
+/// Runs pipelines, each with its instruments; the golden has what was said, and how passes and instruments were called.
+fn runs(name: &'static str, commands: &[&[&str]]) {
+    let case = zoo(name);
+    let mut said = Vec::new();
+    for args in commands {
+        let log = case.path("log");
+        let args = [&["run", "small.py", "-o", "out.py"], *args].concat();
+        let mut command = case.command(&args);
+        command.env("ZOO_LOG", &log);
+        let text = transcript(&args, case.finish(command, b""));
+        let called = std::fs::read_to_string(&log).unwrap_or_default();
+        let written = ["out.py", "out.failed.py"].into_iter().filter(|file| case.path(file).exists());
+        let written: Vec<&str> = written.collect();
+        said.push(format!("{text}== written\n{}\n== called\n{called}", written.join(" ")));
+        for file in ["log", "out.py", "out.failed.py"] {
+            let _ = std::fs::remove_file(case.path(file));
+        }
+    }
+    compare("plugins", name, &said.join("\n"));
+}
+
+/// Those that must not panic are not asked to.
+const A: &str = "zoo.Recorder{name=a}";
+const C: &str = "zoo.Recorder{name=c}";
+
+macro_rules! called {
+    ($($name:ident: [$([$($arg:expr),* $(,)?]),* $(,)?];)*) => {$(
+        #[test]
+        fn $name() {
+            runs(stringify!($name), &[$(&[$($arg),*]),*]);
+        }
+    )*};
+}
+
+called! {
+    // Required steps are seen; what is still valid, disabled or of too high a level is not.
+    instruments_see_every_step: [
+        ["--passes", "zoo.Third,zoo.Adds,zoo.Second", "--instrument", A, "--instrument", C],
+        ["--passes", "zoo.First,zoo.Adds", "--disable", "zoo.Adds", "--instrument", "Recorder{talks=true}"],
+        ["--passes", "zoo.Third", "--opt-level", "1", "--instrument", A],
+        ["--passes", "", "--instrument", A],
+    ];
+    // A failing pass ends for each instrument, and the context is left.
+    instruments_see_a_pass_fail: [
+        ["--passes", "zoo.First,zoo.Fails,zoo.Adds", "--instrument", A, "--instrument", C],
+        ["--passes", "zoo.First,zoo.Fails,zoo.Adds", "--keep-going", "--instrument", A],
+    ];
+    instruments_that_veto: [
+        // The asked pass itself.
+        ["--passes", "zoo.First,zoo.Adds", "--instrument", "zoo.Recorder{vetoes=[zoo.First]}"],
+        // What others need: directly, and over another.
+        ["--passes", "zoo.Third,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, vetoes=[zoo.First]}", "--instrument", "zoo.Recorder{name=c, vetoes=[zoo.First]}"],
+        // Required by the context: not asked.
+        ["--passes", "zoo.First,zoo.Adds", "--require", "zoo.First", "--instrument",
+         "zoo.Recorder{vetoes=[zoo.First, zoo.Adds]}"],
+    ];
+    instruments_that_fail: [
+        ["--passes", "zoo.First", "--instrument", A, "--instrument", "zoo.Recorder{name=b, fails=new}", "--instrument", C],
+        ["--passes", "zoo.First", "--instrument", A, "--instrument", C, "--instrument",
+         "zoo.Recorder{name=b, fails=enter}", "--instrument", "zoo.Recorder{name=d}"],
+        ["--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument", "zoo.Recorder{name=b, fails=should_run}",
+         "--instrument", C],
+        ["--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument", "zoo.Recorder{name=b, fails=run_before}",
+         "--instrument", C],
+        ["--passes", "zoo.Adds,zoo.First", "--instrument", A, "--instrument", "zoo.Recorder{name=b, fails=run_after}",
+         "--instrument", C],
+        ["--passes", "zoo.Third", "--instrument", "zoo.Recorder{name=b, fails=run_after}"],
+        ["--passes", "zoo.Fails", "--instrument", "zoo.Recorder{name=b, fails=run_failed}", "--instrument", C],
+        ["--passes", "zoo.Adds", "--instrument", A, "--instrument", "zoo.Recorder{name=b, fails=exit}",
+         "--instrument", C],
+    ];
+    // One that panicked is not called again; its destructor runs.
+    instruments_that_panic: [
+        ["--passes", "zoo.First", "--instrument", A, "--instrument", "zoo.Recorder{name=b, panics=new}"],
+        ["--passes", "zoo.First", "--instrument", A, "--instrument", "zoo.Recorder{name=b, panics=enter}"],
+        ["--passes", "zoo.First", "--instrument", A, "--instrument", "zoo.Recorder{name=b, panics=should_run}"],
+        ["--passes", "zoo.First", "--instrument", A, "--instrument", "zoo.Recorder{name=b, panics=run_before}"],
+        ["--passes", "zoo.Adds", "--instrument", "zoo.Recorder{name=b, panics=run_after}", "--instrument", C],
+        ["--passes", "zoo.Fails", "--instrument", "zoo.Recorder{name=b, panics=run_failed}", "--instrument", C],
+        ["--passes", "zoo.Adds", "--instrument", "zoo.Recorder{name=b, panics=exit}", "--instrument", C],
+        ["--passes", "zoo.Adds", "--instrument", "zoo.Recorder{name=b, panics=drop}", "--instrument", C],
+    ];
+    // It costs itself and nothing else.
+    instruments_that_are_left_out: [
+        ["--passes", "zoo.Adds", "--keep-going", "--instrument", "zoo.Recorder{name=b, fails=new}", "--instrument", C],
+        ["--passes", "zoo.Adds", "--keep-going", "--instrument", "zoo.Recorder{name=b, panics=enter}",
+         "--instrument", C],
+        ["--passes", "zoo.Adds,zoo.First", "--keep-going", "--instrument",
+         "zoo.Recorder{name=b, panics=should_run}", "--instrument", C],
+        ["--passes", "zoo.Adds,zoo.First", "--keep-going", "--instrument", "zoo.Recorder{name=b, fails=run_before}"],
+        ["--passes", "zoo.Adds,zoo.First", "--keep-going", "--instrument", "zoo.Recorder{name=b, panics=run_after}"],
+        ["--passes", "zoo.Adds,zoo.First", "--keep-going", "--instrument", "zoo.Recorder{name=b, fails=exit}",
+         "--instrument", C],
+    ];
+    instruments_that_are_unknown: [
+        ["--passes", "zoo.First", "--instrument", "zoo.Recoder"],
+        ["--passes", "zoo.First", "--instrument", "zoo.Recorder{fail=exit}"],
+        ["--passes", "zoo.First", "--instrument", "zoo.Recorder{fails=1}"],
+        ["--passes", "zoo.First", "--instrument", "zoo.Recorder{"],
+        ["--passes", "zoo.First", "--instrument", "zoo.First"],
+    ];
+    modules_around_passes: [
+        ["--passes", "zoo.First,zoo.Adds", "--print-before", "zoo.First,Adds"],
+        ["--passes", "zoo.First,zoo.Adds", "--print-after-all"],
+        ["--passes", "zoo.First,zoo.Adds", "--print-changed"],
+        ["--passes", "zoo.First,zoo.Fails", "--print-before-all", "--print-changed"],
+        ["--passes", "zoo.First,zoo.Fails", "--print-after", "zoo.Fails,zoo.Third"],
+        ["--passes", "zoo.First", "--print-after", "zoo.Frist"],
+    ];
+}
+
+/// Known without opening the plugin: `ZOO_LOG` would tell.
+#[test]
+fn instruments_are_listed_without_loading() {
+    let case = zoo("instruments_are_listed_without_loading");
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
+    let case = case.file("passes.toml", format!("instruments = [\"zoo.Recorder{{name=m}}\"]\n{manifest}"));
+    let commands: [&[&str]; 5] = [
+        &["list"],
+        &["explain", "zoo.Recorder"],
+        &["plan", "--passes", "zoo.Second", "--instrument", "Silent"],
+        &["plan", "--json", "--passes", "zoo.First", "--instrument", "Silent"],
+        &["explain", "zoo.Recoder"],
+    ];
+    let mut said = Vec::new();
+    for args in commands {
+        let mut command = case.command(args);
+        command.env("ZOO_LOG", case.path("log"));
+        said.push(transcript(args, case.finish(command, b"")));
+    }
+    assert!(!case.path("log").exists());
+    let text = said.join("\n");
+    // Which compiler built it is not what this is about.
+    let lines = text.lines().map(|line| if line.starts_with("built by") { "built by ..." } else { line });
+    compare(
+        "plugins",
+        "instruments_are_listed_without_loading",
+        &lines.map(|line| format!("{line}\n")).collect::<String>(),
+    );
+    // The list of the manifest comes before that of the command line.
+    let args = ["run", "small.py", "-o", "out.py", "--passes", "zoo.First", "--instrument", "Recorder{name=n}"];
+    let mut command = case.command(&args);
+    command.env("ZOO_LOG", case.path("log"));
+    assert_eq!(case.finish(command, b"").2, 0);
+    let log = std::fs::read_to_string(case.path("log")).expect("what was called");
+    let order: Vec<&str> = log.lines().filter(|line| line.contains("enter")).collect();
+    assert_eq!(order, ["m.enter", "n.enter"]);
+}
+
+/// Names of instruments in the manifest are checked with the rest of it.
+#[test]
+fn instruments_of_the_manifest_are_checked() {
+    let case = zoo("instruments_of_the_manifest_are_checked");
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
+    let case = case.file("passes.toml", format!("instruments = [\"zoo.Recoder\"]\n{manifest}"));
+    let args = ["check"];
+    compare("plugins", case.name, &transcript(&args, case.run(&args, b"")));
+}
+
+/// The plugin of an instrument is opened before the first step, though no pass of it is in the plan.
+#[test]
+fn plugins_of_instruments_are_opened_first() {
+    let mut library = super::bad_plugins::Library::read(&example("instruments"));
+    library = library.entry(0, b"THGUORWO");
+    let case = Case::new("opened_first").file("libx.so", library.0);
+    let case = case.libraries(&["libx.so".into(), super::bad_plugins::good()]).operators();
+    let args = ["run", "small.py", "-o", "out.py", "--passes", "zoo.Notes", "--instrument", "zoo.Silent"];
+    let mut command = case.command(&args);
+    command.env("ZOO_LOG", case.path("log"));
+    let (_, stderr, code) = case.finish(command, b"");
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("its entry table starts with"), "{stderr}");
+    assert!(!case.path("log").exists() && !case.path("out.py").exists());
+}
+
+/// Two plugins with one instrument: refused, with both files.
+#[test]
+fn two_plugins_with_one_instrument() {
+    use super::bad_plugins::{content, tag};
+    let other = super::bad_plugins::Library::read(&example("instruments")).metadata(|plugin| {
+        *content(plugin, tag::NAME) = b"other".to_vec();
+        plugin.retain(|field| field.0 != tag::PASS);
+    });
+    let case = Case::new("two_plugins_with_one_instrument").file("libother.so", other.0);
+    let case = case.libraries(&[example("instruments"), "libother.so".into()]);
+    compare("plugins", case.name, &transcript(&["list"], case.run(&["list"], b"")));
+}
+
+/// The tree has the failing pass, and the spans around it; as text and as JSON.
+#[test]
+fn timing_is_a_tree_also_of_a_failed_run() {
+    let case = zoo("timing");
+    let args = ["run", "small.py", "-o", "out.py", "--passes", "zoo.First,zoo.Fails", "--timing"];
+    let (_, stderr, code) = case.run(&args, b"");
+    assert_eq!(code, 3, "{stderr}");
+    let names: Vec<&str> = stderr
+        .lines()
+        .skip_while(|line| !line.starts_with("WHERE"))
+        .take_while(|line| !line.starts_with("error"))
+        .map(|line| line.split("  ?").next().unwrap_or_default().trim_end())
+        .collect();
+    let tree = [
+        "total",
+        "  list plugins",
+        "  plan",
+        "  open plugins",
+        "  read",
+        "  passes",
+        "    zoo.First",
+        "      verify",
+        "    zoo.Fails (failed)",
+        "  print",
+    ];
+    assert_eq!(names[1..], tree, "{stderr}");
+    let args = ["run", "small.py", "-o", "out.py", "--passes", "zoo.First,zoo.Adds", "--timing=json"];
+    let (_, stderr, code) = case.run(&args, b"");
+    assert_eq!(code, 0, "{stderr}");
+    let json: serde_json::Value =
+        serde_json::from_str(stderr.lines().last().unwrap_or_default()).expect("a line of JSON");
+    let name = |value: &serde_json::Value| value["name"].as_str().unwrap_or_default().to_string();
+    let children = |value: &serde_json::Value| value["children"].as_array().cloned().unwrap_or_default();
+    let parts = children(&json);
+    let names: Vec<String> = parts.iter().map(name).collect();
+    assert_eq!(names, ["list plugins", "plan", "open plugins", "read", "passes", "print", "write"]);
+    assert_eq!(children(&parts[4]).iter().map(name).collect::<Vec<_>>(), ["zoo.First", "zoo.Adds"]);
+    let sum: f64 = parts.iter().map(|part| part["total_ms"].as_f64().unwrap_or(-1.0)).sum();
+    let (total, own) = (json["total_ms"].as_f64().unwrap_or(-1.0), json["self_ms"].as_f64().unwrap_or(-1.0));
+    assert!((total - own - sum).abs() < 1e-6 && own >= 0.0, "{json}");
+}

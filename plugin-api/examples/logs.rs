@@ -1,0 +1,82 @@
+//! A plugin that logs: events and spans, and spans that it leaves open.
+#![forbid(unsafe_code)]
+
+use plugin_api::prelude::*;
+use std::cell::RefCell;
+use tracing::field::Empty;
+use tracing::span::EnteredSpan;
+
+export_plugin! {
+    /// Logs as its option says.
+    module pass "logs.Log" {
+        opt_level: 0,
+        options: Options {
+            /// What to log.
+            what: String = "all",
+            /// How often.
+            times: i64 = 1,
+        },
+        run: log,
+    }
+}
+
+fn log(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    let times = 0..options.times;
+    match options.what.as_str() {
+        "all" => times.for_each(|_| all()),
+        "levels" => times.for_each(|_| levels(ctx)),
+        "event" => times.for_each(|_| tracing::debug!(n = 1, "an event")),
+        "span" => times.for_each(|_| drop(tracing::debug_span!("a_span", n = 1).entered())),
+        "forget" => times.for_each(|_| std::mem::forget(tracing::info_span!("forgotten").entered())),
+        "panic" => tracing::info_span!("panics").in_scope(|| panic!("in a span")),
+        "keep" => times.for_each(|_| KEPT.set(Some(tracing::info_span!("kept").entered()))),
+        "drop" => drop(KEPT.take()),
+        "thread" => thread(),
+        "nothing" => tracing::info!("nothing"),
+        other => bail!("`what` is `{other}`"),
+    }
+    Ok(module.clone())
+}
+
+fn all() {
+    let outer = tracing::info_span!(target: "own", "outer", name = "x", late = Empty);
+    let entered = outer.enter();
+    tracing::info!("in outer");
+    outer.record("late", 7);
+    tracing::debug_span!("inner").in_scope(|| {
+        tracing::Span::current().record("unknown", 1);
+        tracing::info!("in inner");
+    });
+    tracing::info_span!(parent: None, "root").in_scope(|| tracing::info!("in root"));
+    let twin = outer.clone();
+    drop(entered);
+    drop(outer);
+    tracing::info!("outside");
+    tracing::info!(parent: &twin, "said of outer");
+    let child = tracing::info_span!(parent: &twin, "child").entered();
+    tracing::Span::current().follows_from(&twin);
+    drop(child);
+}
+
+fn levels(ctx: &Ctx) {
+    tracing::debug!("before");
+    // The host may change its filter while it answers.
+    let _ = ctx.config("logs.key");
+    tracing::debug_span!("a_span").in_scope(|| tracing::debug!("after"));
+}
+
+thread_local! {
+    static KEPT: RefCell<Option<EnteredSpan>> = const { RefCell::new(None) };
+}
+
+fn thread() {
+    let span = tracing::info_span!("of_the_run");
+    let inside = move || {
+        std::mem::forget(span.clone().entered());
+        std::mem::forget(tracing::info_span!("of_the_thread").entered());
+        tracing::info!("on a thread");
+    };
+    if std::thread::spawn(inside).join().is_err() {
+        tracing::error!("the thread failed");
+    }
+}

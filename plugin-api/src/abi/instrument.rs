@@ -1,0 +1,330 @@
+//! Instruments across the boundary: the shims on the plugin's side, and what the host holds of an instrument.
+//!
+//! The state of an instrument belongs to the plugin; the host keeps a pointer that it never looks behind. What an
+//! instrument sees of a pass crosses as tagged fields, so that later versions can add to it.
+
+use super::entry::{Entry, FAILED, OK, PANICKED, caught, error_bytes, read_error, read_options};
+use super::host::{OpenPlugin, RunFailure};
+use super::module::{Module, ModuleHdr};
+use super::services::{self, RawBytes, Sink};
+use super::wire::{Fields, put_field};
+use crate::instrument::{PassFacts, PassInstrument};
+use crate::meta::{Granularity, OptionValue, Required};
+use crate::pass::PassError;
+use semver::VersionReq;
+
+/// Status of `should_run` when the pass must not run.
+const VETOED: u32 = 3;
+
+/// Numbers of the events. Never reused.
+mod event {
+    pub(super) const ENTER: u32 = 1;
+    pub(super) const EXIT: u32 = 2;
+    pub(super) const SHOULD_RUN: u32 = 3;
+    pub(super) const RUN_BEFORE: u32 = 4;
+    pub(super) const RUN_AFTER: u32 = 5;
+    pub(super) const RUN_FAILED: u32 = 6;
+}
+
+/// Tags of what an event says. Never reused.
+mod field {
+    pub(super) const NAME: u16 = 1;
+    pub(super) const OPT_LEVEL: u16 = 2;
+    pub(super) const GRANULARITY: u16 = 3;
+    /// Name of a required pass.
+    pub(super) const REQUIRED: u16 = 4;
+    /// Requirement on the plugin of the required pass before it.
+    pub(super) const VERSION: u16 = 5;
+    pub(super) const PLUGIN: u16 = 6;
+    pub(super) const POSITION: u16 = 7;
+    /// Why a pass failed.
+    pub(super) const MESSAGE: u16 = 8;
+}
+
+/// What an instrument sees of a pass, as fields.
+fn facts_bytes(pass: &PassFacts<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128);
+    put_field(&mut out, field::NAME, pass.name.as_bytes());
+    put_field(&mut out, field::OPT_LEVEL, &pass.opt_level.to_le_bytes());
+    put_field(&mut out, field::GRANULARITY, &[pass.granularity as u8]);
+    for required in pass.required {
+        put_field(&mut out, field::REQUIRED, required.name.as_bytes());
+        if let Some(version) = &required.version {
+            put_field(&mut out, field::VERSION, version.to_string().as_bytes());
+        }
+    }
+    put_field(&mut out, field::PLUGIN, pass.plugin.as_bytes());
+    put_field(&mut out, field::POSITION, &(pass.position as u64).to_le_bytes());
+    out
+}
+
+/// What [`facts_bytes`] wrote, and the message behind it.
+fn with_facts<R>(bytes: &[u8], f: impl FnOnce(&PassFacts<'_>, &str) -> R) -> R {
+    let mut required: Vec<Required> = Vec::new();
+    let granularity = Granularity::Module;
+    let mut facts = PassFacts { name: "", opt_level: 0, granularity, required: &[], plugin: "", position: 0 };
+    let mut message = "";
+    for (tag, content) in Fields::new(bytes).flatten() {
+        let text = std::str::from_utf8(content).unwrap_or_default();
+        match tag {
+            field::NAME => facts.name = text,
+            field::OPT_LEVEL => facts.opt_level = content.try_into().map_or(0, i32::from_le_bytes),
+            field::GRANULARITY => facts.granularity = granularity_of(content),
+            field::REQUIRED => required.push(Required { name: text.to_string(), version: None }),
+            field::VERSION => {
+                if let Some(last) = required.last_mut() {
+                    last.version = VersionReq::parse(text).ok();
+                }
+            }
+            field::PLUGIN => facts.plugin = text,
+            field::POSITION => facts.position = content.try_into().map_or(0, u64::from_le_bytes) as usize,
+            field::MESSAGE => message = text,
+            _ => {}
+        }
+    }
+    f(&PassFacts { required: &required, ..facts }, message)
+}
+
+fn granularity_of(content: &[u8]) -> Granularity {
+    match content {
+        [1] => Granularity::Function,
+        [2] => Granularity::DataflowBlock,
+        [3] => Granularity::PrimFunc,
+        _ => Granularity::Module,
+    }
+}
+
+/// Table, instrument, options, place for the state, error.
+pub(super) extern "C" fn make(
+    entry: *const Entry,
+    at: u32,
+    options: RawBytes,
+    state: *mut *mut u8,
+    error: Sink,
+) -> u32 {
+    let make = || {
+        // SAFETY: the host gives the plugin's own table, and bytes that live during the call.
+        let (entry, options) = unsafe { (&*entry, read_options(options)?) };
+        let Some(decl) = entry.decl().more.instruments.get(at as usize) else {
+            return Err(PassError::new("the host asked for an instrument that the plugin does not have"));
+        };
+        (decl.new)(&options, &services::current())
+    };
+    answer(caught(make), error, |instrument| {
+        // SAFETY: the host gives room for a pointer.
+        unsafe { *state = Box::into_raw(Box::new(instrument)).cast() };
+        OK
+    })
+}
+
+/// Status and error of what a shim did.
+fn answer<T>(result: Result<Result<T, PassError>, String>, error: Sink, fine: impl FnOnce(T) -> u32) -> u32 {
+    match result {
+        Ok(Ok(value)) => fine(value),
+        Ok(Err(failure)) => {
+            error.put(&error_bytes(&failure));
+            FAILED
+        }
+        Err(panic) => {
+            error.put(panic.as_bytes());
+            PANICKED
+        }
+    }
+}
+
+/// State, event, module or null, what there is to know of the pass, error.
+pub(super) extern "C" fn call(
+    state: *mut u8,
+    what: u32,
+    module: *const ModuleHdr,
+    facts: RawBytes,
+    error: Sink,
+) -> u32 {
+    let call = || {
+        // SAFETY: the host gives a state that `make` gave and nobody else uses, a module that lives or none, and bytes
+        // that live during the call.
+        let (instrument, module, facts) =
+            unsafe { (&mut *state.cast::<Box<dyn PassInstrument>>(), Module::clone_ptr(module), facts.get()) };
+        let module = || module.as_ref().ok_or_else(|| PassError::new("the host gave no module"));
+        with_facts(facts, |pass, message| match what {
+            event::ENTER => instrument.enter().map(|()| true),
+            event::EXIT => instrument.exit().map(|()| true),
+            event::SHOULD_RUN => instrument.should_run(module()?, pass),
+            event::RUN_BEFORE => instrument.run_before(module()?, pass).map(|()| true),
+            event::RUN_AFTER => instrument.run_after(module()?, pass).map(|()| true),
+            event::RUN_FAILED => instrument.run_failed(module()?, pass, message).map(|()| true),
+            // An event of a later version.
+            _ => Ok(true),
+        })
+    };
+    answer(caught(call), error, |agrees| if agrees { OK } else { VETOED })
+}
+
+/// State, error.
+pub(super) extern "C" fn drop_state(state: *mut u8, error: Sink) -> u32 {
+    // SAFETY: the host gives a state that `make` gave, once.
+    let drop_it = || unsafe { drop(Box::from_raw(state.cast::<Box<dyn PassInstrument>>())) };
+    answer(caught(drop_it).map(Ok), error, |()| OK)
+}
+
+/// The functions of a plugin that has instruments.
+#[derive(Clone, Copy)]
+struct Functions {
+    make: extern "C" fn(*const Entry, u32, RawBytes, *mut *mut u8, Sink) -> u32,
+    call: extern "C" fn(*mut u8, u32, *const ModuleHdr, RawBytes, Sink) -> u32,
+    drop: extern "C" fn(*mut u8, Sink) -> u32,
+}
+
+/// The only way to these fields of the table: plugins of older APIs do not have them.
+fn functions(entry: &Entry) -> Option<Functions> {
+    let end = std::mem::offset_of!(Entry, drop_instrument) + size_of::<usize>();
+    let (make, call, drop) = (entry.make_instrument, entry.call_instrument, entry.drop_instrument);
+    (entry.size as usize >= end).then_some(Functions { make, call, drop })
+}
+
+impl OpenPlugin {
+    /// Makes an instrument with the values of all its options, in the order of their declaration. A context must be
+    /// current ([`with_current`](super::host::with_current)).
+    ///
+    /// # Errors
+    /// How it failed.
+    pub fn make_instrument(&self, at: usize, options: &[OptionValue]) -> Result<PluginInstrument, RunFailure> {
+        let functions = functions(self.entry)
+            .ok_or_else(|| RunFailure::Protocol("was built against a plugin API without instruments".to_string()))?;
+        let options = super::entry::option_bytes(options);
+        let mut state = std::ptr::null_mut();
+        let make = |sink| (functions.make)(self.own, at as u32, RawBytes::of(&options), &raw mut state, sink);
+        let (status, error) = Sink::to(make);
+        if status != OK {
+            return Err(RunFailure::read(status, &error));
+        }
+        if state.is_null() {
+            return Err(RunFailure::Protocol("gave no instrument".to_string()));
+        }
+        Ok(PluginInstrument { functions, state, panicked: false })
+    }
+}
+
+/// An instrument of a plugin. One that panicked is not called any more.
+pub struct PluginInstrument {
+    functions: Functions,
+    /// Null once it was given back.
+    state: *mut u8,
+    panicked: bool,
+}
+
+impl PluginInstrument {
+    /// Whether a pass may run, where that is asked.
+    fn event(&mut self, what: u32, module: Option<&Module>, facts: &[u8]) -> Result<bool, PassError> {
+        if self.panicked {
+            return Ok(true);
+        }
+        let module = module.map_or(std::ptr::null(), Module::as_ptr);
+        let call = |sink| (self.functions.call)(self.state, what, module, RawBytes::of(facts), sink);
+        let (status, error) = Sink::to(call);
+        match status {
+            OK => Ok(true),
+            VETOED => Ok(false),
+            FAILED => Err(read_error(&error)),
+            other => {
+                self.panicked = true;
+                Err(PassError::new(RunFailure::read(other, &error).to_string()))
+            }
+        }
+    }
+
+    /// Gives it back to its plugin.
+    ///
+    /// # Errors
+    /// If its destructor panicked.
+    pub fn close(mut self) -> Result<(), RunFailure> {
+        self.give_back()
+    }
+
+    fn give_back(&mut self) -> Result<(), RunFailure> {
+        let state = std::mem::replace(&mut self.state, std::ptr::null_mut());
+        if state.is_null() {
+            return Ok(());
+        }
+        let (status, error) = Sink::to(|sink| (self.functions.drop)(state, sink));
+        if status == OK { Ok(()) } else { Err(RunFailure::read(status, &error)) }
+    }
+}
+
+impl Drop for PluginInstrument {
+    fn drop(&mut self) {
+        if let Err(failure) = self.give_back() {
+            tracing::error!("the destructor of an instrument {failure}");
+        }
+    }
+}
+
+impl PassInstrument for PluginInstrument {
+    fn enter(&mut self) -> Result<(), PassError> {
+        self.event(event::ENTER, None, &[]).map(drop)
+    }
+
+    fn exit(&mut self) -> Result<(), PassError> {
+        self.event(event::EXIT, None, &[]).map(drop)
+    }
+
+    fn should_run(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<bool, PassError> {
+        self.event(event::SHOULD_RUN, Some(module), &facts_bytes(pass))
+    }
+
+    fn run_before(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        self.event(event::RUN_BEFORE, Some(module), &facts_bytes(pass)).map(drop)
+    }
+
+    fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        self.event(event::RUN_AFTER, Some(module), &facts_bytes(pass)).map(drop)
+    }
+
+    fn run_failed(&mut self, module: &Module, pass: &PassFacts<'_>, message: &str) -> Result<(), PassError> {
+        let mut facts = facts_bytes(pass);
+        put_field(&mut facts, field::MESSAGE, message.as_bytes());
+        self.event(event::RUN_FAILED, Some(module), &facts).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contributions::Contributions;
+    use crate::decl::PluginDecl;
+
+    /// A table of an older API ends before the functions of instruments.
+    #[test]
+    fn a_plugin_of_an_older_api_has_no_instruments() {
+        static PLUGIN: PluginDecl =
+            PluginDecl { name: "old", version: "0.1.0", passes: &[], operators: &[], more: Contributions::NONE };
+        let mut entry = Entry::new(&PLUGIN, &[]);
+        assert!(functions(&entry).is_some());
+        entry.size = std::mem::offset_of!(Entry, make_instrument) as u32;
+        assert!(functions(&entry).is_none());
+        let entry: &'static Entry = Box::leak(Box::new(entry));
+        let refused = OpenPlugin { own: entry, entry }.make_instrument(0, &[]).err();
+        let why = "was built against a plugin API without instruments".to_string();
+        assert_eq!(refused, Some(RunFailure::Protocol(why)));
+    }
+
+    #[test]
+    fn what_is_said_of_a_pass_comes_over_whole() {
+        let version = VersionReq::parse(">= 0.2, < 1").expect("a requirement");
+        let required = [
+            Required { name: "t.A".to_string(), version: None },
+            Required { name: "t.B".to_string(), version: Some(version) },
+        ];
+        let granularities =
+            [Granularity::Module, Granularity::Function, Granularity::DataflowBlock, Granularity::PrimFunc];
+        for granularity in granularities {
+            let pass =
+                PassFacts { name: "t.C", opt_level: -3, granularity, required: &required, plugin: "p", position: 7 };
+            let mut bytes = facts_bytes(&pass);
+            with_facts(&bytes, |facts, message| assert_eq!((facts, message), (&pass, "")));
+            put_field(&mut bytes, 999, b"of a later version");
+            put_field(&mut bytes, field::MESSAGE, "lost its way".as_bytes());
+            with_facts(&bytes, |facts, message| assert_eq!((facts, message), (&pass, "lost its way")));
+        }
+    }
+}

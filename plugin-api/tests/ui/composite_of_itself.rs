@@ -1,0 +1,8 @@
+use plugin_api::prelude::*;
+
+declare_composite! {
+    /// Both.
+    pub BOTH = "acme.Both" { opt_level: 0, passes: ["acme.Both"] }
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use plugin_api::prelude::*;
+
+declare_composite! {
+    /// Both.
+    pub BOTH = "acme.Both" { passes: ["acme.One"] }
+}
+
+fn main() {}

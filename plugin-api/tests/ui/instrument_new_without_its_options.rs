@@ -1,0 +1,23 @@
+use plugin_api::instrument::PassInstrument;
+use plugin_api::prelude::*;
+
+declare_instrument! {
+    /// Counts.
+    pub COUNTER = "acme.Counter" {
+        options: Options {
+            /// How often.
+            every: i64 = 1,
+        },
+        new: counter,
+    }
+}
+
+struct Counter;
+
+impl PassInstrument for Counter {}
+
+fn counter(_: &Ctx) -> Result<Counter, PassError> {
+    Ok(Counter)
+}
+
+fn main() {}

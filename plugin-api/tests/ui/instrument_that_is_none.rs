@@ -1,0 +1,21 @@
+use plugin_api::instrument::PassInstrument;
+use plugin_api::prelude::*;
+
+declare_instrument! {
+    /// Counts.
+    pub COUNTER = "acme.Counter" { new: number }
+}
+
+fn number(_: &Ctx) -> Result<u32, PassError> {
+    Ok(1)
+}
+
+struct Counter;
+
+impl PassInstrument for Counter {}
+
+fn counter(_: &Ctx) -> Result<Counter, PassError> {
+    Ok(Counter)
+}
+
+fn main() {}

@@ -1,0 +1,24 @@
+use plugin_api::instrument::PassInstrument;
+use plugin_api::prelude::*;
+
+declare_instrument! {
+    /// Counts.
+    pub COUNTER = "acme.Counter" { new: counter }
+}
+
+declare_instrument! {
+    /// Counts, too.
+    pub OTHER = "acme.Counter" { new: counter }
+}
+
+export_plugin! { instruments: [COUNTER, OTHER] }
+
+struct Counter;
+
+impl PassInstrument for Counter {}
+
+fn counter(_: &Ctx) -> Result<Counter, PassError> {
+    Ok(Counter)
+}
+
+fn main() {}

@@ -1,0 +1,90 @@
+//! Config values, compared with the options that plugins declare.
+
+use crate::registry::Registry;
+use plugin_api::contributions::is_record_of;
+use plugin_api::meta::{ConfigInfo, OptionValue, summary};
+use plugin_api::names::{did_you_mean, nearest};
+
+/// Why a config value cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// No plugin declares the key.
+    #[error("no config option `{key}`{}", did_you_mean(.near))]
+    Unknown {
+        /// Key that was given.
+        key: String,
+        /// Nearest keys.
+        near: Vec<String>,
+    },
+    /// The key of a record, which has no value of its own.
+    #[error("config key `{key}` is a record, found `{found}`; its fields: {}", fields.join(", "))]
+    Record {
+        /// Key that was given.
+        key: String,
+        /// Value found.
+        found: String,
+        /// Keys that continue it.
+        fields: Vec<String>,
+    },
+    /// A value of another type.
+    #[error("config option `{key}` is `{found}`, which is no {ty}; {about}")]
+    WrongType {
+        /// The key.
+        key: String,
+        /// Value found.
+        found: String,
+        /// Type expected.
+        ty: String,
+        /// Everything about the option.
+        about: String,
+    },
+    /// A number that is too small or too large.
+    #[error("config option `{key}` is `{found}`, which is not in {range}; {about}")]
+    OutOfRange {
+        /// The key.
+        key: String,
+        /// Value found.
+        found: String,
+        /// Range expected.
+        range: String,
+        /// Everything about the option.
+        about: String,
+    },
+}
+
+/// Type, default, range and owner of an option, and what it is for.
+fn about(registry: &Registry, info: &ConfigInfo) -> String {
+    let default = info.default.as_ref().map_or("not set by default".to_string(), |value| format!("default {value}"));
+    let range = info.range().map_or(String::new(), |range| format!(", range {range}"));
+    let owner = registry.config(&info.name).map(|(_, owner)| registry.owner(owner).describe()).unwrap_or_default();
+    format!("it is of type {}, {default}{range}, declared by {owner}: {}", info.ty, summary(&info.doc))
+}
+
+/// The value of a key as its option has it: integers widen to float.
+///
+/// # Errors
+/// If no plugin declares the key, or the value does not fit.
+pub fn check(registry: &Registry, key: &str, value: &OptionValue) -> Result<OptionValue, ConfigError> {
+    let Some((info, _)) = registry.config(key) else { return Err(unknown(registry, key, value)) };
+    let (key, found) = (key.to_string(), value.to_string());
+    let Some(value) = value.clone().coerce(info.ty) else {
+        return Err(ConfigError::WrongType { key, found, ty: info.ty.to_string(), about: about(registry, info) });
+    };
+    if info.in_range(&value) {
+        return Ok(value);
+    }
+    let range = info.range().unwrap_or_default();
+    Err(ConfigError::OutOfRange { key, found, range, about: about(registry, info) })
+}
+
+fn unknown(registry: &Registry, key: &str, value: &OptionValue) -> ConfigError {
+    let known = || registry.config_options().map(|(info, _)| info.name.as_str());
+    let mut fields: Vec<String> = known().filter(|name| is_record_of(key, name)).map(str::to_string).collect();
+    fields.sort();
+    let (key, found) = (key.to_string(), value.to_string());
+    if !fields.is_empty() {
+        return ConfigError::Record { key, found, fields };
+    }
+    let near = nearest(&key, known());
+    ConfigError::Unknown { key, near }
+}

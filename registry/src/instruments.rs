@@ -1,0 +1,113 @@
+//! Instruments by name, and those that a plan asks for.
+
+use crate::pipeline::{Pipeline, resolve};
+use crate::plan::{PlanError, Selection};
+use crate::registry::{Named, Owner, OwnerId, Registry, RegistryError};
+use plugin_api::meta::{InstrumentInfo, OptionValue};
+use plugin_api::names::{nearest, short_name};
+
+/// Number of an instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstrumentId(pub usize);
+
+/// An instrument that is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedInstrument {
+    /// Which.
+    pub instrument: InstrumentId,
+    /// Options as given.
+    pub given: Vec<(String, OptionValue)>,
+    /// All options, in the order of their declaration.
+    pub options: Vec<OptionValue>,
+}
+
+impl Registry {
+    /// Whether the instruments of a plugin can be added.
+    ///
+    /// # Errors
+    /// If a name is taken or is not one.
+    pub(crate) fn check_instruments(&self, owner: &Owner, instruments: &[InstrumentInfo]) -> Result<(), RegistryError> {
+        for (i, InstrumentInfo { name, .. }) in instruments.iter().enumerate() {
+            if !plugin_api::decl::is_full_name(name) {
+                return Err(RegistryError::BadName {
+                    what: Named::Instrument,
+                    name: name.clone(),
+                    owner: owner.describe(),
+                });
+            }
+            let first = self.find_instrument_full(name).map(|id| self.instrument_owner(id).describe());
+            let twice = || instruments[..i].iter().any(|other| other.name == *name).then(|| owner.describe());
+            if let Some(first) = first.or_else(twice) {
+                return Err(RegistryError::DuplicateInstrument { name: name.clone(), first, second: owner.describe() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Facts of an instrument.
+    pub fn instrument(&self, id: InstrumentId) -> &InstrumentInfo {
+        &self.instruments[id.0].0
+    }
+
+    /// Who has an instrument.
+    pub fn instrument_owner(&self, id: InstrumentId) -> &Owner {
+        self.owner(self.instruments[id.0].1)
+    }
+
+    /// Owner of an instrument, by number, and its position among the instruments of that owner.
+    pub fn instrument_place(&self, id: InstrumentId) -> (OwnerId, usize) {
+        let owner = self.instruments[id.0].1;
+        let first = self.instruments.partition_point(|(_, other)| *other < owner);
+        (owner, id.0 - first)
+    }
+
+    /// Instruments in the order in which they came.
+    pub fn instruments(&self) -> impl Iterator<Item = (InstrumentId, &InstrumentInfo)> {
+        self.instruments.iter().enumerate().map(|(i, (info, _))| (InstrumentId(i), info))
+    }
+
+    fn find_instrument_full(&self, name: &str) -> Option<InstrumentId> {
+        self.instruments().find(|(_, info)| info.name == name).map(|(id, _)| id)
+    }
+
+    /// An instrument by its full name, or by its short name where only one has it.
+    ///
+    /// # Errors
+    /// If no instrument or more than one has the name.
+    pub fn find_instrument(&self, name: &str) -> Result<InstrumentId, RegistryError> {
+        if let Some(id) = self.find_instrument_full(name) {
+            return Ok(id);
+        }
+        let short: Vec<_> = self.instruments().filter(|(_, info)| short_name(&info.name) == name).collect();
+        match short.as_slice() {
+            [(one, _)] => Ok(*one),
+            [] => {
+                let near = nearest(name, self.instruments().map(|(_, info)| info.name.as_str()));
+                Err(RegistryError::UnknownInstrument { name: name.to_string(), near })
+            }
+            several => {
+                let candidates = several.iter().map(|(_, info)| info.name.clone()).collect();
+                Err(RegistryError::Ambiguous { what: Named::Instrument, name: name.to_string(), candidates })
+            }
+        }
+    }
+}
+
+/// The instruments that all levels of precedence ask for, the lowest level first: `acme.Counter{every=2}`, each of the
+/// texts one or several.
+pub(crate) fn planned(selections: &[Selection], registry: &Registry) -> Result<Vec<PlannedInstrument>, PlanError> {
+    let mut out = Vec::new();
+    for selection in selections.iter().rev() {
+        for text in &selection.instruments {
+            for stage in Pipeline::parse_as(Named::Instrument, text)?.stages {
+                let listed =
+                    |error| PlanError::ListedName { list: "instruments", level: selection.source.clone(), error };
+                let instrument = registry.find_instrument(&stage.name).map_err(listed)?;
+                let info = registry.instrument(instrument);
+                let options = resolve(Named::Instrument, &info.name, &info.options, &stage.options)?;
+                out.push(PlannedInstrument { instrument, given: stage.options, options });
+            }
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,216 @@
+//! Composite passes and Sequentials: what they hold, what stands in their way, and in which order all of it runs.
+#![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
+
+use plugin_api::meta::{CompositeInfo, Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo, Required};
+use registry::{Brought, Driver, Facts, Outcome, Owner, PassId, Pipeline, Plan, Registry, Request, Selection};
+use std::convert::Infallible;
+
+fn required(names: &[&str]) -> Vec<Required> {
+    names.iter().map(|name| Required { name: format!("t.{name}"), version: None }).collect()
+}
+
+fn pass(name: &str, needs: &[&str]) -> PassInfo {
+    PassInfo {
+        name: format!("t.{name}"),
+        opt_level: 0,
+        required: required(needs),
+        traceable: false,
+        sequential: false,
+        granularity: Granularity::Module,
+        contract: Contract::default(),
+        options: vec![OptionInfo {
+            name: "n".into(),
+            ty: OptionType::Int,
+            default: Some(OptionValue::Int(1)),
+            doc: String::new(),
+        }],
+        doc: String::new(),
+    }
+}
+
+fn composite(name: &str, needs: &[&str], members: &[&str]) -> CompositeInfo {
+    let members = members.iter().map(|member| format!("t.{member}")).collect();
+    CompositeInfo { name: format!("t.{name}"), opt_level: 0, required: required(needs), members, doc: String::new() }
+}
+
+fn owner(name: &str) -> Owner {
+    Owner { name: name.into(), version: semver::Version::new(0, 1, 0), file: Some(format!("lib{name}.so").into()) }
+}
+
+fn registry(passes: Vec<PassInfo>, composites: Vec<CompositeInfo>) -> Registry {
+    let mut registry = Registry::new();
+    registry.add(owner("passes"), Brought::passes(passes)).unwrap();
+    registry.add(owner("composites"), Brought { composites, ..Brought::default() }).unwrap();
+    registry
+}
+
+fn request(pipeline: &str, disabled: &[&str]) -> Request {
+    let disabled = disabled.iter().map(|name| format!("t.{name}")).collect();
+    let selection = Selection { source: "the command line".into(), disabled, ..Selection::default() };
+    Request { pipeline: Pipeline::parse(pipeline).unwrap(), selections: vec![selection] }
+}
+
+fn error(registry: &Registry, pipeline: &str) -> String {
+    Plan::new(&request(pipeline, &[]), registry).unwrap_err().to_string()
+}
+
+/// Names of the passes that ran, in order, with what became of composite passes in brackets.
+fn ran(registry: &Registry, pipeline: &str, disabled: &[&str], changing: &[&str]) -> String {
+    let plan = Plan::new(&request(pipeline, disabled), registry).unwrap();
+    let mut driver = Driver::new(registry);
+    let mut names: Vec<String> = Vec::new();
+    let mut run = |pass: PassId, _: &[OptionValue], _: &mut Facts| {
+        Ok::<bool, Infallible>(changing.contains(&registry.pass(pass).name.trim_start_matches("t.")))
+    };
+    let mut done = |step: registry::StepRun| {
+        let name = step.unit.name(registry).trim_start_matches("t.").to_string();
+        let is_whole = step.unit.pass().is_none_or(|pass| registry.members(pass).is_some());
+        match step.outcome {
+            Outcome::Changed | Outcome::Unchanged if is_whole => {
+                // What was told before it and ran inside it goes into its brackets.
+                let mut inner = names.split_off(names.len() - step.inner);
+                inner.retain(|name: &String| !name.is_empty());
+                names.push(format!("{name}[{}]", inner.join(" ")));
+                names.extend(std::iter::repeat_n(String::new(), step.inner));
+            }
+            Outcome::Changed | Outcome::Unchanged => names.push(name),
+            Outcome::StillValid => names.push(format!("({name})")),
+            Outcome::Skipped(_) => names.push(format!("-{name}")),
+        }
+    };
+    let Ok(()) = driver.run(&plan, &mut run, &mut done);
+    names.retain(|name| !name.is_empty());
+    names.join(" ")
+}
+
+#[test]
+fn requirements_of_a_member_stand_inside_directly_before_it() {
+    let registry = registry(
+        vec![pass("A", &[]), pass("B", &["A"]), pass("C", &["A"]), pass("U", &["All"])],
+        vec![composite("All", &["A"], &["B", "C{n=2}"])],
+    );
+    assert_eq!(ran(&registry, "t.All", &[], &[]), "A All[(A) B (A) C]");
+    assert_eq!(ran(&registry, "t.All", &[], &["B"]), "A All[(A) B A C]");
+    // A composite pass is required like any other, and holds until something changes the module.
+    assert_eq!(ran(&registry, "t.U,t.U", &[], &[]), "A All[(A) B (A) C] U (All) U");
+    let plan = Plan::new(&request("t.U", &[]), &registry).unwrap();
+    assert_eq!(
+        plan.render(&registry),
+        "  1  t.A         required by t.All (composites), unless still valid\n  \
+           2  t.All       required by t.U (passes), unless still valid\n  \
+           3    t.A       required by t.B (passes), unless still valid\n  \
+           4    t.B       part of t.All\n  \
+           5    t.A       required by t.C (passes), unless still valid\n  \
+           6    t.C{n=2}  part of t.All\n  \
+           7  t.U         asked\n"
+    );
+    let names: Vec<&str> = plan.passes(&registry).iter().map(|id| registry.pass(*id).name.as_str()).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+}
+
+#[test]
+fn it_is_disabled_as_a_whole_or_a_member_alone() {
+    let registry = registry(
+        vec![pass("A", &[]), pass("B", &["A"]), pass("U", &["All"])],
+        vec![composite("All", &[], &["B", "A"])],
+    );
+    assert_eq!(ran(&registry, "t.All,t.A", &["All"], &[]), "-All A");
+    assert_eq!(ran(&registry, "t.All", &["B"], &[]), "All[-B A]");
+    // What an enabled member needs must not be disabled; what a disabled one needs may be.
+    assert_eq!(ran(&registry, "t.All", &["B", "A"], &[]), "All[-B -A]");
+    let conflict = Plan::new(&request("t.All", &["A"]), &registry).unwrap_err().to_string();
+    assert_eq!(
+        conflict,
+        "`t.A` is disabled by the command line, but `t.B` (passes) requires it; do not disable it, or disable `t.All` \
+         as well"
+    );
+    assert!(Plan::new(&request("t.U", &["All"]), &registry).is_err());
+}
+
+#[test]
+fn cycles_through_composite_passes_are_errors_with_their_path() {
+    let registry = registry(
+        vec![pass("A", &["All"]), pass("B", &[])],
+        vec![composite("All", &[], &["B", "A"]), composite("X", &[], &["Y"]), composite("Y", &[], &["X"])],
+    );
+    assert_eq!(
+        error(&registry, "t.All"),
+        "passes require or contain each other: `t.All` (plugin `composites`) contains `t.A` (plugin `passes`) requires \
+         `t.All`; remove one of these requirements or members"
+    );
+    assert_eq!(
+        error(&registry, "t.B,t.X"),
+        "passes require or contain each other: `t.X` (plugin `composites`) contains `t.Y` (plugin `composites`) contains \
+         `t.X`; remove one of these requirements or members"
+    );
+    // A member that does not run closes no cycle.
+    assert!(Plan::new(&request("t.All", &["A"]), &registry).is_ok());
+}
+
+#[test]
+fn members_that_are_wrong_name_composite_pass_and_plugin() {
+    let names = registry(vec![pass("Normalize", &[])], vec![composite("All", &[], &["Normalise"])]);
+    assert_eq!(
+        error(&names, "t.All"),
+        "composite pass `t.All` (composites) has the member `t.Normalise`, which no listed plugin has; did you mean \
+         `t.Normalize`?"
+    );
+    let options = registry(vec![pass("A", &[])], vec![composite("All", &[], &["A{m=1}"])]);
+    assert_eq!(
+        error(&options, "t.All"),
+        "in composite pass `t.All` (composites): pass `t.A` has no option `m`; its options: n: int"
+    );
+    let mut syntax = Registry::new();
+    let composites = vec![composite("All", &[], &["A{n 1}"])];
+    let brought = Brought { composites, ..Brought::default() };
+    assert_eq!(
+        syntax.add(owner("bad"), brought).unwrap_err().to_string(),
+        "composite pass `t.All` of plugin `bad` (libbad.so): pipeline `t.A{n 1}`, column 7: expected `=`, found `1`"
+    );
+}
+
+#[test]
+fn composite_passes_of_composite_passes_have_an_end() {
+    let twice = |i: usize| composite(&format!("C{i}"), &[], &[&format!("C{}", i + 1), &format!("C{}", i + 1)]);
+    let mut composites: Vec<_> = (0..60).map(twice).collect();
+    composites.push(composite("C60", &[], &["A"]));
+    let registry = registry(vec![pass("A", &[])], composites);
+    let message = error(&registry, "t.C0");
+    assert_eq!(message, "composite pass `t.C44` (composites) has more than 100000 steps; make it smaller");
+    assert_eq!(Plan::new(&request("t.C50", &[]), &registry).unwrap().lines(&registry).len(), 3071);
+}
+
+#[test]
+fn sequentials_of_a_pipeline_are_the_same_structure() {
+    let registry = registry(vec![pass("A", &[]), pass("B", &["A"])], vec![composite("All", &[], &["B"])]);
+    assert_eq!(
+        ran(&registry, "Sequential(name=early)[t.All,Sequential[t.A]],t.B", &[], &[]),
+        "early[All[A B] Sequential[A]] (A) B"
+    );
+    let plan = Plan::new(&request("Sequential(name=late,opt_level=3)[t.A]", &[]), &registry).unwrap();
+    assert_eq!(plan.render(&registry), "  1  late  skipped: opt_level 3 > 2\n");
+    assert!(plan.passes(&registry).is_empty());
+}
+
+#[test]
+fn pipelines_with_sequentials_are_printed_as_they_were_read() {
+    for text in [
+        "Sequential[t.A]",
+        "Sequential[]",
+        "t.A,Sequential(name=late,opt_level=2)[t.B{n=2},Sequential[t.A,t.A]],t.A",
+        "Sequential(name=\"two words\")[t.A]",
+        "Sequential",
+    ] {
+        assert_eq!(Pipeline::parse(text).unwrap().to_string(), text);
+    }
+    let commas = Pipeline::parse("Sequential( name = late , )[ t.A{ n=2, }, t.B , ]").unwrap();
+    assert_eq!(commas.to_string(), "Sequential(name=late)[t.A{n=2},t.B]");
+    let column = |text: &str| Pipeline::parse(text).unwrap_err().to_string();
+    assert_eq!(
+        column("Sequential(name=late)"),
+        "pipeline `Sequential(name=late)`, column 22: expected `[`, found the end"
+    );
+    assert_eq!(column("Sequential[t.A"), "pipeline `Sequential[t.A`, column 15: expected `,` or `]`, found the end");
+    let deep = format!("{}t.A{}", "Sequential[".repeat(17), "]".repeat(17));
+    assert!(column(&deep).contains("a Sequential that is nested less than 16 deep"), "{}", column(&deep));
+}

@@ -1,0 +1,234 @@
+//! A plugin that brings something of every kind, with contracts that are true, false, and not to be checked.
+#![forbid(unsafe_code)]
+
+use plugin_api::ir::records::{flag, kind};
+use plugin_api::meta::ArgKind;
+use plugin_api::prelude::*;
+
+export_plugin! {
+    passes: [PLAIN, UNWRAPS, ASKS, CLAIMS, MERGES, NEEDS_PLAIN_BLOCKS, NEEDS_PANIC, NEEDS_NOBODY, NEEDS_CLEANUP],
+    operators: [IDENTITY],
+    config: [LIMIT, RATE, NAMES, DEPTH, EXPLICIT],
+    properties: [NO_DATAFLOW, TWO_USED, PANICS, UNCHECKED],
+    composites: [CLEANUP, LATE, STUMBLES],
+}
+
+declare_config! {
+    /// How many there may be.
+    ///
+    /// Of everything.
+    pub LIMIT: i64 = "zoo.limit" { default: 16, range: 0..=1024 }
+}
+
+declare_config! {
+    /// A part of one.
+    pub RATE: f64 = "zoo.rate" { range: 0.0..=1.0 }
+}
+
+declare_config! {
+    /// Functions that are meant.
+    pub NAMES: Vec<String> = "zoo.names" { default: ["main"] }
+}
+
+declare_config! {
+    /// How deep loops are unrolled.
+    pub DEPTH: i64 = "zoo.unroll.depth" { default: 8, range: ..=64 }
+}
+
+declare_config! {
+    /// Whether unrolled loops are written out.
+    pub EXPLICIT: bool = "zoo.unroll.explicit" { default: true }
+}
+
+declare_pass! {
+    /// Does nothing.
+    ///
+    /// What follows is room for tests, which write other fields into its place: ----------------------------------------
+    pub function pass PLAIN = "zoo.Plain" {
+        opt_level: 0,
+        establishes: ["zoo.unchecked"],
+        preserves: ["all"],
+        options: PlainOptions {
+            /// How often.
+            times: i64 = 1,
+        },
+        run: plain,
+    }
+}
+
+fn plain(body: &Body, _: &PlainOptions, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+declare_pass! {
+    /// Makes dataflow blocks plain.
+    pub function pass UNWRAPS = "zoo.Unwraps" {
+        opt_level: 1,
+        establishes: ["zoo.no_dataflow"],
+        preserves: ["all"],
+        run: unwraps,
+    }
+}
+
+fn unwraps(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    for block in body.values().filter(|value| value.kind() == kind::DATAFLOW) {
+        let header = edit.v(block);
+        edit.update(header, |node| {
+            node.kind = kind::BLOCK;
+            node.flags &= !flag::DATAFLOW;
+        });
+        for binding in block.region().bindings() {
+            let v = edit.v(binding);
+            edit.update(v, |node| node.flags &= !flag::INNER);
+        }
+    }
+    Ok(edit.finish()?)
+}
+
+declare_pass! {
+    /// Tells the config values that it sees.
+    pub module pass ASKS = "zoo.Asks" { opt_level: 0, preserves: ["all"], run: asks }
+}
+
+fn asks(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let keys = [LIMIT.name, RATE.name, NAMES.name, DEPTH.name, EXPLICIT.name];
+    let value = |key: &str| ctx.config(key).map_or(format!("{key} is not set"), |value| format!("{key}={value}"));
+    ctx.diagnose(Severity::Remark, None, None, &keys.map(value).join(", "));
+    let typed: Option<i64> = LIMIT.get(ctx);
+    let same = typed.map(plugin_api::meta::OptionValue::Int) == ctx.config(LIMIT.name);
+    if same { Ok(module.clone()) } else { Err(pass_error!("`zoo.limit` differs")) }
+}
+
+/// Uses the first binding in place of the second.
+fn merge(body: &Body) -> Result<Body, PassError> {
+    let mut bindings = body.bindings();
+    let (Some(first), Some(second)) = (bindings.next(), bindings.next()) else { return Ok(body.clone()) };
+    let mut edit = body.edit();
+    let with = edit.v(first);
+    edit.forward_to(second, with);
+    Ok(edit.finish()?)
+}
+
+declare_pass! {
+    /// Changes something and claims that there are no dataflow blocks.
+    pub function pass CLAIMS = "zoo.Claims" {
+        opt_level: 0,
+        establishes: ["zoo.no_dataflow"],
+        run: claims,
+    }
+}
+
+fn claims(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    merge(body)
+}
+
+declare_pass! {
+    /// Breaks what it needs, and claims to keep it.
+    pub function pass MERGES = "zoo.Merges" {
+        opt_level: 0,
+        requires: ["zoo.two_used"],
+        preserves: ["all"],
+        run: claims,
+    }
+}
+
+declare_pass! {
+    /// Needs functions without dataflow blocks.
+    pub function pass NEEDS_PLAIN_BLOCKS = "zoo.NeedsPlainBlocks" {
+        opt_level: 0,
+        requires: ["zoo.no_dataflow"],
+        run: nothing,
+    }
+}
+
+declare_pass! {
+    /// Needs what cannot be checked.
+    pub function pass NEEDS_PANIC = "zoo.NeedsPanic" { opt_level: 0, requires: ["zoo.panics"], run: nothing }
+}
+
+declare_pass! {
+    /// Needs what nobody knows.
+    pub function pass NEEDS_NOBODY = "zoo.NeedsNobody" { opt_level: 0, requires: ["zoo.no_dataflows"], run: nothing }
+}
+
+declare_pass! {
+    /// Requires a composite pass.
+    pub function pass NEEDS_CLEANUP = "zoo.NeedsCleanup" { opt_level: 0, required: ["zoo.Cleanup"], run: nothing }
+}
+
+declare_property! {
+    /// There are no dataflow blocks.
+    pub NO_DATAFLOW = "zoo.no_dataflow" { check: no_dataflow }
+}
+
+fn no_dataflow(body: &Body, _: &Ctx) -> Result<(), PassError> {
+    let block = body.values().find(|value| value.kind() == kind::DATAFLOW);
+    match block.and_then(|block| block.region().bindings().next()) {
+        Some(binding) => bail!(at binding, "this binding stands in a dataflow block"),
+        None => Ok(()),
+    }
+}
+
+declare_property! {
+    /// The first two bindings are used.
+    pub TWO_USED = "zoo.two_used" { check: two_used }
+}
+
+fn two_used(body: &Body, ctx: &Ctx) -> Result<(), PassError> {
+    let uses = body.use_counts();
+    let unused = body.bindings().take(2).find(|value| value.index().is_some_and(|at| uses[at] == 0));
+    match unused {
+        Some(value) => bail!(at value, "nothing in `{}` uses this", ctx.function_name().unwrap_or_default()),
+        None => Ok(()),
+    }
+}
+
+declare_property! {
+    /// Nobody will ever know.
+    pub PANICS = "zoo.panics" { check: panics }
+}
+
+#[allow(clippy::panic, reason = "this is what it is for")]
+fn panics(_: &Body, _: &Ctx) -> Result<(), PassError> {
+    panic!("the checker lost its way");
+}
+
+declare_property! {
+    /// What a pass says is believed.
+    pub UNCHECKED = "zoo.unchecked" {}
+}
+
+declare_composite! {
+    /// Tidies up.
+    ///
+    /// In several steps.
+    pub CLEANUP = "zoo.Cleanup" {
+        opt_level: 1,
+        required: ["zoo.Plain"],
+        passes: ["zoo.Unwraps", "zoo.NeedsPlainBlocks", "zoo.Plain{times=2}", "zoo.Late"],
+    }
+}
+
+declare_composite! {
+    /// Comes late.
+    pub LATE = "zoo.Late" { opt_level: 2, passes: ["zoo.Asks"] }
+}
+
+declare_composite! {
+    /// Fails in the middle.
+    pub STUMBLES = "zoo.Stumbles" { opt_level: 0, passes: ["zoo.Plain", "zoo.Claims", "zoo.Asks"] }
+}
+
+const IDENTITY: OpDecl = OpDecl {
+    name: "zoo.identity",
+    args: &[ArgDecl { name: "data", kind: ArgKind::Any, optional: false }],
+    attrs: &[],
+    pure: true,
+    doc: "Its argument.",
+    infer: |call| call.arg(0).map(|arg| arg.ty().to_owned()).ok_or_else(|| InferError::wrong("no argument")),
+};

@@ -1,0 +1,257 @@
+//! Bodies as bytes: sections that are no body yet, and changes to them that keep them nearly one.
+
+use plugin_api::dump::dump;
+use plugin_api::ir::records::*;
+use plugin_api::ir::{Body, Sections};
+use plugin_api::prelude::*;
+
+/// What a section consists of.
+trait Plain: Sized {
+    /// Bytes of each field.
+    const WIDTHS: &'static [usize];
+    fn read(bytes: &mut &[u8]) -> Option<Self>;
+    fn write(&self, out: &mut Vec<u8>);
+}
+
+macro_rules! integers {
+    ($($ty:ty),*) => {$(
+        impl Plain for $ty {
+            const WIDTHS: &'static [usize] = &[size_of::<$ty>()];
+            fn read(bytes: &mut &[u8]) -> Option<Self> {
+                let (head, rest) = bytes.split_first_chunk()?;
+                *bytes = rest;
+                Some(<$ty>::from_le_bytes(*head))
+            }
+            fn write(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+integers!(u8, u16, u32, i32, u64);
+
+macro_rules! records {
+    ($($Rec:ident { $($field:ident: $ty:ty),* })*) => {$(
+        impl Plain for $Rec {
+            const WIDTHS: &'static [usize] = &[$(size_of::<$ty>()),*];
+            fn read(bytes: &mut &[u8]) -> Option<Self> {
+                Some($Rec { $($field: <$ty>::read(bytes)?),* })
+            }
+            fn write(&self, out: &mut Vec<u8>) {
+                $(self.$field.write(out);)*
+            }
+        }
+    )*};
+}
+records! {
+    NodeRec { kind: u16, flags: u16, ty: u32, ops: u32, n_ops: u32, attrs: u32, a: u32 }
+    LeafRec { kind: u16, flags: u16, ty: u32, val: u64 }
+    TypeRec { kind: u16, flags: u16, dtype: u32, ndim: i32, off: u32, len: u32, aux: u32 }
+    PrimRec { op: u16, flags: u16, dtype: u32, a: u32, b: u32 }
+    StrRec { off: u32, len: u32 }
+    DictRec { off: u32, len: u32 }
+    AttrRec { key: u32, kind: u16, flags: u16, reserved: u64, val: u64 }
+    ConstRec { hash_lo: u64, hash_hi: u64, bytes: u64, dtype: u32, ty: u32 }
+    BufferRec {
+        dtype: u32, scope: u32, shape_off: u32, shape_len: u32, strides_off: u32, strides_len: u32, elem_offset: u32,
+        align: u32, offset_factor: u32, reserved: u32
+    }
+}
+
+/// The next section: its length in two bytes, then its bytes.
+fn section<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+    let Some((len, after)) = rest.split_first_chunk::<2>() else { return &[] };
+    let (bytes, after) = after.split_at(usize::from(u16::from_le_bytes(*len)).min(after.len()));
+    *rest = after;
+    bytes
+}
+
+fn put_section(out: &mut Vec<u8>, bytes: &[u8]) {
+    let len = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(&bytes[..usize::from(len)]);
+}
+
+macro_rules! sections {
+    ($($name:ident: $Rec:ident),* $(,)?) => {
+        /// Bytes of the fields of each section's records.
+        const WIDTHS: &[&[usize]] = &[$(<$Rec as Plain>::WIDTHS),*];
+
+        fn read(mut rest: &[u8]) -> Sections {
+            let mut s = Sections::default();
+            $({
+                let mut bytes = section(&mut rest);
+                s.$name = std::iter::from_fn(|| Plain::read(&mut bytes)).collect();
+            })*
+            s
+        }
+
+        /// The sections of a body, as [`seal`] reads them; constants without their data.
+        pub fn bytes(body: &Body) -> Vec<u8> {
+            let (s, mut out) = (Sections::copy_of(body.raw()), Vec::new());
+            $({
+                let mut bytes = Vec::new();
+                s.$name.iter().for_each(|record| record.write(&mut bytes));
+                put_section(&mut out, &bytes);
+            })*
+            out
+        }
+    };
+}
+sections! {
+    nodes: NodeRec, operands: u32, leaves: LeafRec, types: TypeRec, lists: u32, prims: PrimRec, strs: StrRec,
+    str_bytes: u8, dicts: DictRec, attrs: AttrRec, consts: ConstRec, buffers: BufferRec, names: u32, name_bytes: u8,
+    var_names: u32, spans: u32,
+}
+
+/// Sections of a body: refused, or a body that can be used. Says whether it was one.
+pub fn seal(data: &[u8]) -> bool {
+    let mut s = read(data);
+    for rec in &mut s.consts {
+        // Data that nobody could guess: zeros, with their hash.
+        let tensor = Tensor::new(&vec![0; rec.bytes.min(4_096) as usize]);
+        (rec.hash_lo, rec.hash_hi) = tensor.hash128();
+        s.tensors.push(tensor);
+    }
+    match Body::seal(&s) {
+        Ok(body) => {
+            use_all(&body);
+            true
+        }
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            false
+        }
+    }
+}
+
+/// Everything that reads a body.
+fn use_all(body: &Body) {
+    let _ = dump(body);
+    let _ = body.structural_hash();
+    let again = Body::seal(&Sections::copy_of(body.raw())).expect("what was sealed can be sealed");
+    assert!(body.structural_eq(&again) && body.structural_hash() == again.structural_hash());
+    post_order_visit(body, |value| {
+        let _ = (value.view(), value.ty().to_owned(), value.dims(), value.dim(), value.branches(), value.name());
+        if let Some(call) = value.as_call() {
+            let _ = (call.op(), call.args().len(), call.type_args().len());
+        }
+        let _ = plugin_api::index::index_to_dim(value);
+    });
+    let _ = (body.users().at(0), body.use_counts(), body.root().region().free_vars(), body.n_bindings());
+    let _ = remove_all_unused(body);
+    let mut edit = body.edit();
+    let root = edit.v(body.root());
+    edit.update(root, |node| node.flags ^= flag::PRIVATE);
+    let _ = edit.finish();
+    let _ = body.rewrite(|value, rw| match value.as_call() {
+        Some(call) if value.index().is_some_and(|i| i % 3 == 0) => {
+            let args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
+            Action::Replace(rw.call_like(call, &args))
+        }
+        _ => Action::Keep,
+    });
+    let mut b = BodyBuilder::new();
+    b.importer(body.raw()).copy(&mut b, body.root());
+    let _ = b.finish();
+    let _ = script::print_function("f", body, &script::NoOps);
+}
+
+/// Numbers from a seed (splitmix64).
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Below `n`, or 0.
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % (n.max(1) as u64)) as usize
+    }
+}
+
+const NODES: usize = 0;
+const LEAVES: usize = 2;
+const NAMES: usize = 12;
+const SPANS: usize = 15;
+/// Which section to change: those with more meaning more often.
+const TARGETS: &[usize] = &[0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 9, 10, 11, 12, 13, 14, 15];
+
+/// Changes sections in a few places: fields become ids and kinds that could stand there, records are repeated, left out,
+/// moved.
+pub fn mutate(data: &[u8], seed: u32) -> Vec<u8> {
+    let (mut rng, mut rest) = (Rng(seed.into()), data);
+    let mut parts: Vec<Vec<u8>> = WIDTHS.iter().map(|_| section(&mut rest).to_vec()).collect();
+    for _ in 0..=rng.below(4) {
+        let at = TARGETS[rng.below(TARGETS.len())];
+        change(&mut parts, at, &mut rng);
+    }
+    let mut out = Vec::with_capacity(data.len() + 64);
+    parts.iter().for_each(|part| put_section(&mut out, part));
+    out
+}
+
+fn size(part: usize) -> usize {
+    WIDTHS[part].iter().sum()
+}
+
+fn count(parts: &[Vec<u8>], part: usize) -> usize {
+    parts[part].len() / size(part)
+}
+
+fn change(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng) {
+    let n = count(parts, part);
+    // Rows that go with the nodes.
+    let with: Vec<usize> = match part {
+        NODES => [NODES, NAMES, SPANS].into_iter().filter(|other| count(parts, *other) == n).collect(),
+        _ => vec![part],
+    };
+    let (from, to) = (rng.below(n), rng.below(n));
+    let range = |part: usize, at: usize| at * size(part)..(at + 1) * size(part);
+    match rng.below(8) {
+        _ if n == 0 => parts[part].resize(size(part), 0),
+        0 => with.iter().for_each(|part| {
+            let record = parts[*part][range(*part, from)].to_vec();
+            let at = to * size(*part);
+            parts[*part].splice(at..at, record);
+        }),
+        1 => with.iter().for_each(|part| drop(parts[*part].drain(range(*part, from)))),
+        2 => {
+            let record = parts[part][range(part, from)].to_vec();
+            parts[part][range(part, to)].copy_from_slice(&record);
+        }
+        _ => {
+            let field = rng.below(WIDTHS[part].len());
+            let start = to * size(part) + WIDTHS[part][..field].iter().sum::<usize>();
+            let width = WIDTHS[part][field];
+            let mut old = [0; 8];
+            old[..width].copy_from_slice(&parts[part][start..start + width]);
+            let new = plausible(parts, to, u64::from_le_bytes(old), rng);
+            parts[part][start..start + width].copy_from_slice(&new.to_le_bytes()[..width]);
+        }
+    }
+}
+
+/// A value that could stand in a field of record `at`.
+fn plausible(parts: &[Vec<u8>], at: usize, old: u64, rng: &mut Rng) -> u64 {
+    let n = count(parts, rng.below(parts.len()));
+    match rng.below(14) {
+        0 | 1 => rng.below(n) as u64,
+        2 => n as u64,
+        3 => at as u64,
+        4 => at.saturating_sub(1 + rng.below(3)) as u64,
+        5 => rng.below(40) as u64,
+        6 => u64::from(NONE),
+        7 => u64::from(LEAF_BIT) | rng.below(count(parts, LEAVES)) as u64,
+        8 => old ^ (1 << rng.below(8)),
+        9 => old.wrapping_add(1),
+        10 => old.wrapping_sub(1),
+        11 => [0x001, 0x101, 0x8001][rng.below(3)] + rng.below(16) as u64,
+        12 => list_val(rng.below(n) as u32, rng.below(4) as u32),
+        _ => rng.next(),
+    }
+}

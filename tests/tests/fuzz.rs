@@ -1,0 +1,179 @@
+//! Seeds of the fuzz targets, and what the targets found: the tests of the workspace run both.
+#![forbid(unsafe_code)]
+
+use passhost::lock::{Entries, Entry, Pin, parse, write};
+use passhost::{Manifest, object_file};
+use passhost_tests::{engine, fuzz, root};
+use plugin_api::ir::Body;
+use plugin_api::meta::PluginMeta;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A manifest with every key.
+const MANIFEST: &str = r#"# Every key.
+search = ["target/release", '..']
+default_pipeline = "late"
+opt_level = 0x2
+disabled = ["relax.Normalize"]
+required = ["acme.GroupConvolutions"]
+config = { "acme.limit" = 3, "acme.rates" = [0.5, 1e3], "acme.on" = true, "acme.name" = "a b" }
+
+[[plugin]]
+path = "libacme.so"
+version = ">= 0.2, < 0.4"
+api = "0.1"
+
+[[plugin]]
+name = "acme"
+
+[pipelines]
+early = "relax.Normalize,acme.Odd{times=-1, rate=.5, on=true, names=[a, \"b c\"], rates=[1e9]}"
+
+[pipelines.late]
+passes = """relax.DeadCodeElimination,
+  acme.GroupConvolutions{through=[relax.nn.relu]}"""
+opt_level = 3
+
+[pipelines.late.config]
+"acme.limit" = 4
+"#;
+
+fn folder(kind: &str, target: &str) -> PathBuf {
+    root().join("tests/fuzz").join(kind).join(target)
+}
+
+/// Files of a folder, by name.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| (entry.path(), std::fs::read(entry.path()).expect("a file"))).collect()
+}
+
+/// Modules of the goldens of the standard passes.
+fn modules() -> Vec<String> {
+    let goldens = ["plugins/relax-passes/tests/goldens", "plugins/conv-grouping/tests/goldens"];
+    let texts = goldens.iter().flat_map(|folder| files(&root().join(folder)).into_values());
+    let mut out = Vec::new();
+    for text in texts {
+        let text = String::from_utf8(text).expect("a golden");
+        let befores = text.split("-- before\n").skip(1).filter_map(|rest| rest.split("\n-- ").next());
+        out.extend(befores.map(|before| format!("{before}\n")));
+    }
+    out.sort_by_key(String::len);
+    out
+}
+
+/// Kinds of everything in a body.
+fn kinds(body: &Body) -> BTreeSet<(u8, u16)> {
+    let raw = body.raw();
+    let nodes = raw.nodes().iter().map(|rec| (0, rec.kind));
+    let leaves = raw.leaves().iter().map(|rec| (1, rec.kind));
+    let types = raw.types().iter().map(|rec| (2, rec.kind));
+    let dims = raw.prims().iter().map(|rec| (3, rec.op));
+    let attrs = raw.attrs().iter().map(|rec| (4, rec.kind));
+    nodes.chain(leaves).chain(types).chain(dims).chain(attrs).collect()
+}
+
+/// Small bodies, each with something that those before it have not.
+fn bodies() -> Vec<Vec<u8>> {
+    let (mut seen, mut out) = (BTreeSet::new(), Vec::new());
+    for text in modules() {
+        let Ok(module) = script::read(&text, engine()) else { continue };
+        for (_, body) in module.functions().filter(|(_, body)| body.len() < 60) {
+            let before = seen.len();
+            seen.extend(kinds(body));
+            if seen.len() > before {
+                out.push(fuzz::bytes(body));
+            }
+        }
+    }
+    out
+}
+
+fn metadata() -> Vec<Vec<u8>> {
+    let owners = engine().registry().owners().filter_map(|(_, owner)| owner.file.clone());
+    let sections = owners.map(|file| object_file::metadata(&file).expect("a plugin"));
+    sections.filter(|section| section.len() < 8_000).collect()
+}
+
+fn lockfile() -> String {
+    let version = |text: &str| text.parse().expect("a version");
+    let entry = |name: &str, pin| Entry { name: name.into(), version: version("1.2.3-a"), api: version("0.1.0"), pin };
+    let hashes = [("x86_64-unknown-linux-gnu", "a"), ("aarch64-apple-darwin", "b")];
+    let hashes = hashes.map(|(target, digit)| (target.to_string(), digit.repeat(64))).into();
+    write(&Entries::from([
+        ("path lib/libb.so".to_string(), entry("b", Pin::Built(hashes))),
+        ("crate \"a\"\n".to_string(), entry("a", Pin::Sources("0".repeat(64)))),
+    ]))
+}
+
+/// With BLESS=1 the seeds are written anew, from what the project has.
+#[test]
+fn seeds_are_accepted() {
+    if std::env::var_os("BLESS").is_some() {
+        let own = std::fs::read(root().join("passes.toml")).expect("the default manifest");
+        let readable = |text: &String| text.len() < 3_000 && script::read(text, &fuzz::SomeOps).is_ok();
+        let texts = modules().into_iter().filter(readable).map(String::into_bytes);
+        for (target, seeds) in [
+            ("lockfile", vec![lockfile().into_bytes(), write(&Entries::new()).into_bytes()]),
+            ("manifest", vec![own, MANIFEST.into()]),
+            ("metadata", metadata()),
+            ("seal", bodies()),
+            ("text", texts.take(12).collect()),
+        ] {
+            let folder = folder("seeds", target);
+            let _ = std::fs::remove_dir_all(&folder);
+            std::fs::create_dir_all(&folder).expect("a folder");
+            for (i, seed) in seeds.iter().enumerate() {
+                std::fs::write(folder.join(i.to_string()), seed).expect("a file");
+            }
+        }
+    }
+    let text = |seed: &[u8]| String::from_utf8(seed.to_vec()).expect("a text");
+    let path = Path::new("a");
+    let check = |target: &str, accepts: &dyn Fn(&[u8]) -> bool| {
+        let seeds = files(&folder("seeds", target));
+        assert!(seeds.len() >= 2, "no seeds of {target}");
+        for (path, seed) in seeds {
+            assert!(accepts(&seed), "{} is refused; BLESS=1 cargo test writes it anew", path.display());
+        }
+    };
+    check("lockfile", &|seed| parse(path, &text(seed)).is_ok());
+    check("manifest", &|seed| Manifest::parse(path, &text(seed)).is_ok());
+    check("metadata", &|seed| PluginMeta::decode(seed).is_ok());
+    check("seal", &fuzz::seal);
+    check("text", &|seed| script::read(&text(seed), &fuzz::SomeOps).is_ok());
+}
+
+/// Runs the targets on everything that they failed on before.
+#[test]
+fn findings_stay_mended() {
+    for (target, run) in [
+        ("metadata", (|input| fuzz::metadata(input)) as fn(&[u8])),
+        ("seal", |input| {
+            fuzz::seal(input);
+        }),
+        ("lockfile", |input| fuzz::lockfile(&String::from_utf8_lossy(input))),
+        ("manifest", |input| fuzz::manifest(&String::from_utf8_lossy(input))),
+        ("text", |input| fuzz::text(&String::from_utf8_lossy(input))),
+    ] {
+        for kind in ["seeds", "findings"] {
+            files(&folder(kind, target)).values().for_each(|input| run(input));
+        }
+    }
+}
+
+/// A small run of target `seal`. Its changes must leave some bodies in order and put others out of it.
+#[test]
+fn changed_bodies_are_refused_or_can_be_used() {
+    let mut inputs: Vec<Vec<u8>> = files(&folder("seeds", "seal")).into_values().collect();
+    let (mut sealed, n) = (0, 3_000);
+    for seed in 0..n {
+        let at = seed as usize % inputs.len();
+        let changed = fuzz::mutate(&inputs[at], seed);
+        if fuzz::seal(&changed) {
+            sealed += 1;
+            inputs[at] = changed;
+        }
+    }
+    assert!(sealed > n / 20 && sealed < n, "{sealed} of {n}");
+}
