@@ -69,8 +69,16 @@ fn faults_are_told_with_their_place() {
     refused("for i in T.thread_binding(4):\n    T.evaluate(i)", "which thread is not said", "T.thread_binding(4)");
     refused("assert n == 4", "an assertion needs a message", "assert n == 4");
     refused("T.evaluate(0 < n < 4)", "not chained", "0 < n < 4");
-    refused("try:\n    T.evaluate(n)\nfinally:\n    T.evaluate(n)", "expected a statement of TIR", "try:\n            T.evaluate(n)\n        finally:\n            T.evaluate(n)");
-    refused("B = T.alloc_buffer((4,), layout=T.TileLayout(T.S[4:1]))", "layouts other than the default", "T.TileLayout(T.S[4:1])");
+    refused(
+        "try:\n    T.evaluate(n)\nfinally:\n    T.evaluate(n)",
+        "expected a statement of TIR",
+        "try:\n            T.evaluate(n)\n        finally:\n            T.evaluate(n)",
+    );
+    refused(
+        "B = T.alloc_buffer((4,), layout=T.TileLayout(T.S[4:1]))",
+        "layouts other than the default",
+        "T.TileLayout(T.S[4:1])",
+    );
     refused("\"text\"", "a string is no statement", "\"text\"");
 }
 
@@ -125,7 +133,8 @@ fn many_flat_scopes_are_refused_not_recursed_into() {
 
 #[test]
 fn names_are_unique_where_they_are_visible_only() {
-    let body = "for i in range(4):\n    for i in range(8):\n        T.evaluate(i)\nfor i in range(4):\n    T.evaluate(i)";
+    let body =
+        "for i in range(4):\n    for i in range(8):\n        T.evaluate(i)\nfor i in range(4):\n    T.evaluate(i)";
     let printed = print(&read(&module("n: T.int32", body), &NoOps).expect("it is read"), &NoOps);
     assert!(printed.contains("for i, i_1 in T.grid(4, 8):") && printed.contains("for i in range(4):"), "{printed}");
 }

@@ -134,7 +134,10 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
     }
 
     pub(super) fn push_name(&mut self, value: Value<'b>) {
-        let name = value.index().and_then(|at| self.names.get(at)).map_or("_", |name| if name.is_empty() { "_" } else { name });
+        let name = value
+            .index()
+            .and_then(|at| self.names.get(at))
+            .map_or("_", |name| if name.is_empty() { "_" } else { name });
         self.p.out.push_str(name);
     }
 
@@ -259,8 +262,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
 
     /// Parameters; the data types of their shapes' variables say how each is written.
     fn params(&mut self, root: Value<'b>) {
-        let params: Vec<Value<'b>> =
-            root.region().children().take_while(|value| value.kind() == kind::PARAM).collect();
+        let params: Vec<Value<'b>> = root.region().children().take_while(|value| value.kind() == kind::PARAM).collect();
         self.type_vars(&params);
         for param in params.iter().filter(|param| param.ty().kind() != tykind::BUFFER) {
             self.name_node(*param);

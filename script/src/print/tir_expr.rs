@@ -230,9 +230,7 @@ impl<'b> Tir<'_, '_, 'b> {
 
     fn constant(&self, id: u32) -> Constant {
         match self.raw.prims().get(id as usize) {
-            Some(rec) if rec.op == prim::INT => {
-                Constant::Int((u64::from(rec.a) | u64::from(rec.b) << 32) as i64)
-            }
+            Some(rec) if rec.op == prim::INT => Constant::Int((u64::from(rec.a) | u64::from(rec.b) << 32) as i64),
             Some(rec) if rec.op == prim::FLOAT => {
                 Constant::Float(f64::from_bits(u64::from(rec.a) | u64::from(rec.b) << 32))
             }
@@ -744,10 +742,8 @@ impl<'b> Tir<'_, '_, 'b> {
         if !alike || flags(ty) != flags(of) {
             return false;
         }
-        let (shape, other) = (
-            self.raw.list(buffer.shape_off, buffer.shape_len),
-            self.raw.list(source.shape_off, source.shape_len),
-        );
+        let (shape, other) =
+            (self.raw.list(buffer.shape_off, buffer.shape_len), self.raw.list(source.shape_off, source.shape_len));
         if ty.dtype() != of.dtype() {
             let (Some((last, front)), Some((old, rest))) = (shape.split_last(), other.split_last()) else {
                 return false;

@@ -239,7 +239,10 @@ pub(crate) fn vdevice_name(item: &Attr, counts: &mut BTreeMap<String, usize>) ->
 }
 
 /// The text of `metadata["ir.StringImm"][i]`.
-pub(crate) fn metadata_string<'s>(_scope: &'s Scope<'_>, _subscript: &ruff_python_ast::ExprSubscript) -> Option<&'s str> {
+pub(crate) fn metadata_string<'s>(
+    _scope: &'s Scope<'_>,
+    _subscript: &ruff_python_ast::ExprSubscript,
+) -> Option<&'s str> {
     None
 }
 

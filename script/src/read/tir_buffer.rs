@@ -59,8 +59,17 @@ impl<'a> TirReader<'a> {
         facts: BufferFacts,
     ) -> Read<(BufferType, Vec<V>)> {
         const KEYWORDS: &[&str] = &[
-            "shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "layout",
-            "buffer_type", "axis_separators",
+            "shape",
+            "dtype",
+            "data",
+            "strides",
+            "elem_offset",
+            "scope",
+            "align",
+            "offset_factor",
+            "layout",
+            "buffer_type",
+            "axis_separators",
         ];
         let usage = "T.Buffer((n, 16), \"float32\", strides=(16, 1), elem_offset=0, scope=\"global\", align=64)";
         for keyword in &call.arguments.keywords {

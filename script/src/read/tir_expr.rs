@@ -377,8 +377,9 @@ impl<'a> TirReader<'a> {
                         Expr::Slice(slice) => match (&slice.lower, &slice.upper, &slice.step) {
                             (Some(lower), Some(upper), None) => self.range(lower, upper)?,
                             _ => {
-                                return Err(Diagnostic::new(span(slice), "a range has a start and an end")
-                                    .help("A[0:16, 0:n]"));
+                                return Err(
+                                    Diagnostic::new(span(slice), "a range has a start and an end").help("A[0:16, 0:n]")
+                                );
                             }
                         },
                         item => {

@@ -506,8 +506,10 @@ impl<'a> TirReader<'a> {
             "scan" => axis::SCAN,
             "opaque" => axis::OPAQUE,
             "remap" => return self.remap(&[(name, span(call))], call),
-            _ => return Err(Diagnostic::new(span(&*call.func), "no such kind of axis")
-                .help("T.axis.spatial, T.axis.reduce, T.axis.scan, T.axis.opaque, T.axis.remap")),
+            _ => {
+                return Err(Diagnostic::new(span(&*call.func), "no such kind of axis")
+                    .help("T.axis.spatial, T.axis.reduce, T.axis.scan, T.axis.opaque, T.axis.remap"));
+            }
         };
         let [domain, value] = &*call.arguments.args else {
             return Err(Diagnostic::new(span(call), "expected an extent and a value").help("T.axis.spatial(16, i)"));
@@ -580,7 +582,8 @@ impl<'a> TirReader<'a> {
     }
 
     fn for_(&mut self, stmt: &'a StmtFor) -> Read<()> {
-        let usage = "for i in range(16), for i, j in T.grid(16, 16), for i in T.thread_binding(16, thread=\"threadIdx.x\")";
+        let usage =
+            "for i in range(16), for i, j in T.grid(16, 16), for i in T.thread_binding(16, thread=\"threadIdx.x\")";
         let wrong = |at: Range<usize>| Diagnostic::new(at, "expected a loop of TIR").help(usage);
         let Expr::Call(call) = &*stmt.iter else { return Err(wrong(span(&*stmt.iter))) };
         if !stmt.orelse.is_empty() {
