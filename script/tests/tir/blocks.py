@@ -20,15 +20,14 @@ class Module:
                 with T.init():
                     D[v_i, v_j] = T.float32(0.0)
                 D[v_i, v_j] = D[v_i, v_j] + A[v_i, v_k] * B[v_k, v_j]
-        for i_0, j in T.grid(m // T.int64(4), T.int64(64)):
-            for i_1 in range(T.int64(4)):
-                with T.sblock("scale"):
-                    v_i = T.axis.spatial(m, i_0 * T.int64(4) + i_1)
-                    v_j = T.axis.opaque(T.int64(64), j)
-                    T.where(i_0 * T.int64(4) + i_1 < m)
-                    T.reads(D[v_i, v_j:v_j + T.int64(4)])
-                    T.writes(C[v_i, T.int64(0):T.int64(64)])
-                    C[v_i, v_j] = D[v_i, v_j] * T.float32(2.0)
+        for i_0, j, i_1 in T.grid(m // T.int64(4), T.int64(64), T.int64(4)):
+            with T.sblock("scale"):
+                v_i = T.axis.spatial(m, i_0 * T.int64(4) + i_1)
+                v_j = T.axis.opaque(T.int64(64), j)
+                T.where(i_0 * T.int64(4) + i_1 < m)
+                T.reads(D[v_i, v_j:v_j + T.int64(4)])
+                T.writes(C[v_i, T.int64(0):T.int64(64)])
+                C[v_i, v_j] = D[v_i, v_j] * T.float32(2.0)
 
     @T.prim_func(s_tir=True)
     def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16,), "float16")):

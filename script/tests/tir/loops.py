@@ -26,9 +26,9 @@ class Module:
         while A[0] < T.float32(5.0):
             A[0] = A[0] + T.float32(1.0)
             if n == 0:
-                break
+                T.break_loop()
             else:
-                continue
+                T.continue_loop()
         for i in range(16):
             if i < n:
                 A[i] = T.float32(0.0)
