@@ -8,14 +8,14 @@ k = TypeVar("k")
 class Module:
     @T.prim_func(private=True)
     def plain(A: T.Buffer((4,), "float32"), n: T.int32):
-        x = T.int32()
         total: T.int32 = n + 1
+        x = T.int32()
         A[0] = T.Let(T.Cast("float32", x * 2), where={x: total})
         total = total + 2
-        T.attr({"compute_scope": "name"})
-        for i in range(n):
-            tag: T.let[T.int32] = i * total
-            T.evaluate(tag)
+        with T.attr({"compute_scope": "name"}):
+            for i in range(n):
+                tag: T.let[T.int32] = i * total
+                T.evaluate(tag)
 
     @T.prim_func(private=True, s_tir=True)
     def shapes(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer((n, 4), "int8"), C: T.Buffer((k, "k * T.int64(2) + T.int64(1)"), "float32", strides=(k, 1), scope="shared"), rows: T.int64, D: T.Buffer((rows,), "float16", align=8)):
