@@ -22,10 +22,10 @@ class Module:
         n, m = T.int32(), T.int32()
         T.func_attr({"tirx.noalias": True})
         tx = T.launch_thread("threadIdx.x", 32)
-        with T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)]), "reduce_scope", 0):
-            E = T.Buffer((n, rows), scope="local")
-            F = T.alloc_buffer((n * m,), "bool")
-            if tx < n:
-                F[0] = E[0, 0] < T.float32(1.0)
-            for i in range(m):
-                A[0, i] = T.float32(-1.5) * A[1, i]
+        T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)]), "reduce_scope", 0)
+        E = T.Buffer((n, rows), scope="local")
+        F = T.alloc_buffer((n * m,), "bool")
+        if tx < n:
+            F[0] = E[0, 0] < T.float32(1.0)
+        for i in range(m):
+            A[0, i] = T.float32(-1.5) * A[1, i]
