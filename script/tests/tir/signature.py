@@ -23,9 +23,9 @@ class Module:
         T.func_attr({"tirx.noalias": True})
         tx = T.launch_thread("threadIdx.x", 32)
         T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)]), "reduce_scope", 0)
-        E = T.Buffer((n, rows), scope="local")
         F = T.alloc_buffer((n * m,), "bool")
         if tx < n:
+            E = T.Buffer((n, rows), scope="local")
             F[0] = E[0, 0] < T.float32(1.0)
         for i in range(m):
             A[0, i] = T.float32(-1.5) * A[1, i]
