@@ -1,11 +1,9 @@
 //! Random TIR functions: what is printed reads back as the same module, and import, edits and walks keep it.
 
-use plugin_api::prelude::*;
+use plugin_api::ir::Sections;
 use plugin_api::ir::import::Importer;
 use plugin_api::ir::records::kind;
-use plugin_api::ir::Sections;
-use plugin_api::remove_all_unused;
-use plugin_api::visit::post_order_visit;
+use plugin_api::prelude::*;
 use script::{NoOps, print, read};
 use std::fmt::Write;
 
@@ -59,7 +57,10 @@ impl Writer {
 
     fn float(&mut self, depth: usize) -> String {
         if depth == 0 || self.choice.below(4) == 0 {
-            return self.choice.of(&["T.float32(1.5)", "T.float32(-0.1)", "A[0, n]", "B[n, 0]", "T.float32(\"inf\")"]).into();
+            return self
+                .choice
+                .of(&["T.float32(1.5)", "T.float32(-0.1)", "A[0, n]", "B[n, 0]", "T.float32(\"inf\")"])
+                .into();
         }
         let (a, b) = (self.float(depth - 1), self.float(depth - 1));
         match self.choice.below(6) {
