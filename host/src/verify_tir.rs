@@ -220,3 +220,149 @@ fn alike(a: Option<Value<'_>>, b: Option<Value<'_>>, what: &str) -> Result<(), S
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugin_api::ir::records::{axis, buffer_of};
+    use plugin_api::ir::{BodyBuilder, BufferType, Dim, NodeSpec, Type, V};
+
+    /// What a function is written with: a buffer of 4 by 4 floats, numbers, a comparison.
+    struct Tir {
+        b: BodyBuilder,
+        buffer: V,
+    }
+
+    impl Tir {
+        fn int(&mut self, value: i64) -> V {
+            self.b.scalar(&Dim::int(value, DType::I32))
+        }
+
+        fn float(&mut self) -> V {
+            self.b.scalar(&Dim::float(1.0, DType::F32))
+        }
+
+        fn add(&mut self, kind: u16, a: u32, ops: &[V]) -> V {
+            self.b.node(NodeSpec::new(kind).a(a), ops, None)
+        }
+
+        fn named(&mut self, kind: u16, a: u32, ops: &[V]) -> V {
+            self.b.node(NodeSpec::new(kind).a(a).flags(flag::INNER), ops, Some("name"))
+        }
+
+        fn region(&mut self, kind: u16, ops: &[V]) {
+            self.b.begin(NodeSpec::new(kind), ops, None);
+        }
+    }
+
+    fn built(write: impl FnOnce(&mut Tir)) -> Body {
+        let mut b = BodyBuilder::new();
+        b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+        let ty = BufferType::new(vec![Dim::int(4, DType::I32), Dim::int(4, DType::I32)], DType::F32);
+        let ty = b.ty(&Type::Buffer(ty));
+        let buffer = b.param("A", ty);
+        let mut tir = Tir { b, buffer };
+        write(&mut tir);
+        while tir.b.depth() > 0 {
+            tir.b.end();
+        }
+        tir.b.finish().expect("records are valid")
+    }
+
+    fn refused(why: &str, write: impl FnOnce(&mut Tir)) {
+        let (_, message) = check(&built(write)).expect_err(why);
+        assert!(message.contains(why), "{message}");
+    }
+
+    #[test]
+    fn a_store_in_a_loop_is_fine() {
+        let body = built(|t| {
+            let (zero, four) = (t.int(0), t.int(4));
+            t.region(kind::FOR, &[zero, four]);
+            let i = t.named(kind::LOOP_VAR, 0, &[]);
+            let value = t.float();
+            t.add(kind::STORE, 0, &[t.buffer, value, i, zero]);
+            t.add(kind::BREAK, 0, &[]);
+        });
+        assert_eq!(check(&body), Ok(()));
+    }
+
+    #[test]
+    fn buffers_and_indices() {
+        refused("has 2 dimensions, but 1 indices are given", |t| {
+            let (zero, value) = (t.int(0), t.float());
+            t.add(kind::STORE, 0, &[t.buffer, value, zero]);
+        });
+        refused("no declared buffer", |t| {
+            let (zero, value) = (t.int(0), t.float());
+            t.add(kind::STORE, 0, &[zero, value, zero, zero]);
+        });
+        refused("an index must be an integer, found float32", |t| {
+            let (zero, value) = (t.int(0), t.float());
+            t.add(kind::STORE, 0, &[t.buffer, value, value, zero]);
+        });
+        refused("holds float32, but int32 is stored", |t| {
+            let zero = t.int(0);
+            t.add(kind::STORE, 0, &[t.buffer, zero, zero, zero]);
+        });
+        refused("has no buffer type", |t| {
+            t.named(kind::BUFFER, buffer_of::FREE, &[]);
+        });
+        refused("must stand directly in a block", |t| {
+            let zero = t.int(0);
+            t.add(kind::ACCESS, 0, &[t.buffer, zero, zero, zero, zero]);
+        });
+        refused("but 2 bounds are given", |t| {
+            let zero = t.int(0);
+            t.region(kind::SBLOCK, &[]);
+            t.add(kind::ACCESS, 0, &[t.buffer, zero, zero]);
+        });
+    }
+
+    #[test]
+    fn loops_and_blocks() {
+        refused("exactly one variable, found 0", |t| {
+            let (zero, four) = (t.int(0), t.int(4));
+            t.region(kind::FOR, &[zero, four]);
+        });
+        refused("a loop variable outside a loop", |t| {
+            t.named(kind::LOOP_VAR, 0, &[]);
+        });
+        refused("must be of one type, found int32 and int64", |t| {
+            let (zero, four) = (t.int(0), t.b.scalar(&Dim::Int(4)));
+            t.region(kind::FOR, &[zero, four]);
+            t.named(kind::LOOP_VAR, 0, &[]);
+        });
+        refused("`name` must stand directly in a block", |t| {
+            let zero = t.int(0);
+            t.named(kind::ITER_VAR, axis::SPATIAL, &[zero, zero, zero]);
+        });
+        refused("needs 3 operands, has 2", |t| {
+            let zero = t.int(0);
+            t.region(kind::SBLOCK, &[]);
+            t.named(kind::ITER_VAR, axis::SPATIAL, &[zero, zero]);
+        });
+        refused("must stand directly in a block", |t| t.region(kind::INIT, &[]));
+        refused("stands in no loop", |t| {
+            t.add(kind::CONTINUE, 0, &[]);
+        });
+    }
+
+    #[test]
+    fn types_of_operands() {
+        refused("the condition of an If must be a bool, found float32", |t| {
+            let value = t.float();
+            t.region(kind::COND, &[value]);
+        });
+        refused("the operands must be of one type, found int32 and float32", |t| {
+            let (zero, value) = (t.int(0), t.float());
+            let sum = t.add(kind::ARITH, u32::from(prim::ADD), &[zero, value]);
+            t.add(kind::EVALUATE, 0, &[sum]);
+        });
+        refused("operation 999 is not known", |t| {
+            let zero = t.int(0);
+            let odd = t.add(kind::ARITH, 999, &[zero, zero]);
+            t.add(kind::EVALUATE, 0, &[odd]);
+        });
+    }
+}
