@@ -133,7 +133,8 @@ fn many_flat_scopes_are_refused_not_recursed_into() {
 
 #[test]
 fn shapes_and_indices_speak_of_the_same_variables() {
-    let text = module("n: T.int32, A: T.Buffer((n, 4), \"float32\")", "for i in range(n):\n    A[i, 0] = T.float32(0.0)");
+    let text =
+        module("n: T.int32, A: T.Buffer((n, 4), \"float32\")", "for i in range(n):\n    A[i, 0] = T.float32(0.0)");
     let module = read(&text, &NoOps).expect("it is read");
     let body = module.get("f").expect("is there");
     let shape = body.lookup_binding("A").expect("is there").ty().prims();
