@@ -15,6 +15,7 @@ mod paranoia;
 pub mod report;
 pub mod run;
 pub mod verify;
+mod verify_tir;
 
 pub use engine::Engine;
 pub use error::Error;

@@ -4,6 +4,7 @@
 //! and is not looked at here. Calls that were found right before are remembered, so a body of many equal calls costs
 //! one hash look-up for each.
 
+use crate::verify_tir;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyKind, Call, Dim, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::op::{Infer, InferError};
@@ -61,6 +62,10 @@ pub fn verify_changed(before: &Module, after: &Module, infer: &dyn Infer) -> Res
 /// # Errors
 /// The first violation, in the order of the nodes.
 pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
+    if body.kind() == BodyKind::PrimFunc {
+        let function = name.to_string();
+        return verify_tir::check(body).map_err(|(node, message)| Violation { function, node, message });
+    }
     if body.kind() != BodyKind::Function {
         return Ok(());
     }

@@ -17,6 +17,8 @@ pub struct PluginMeta {
     pub api: Version,
     /// Fingerprint of the layouts that cross the boundary.
     pub fingerprint: u64,
+    /// Hash of the bytes that all this was read from; the code of the plugin has the same in memory.
+    pub digest: u128,
     /// Target triple or architecture and system, as known at compile time.
     pub target: String,
     /// Compiler that built it; reported, never compared.

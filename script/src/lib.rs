@@ -6,6 +6,7 @@ mod guard;
 mod metadata;
 mod print;
 mod read;
+mod tir_ops;
 
 pub use diagnostic::{Diagnostic, ReadError, line_column};
 pub use print::{Printed, print, print_function, print_with_spans};

@@ -2,6 +2,9 @@
 
 mod names;
 mod text;
+mod tir;
+mod tir_expr;
+mod tir_stmt;
 mod types;
 
 use crate::Operators;
@@ -59,6 +62,7 @@ struct Printer<'a> {
     vdevices: Vec<String>,
     uses_tir: bool,
     uses_ir: bool,
+    uses_relax: bool,
     /// In a signature, dimensions that are more than a name or number stand in quotes.
     in_signature: bool,
     /// In the results of a function of indices, integers are bare.
@@ -86,6 +90,7 @@ impl<'a> Printer<'a> {
             vdevices: Vec::new(),
             uses_tir: false,
             uses_ir: false,
+            uses_relax: false,
             in_signature: false,
             in_indices: false,
             typed_ints: false,
@@ -93,6 +98,22 @@ impl<'a> Printer<'a> {
             taken: Taken::default(),
             metadata: Metadata::default(),
         }
+    }
+
+    /// A symbolic variable of a signature, to be declared above the module.
+    fn declare_type_var(&mut self, name: String) {
+        if !self.type_vars.contains(&name) {
+            self.type_vars.push(name);
+        }
+    }
+
+    /// A string of TIR; what does not stand on one line goes to the metadata.
+    fn tir_string(&mut self, text: &str) {
+        if text.contains('\n') {
+            let index = self.metadata.string(text);
+            return self.metadata_ref(crate::metadata::STRING, index);
+        }
+        python_string(&mut self.out, text);
     }
 
     fn module(mut self, module: &Module) -> Printed {
@@ -107,10 +128,12 @@ impl<'a> Printer<'a> {
         let before = self.out.len();
         self.module_facts(module, &infos);
         let mut spans = BTreeMap::new();
-        // `main` comes last.
-        let others = module.functions().filter(|(name, _)| *name != "main");
+        // TIR functions come first; `main` is the last of its kind.
+        let mut functions: Vec<(&str, &Body)> = module.functions().collect();
+        functions.sort_by_key(|(name, body)| (body.kind() != BodyKind::PrimFunc, *name == "main"));
+        self.uses_relax = functions.iter().any(|(_, body)| body.kind() != BodyKind::PrimFunc);
         let mut first = true;
-        for (name, body) in others.chain(module.get("main").map(|body| ("main", body))) {
+        for (name, body) in functions {
             match body.kind() {
                 BodyKind::Function => {
                     if !std::mem::take(&mut first) {
@@ -119,9 +142,15 @@ impl<'a> Printer<'a> {
                     let places = self.function_of_module(name, body);
                     spans.insert(name.to_string(), places);
                 }
+                BodyKind::PrimFunc => {
+                    if !std::mem::take(&mut first) {
+                        self.out.push('\n');
+                    }
+                    let places = tir::Tir::new(&mut self, body).function(name);
+                    spans.insert(name.to_string(), places);
+                }
                 BodyKind::Extern => {}
                 _ => {
-                    let _ = first;
                     self.out.push_str(&format!("    # {name}: a function of a kind that this version cannot print\n"));
                 }
             }
@@ -222,7 +251,9 @@ impl<'a> Printer<'a> {
         if self.uses_tir {
             lines.push_str("# from tvm.script import tirx as T\n# from tvm.tirx.layout import Axis\n");
         }
-        lines.push_str("# from tvm.script import relax as R\n");
+        if self.uses_relax {
+            lines.push_str("# from tvm.script import relax as R\n");
+        }
         lines
     }
 

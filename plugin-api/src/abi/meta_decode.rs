@@ -3,6 +3,7 @@
 use super::wire::{self, FORMAT, Fields, MAGIC, read_value, tag};
 use crate::meta::*;
 use semver::{Version, VersionReq};
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Why the metadata of a plugin cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,7 +81,8 @@ impl PluginMeta {
             let why = "is followed by other bytes; link one plugin into one library".to_string();
             return Err(MetaError::Field { field: "block", within: "the section".into(), why });
         }
-        plugin(content)
+        let digest = xxh3_128(&section[..section.len() - (rest.len() - len)]);
+        Ok(PluginMeta { digest, ..plugin(content)? })
     }
 }
 
@@ -207,6 +209,7 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
         version: version(tag::VERSION, "version")?,
         api: version(tag::API, "api")?,
         fingerprint: u64::from_le_bytes(record.array(tag::FINGERPRINT, "fingerprint")?),
+        digest: 0,
         target: record.text(tag::TARGET, "target")?,
         rustc: record.text(tag::RUSTC, "rustc")?,
         passes: record.records(tag::PASS, "pass", pass)?,

@@ -48,7 +48,6 @@ impl Writer {
     }
 
     /// The number of a string of TIR.
-    #[allow(dead_code, reason = "assertions of TIR use it once they are printed")]
     pub(crate) fn string(&mut self, text: &str) -> usize {
         let none = self.none();
         let ty = self.node("ir.StringType", object(&[("span", none)]));

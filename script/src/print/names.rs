@@ -60,9 +60,7 @@ impl Names {
         names.assign(body, &mut used, &brought);
         printer.uses_tir |= names.syms_of.values().any(|own| !own.local.is_empty());
         for name in names.syms_of.get(&0).iter().flat_map(|root| &root.signature) {
-            if !printer.type_vars.contains(name) {
-                printer.type_vars.push(name.clone());
-            }
+            printer.declare_type_var(name.clone());
         }
         printer.taken = used.taken;
         names

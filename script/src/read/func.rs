@@ -89,11 +89,6 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
         Expr::Call(call) => (&*call.func, call.arguments.keywords.as_slice()),
         path => (path, &[][..]),
     };
-    if is_path(path, &["T", "prim_func"]) {
-        return Err(Diagnostic::new(span(decorator), "PrimFuncs are not read yet")
-            .label("a TIR function")
-            .help("pass a module of Relax functions only"));
-    }
     if !is_path(path, &["R", "function"]) {
         return Err(Diagnostic::new(span(decorator), "expected `@R.function`"));
     }
@@ -112,7 +107,7 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
 }
 
 /// Refuses parameters that the IR has no place for.
-fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
+pub(super) fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
     let all = &def.parameters;
     let starred = all.vararg.as_deref().or(all.kwarg.as_deref()).map(span);
     let special = all.posonlyargs.first().or(all.kwonlyargs.first()).map(span);

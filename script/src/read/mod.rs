@@ -3,6 +3,10 @@
 mod calls;
 mod exprs;
 mod func;
+mod tir;
+mod tir_buffer;
+mod tir_expr;
+mod tir_stmt;
 mod types;
 
 use crate::Operators;
@@ -240,6 +244,10 @@ fn functions<'a>(
 ) -> Result<Vec<(String, plugin_api::ir::Body)>, ReadError> {
     let mut diagnostics = Vec::new();
     for def in defs {
+        if tir::is_prim_func(def) {
+            scope.globals.insert(def.name.as_str(), (tir::TirReader::signature(def), 0));
+            continue;
+        }
         match FnReader::signature(def, scope) {
             Ok(signature) => {
                 scope.globals.insert(def.name.as_str(), signature);
@@ -250,6 +258,13 @@ fn functions<'a>(
     let mut bodies = Vec::new();
     if diagnostics.is_empty() {
         for def in defs {
+            if tir::is_prim_func(def) {
+                match tir::TirReader::function(def, scope) {
+                    Ok(body) => bodies.push((def.name.to_string(), body)),
+                    Err(faults) => diagnostics.extend(faults),
+                }
+                continue;
+            }
             match FnReader::function(def, scope) {
                 Ok(body) => bodies.push((def.name.to_string(), body)),
                 Err(diagnostic) => diagnostics.push(diagnostic),

@@ -335,7 +335,7 @@ fn cast(dtype: DType, value: Dim) -> Dim {
     if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, value))) }
 }
 
-fn float_of(dim: &Dim) -> Option<f64> {
+pub(super) fn float_of(dim: &Dim) -> Option<f64> {
     match dim {
         Dim::Expr(e) => match **e {
             DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),
