@@ -2,6 +2,7 @@
 
 mod check;
 mod contributions;
+mod figures;
 mod instruments;
 mod lock;
 mod new;
@@ -12,7 +13,6 @@ mod show;
 use self::select::request;
 use crate::engine::Engine;
 use crate::error::{Error, Kept, Problem, exit, input_warning};
-use crate::instruments::timing::Timing;
 use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
 use crate::output::{Output, to_stdout};
@@ -146,7 +146,8 @@ struct RunArgs {
     /// Goes on after a pass that failed.
     ///
     /// The module stays as it was before that pass. Passes that need it are skipped, and all later ones of a plugin
-    /// that panicked. The result is written; the exit code still says that a plugin failed.
+    /// that panicked; an instrument that fails is left out. The result is written; the exit code still says that a
+    /// plugin failed.
     #[arg(long)]
     keep_going: bool,
     /// Looks after each pass whether it wrote into its input, which no pass may.
@@ -264,7 +265,7 @@ fn complain(report: &Report) {
 
 fn run_command(command: &Command) -> Result<u8, Error> {
     match command {
-        Command::Run(args) => return run(args),
+        Command::Run(args) => return args.look.traced(|seen| run(args, seen)),
         Command::Plan(args) => plan(args),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins)?)),
         Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins)?.registry())),
@@ -369,6 +370,7 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, 
         }
         Err(error) => return Err(Error::Input { origin: origin.to_string(), text, error }),
     };
+    let _span = engine.span("verification", "verify", || serde_json::json!({}));
     crate::verify::verify_module(&module, engine).map_err(|violation| {
         let printed = script::print_with_spans(&module, engine);
         let span = printed.spans.get(&violation.function).and_then(|spans| spans.get(violation.node)).cloned();
@@ -378,17 +380,18 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, 
     Ok(module)
 }
 
-fn run(args: &RunArgs) -> Result<u8, Error> {
+fn run(args: &RunArgs, seen: &instruments::Seen) -> Result<u8, Error> {
     let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
-    let timing = Timing::new();
+    let timing = &seen.timing;
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
     let (request, config) = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
     let engine = timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?;
+    seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let config = config.checked(&manifest, engine.registry())?;
     let plan = timing.span("plan", || Plan::new(&request, engine.registry()))?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
-    let looking = args.look.instruments(&engine, &plan, &timing)?;
+    let looking = args.look.instruments(&engine, &plan, seen)?;
     timing.span("open plugins", || engine.open_for(&plan))?;
     lock::keep(&keeper);
     let module = timing.span("read", || read_module(&origin, text, &engine))?;
@@ -404,12 +407,12 @@ fn run(args: &RunArgs) -> Result<u8, Error> {
     let printed = timing.span("print", || script::print(&report.module, &engine));
     let mut summary = show::summary(&report, engine.registry());
     if let Some(error) = report.error {
-        summary.push_str(&args.look.timing(&timing, &report.steps));
+        summary.push_str(&args.look.tables(seen, &report.steps, &report.statistics));
         let _ = anstream::stderr().lock().write_all(summary.as_bytes());
         return Err(keep_last_good(error, &output, &printed));
     }
     timing.span("write", || output.write(&printed))?;
-    summary.push_str(&args.look.timing(&timing, &report.steps));
+    summary.push_str(&args.look.tables(seen, &report.steps, &report.statistics));
     let _ = anstream::stderr().lock().write_all(summary.as_bytes());
     Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
 }

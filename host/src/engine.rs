@@ -2,6 +2,7 @@
 
 use crate::crates;
 use crate::error::Error;
+use crate::instruments::trace::{self, Trace};
 use crate::loader::{self, Listed};
 use crate::lock::Keeper;
 use crate::manifest::{Manifest, PluginEntry, Source};
@@ -20,6 +21,7 @@ pub struct Engine {
     registry: Registry,
     listed: Vec<Listed>,
     opened: Vec<OnceLock<Result<OpenPlugin, String>>>,
+    trace: OnceLock<Trace>,
 }
 
 impl Engine {
@@ -46,7 +48,8 @@ impl Engine {
 
     /// Like [`Engine::with_lock`], but goes on after an error and gives all of them.
     pub fn list(manifest: &Manifest, keeper: &mut Keeper) -> (Engine, Vec<Error>) {
-        let mut engine = Engine { registry: Registry::new(), listed: Vec::new(), opened: Vec::new() };
+        let mut engine =
+            Engine { registry: Registry::new(), listed: Vec::new(), opened: Vec::new(), trace: OnceLock::new() };
         let mut errors = Vec::new();
         let mut seen: BTreeMap<Identity, PathBuf> = BTreeMap::new();
         for (entry, file) in manifest.plugins.iter().zip(files(manifest, keeper)) {
@@ -86,6 +89,25 @@ impl Engine {
         &self.registry
     }
 
+    /// Lets everything that is done with this engine from now on be in a trace; the first one counts.
+    pub fn traced(&self, trace: Trace) {
+        let _ = self.trace.set(trace);
+    }
+
+    pub(crate) fn trace(&self) -> Option<&Trace> {
+        self.trace.get()
+    }
+
+    /// A span of the trace, if one is made.
+    pub(crate) fn span(
+        &self,
+        category: &'static str,
+        name: &str,
+        args: impl FnOnce() -> serde_json::Value,
+    ) -> Option<trace::Span> {
+        self.trace.get().map(|trace| trace.span(category, name, args()))
+    }
+
     /// What a plugin says of itself.
     pub fn listed(&self, owner: OwnerId) -> Option<&Listed> {
         self.listed.get(owner.0)
@@ -102,6 +124,7 @@ impl Engine {
         };
         let mut error = None;
         let opened = slot.get_or_init(|| {
+            let _span = self.span("load", "open plugin", || serde_json::json!({ "plugin": listed.meta.name }));
             loader::open(listed).map_err(|why| {
                 let text = why.to_string();
                 error = Some(why);

@@ -6,9 +6,13 @@
 //! exited. The first failure stops the run; others that follow from it are told beside it. A run that keeps going leaves
 //! an instrument out that failed, and nothing else.
 
+pub mod dump;
+pub mod memory;
 pub mod print_ir;
 pub mod timing;
+pub mod trace;
 
+use self::trace::Trace;
 use crate::error::{Error, Kept};
 use plugin_api::abi::PluginInstrument;
 use plugin_api::abi::host::RunFailure;
@@ -73,6 +77,7 @@ pub struct Instruments<'e> {
     keep_going: bool,
     failures: Vec<Error>,
     speaking: Speaking,
+    trace: Option<Trace>,
 }
 
 impl<'e> Instruments<'e> {
@@ -84,6 +89,11 @@ impl<'e> Instruments<'e> {
     /// Whether an instrument that fails is left out from then on, and everything else goes on.
     pub fn keep_going(&mut self, keep_going: bool) {
         self.keep_going = keep_going;
+    }
+
+    /// Where each call is to be a span.
+    pub(crate) fn trace(&mut self, trace: Option<Trace>) {
+        self.trace = trace;
     }
 
     /// Whether there are none.
@@ -263,7 +273,12 @@ impl<'e> Instruments<'e> {
             return Ok(instead);
         };
         *self.speaking.borrow_mut() = Some(Rc::clone(&instrument.name));
+        let span = self.trace.as_ref().map(|trace| {
+            let pass = pass.map_or("", |pass| pass.name);
+            trace.span("instrument", &instrument.name, serde_json::json!({ "event": event, "pass": pass }))
+        });
         let answer = f(instrument.get());
+        drop(span);
         *self.speaking.borrow_mut() = None;
         let message = match answer {
             Ok(answer) => return Ok(answer),

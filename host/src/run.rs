@@ -3,6 +3,7 @@
 mod parallel;
 mod properties;
 mod services;
+mod statistics;
 
 use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
@@ -12,16 +13,18 @@ use crate::verify::{Violation, verify_changed};
 use plugin_api::abi::host::{OpenPlugin, RunFailure, with_current};
 use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Module};
-use plugin_api::meta::{Granularity, OptionValue};
+use plugin_api::meta::{Granularity, OptionValue, PassInfo};
 use plugin_api::pass::Severity;
 use registry::{Doing, Driver, Facts, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
-use std::cell::{Cell, OnceCell, RefCell};
+use serde_json::json;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parallel::{Named, Workers};
 use services::{Services, Shown};
+pub use statistics::Statistic;
 
 /// A step that was run or passed over, with what it cost.
 #[derive(Clone, Debug)]
@@ -104,6 +107,8 @@ pub struct RunReport {
     pub steps: Vec<StepReport>,
     /// Diagnostics of passes.
     pub diagnostics: Vec<PassDiagnostic>,
+    /// What passes counted, each counter once, in the order in which they were first heard of.
+    pub statistics: Vec<Statistic>,
     /// What the driver noticed.
     pub warnings: Vec<String>,
     /// Failures after which the run went on.
@@ -119,6 +124,8 @@ pub struct Runner<'e> {
     opt_level: i32,
     pass: RefCell<String>,
     diagnostics: RefCell<Vec<PassDiagnostic>>,
+    /// What passes counted, not summed up.
+    counted: RefCell<Vec<Statistic>>,
     current: RefCell<Module>,
     position: Cell<usize>,
     keep_going: bool,
@@ -182,6 +189,7 @@ impl<'e> Runner<'e> {
             opt_level: registry::plan::DEFAULT_OPT_LEVEL,
             pass: RefCell::default(),
             diagnostics: RefCell::default(),
+            counted: RefCell::default(),
             current: RefCell::new(Module::new(Vec::<(String, Body)>::new())),
             position: Cell::new(0),
             keep_going: false,
@@ -231,6 +239,7 @@ impl<'e> Runner<'e> {
         self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
         self.instruments.borrow_mut().keep_going(self.keep_going);
+        self.instruments.borrow_mut().trace(self.engine.trace().cloned());
         with_current(&self, self.opt_level, || self.run_inside(plan))
     }
 
@@ -292,6 +301,7 @@ impl<'e> Runner<'e> {
             module: self.current.borrow().clone(),
             steps,
             diagnostics: self.diagnostics.take(),
+            statistics: statistics::summed(self.counted.take()),
             warnings: [driver.warnings(), &failures.warnings].concat(),
             failures: failures.errors,
             error,
@@ -483,9 +493,12 @@ impl<'e> Runner<'e> {
         }
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;
         let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
+        let counted = self.counted.borrow().len();
         let (changed, cost) = match self.verified(pass, options, &before, held) {
             Ok(done) => done,
             Err(error) => {
+                // What it did is undone.
+                self.counted.borrow_mut().truncate(counted);
                 let message = match &error {
                     Error::Step { message, .. } => message.clone(),
                     other => other.to_string(),
@@ -510,6 +523,7 @@ impl<'e> Runner<'e> {
         held: &Facts,
     ) -> Result<(bool, Cost), Error> {
         let info = self.engine.registry().pass(pass);
+        let _span = self.engine.span("pass", &info.name, || json!({ "step": self.position.get() }));
         let snapshot = self.paranoid.then(|| Snapshot::of(before));
         let start = Instant::now();
         let after = self.call(pass, info.granularity, before, options);
@@ -519,11 +533,13 @@ impl<'e> Runner<'e> {
         }
         let after = after?;
         let start = Instant::now();
+        let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
         verify_changed(before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
         let changed = changed(before, &after);
         if changed {
             self.check_claims(pass, before, &after, held)?;
         }
+        drop(verifying);
         let verify = start.elapsed();
         let bindings = (before.n_bindings(), after.n_bindings());
         tracing::debug!(changed, ?time, "done");
@@ -595,16 +611,20 @@ impl<'e> Runner<'e> {
         let outer = tracing::Span::current();
         let run = |functions: &[Named<'_>]| {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
-            let (printed, said) = (OnceCell::new(), RefCell::default());
-            let services =
-                Services { engine, config, target, pass: &info.name, instrument: None, module: &module, printed, said };
-            let results = with_current(&services, opt_level, || plugin.run_functions(at, functions, options));
-            (results, services.said.into_inner())
+            let services = Services::new(engine, config, target, &info.name, None, &module);
+            let results = with_current(&services, opt_level, || {
+                traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
+            });
+            (results, services.said.into_inner(), services.counted.into_inner())
         };
         let stretches = if info.sequential { vec![run(functions)] } else { self.workers.run(functions, run) };
-        let (results, said): (Vec<_>, Vec<_>) = stretches.into_iter().unzip();
-        self.diagnostics.borrow_mut().extend(said.into_iter().flatten());
-        results.into_iter().flatten().collect()
+        let mut all = Vec::with_capacity(functions.len());
+        for (results, said, counted) in stretches {
+            all.extend(results);
+            self.diagnostics.borrow_mut().extend(said);
+            self.counted.borrow_mut().extend(counted);
+        }
+        all
     }
 
     fn failed(&self, pass: PassId, function: Option<&str>, module: &Module, failure: RunFailure) -> Error {
@@ -648,6 +668,27 @@ impl<'e> Runner<'e> {
     fn place(&self, module: &Module, function: &str, node: usize, what: &str) -> Option<ShownPlace> {
         Shown::new(self.engine, module, what).place(function, node)
     }
+}
+
+/// Runs a stretch of functions. Where a trace is made, it is a span, and each function is one: a plugin is called for each
+/// of them then, unless the pass wants all at once.
+fn traced(
+    engine: &Engine,
+    info: &PassInfo,
+    functions: &[Named<'_>],
+    mut run: impl FnMut(&[Named<'_>]) -> Vec<Result<Body, RunFailure>>,
+) -> Vec<Result<Body, RunFailure>> {
+    let Some(_span) = engine.span("stretch", &info.name, || json!({ "functions": functions.len() })) else {
+        return run(functions);
+    };
+    if info.sequential {
+        return run(functions);
+    }
+    let one = |function: &Named<'_>| {
+        let _span = engine.span("function", function.0, || json!({ "pass": info.name }));
+        run(std::slice::from_ref(function))
+    };
+    functions.iter().flat_map(one).collect()
 }
 
 /// Whether passes leave a function alone.

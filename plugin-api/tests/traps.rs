@@ -531,6 +531,25 @@ fn a_body_without_names_can_be_edited() {
     assert_eq!(named.collect::<Vec<_>>(), [Some("relax.exp")], "{}", dump(&new));
 }
 
+#[test]
+fn a_dict_that_is_no_number_of_one_is_refused() {
+    let body = build(|b| {
+        let x = b.param("x", tensor());
+        b.func_attrs(&[("k", Attr::Dict(vec![("a".into(), Attr::Int(1))]))]);
+        b.emit_func_output(x);
+    });
+    let good = Sections::copy_of(body.raw());
+    let at = good.attrs.iter().position(|rec| rec.kind == attr::DICT).expect("a dict");
+    for val in [1 << 40, u64::MAX, u64::from(NONE) - 1] {
+        let mut bad = good.clone();
+        bad.attrs[at].val = val;
+        assert!(matches!(seal(&bad), Err(SealError::Dangling { field: "dict", .. })), "{val:x}");
+    }
+    let mut none = good;
+    none.attrs[at].val = u64::from(NONE);
+    assert!(seal(&none).is_ok());
+}
+
 mod forged {
     use super::*;
     use proptest::prelude::*;

@@ -160,8 +160,11 @@ fn instruments(c: &mut Criterion) {
     let zoo = zoo();
     let mut group = c.benchmark_group("instruments");
     group.sample_size(20).measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
-    let module = script::read(&module_text(1_000, 20), engine()).expect("a module");
-    for (what, passes) in [("module pass", "zoo.First"), ("function pass over 1000", "zoo.First,zoo.Second")] {
+    // A module of one function: nothing hides what the calls cost.
+    for (what, functions, passes) in
+        [("module pass", 1, "zoo.First"), ("function pass over 1000", 1_000, "zoo.First,zoo.Second")]
+    {
+        let module = script::read(&module_text(functions, 20), engine()).expect("a module");
         for n in [0, 1, 4] {
             let plain = plan(&zoo, passes);
             group.bench_function(BenchmarkId::new(format!("{what}, host's"), n), |b| {
@@ -184,5 +187,26 @@ fn instruments(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, text, passes, groups, boundary, instruments);
+/// Time in passes over functions with one and with two threads: a costly one, and one with nothing to do.
+fn threads(c: &mut Criterion) {
+    let engine = engine();
+    let module = script::read(&module_text(1_000, 100), engine).expect("a module");
+    let mut group = c.benchmark_group("threads");
+    group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(500));
+    for pass in ["relax.EliminateCommonSubexpr", "relax.Normalize"] {
+        let plan = plan(engine, pass);
+        for jobs in [1, 2] {
+            group.bench_function(BenchmarkId::new(pass, jobs), |b| {
+                b.iter_custom(|rounds| {
+                    let run = || Runner::new(engine, BTreeMap::new()).jobs(jobs).run(&plan, module.clone());
+                    let time = |_| run().expect("plugins open").steps.iter().map(|step| step.time).sum::<Duration>();
+                    (0..rounds).map(time).sum()
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, text, passes, groups, boundary, instruments, threads);
 criterion_main!(benches);

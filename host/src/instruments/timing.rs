@@ -1,6 +1,7 @@
 //! Where the time of a run went: a tree of spans. The passes in it come from an instrument, what is around them from the
 //! program.
 
+use super::trace::Trace;
 use plugin_api::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
 use plugin_api::pass::PassError;
@@ -54,7 +55,7 @@ impl Tree {
 
 /// A clock with the tree that it fills. Clones share it.
 #[derive(Clone)]
-pub struct Timing(Rc<RefCell<Tree>>);
+pub struct Timing(Rc<RefCell<Tree>>, Option<Trace>);
 
 impl Default for Timing {
     fn default() -> Self {
@@ -73,13 +74,20 @@ impl Timing {
     pub fn with_clock(clock: Box<dyn Fn() -> Duration>) -> Timing {
         let mut tree = Tree { clock, spans: Vec::new(), open: Vec::new() };
         tree.begin("total", false);
-        Timing(Rc::new(RefCell::new(tree)))
+        Timing(Rc::new(RefCell::new(tree)), None)
+    }
+
+    /// Also makes the spans of the program in a trace.
+    pub fn traced(self, trace: Option<Trace>) -> Timing {
+        Timing(self.0, trace)
     }
 
     /// Runs something as a span.
     pub fn span<R>(&self, name: &str, f: impl FnOnce() -> R) -> R {
         self.0.borrow_mut().begin(name, false);
+        let span = self.1.as_ref().map(|trace| trace.span("passhost", name, serde_json::json!({})));
         let result = f();
+        drop(span);
         self.0.borrow_mut().end(false);
         result
     }

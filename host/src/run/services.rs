@@ -1,13 +1,16 @@
 //! What passes, checkers and instruments ask the host for, on whichever thread they run.
 
+use super::statistics::{self, Statistic};
 use super::{PassDiagnostic, Runner, ShownPlace};
 use crate::engine::Engine;
 use plugin_api::abi::host::{Diagnostic, HostServices};
 use plugin_api::ir::{Body, Call, Module};
 use plugin_api::meta::OptionValue;
 use plugin_api::op::{Infer, InferError, Inferred};
+use serde_json::json;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,9 +30,24 @@ pub(super) struct Services<'a> {
     pub(super) printed: OnceCell<Shown>,
     /// What was reported.
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
+    /// What was counted.
+    pub(super) counted: RefCell<Vec<Statistic>>,
 }
 
-impl Services<'_> {
+impl<'a> Services<'a> {
+    /// Services to which nothing was reported yet.
+    pub(super) fn new(
+        engine: &'a Engine,
+        config: &'a BTreeMap<String, OptionValue>,
+        target: Option<&'a str>,
+        pass: &'a str,
+        instrument: Option<String>,
+        module: &'a Module,
+    ) -> Services<'a> {
+        let (printed, said, counted) = (OnceCell::new(), RefCell::default(), RefCell::default());
+        Services { engine, config, target, pass, instrument, module, printed, said, counted }
+    }
+
     fn print_module(&self) -> Shown {
         Shown::new(self.engine, self.module, "before the pass")
     }
@@ -92,6 +110,21 @@ impl HostServices for Services<'_> {
             place,
         });
     }
+
+    fn statistic(&self, name: &str, n: u64) {
+        let whose = self.instrument.as_deref().unwrap_or(self.pass);
+        statistics::add(&mut self.counted.borrow_mut(), whose, name, n);
+    }
+
+    fn show_module(&self, module: &Module, header: &str) {
+        let _span = self.engine.span("print", "print the module", || json!({ "pass": self.pass }));
+        let header = format!("{}: {header}", self.pass);
+        let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
+        text.push_str(&script::print(module, self.engine));
+        text.push('\n');
+        // Nobody can be told that standard error is gone.
+        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    }
 }
 
 impl Runner<'_> {
@@ -100,10 +133,10 @@ impl Runner<'_> {
         let (pass, module) = (self.pass.borrow().clone(), self.current.borrow().clone());
         let instrument = self.speaking.borrow().as_deref().map(str::to_string);
         let (engine, config, target) = (self.engine, &self.config, self.target.as_deref());
-        let (printed, said) = (OnceCell::new(), RefCell::default());
-        let services = Services { engine, config, target, pass: &pass, instrument, module: &module, printed, said };
+        let services = Services::new(engine, config, target, &pass, instrument, &module);
         let result = f(&services);
         self.diagnostics.borrow_mut().append(&mut services.said.take());
+        self.counted.borrow_mut().append(&mut services.counted.take());
         result
     }
 }
@@ -132,5 +165,13 @@ impl HostServices for Runner<'_> {
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
         self.with_services(|services| services.diagnose(diagnostic));
+    }
+
+    fn statistic(&self, name: &str, n: u64) {
+        self.with_services(|services| services.statistic(name, n));
+    }
+
+    fn show_module(&self, module: &Module, header: &str) {
+        self.with_services(|services| services.show_module(module, header));
     }
 }

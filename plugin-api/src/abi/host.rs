@@ -37,6 +37,10 @@ pub trait HostServices {
     fn target(&self) -> Option<String>;
     /// Takes a diagnostic.
     fn diagnose(&self, diagnostic: &Diagnostic<'_>);
+    /// Adds to a counter of the running pass. Without this nothing is counted.
+    fn statistic(&self, _name: &str, _n: u64) {}
+    /// Shows a module as text, with a header that says which one it is. Without this nothing is shown.
+    fn show_module(&self, _module: &Module, _header: &str) {}
 }
 
 /// What a pass reports.

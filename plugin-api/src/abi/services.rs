@@ -188,6 +188,10 @@ pub struct Services {
     pub(crate) span_record: extern "C" fn(u64, RawBytes),
     /// Span, what happens to it, other span.
     pub(crate) span: extern "C" fn(u64, u32, u64) -> u64,
+    /// Adds to a counter of the running pass: run, name of the counter, how much.
+    pub(crate) statistic: extern "C" fn(u64, RawBytes, u64),
+    /// Shows a module to whoever runs the host: run, module, header.
+    pub(crate) show_module: extern "C" fn(u64, *const ModuleHdr, RawBytes) -> u32,
 }
 
 layout!(RawBytes { ptr, len });
@@ -198,7 +202,7 @@ layout!(SpanRecord { level, line, parent, name, target, file, fields });
 layout!(DiagnosticRecord { severity, index, function, node, message });
 layout!(open Services {
     size, reserved, max_level, seal, module, module_with, tensor, infer, print, current, query, diagnose, log_enabled,
-    log; span_wanted, span_new, span_record, span
+    log; span_wanted, span_new, span_record, span, statistic, show_module
 });
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
@@ -313,6 +317,19 @@ pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &st
         };
         (table.diagnose)(run, &record);
     }
+}
+
+/// Adds to a counter of the running pass.
+pub(crate) fn statistic(run: u64, name: &str, n: u64) {
+    if let Some(table) = table() {
+        (table.statistic)(run, RawBytes::of(name.as_bytes()), n);
+    }
+}
+
+/// Shows a module; false without a host that does.
+pub(crate) fn show_module(run: u64, module: &Module, header: &str) -> bool {
+    let show = |table: &Services| (table.show_module)(run, module.as_ptr(), RawBytes::of(header.as_bytes()));
+    table().is_some_and(|table| show(table) == 0)
 }
 
 /// Whether the host wants anything of this level (1 error … 5 trace).

@@ -315,7 +315,7 @@ fn plain_val(raw: &RawView<'_>, what: &'static str, i: usize, flags: u16, value:
         val::PRIM_LIST => prim_list(raw, what, i, hi, lo),
         val::CONST => id(what, i, "constant", small(), raw.consts().len()),
         val::TYPE => id(what, i, "type", small(), raw.types().len()),
-        val::DICT if small() == NONE => Ok(()),
+        val::DICT if value == u64::from(NONE) => Ok(()),
         val::DICT => id(what, i, "dict", small(), raw.dicts().len()),
         val::ATTR_LIST => range(what, i, "list", hi, lo, raw.attrs().len()),
         _ => Err(SealError::Malformed { what, index: i, why: "unknown kind of value" }),
