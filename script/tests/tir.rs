@@ -143,6 +143,31 @@ fn shapes_and_indices_speak_of_the_same_variables() {
 }
 
 #[test]
+fn strings_of_several_lines_stand_in_the_metadata() {
+    let text =
+        module("n: T.int32", "assert n == 4, (\"ValueError\", [\"must be 4,\\nnot\", \"5\", \"must be 4,\\nnot\"])");
+    let first = read(&text, &NoOps).expect("it is read");
+    let printed = print(&first, &NoOps);
+    let reference = "metadata[\"ir.StringImm\"][0]";
+    let line = format!("assert n == 4, (\"ValueError\", [{reference}, \"5\", {reference}])\n");
+    assert!(printed.starts_with("metadata = tvm.ir.load_json(") && printed.contains(&line), "{printed}");
+    let again = read(&printed, &NoOps).expect("what is printed can be read");
+    assert!(again.structural_eq(&first), "{printed}");
+    assert_eq!(print(&again, &NoOps), printed);
+    let missing = faults(&printed.replace("[0], \"5\"", "[1], \"5\""));
+    assert!(missing.diagnostics[0].message.contains("not number 1"), "{}", missing.diagnostics[0].message);
+}
+
+#[test]
+fn functions_of_indices_are_attributes_of_tir_too() {
+    let text = module("n: T.int32", "T.func_attr({\"order\": T.index_map(lambda i, j: (j, i))})\nT.evaluate(n)");
+    let first = read(&text, &NoOps).expect("it is read");
+    let printed = print(&first, &NoOps);
+    assert!(printed.contains("{\"order\": T.index_map(lambda i, j: (j, i))}"), "{printed}");
+    assert!(read(&printed, &NoOps).expect("what is printed can be read").structural_eq(&first));
+}
+
+#[test]
 fn names_are_unique_where_they_are_visible_only() {
     let body =
         "for i in range(4):\n    for i in range(8):\n        T.evaluate(i)\nfor i in range(4):\n    T.evaluate(i)";
