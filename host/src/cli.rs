@@ -12,7 +12,7 @@ mod show;
 
 use self::select::request;
 use crate::engine::Engine;
-use crate::error::{Error, Kept, Problem, exit};
+use crate::error::{Error, Kept, Problem, exit, input_warning};
 use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
 use crate::output::{Output, to_stdout};
@@ -365,8 +365,12 @@ fn read_input(path: &Path) -> Result<(String, Arc<str>), Error> {
 
 /// Reads a module and checks that it holds together.
 fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, Error> {
-    let module = match script::read(&text, engine) {
-        Ok(module) => module,
+    let module = match script::read_with_warnings(&text, engine) {
+        Ok(read) => {
+            let warnings = read.warnings.iter().map(|warning| input_warning(origin, &text, warning));
+            warnings.for_each(|warning| complain(&warning));
+            read.module
+        }
         Err(error) => return Err(Error::Input { origin: origin.to_string(), text, error }),
     };
     let _span = engine.span("verification", "verify", || serde_json::json!({}));

@@ -354,8 +354,16 @@ fn with_remedy(report: Report, error: &RegistryError) -> Report {
 }
 
 fn input_report(origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) -> Report {
-    let mut report = Report::error(&diagnostic.message);
-    report = report.at(origin, Arc::clone(text), diagnostic.span.clone(), &diagnostic.label);
+    at_input(Report::error(&diagnostic.message), origin, text, diagnostic)
+}
+
+/// What the reader noticed in an input that it took.
+pub(crate) fn input_warning(origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) -> Report {
+    at_input(Report::warning(&diagnostic.message), origin, text, diagnostic)
+}
+
+fn at_input(report: Report, origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) -> Report {
+    let mut report = report.at(origin, Arc::clone(text), diagnostic.span.clone(), &diagnostic.label);
     if let (Some((span, label)), Some(excerpt)) = (&diagnostic.other, report.excerpts.first_mut()) {
         excerpt.places.push(Place { span: span.clone(), label: label.clone(), primary: false });
     }

@@ -18,6 +18,7 @@ pub mod pass;
 pub mod report;
 pub mod run;
 pub mod verify;
+mod verify_tir;
 
 pub use context::{ContextScope, PassContext, Target};
 pub use engine::Engine;

@@ -19,6 +19,6 @@ pub use attrs::{Attr, AttrView, Dict};
 pub use builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
 pub use edit::Edit;
 pub use module::ModuleEdit;
-pub use types::{BufferType, DType, Dim, DimExpr, Sym, TensorType, Ty, Type};
-pub use value::{BodyKind, Call, Expr, Function, Region, Value};
+pub use types::{BufferType, DTensorType, DType, Dim, DimExpr, Sym, TensorType, Ty, Type};
+pub use value::{BodyKind, Call, Expr, Function, Region, Stmt, Value};
 pub use verify::SealError;
