@@ -2,6 +2,7 @@
 
 mod check;
 mod contributions;
+mod figures;
 mod instruments;
 mod lock;
 mod messages;
@@ -13,8 +14,7 @@ mod show;
 use self::messages::{Format, LogWriter, Messages};
 use self::select::request;
 use crate::engine::Engine;
-use crate::error::{Error, Kept, Problem, exit};
-use crate::instruments::timing::Timing;
+use crate::error::{Error, Kept, Problem, exit, input_warning};
 use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
 use crate::output::{Output, to_stdout};
@@ -22,7 +22,6 @@ use crate::report::Report;
 use crate::run::{RunReport, Runner};
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use plugin_api::ir::Module;
-use registry::Plan;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -136,6 +135,10 @@ struct Select {
     /// A value for a config option; `passhost config` lists them. Can be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
+    /// The compilation target, which passes can ask for: a name such as llvm, or JSON. A function's own attribute
+    /// `target` comes before it.
+    #[arg(long, value_name = "NAME|JSON")]
+    target: Option<String>,
     /// An instrument of a plugin that sees the run: 'NAME{key=value}'. Can be given several times.
     #[arg(long, value_name = "INSTRUMENT")]
     instrument: Vec<String>,
@@ -288,7 +291,7 @@ pub(crate) fn tell(line: &str) {
 
 fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
     match command {
-        Command::Run(args) => return run(args, messages),
+        Command::Run(args) => return args.look.traced(messages, |seen| run(args, seen, messages)),
         Command::Plan(args) => plan(args, messages),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins)?)),
         Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins)?.registry())),
@@ -341,15 +344,15 @@ fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
         return Err(missing_input(input));
     }
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Off)?;
-    let (request, config) = request(&args.select, &manifest)?;
-    let engine = Engine::with_lock(&manifest, &mut keeper)?;
-    config.checked(&manifest, engine.registry())?;
-    let plan = Plan::new(&request, engine.registry())?;
+    let request = request(&args.select, &manifest)?;
+    let engine = Arc::new(Engine::with_lock(&manifest, &mut keeper)?);
+    let (context, pipeline) = request.context(&manifest, &engine)?;
+    let plan = context.plan(pipeline.clone(), &engine)?;
     plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
     let registry = engine.registry();
     to_stdout(&match args.json {
-        true => show::plan_json(&request.pipeline, &plan, registry),
-        false => format!("pipeline {}\n{}", request.pipeline, plan.render(registry)),
+        true => show::plan_json(&pipeline, &plan, registry),
+        false => format!("pipeline {pipeline}\n{}", plan.render(registry)),
     })
 }
 
@@ -388,11 +391,16 @@ fn read_input(path: &Path) -> Result<(String, Arc<str>), Error> {
 }
 
 /// Reads a module and checks that it holds together.
-fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, Error> {
-    let module = match script::read(&text, engine) {
-        Ok(module) => module,
+fn read_module(origin: &str, text: Arc<str>, engine: &Engine, messages: Messages) -> Result<Module, Error> {
+    let module = match script::read_with_warnings(&text, engine) {
+        Ok(read) => {
+            let warnings = read.warnings.iter().map(|warning| input_warning(origin, &text, warning));
+            warnings.for_each(|warning| messages.report(&warning));
+            read.module
+        }
         Err(error) => return Err(Error::Input { origin: origin.to_string(), text, error }),
     };
+    let _span = engine.span("verification", "verify", || serde_json::json!({}));
     crate::verify::verify_module(&module, engine).map_err(|violation| {
         let printed = script::print_with_spans(&module, engine);
         let span = printed.spans.get(&violation.function).and_then(|spans| spans.get(violation.node)).cloned();
@@ -402,21 +410,22 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, 
     Ok(module)
 }
 
-fn run(args: &RunArgs, messages: Messages) -> Result<u8, Error> {
+fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
     let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
-    let timing = Timing::new();
+    let timing = &seen.timing;
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
-    let (request, config) = request(&args.select, &manifest)?;
+    let request = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
-    let engine = timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?;
-    let config = config.checked(&manifest, engine.registry())?;
-    let plan = timing.span("plan", || Plan::new(&request, engine.registry()))?;
+    let engine = Arc::new(timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?);
+    seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
+    let (context, pipeline) = request.context(&manifest, &engine)?;
+    let plan = timing.span("plan", || context.plan(pipeline, &engine))?;
     plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
-    let looking = args.look.instruments(&engine, &plan, &timing, messages)?;
+    let looking = args.look.instruments(&engine, &plan, seen, messages)?;
     timing.span("open plugins", || engine.open_for(&plan))?;
     lock::keep(&keeper, messages);
-    let module = timing.span("read", || read_module(&origin, text, &engine))?;
-    let runner = Runner::new(&engine, config).keep_going(args.keep_going).paranoid(args.paranoid);
+    let module = timing.span("read", || read_module(&origin, text, &engine, messages))?;
+    let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let report = timing.span("passes", || runner.run(&plan, module))?;
@@ -425,13 +434,11 @@ fn run(args: &RunArgs, messages: Messages) -> Result<u8, Error> {
     }
     report.warnings.iter().for_each(|warning| messages.report(&Report::warning(warning)));
     report.failures.iter().flat_map(Error::reports).for_each(|failure| messages.report(&failure));
-    let printed = timing.span("print", || script::print(&report.module, &engine));
+    let printed = timing.span("print", || script::print(&report.module, &*engine));
     let summarize = |report: &RunReport| {
-        match messages.is_json() {
-            true => messages.data("summary", show::summary_json(report, engine.registry())),
-            false => messages.text("summary", &show::summary(report, engine.registry())),
-        }
-        args.look.timing(&timing, &report.steps, messages);
+        let registry = engine.registry();
+        messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));
+        args.look.tables(seen, report, messages);
     };
     if report.error.is_some() {
         summarize(&report);

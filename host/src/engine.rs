@@ -2,24 +2,41 @@
 
 use crate::crates;
 use crate::error::Error;
+use crate::instruments::trace::{self, Trace};
 use crate::loader::{self, Listed};
 use crate::lock::Keeper;
+use crate::made::{Code, MadePass};
 use crate::manifest::{Manifest, PluginEntry, Source};
 use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
-use plugin_api::meta::OpInfo;
+use plugin_api::meta::{ConfigInfo, OpInfo};
 use plugin_api::op::{Infer, InferError, Inferred};
-use registry::{Brought, Owner, OwnerId, Plan, Registry};
+use registry::{Brought, Owner, OwnerId, PassId, Plan, Registry};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-/// Plugins and the names that they bring.
+/// Plugins and the names that they bring, and passes that the program made. Clones share what was opened.
+#[derive(Clone, Default)]
 pub struct Engine {
     registry: Registry,
-    listed: Vec<Listed>,
-    opened: Vec<OnceLock<Result<OpenPlugin, String>>>,
+    /// By owner.
+    providers: Vec<Provider>,
+    trace: OnceLock<Trace>,
+}
+
+/// Who has the code behind names.
+#[derive(Clone)]
+enum Provider {
+    Plugin(Arc<Plugin>),
+    /// A pass, or nothing: a config option has no code.
+    Program(Option<Box<MadePass>>),
+}
+
+struct Plugin {
+    listed: Listed,
+    opened: OnceLock<Result<OpenPlugin, String>>,
 }
 
 impl Engine {
@@ -46,7 +63,7 @@ impl Engine {
 
     /// Like [`Engine::with_lock`], but goes on after an error and gives all of them.
     pub fn list(manifest: &Manifest, keeper: &mut Keeper) -> (Engine, Vec<Error>) {
-        let mut engine = Engine { registry: Registry::new(), listed: Vec::new(), opened: Vec::new() };
+        let mut engine = Engine::default();
         let mut errors = Vec::new();
         let mut seen: BTreeMap<Identity, PathBuf> = BTreeMap::new();
         for (entry, file) in manifest.plugins.iter().zip(files(manifest, keeper)) {
@@ -76,8 +93,35 @@ impl Engine {
         let meta = &listed.meta;
         let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };
         self.registry.add(owner, Brought::from(meta))?;
-        self.listed.push(listed);
-        self.opened.push(OnceLock::new());
+        self.providers.push(Provider::Plugin(Arc::new(Plugin { listed, opened: OnceLock::new() })));
+        Ok(())
+    }
+
+    /// Adds a pass that this program made. Its owner is `host`.
+    ///
+    /// # Errors
+    /// If its name is taken or is not one, or it declares options, which closures do not get.
+    pub fn add_pass(&mut self, pass: MadePass) -> Result<PassId, Error> {
+        let info = pass.info().clone();
+        if let Some(option) = info.options.first() {
+            return Err(Error::Request {
+                message: format!("pass `{}` is made at run time, but declares the option `{}`", info.name, option.name),
+                help: "let its closure have the value, or make it a pass of a plugin".to_string(),
+            });
+        }
+        let id = PassId(self.registry.passes().count());
+        self.registry.add(Owner::embedder(), Brought::passes(vec![info]))?;
+        self.providers.push(Provider::Program(Some(Box::new(pass))));
+        Ok(id)
+    }
+
+    /// Declares a config option of this program. Its owner is `host`.
+    ///
+    /// # Errors
+    /// If its name is taken, or is part of another one.
+    pub fn add_config(&mut self, option: ConfigInfo) -> Result<(), Error> {
+        self.registry.add(Owner::embedder(), Brought { config: vec![option], ..Brought::default() })?;
+        self.providers.push(Provider::Program(None));
         Ok(())
     }
 
@@ -86,9 +130,35 @@ impl Engine {
         &self.registry
     }
 
+    /// Lets everything that is done with this engine from now on be in a trace; the first one counts.
+    pub fn traced(&self, trace: Trace) {
+        let _ = self.trace.set(trace);
+    }
+
+    pub(crate) fn trace(&self) -> Option<&Trace> {
+        self.trace.get()
+    }
+
+    /// A span of the trace, if one is made.
+    pub(crate) fn span(
+        &self,
+        category: &'static str,
+        name: &str,
+        args: impl FnOnce() -> serde_json::Value,
+    ) -> Option<trace::Span> {
+        self.trace.get().map(|trace| trace.span(category, name, args()))
+    }
+
     /// What a plugin says of itself.
     pub fn listed(&self, owner: OwnerId) -> Option<&Listed> {
-        self.listed.get(owner.0)
+        self.plugin(owner).map(|plugin| &plugin.listed)
+    }
+
+    fn plugin(&self, owner: OwnerId) -> Option<&Plugin> {
+        match self.providers.get(owner.0) {
+            Some(Provider::Plugin(plugin)) => Some(plugin),
+            _ => None,
+        }
     }
 
     /// A plugin, opened if it was not before.
@@ -96,12 +166,13 @@ impl Engine {
     /// # Errors
     /// Why it cannot be opened.
     pub fn open(&self, owner: OwnerId) -> Result<OpenPlugin, Error> {
-        let Some((listed, slot)) = self.listed.get(owner.0).zip(self.opened.get(owner.0)) else {
-            let message = "a pass without a plugin".to_string();
+        let Some(Plugin { listed, opened }) = self.plugin(owner) else {
+            let message = "what this program made has no plugin to open".to_string();
             return Err(Error::Request { message, help: "run it through the library that made it".into() });
         };
         let mut error = None;
-        let opened = slot.get_or_init(|| {
+        let opened = opened.get_or_init(|| {
+            let _span = self.span("load", "open plugin", || serde_json::json!({ "plugin": listed.meta.name }));
             loader::open(listed).map_err(|why| {
                 let text = why.to_string();
                 error = Some(why);
@@ -118,6 +189,17 @@ impl Engine {
         }
     }
 
+    /// The code of the passes of an owner; a plugin is opened if it was not before.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub(crate) fn code(&self, owner: OwnerId) -> Result<Code<'_>, Error> {
+        match self.providers.get(owner.0) {
+            Some(Provider::Program(Some(pass))) => Ok(Code::Made(pass)),
+            _ => self.open(owner).map(Code::Plugin),
+        }
+    }
+
     /// Opens the plugins of a plan: those of its passes, then those of its instruments.
     ///
     /// # Errors
@@ -125,7 +207,7 @@ impl Engine {
     pub fn open_for(&self, plan: &Plan) -> Result<(), Error> {
         let passes = plan.passes(&self.registry).into_iter().map(|pass| self.registry.pass_place(pass).0);
         let instruments = plan.instruments.iter().map(|planned| self.registry.instrument_place(planned.instrument).0);
-        passes.chain(instruments).try_for_each(|owner| self.open(owner).map(|_| ()))
+        passes.chain(instruments).try_for_each(|owner| self.code(owner).map(|_| ()))
     }
 }
 

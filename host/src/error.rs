@@ -119,9 +119,14 @@ pub enum Error {
     /// The request cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A config value of the command line.
-    #[error("--config: {0}")]
-    Config(ConfigError),
+    /// A config value of the command line or of a context.
+    #[error("{of}: {error}")]
+    Config {
+        /// Who gives it: `--config`, `the context`.
+        of: &'static str,
+        /// What is wrong with it.
+        error: ConfigError,
+    },
     /// The request is wrong in another way.
     #[error("{message}")]
     Request {
@@ -238,9 +243,11 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Input { .. } | Error::InputFile { .. } | Error::IllFormed { .. } => exit::INPUT,
-            Error::Manifest { .. } | Error::Registry(_) | Error::Plan(_) | Error::Request { .. } | Error::Config(_) => {
-                exit::REQUEST
-            }
+            Error::Manifest { .. }
+            | Error::Registry(_)
+            | Error::Plan(_)
+            | Error::Request { .. }
+            | Error::Config { .. } => exit::REQUEST,
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
             Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } => exit::PLUGIN,
             Error::Step { code, .. } => *code,
@@ -296,7 +303,7 @@ impl Error {
             Error::Lockfile { problem, .. } => report.help(&problem.help),
             Error::Plugin { path, help, .. } => report.help(help).about_file(Some(path)),
             Error::Request { help, .. } | Error::InputFile { help, .. } => report.help(help),
-            Error::Config(_) => report.help(CONFIG_HELP),
+            Error::Config { .. } => report.help(CONFIG_HELP),
             Error::Registry(error) => with_remedy(report, error),
             Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => with_remedy(report, error),
             Error::Plan(error) => {
@@ -357,8 +364,16 @@ fn with_remedy(report: Report, error: &RegistryError) -> Report {
 }
 
 fn input_report(origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) -> Report {
-    let mut report = Report::error(&diagnostic.message);
-    report = report.at(origin, Arc::clone(text), diagnostic.span.clone(), &diagnostic.label);
+    at_input(Report::error(&diagnostic.message), origin, text, diagnostic)
+}
+
+/// What the reader noticed in an input that it took.
+pub(crate) fn input_warning(origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) -> Report {
+    at_input(Report::warning(&diagnostic.message), origin, text, diagnostic)
+}
+
+fn at_input(report: Report, origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) -> Report {
+    let mut report = report.at(origin, Arc::clone(text), diagnostic.span.clone(), &diagnostic.label);
     if let (Some((span, label)), Some(excerpt)) = (&diagnostic.other, report.excerpts.first_mut()) {
         excerpt.places.push(Place { span: span.clone(), label: label.clone(), primary: false });
     }

@@ -2,8 +2,9 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::made::MadePass;
 use crate::manifest::Manifest;
-use plugin_api::meta::PassInfo;
+use crate::pass::Pass;
 use std::sync::{Arc, PoisonError, RwLock};
 
 static GLOBAL: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
@@ -23,15 +24,29 @@ pub fn engine() -> Option<Arc<Engine>> {
     GLOBAL.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Facts of a pass by full name, or by short name where only one pass has it (TVM's `GetPass`).
+/// A pass by full name, or by short name where only one pass has it (TVM's `GetPass`). It runs.
 ///
 /// # Errors
-/// If no manifest was loaded, or no pass or more than one has the name.
-pub fn get_pass(name: &str) -> Result<PassInfo, Error> {
+/// If no manifest was loaded and no pass was registered, or no pass or more than one has the name.
+pub fn get_pass(name: &str) -> Result<Pass, Error> {
     let engine = engine().ok_or_else(|| Error::Request {
         message: format!("no pass `{name}`: no plugins were loaded"),
         help: "call load_manifest first".to_string(),
     })?;
-    let id = engine.registry().find(name)?;
-    Ok(engine.registry().pass(id).clone())
+    Pass::find(&engine, name)
+}
+
+/// Adds a pass that this program made to those of the process. Passes that were got before do not see it.
+///
+/// # Errors
+/// If its name is taken or is not one.
+pub fn register_pass(pass: MadePass) -> Result<Pass, Error> {
+    let name = pass.info().name.clone();
+    let mut global = GLOBAL.write().unwrap_or_else(PoisonError::into_inner);
+    let mut engine = global.as_deref().cloned().unwrap_or_default();
+    engine.add_pass(pass)?;
+    let engine = Arc::new(engine);
+    let pass = Pass::find(&engine, &name)?;
+    *global = Some(engine);
+    Ok(pass)
 }

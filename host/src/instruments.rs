@@ -7,9 +7,13 @@
 //! an instrument out that failed, and nothing else. In a run as TVM does it there is no `run_failed`, and nobody is told
 //! of the end of a pass once anybody failed in it.
 
+pub mod dump;
+pub mod memory;
 pub mod print_ir;
 pub mod timing;
+pub mod trace;
 
+use self::trace::Trace;
 use crate::error::{Error, Kept};
 use plugin_api::abi::PluginInstrument;
 use plugin_api::abi::host::RunFailure;
@@ -22,40 +26,47 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 /// One instrument, and whose it is.
-pub struct Instrument<'e> {
+pub struct Instrument {
     name: Rc<str>,
     plugin: String,
     file: Option<PathBuf>,
-    what: What<'e>,
+    what: Rc<RefCell<What>>,
+    /// It is one of an outer context, which enters and exits it.
+    inherited: bool,
     /// It failed in a run that went on.
     left_out: bool,
 }
 
-enum What<'e> {
-    Own(Box<dyn PassInstrument + 'e>),
+enum What {
+    Own(Box<dyn PassInstrument>),
     Plugins(PluginInstrument),
 }
 
-impl<'e> Instrument<'e> {
+impl Instrument {
     /// One of the program that embeds the host.
-    pub fn new(name: &str, instrument: Box<dyn PassInstrument + 'e>) -> Instrument<'e> {
+    pub fn new(name: &str, instrument: Box<dyn PassInstrument>) -> Instrument {
         Instrument::of(name, &Owner::embedder(), What::Own(instrument))
     }
 
     /// One of a plugin.
-    pub(crate) fn of_plugin(name: &str, owner: &Owner, instrument: PluginInstrument) -> Instrument<'e> {
+    pub(crate) fn of_plugin(name: &str, owner: &Owner, instrument: PluginInstrument) -> Instrument {
         Instrument::of(name, owner, What::Plugins(instrument))
     }
 
-    fn of(name: &str, owner: &Owner, what: What<'e>) -> Instrument<'e> {
-        Instrument { name: name.into(), plugin: owner.name.clone(), file: owner.file.clone(), what, left_out: false }
+    fn of(name: &str, owner: &Owner, what: What) -> Instrument {
+        let (plugin, file, what) = (owner.name.clone(), owner.file.clone(), Rc::new(RefCell::new(what)));
+        Instrument { name: name.into(), plugin, file, what, inherited: false, left_out: false }
     }
 
-    fn get(&mut self) -> &mut dyn PassInstrument {
-        match &mut self.what {
-            What::Own(instrument) => instrument.as_mut(),
-            What::Plugins(instrument) => instrument,
-        }
+    /// The same one for a context inside the one that has it.
+    pub(crate) fn inherited(&self) -> Instrument {
+        let (name, plugin, file) = (Rc::clone(&self.name), self.plugin.clone(), self.file.clone());
+        Instrument { name, plugin, file, what: Rc::clone(&self.what), inherited: true, left_out: self.left_out }
+    }
+
+    /// Whether a plugin made it for the time that a context is entered.
+    fn is_made(&self) -> bool {
+        !self.inherited && self.what.try_borrow().is_ok_and(|what| matches!(*what, What::Plugins(_)))
     }
 }
 
@@ -69,17 +80,20 @@ pub(crate) type Speaking = Rc<RefCell<Option<Rc<str>>>>;
 
 /// The instruments of a context, in the order in which they are called.
 #[derive(Default)]
-pub struct Instruments<'e> {
-    list: Vec<Instrument<'e>>,
+pub struct Instruments {
+    list: Vec<Instrument>,
     keep_going: bool,
     tvm_compat: bool,
     failures: Vec<Error>,
     speaking: Speaking,
+    /// Passes that were begun and have not ended.
+    open: usize,
+    trace: Option<Trace>,
 }
 
-impl<'e> Instruments<'e> {
+impl Instruments {
     /// Adds one behind the others.
-    pub fn push(&mut self, instrument: Instrument<'e>) {
+    pub fn push(&mut self, instrument: Instrument) {
         self.list.push(instrument);
     }
 
@@ -91,6 +105,11 @@ impl<'e> Instruments<'e> {
     /// Whether a pass that fails, or at which an instrument failed, has no end for the others, as in TVM.
     pub fn tvm_compat(&mut self, tvm_compat: bool) {
         self.tvm_compat = tvm_compat;
+    }
+
+    /// Where each call is to be a span.
+    pub(crate) fn trace(&mut self, trace: Option<Trace>) {
+        self.trace = trace;
     }
 
     /// Whether there are none.
@@ -129,8 +148,11 @@ impl<'e> Instruments<'e> {
     /// The first failure. Those entered before it are exited, and the list is empty.
     pub fn enter(&mut self) -> Result<(), Error> {
         for at in 0..self.list.len() {
+            if self.list[at].inherited {
+                continue;
+            }
             if let Err(error) = self.call(at, "enter", None, (), |instrument| instrument.enter()) {
-                for entered in (0..at).rev() {
+                for entered in (0..at).rev().filter(|at| !self.list[*at].inherited).collect::<Vec<_>>() {
                     let exited = self.call(entered, "exit", None, (), |instrument| instrument.exit());
                     self.beside(exited);
                 }
@@ -147,6 +169,9 @@ impl<'e> Instruments<'e> {
     /// The first failure. Instruments behind it are not exited, and the list is empty.
     pub fn exit(&mut self) -> Result<(), Error> {
         for at in 0..self.list.len() {
+            if self.list[at].inherited {
+                continue;
+            }
             if let Err(error) = self.call(at, "exit", None, (), |instrument| instrument.exit()) {
                 self.clear();
                 return Err(error);
@@ -159,7 +184,7 @@ impl<'e> Instruments<'e> {
     ///
     /// # Errors
     /// The first failure; the list is empty then.
-    pub fn replace(&mut self, others: Vec<Instrument<'e>>) -> Result<(), Error> {
+    pub fn replace(&mut self, others: Vec<Instrument>) -> Result<(), Error> {
         self.exit()?;
         self.clear();
         self.list = others;
@@ -190,11 +215,13 @@ impl<'e> Instruments<'e> {
             match self.call(at, "run_before", Some(pass), (), |instrument| instrument.run_before(module, pass)) {
                 Ok(()) => started.0.push(at),
                 Err(error) => {
+                    self.open += 1;
                     self.run_failed(started, module, pass, &error.to_string());
                     return Err(error);
                 }
             }
         }
+        self.open += 1;
         Ok(started)
     }
 
@@ -203,6 +230,7 @@ impl<'e> Instruments<'e> {
     /// # Errors
     /// The first failure; all that were started are told nevertheless.
     pub fn run_after(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>) -> Result<(), Error> {
+        self.open = self.open.saturating_sub(1);
         let mut first = Ok(());
         for at in started.0 {
             let told = self.call(at, "run_after", Some(pass), (), |instrument| instrument.run_after(module, pass));
@@ -220,20 +248,50 @@ impl<'e> Instruments<'e> {
 
     /// A pass failed; `module` is the one before it.
     pub fn run_failed(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>, message: &str) {
-        let ended = if self.tvm_compat { Vec::new() } else { started.0 };
-        for at in ended {
+        self.open = self.open.saturating_sub(1);
+        if self.tvm_compat {
+            return;
+        }
+        for at in started.0 {
             let told =
                 self.call(at, "run_failed", Some(pass), (), |instrument| instrument.run_failed(module, pass, message));
             self.beside(told);
         }
     }
 
+    /// A pass has no end, as in TVM where anything failed in it: nobody is told.
+    pub(crate) fn unfinished(&mut self, Started(_): Started) {
+        self.open = self.open.saturating_sub(1);
+    }
+
     /// Drops all. What a destructor of a plugin does wrong is among the failures.
     pub fn clear(&mut self) {
-        for Instrument { name, plugin, file, what, .. } in std::mem::take(&mut self.list) {
-            if let What::Plugins(instrument) = what
-                && let Err(failure) = instrument.close()
-            {
+        let all = std::mem::take(&mut self.list);
+        self.close(all);
+    }
+
+    /// Drops those that plugins made, in the same way.
+    pub(crate) fn clear_made(&mut self) {
+        let (made, others) = std::mem::take(&mut self.list).into_iter().partition(Instrument::is_made);
+        self.list = others;
+        self.close(made);
+    }
+
+    /// Handles of all, for a context inside.
+    pub(crate) fn inherited(&self) -> Vec<Instrument> {
+        self.list.iter().map(Instrument::inherited).collect()
+    }
+
+    /// Whether a pass was begun that has not ended.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.open > 0
+    }
+
+    fn close(&mut self, all: Vec<Instrument>) {
+        for Instrument { name, plugin, file, what, inherited, .. } in all {
+            // A context inside can still have it; the last one closes it.
+            let Some(What::Plugins(instrument)) = Rc::into_inner(what).map(RefCell::into_inner) else { continue };
+            if let (false, Err(failure)) = (inherited, instrument.close()) {
                 let (instrument, message) = (name.to_string(), failure.to_string());
                 let event = "its destructor";
                 self.failures.push(Error::Instrument {
@@ -274,7 +332,16 @@ impl<'e> Instruments<'e> {
             return Ok(instead);
         };
         *self.speaking.borrow_mut() = Some(Rc::clone(&instrument.name));
-        let answer = f(instrument.get());
+        let span = self.trace.as_ref().map(|trace| {
+            let pass = pass.map_or("", |pass| pass.name);
+            trace.span("instrument", &instrument.name, serde_json::json!({ "event": event, "pass": pass }))
+        });
+        let answer = match instrument.what.try_borrow_mut().as_deref_mut() {
+            Ok(What::Own(instrument)) => f(instrument.as_mut()),
+            Ok(What::Plugins(instrument)) => f(instrument),
+            Err(_) => Err(PassError::new("is called while it is being called; an instrument must not run passes")),
+        };
+        drop(span);
         *self.speaking.borrow_mut() = None;
         let message = match answer {
             Ok(answer) => return Ok(answer),

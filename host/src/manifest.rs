@@ -1,5 +1,6 @@
 //! `passes.toml`: which plugins there are, and what runs by default.
 
+use crate::context::Target;
 use crate::error::{Error, Problem};
 use plugin_api::meta::OptionValue;
 use plugin_api::names::{did_you_mean, nearest};
@@ -44,6 +45,8 @@ pub struct Settings {
     pub required: Vec<String>,
     /// Instruments, as in `acme.Counter{every=2}`.
     pub instruments: Vec<String>,
+    /// Compilation target.
+    pub target: Option<Target>,
     /// Config values by full key.
     pub config: BTreeMap<String, ConfigValue>,
 }
@@ -202,10 +205,11 @@ const KEYS: &[&str] = &[
     "disabled",
     "required",
     "instruments",
+    "target",
     "config",
 ];
 const PLUGIN_KEYS: &[&str] = &["path", "name", "crate", "version", "api"];
-const PIPELINE_KEYS: &[&str] = &["passes", "opt_level", "disabled", "required", "instruments", "config"];
+const PIPELINE_KEYS: &[&str] = &["passes", "opt_level", "disabled", "required", "instruments", "target", "config"];
 
 impl Reader<'_> {
     fn wrong(&self, message: String, span: Range<usize>, help: &str) {
@@ -305,8 +309,17 @@ impl Reader<'_> {
             disabled: self.strings(table, "disabled"),
             required: self.strings(table, "required"),
             instruments: self.strings(table, "instruments"),
+            target: table.get("target").and_then(|value| self.target(value)),
             config,
         }
+    }
+
+    fn target(&self, value: &Value<'_>) -> Option<Target> {
+        let read = Target::parse(&self.string("target", value)?);
+        if let Err(Error::Request { message, help }) = &read {
+            self.wrong(message.clone(), value.span(), help);
+        }
+        read.ok()
     }
 
     fn opt_level(&self, value: &Value<'_>) -> Option<i32> {

@@ -1,28 +1,34 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
+mod blocks;
 mod compat;
 mod parallel;
 mod properties;
 mod services;
+mod statistics;
 
+use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Speaking};
+use crate::made::Code;
 use crate::paranoia::Snapshot;
 use crate::verify::{Violation, verify_changed};
-use plugin_api::abi::host::{OpenPlugin, RunFailure, with_current};
+use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Module};
-use plugin_api::meta::{Granularity, OptionValue};
+use plugin_api::meta::{Granularity, OptionValue, PassInfo};
 use plugin_api::pass::Severity;
 use registry::{Doing, Driver, Facts, Frame, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
-use std::cell::{Cell, OnceCell, RefCell};
+use serde_json::json;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parallel::{Named, Workers};
 use services::{Services, Shown};
+pub use statistics::Statistic;
 
 /// A step that was run or passed over, with what it cost.
 #[derive(Clone, Debug)]
@@ -105,6 +111,8 @@ pub struct RunReport {
     pub steps: Vec<StepReport>,
     /// Diagnostics of passes.
     pub diagnostics: Vec<PassDiagnostic>,
+    /// What passes counted, each counter once, in the order in which they were first heard of.
+    pub statistics: Vec<Statistic>,
     /// What the driver noticed.
     pub warnings: Vec<String>,
     /// Failures after which the run went on.
@@ -116,17 +124,17 @@ pub struct RunReport {
 /// Runs plans.
 pub struct Runner<'e> {
     engine: &'e Engine,
-    config: BTreeMap<String, OptionValue>,
-    opt_level: i32,
+    context: PassContext,
     pass: RefCell<String>,
     diagnostics: RefCell<Vec<PassDiagnostic>>,
+    /// What passes counted, not summed up.
+    counted: RefCell<Vec<Statistic>>,
     current: RefCell<Module>,
     position: Cell<usize>,
     keep_going: bool,
     paranoid: bool,
     /// Plugins that cannot be trusted any more, and why.
     marked: RefCell<BTreeMap<OwnerId, String>>,
-    instruments: RefCell<Instruments<'e>>,
     /// The instrument that is being called.
     speaking: Speaking,
     workers: Workers,
@@ -173,22 +181,26 @@ impl Cost {
 }
 
 impl<'e> Runner<'e> {
-    /// A runner with the config values of a run.
+    /// A runner with a context of its own, which has these config values, and the opt_level of the plan.
     pub fn new(engine: &'e Engine, config: BTreeMap<String, OptionValue>) -> Runner<'e> {
-        let instruments = Instruments::default();
+        Runner::in_context(engine, &PassContext::with_config(config))
+    }
+
+    /// A runner in a context, in which the plan was made. The context is current during the run; its instruments are
+    /// entered and exited if it was not entered before.
+    pub fn in_context(engine: &'e Engine, context: &PassContext) -> Runner<'e> {
         Runner {
             engine,
-            config,
-            opt_level: registry::plan::DEFAULT_OPT_LEVEL,
+            context: context.clone(),
             pass: RefCell::default(),
             diagnostics: RefCell::default(),
+            counted: RefCell::default(),
             current: RefCell::new(Module::new(Vec::<(String, Body)>::new())),
             position: Cell::new(0),
             keep_going: false,
             paranoid: false,
             marked: RefCell::default(),
-            speaking: instruments.speaking(),
-            instruments: RefCell::new(instruments),
+            speaking: context.instruments().borrow().speaking(),
             workers: Workers::new(None),
         }
     }
@@ -209,10 +221,14 @@ impl<'e> Runner<'e> {
         Runner { workers: Workers::new(Some(jobs)), ..self }
     }
 
-    /// With an instrument behind those given before, and before those of the plan.
-    pub fn instrument(self, instrument: Instrument<'e>) -> Runner<'e> {
-        self.instruments.borrow_mut().push(instrument);
+    /// With an instrument in its context, behind those given before, and before those of plugins.
+    pub fn instrument(self, instrument: Instrument) -> Runner<'e> {
+        self.instruments().borrow_mut().push(instrument);
         self
+    }
+
+    fn instruments(&self) -> &RefCell<Instruments> {
+        self.context.instruments()
     }
 
     /// Runs a plan. Plugins of the plan are opened before the first step, and instruments made and entered.
@@ -221,55 +237,27 @@ impl<'e> Runner<'e> {
     /// If a plugin cannot be opened, or an instrument cannot be made or entered; what stops a later step is in the
     /// report.
     pub fn run(mut self, plan: &Plan, module: Module) -> Result<RunReport, Error> {
-        self.opt_level = plan.opt_level;
+        self.context = self.context.at_level(plan.opt_level);
         self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
-        self.instruments.borrow_mut().keep_going(self.keep_going);
-        self.instruments.borrow_mut().tvm_compat(plan.tvm_compat);
-        with_current(&self, self.opt_level, || self.run_inside(plan))
+        self.instruments().borrow_mut().keep_going(self.keep_going);
+        self.instruments().borrow_mut().tvm_compat(plan.tvm_compat);
+        self.instruments().borrow_mut().trace(self.engine.trace().cloned());
+        with_current(&self, plan.opt_level, || self.run_inside(plan))
     }
 
     fn run_inside(&self, plan: &Plan) -> Result<RunReport, Error> {
-        let begun = self.make_instruments(plan).and_then(|()| self.instruments.borrow_mut().enter());
-        if let Err(error) = begun {
-            let mut instruments = self.instruments.borrow_mut();
-            instruments.clear();
-            let beside = instruments.take_failures();
-            return Err(if beside.is_empty() {
-                error
-            } else {
-                Error::Several([error].into_iter().chain(beside).collect())
-            });
-        }
+        let mut scope = self.context.begin(Some((self.engine, &plan.instruments)))?;
         let mut report = self.steps(plan);
-        let mut instruments = self.instruments.borrow_mut();
-        let exited = instruments.exit();
-        instruments.clear();
+        let (exited, beside) = scope.leave();
         match (exited, &report.error) {
             (Err(error), None) => report.error = Some(error),
             (exited, _) => report.failures.extend(exited.err()),
         }
-        report.failures.extend(instruments.take_failures());
+        report.failures.extend(beside);
+        // What is told on leaving is of this run, too.
+        report.diagnostics.append(&mut self.diagnostics.take());
         Ok(report)
-    }
-
-    /// Makes the instruments of a plan. In a run that keeps going, one that cannot be made is left out.
-    fn make_instruments(&self, plan: &Plan) -> Result<(), Error> {
-        let registry = self.engine.registry();
-        for planned in &plan.instruments {
-            let (owner, at) = registry.instrument_place(planned.instrument);
-            let plugin = registry.owner(owner);
-            // Two of one name differ in their options.
-            let options = registry::pipeline::options_text(&planned.given);
-            let name = format!("{}{options}", registry.instrument(planned.instrument).name);
-            let made = self.engine.open(owner)?.make_instrument(at, &planned.options);
-            let mut instruments = self.instruments.borrow_mut();
-            match made {
-                Ok(instrument) => instruments.push(Instrument::of_plugin(&name, plugin, instrument)),
-                Err(failure) => instruments.not_made(&name, plugin, &failure)?,
-            }
-        }
-        Ok(())
     }
 
     fn steps(&self, plan: &Plan) -> RunReport {
@@ -287,6 +275,7 @@ impl<'e> Runner<'e> {
             module: self.current.borrow().clone(),
             steps,
             diagnostics: self.diagnostics.take(),
+            statistics: statistics::summed(self.counted.take()),
             warnings: [driver.warnings(), &failures.warnings].concat(),
             failures: failures.errors,
             error,
@@ -346,6 +335,7 @@ impl<'e> Runner<'e> {
         let Err(stop) = driver.run_step(plan, step, &mut run, &mut framed, &mut done, &mut pass_over) else {
             return Ok(());
         };
+        self.unfinished(frames);
         self.stopped(stop, &driver.abandoned(), &mut rows.borrow_mut(), failures)
     }
 
@@ -466,13 +456,16 @@ impl<'e> Runner<'e> {
         let _entered = span.enter();
         let before = self.current.borrow().clone();
         let facts = self.facts(pass);
-        let instruments = || self.instruments.borrow_mut();
+        let instruments = || self.instruments().borrow_mut();
         self.ask(&before, &facts, plan)?;
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;
         let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
+        let counted = self.counted.borrow().len();
         let (changed, cost) = match self.verified(pass, options, &before, held) {
             Ok(done) => done,
             Err(error) => {
+                // What it did is undone.
+                self.counted.borrow_mut().truncate(counted);
                 let message = match &error {
                     Error::Step { message, .. } => message.clone(),
                     other => other.to_string(),
@@ -486,6 +479,7 @@ impl<'e> Runner<'e> {
             Ok(()) => Ok((changed, cost)),
             Err(error) if plan.tvm_compat => {
                 // The pass is done, and its result is lost.
+                self.counted.borrow_mut().truncate(counted);
                 *self.current.borrow_mut() = before;
                 Err(Stop::Before(error))
             }
@@ -507,7 +501,7 @@ impl<'e> Runner<'e> {
         if plan.required.contains(pass.name) {
             return Ok(());
         }
-        let vetoes = self.instruments.borrow_mut().should_run(module, pass).map_err(Stop::Before)?;
+        let vetoes = self.instruments().borrow_mut().should_run(module, pass).map_err(Stop::Before)?;
         if vetoes.is_empty() { Ok(()) } else { Err(Stop::Vetoed(vetoes.join(", "))) }
     }
 
@@ -520,6 +514,7 @@ impl<'e> Runner<'e> {
         held: &Facts,
     ) -> Result<(bool, Cost), Error> {
         let info = self.engine.registry().pass(pass);
+        let _span = self.engine.span("pass", &info.name, || json!({ "step": self.position.get() }));
         let snapshot = self.paranoid.then(|| Snapshot::of(before));
         let start = Instant::now();
         let after = self.call(pass, info.granularity, before, options);
@@ -529,11 +524,13 @@ impl<'e> Runner<'e> {
         }
         let after = after?;
         let start = Instant::now();
+        let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
         verify_changed(before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
         let changed = changed(before, &after);
         if changed {
             self.check_claims(pass, before, &after, held)?;
         }
+        drop(verifying);
         let verify = start.elapsed();
         let bindings = (before.n_bindings(), after.n_bindings());
         tracing::debug!(changed, ?time, "done");
@@ -562,10 +559,10 @@ impl<'e> Runner<'e> {
         options: &[OptionValue],
     ) -> Result<Module, Error> {
         let (owner, at) = self.engine.registry().pass_place(pass);
-        let plugin = self.engine.open(owner)?;
+        let plugin = self.engine.code(owner)?;
         if granularity == Granularity::Module {
             let run = |services: &Services<'_>| {
-                with_current(services, self.opt_level, || plugin.run_module(at, module, options))
+                with_current(services, self.context.opt_level(), || plugin.run_module(at, module, options))
             };
             return self.with_services(run).map_err(|failure| self.failed(pass, None, module, failure));
         }
@@ -576,6 +573,9 @@ impl<'e> Runner<'e> {
         let mut new = Vec::with_capacity(functions.len());
         for ((name, old), result) in functions.into_iter().zip(results) {
             let body = result.map_err(|failure| self.failed(pass, Some(name), module, failure))?;
+            if granularity == Granularity::DataflowBlock {
+                self.check_blocks(pass, (name, old), &body, module)?;
+            }
             if old.kind() != body.kind() {
                 let message = "gave back a function of another kind".to_string();
                 return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
@@ -593,27 +593,33 @@ impl<'e> Runner<'e> {
     fn call_on_functions(
         &self,
         pass: PassId,
-        plugin: OpenPlugin,
+        plugin: Code<'_>,
         functions: &[Named<'_>],
         options: &[OptionValue],
     ) -> Vec<Result<Body, RunFailure>> {
         let registry = self.engine.registry();
         let (info, at) = (registry.pass(pass), registry.pass_place(pass).1);
-        let (engine, config, opt_level, module) =
-            (self.engine, &self.config, self.opt_level, self.current.borrow().clone());
+        let (engine, settings, module) = (self.engine, self.context.settings(), self.current.borrow().clone());
         let outer = tracing::Span::current();
         let run = |functions: &[Named<'_>]| {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
-            let (printed, said) = (OnceCell::new(), RefCell::default());
-            let services =
-                Services { engine, config, pass: &info.name, instrument: None, module: &module, printed, said };
-            let results = with_current(&services, opt_level, || plugin.run_functions(at, functions, options));
-            (results, services.said.into_inner())
+            let services = Services::new(engine, settings, &info.name, None, &module);
+            let work = || {
+                with_current(&services, settings.opt_level, || {
+                    traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
+                })
+            };
+            let results = settings.seen(work);
+            (results, services.said.into_inner(), services.counted.into_inner())
         };
         let stretches = if info.sequential { vec![run(functions)] } else { self.workers.run(functions, run) };
-        let (results, said): (Vec<_>, Vec<_>) = stretches.into_iter().unzip();
-        self.diagnostics.borrow_mut().extend(said.into_iter().flatten());
-        results.into_iter().flatten().collect()
+        let mut all = Vec::with_capacity(functions.len());
+        for (results, said, counted) in stretches {
+            all.extend(results);
+            self.diagnostics.borrow_mut().extend(said);
+            self.counted.borrow_mut().extend(counted);
+        }
+        all
     }
 
     fn failed(&self, pass: PassId, function: Option<&str>, module: &Module, failure: RunFailure) -> Error {
@@ -657,6 +663,27 @@ impl<'e> Runner<'e> {
     fn place(&self, module: &Module, function: &str, node: usize, what: &str) -> Option<ShownPlace> {
         Shown::new(self.engine, module, what).place(function, node)
     }
+}
+
+/// Runs a stretch of functions. Where a trace is made, it is a span, and each function is one: a plugin is called for each
+/// of them then, unless the pass wants all at once.
+fn traced(
+    engine: &Engine,
+    info: &PassInfo,
+    functions: &[Named<'_>],
+    mut run: impl FnMut(&[Named<'_>]) -> Vec<Result<Body, RunFailure>>,
+) -> Vec<Result<Body, RunFailure>> {
+    let Some(_span) = engine.span("stretch", &info.name, || json!({ "functions": functions.len() })) else {
+        return run(functions);
+    };
+    if info.sequential {
+        return run(functions);
+    }
+    let one = |function: &Named<'_>| {
+        let _span = engine.span("function", function.0, || json!({ "pass": info.name }));
+        run(std::slice::from_ref(function))
+    };
+    functions.iter().flat_map(one).collect()
 }
 
 /// Whether passes leave a function alone.

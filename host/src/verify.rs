@@ -4,9 +4,10 @@
 //! and is not looked at here. Calls that were found right before are remembered, so a body of many equal calls costs
 //! one hash look-up for each.
 
-use plugin_api::ir::records::{LEAF_BIT, kind, leaf, tykind};
+use crate::verify_tir;
+use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyKind, Call, Dim, Expr, Function, Module, Ty, Type, Value};
-use plugin_api::op::Infer;
+use plugin_api::op::{Infer, InferError};
 use plugin_api::ty_rel::{Relation, call_result, calls_are_pure, relation};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -61,6 +62,10 @@ pub fn verify_changed(before: &Module, after: &Module, infer: &dyn Infer) -> Res
 /// # Errors
 /// The first violation, in the order of the nodes.
 pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
+    if body.kind() == BodyKind::PrimFunc {
+        let function = name.to_string();
+        return verify_tir::check(body).map_err(|(node, message)| Violation { function, node, message });
+    }
     if body.kind() != BodyKind::Function {
         return Ok(());
     }
@@ -221,8 +226,12 @@ impl Check<'_> {
         let value = call.value();
         let (ty, pure) = match call.callee().view() {
             Expr::Op(_) => {
-                let inferred = self.infer.infer(call).map_err(|error| error.to_string())?;
-                (inferred.ty, inferred.pure)
+                match self.infer.infer(call) {
+                    Ok(inferred) => (inferred.ty, inferred.pure),
+                    // Of an operator that nobody declares, what the call says of itself is all that is known.
+                    Err(InferError::UnknownOp { .. }) => (value.ty().to_owned(), !value.has(flag::IMPURE)),
+                    Err(error) => return Err(error.to_string()),
+                }
             }
             _ => {
                 let callee = call.callee().ty().to_owned();
@@ -231,7 +240,7 @@ impl Check<'_> {
                 (ty, calls_are_pure(&callee) || self.declared_pure(call.callee()))
             }
         };
-        if !pure && !value.has(plugin_api::ir::records::flag::IMPURE) {
+        if !pure && !value.has(flag::IMPURE) {
             return Err(format!("calls `{}`, which has an effect, without the flag for it", callee_name(call)));
         }
         self.fits_owned(value.ty(), &ty, &format!("the result of `{}`", callee_name(call)))?;
@@ -303,7 +312,7 @@ impl Check<'_> {
             if value.kind() == kind::IF {
                 return Err("a dataflow block holds an If; control flow must stand outside".to_string());
             }
-            let effect = value.has(plugin_api::ir::records::flag::IMPURE) && value.kind() != kind::FUNC;
+            let effect = value.has(flag::IMPURE) && value.kind() != kind::FUNC;
             if effect && !self.forced_pure() {
                 return Err(format!("a dataflow block holds `{}`, which has an effect", name(value)));
             }
@@ -372,7 +381,7 @@ fn first_effect(function: Function<'_>) -> Option<String> {
             at = value.end();
             continue;
         }
-        if let Some(call) = value.as_call().filter(|call| call.value().has(plugin_api::ir::records::flag::IMPURE)) {
+        if let Some(call) = value.as_call().filter(|call| call.value().has(flag::IMPURE)) {
             return Some(callee_name(call));
         }
         at += 1;
@@ -440,8 +449,7 @@ fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::ir::records::flag;
-    use plugin_api::op::{InferError, Inferred};
+    use plugin_api::op::Inferred;
     use plugin_api::prelude::*;
 
     /// Every operator gives what its first argument is.

@@ -20,6 +20,9 @@ mod instruments;
 #[path = "cli/lock.rs"]
 #[cfg(unix)]
 mod lock;
+#[path = "cli/look.rs"]
+#[cfg(target_os = "linux")]
+mod look;
 #[path = "cli/new.rs"]
 #[cfg(unix)]
 mod new;

@@ -1,6 +1,6 @@
 //! From TIR index expressions to dimensions, so that one simplifier serves both.
 
-use crate::ir::records::{kind, leaf, prim};
+use crate::ir::records::{kind, leaf, prim, tykind};
 use crate::ir::{DType, Dim, DimExpr, Sym, Value};
 use std::sync::Arc;
 
@@ -28,8 +28,11 @@ pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
                 work.push(Step::Leave(value));
                 work.extend(value.operands().rev().map(Step::Enter));
             }
-            Step::Enter(value) if matches!(value.kind(), kind::LOOP_VAR | kind::ITER_VAR | kind::PARAM) => {
-                done.push(Dim::Var(Sym { id: FIRST_ATOM | value.word(), dtype: dtype_of(value) }));
+            Step::Enter(value) if is_variable(value) => {
+                // Where shapes speak of the variable too, both mean the same symbolic variable.
+                let known = value.ty().prims().pop().filter(|dim| matches!(dim, Dim::Var(_)));
+                let atom = || Dim::Var(Sym { id: FIRST_ATOM | value.word(), dtype: dtype_of(value) });
+                done.push(known.unwrap_or_else(atom));
             }
             Step::Enter(_) => return None,
             Step::Leave(value) => {
@@ -51,6 +54,12 @@ pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
 /// The node that an atom of [`index_to_dim`] stands for; `None` for a symbolic variable.
 pub fn atom_of(sym: Sym) -> Option<usize> {
     (sym.id >= FIRST_ATOM).then_some((sym.id & !FIRST_ATOM) as usize)
+}
+
+/// A parameter, loop or block iterator, or another scalar with a name.
+fn is_variable(value: Value<'_>) -> bool {
+    let kinds = [kind::LOOP_VAR, kind::ITER_VAR, kind::PARAM, kind::VAR, kind::BIND];
+    kinds.contains(&value.kind()) && value.ty().kind() != tykind::BUFFER
 }
 
 fn dtype_of(value: Value<'_>) -> DType {

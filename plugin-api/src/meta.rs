@@ -88,6 +88,21 @@ pub struct PassInfo {
 }
 
 impl PassInfo {
+    /// A pass of that name with nothing special: opt_level 0, requires nothing, promises nothing.
+    pub fn new(name: &str) -> PassInfo {
+        PassInfo {
+            name: name.to_string(),
+            opt_level: 0,
+            required: Vec::new(),
+            traceable: false,
+            sequential: false,
+            granularity: Granularity::Module,
+            contract: Contract::default(),
+            options: Vec::new(),
+            doc: String::new(),
+        }
+    }
+
     /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
     pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
         doc_lines(&self.doc)
@@ -140,6 +155,28 @@ pub struct Required {
     pub name: String,
     /// Requirement on the version of the providing plugin, as in `relax.Normalize (>= 0.2)`.
     pub version: Option<VersionReq>,
+}
+
+impl Required {
+    /// Reads an entry: `relax.Normalize`, `relax.Normalize (>= 0.2)`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Required, String> {
+        let (name, version) = match text.split_once(" (") {
+            None => (text, None),
+            Some((name, rest)) => {
+                let req = rest.strip_suffix(')').and_then(|req| VersionReq::parse(req).ok());
+                let why =
+                    || format!("entry `{text}` has no version requirement in its brackets; as in `{name} (>= 0.2)`");
+                (name, Some(req.ok_or_else(why)?))
+            }
+        };
+        if !crate::decl::is_full_name(name) {
+            return Err(format!("entry `{text}` is no full name, as in `relax.Normalize`"));
+        }
+        Ok(Required { name: name.to_string(), version })
+    }
 }
 
 impl fmt::Display for Required {

@@ -50,7 +50,7 @@ fn argument_fault(arg: &ArgInfo, value: Value<'_>) -> Option<String> {
     let fits = match arg.kind {
         ArgKind::Any => true,
         // Some operators take a scalar for a tensor; their rules tell.
-        ArgKind::Tensor => matches!(kind, tykind::TENSOR | tykind::PRIM),
+        ArgKind::Tensor => matches!(kind, tykind::TENSOR | tykind::DTENSOR | tykind::PRIM),
         ArgKind::Tuple => kind == tykind::TUPLE,
         ArgKind::Shape => kind == tykind::SHAPE,
         ArgKind::Prim => kind == tykind::PRIM || matches!(value.view(), Expr::Prim),
@@ -79,7 +79,7 @@ fn wanted(kind: ArgKind) -> &'static str {
 
 fn type_kind(kind: u16) -> &'static str {
     match kind {
-        tykind::TENSOR => "a tensor",
+        tykind::TENSOR | tykind::DTENSOR => "a tensor",
         tykind::SHAPE => "a shape",
         tykind::TUPLE => "a tuple",
         tykind::PRIM => "a scalar",

@@ -2,7 +2,7 @@
 
 use crate::abi::services::{self, Place, Query};
 use crate::abi::wire::read_value;
-use crate::ir::{AttrsId, Body, BodyBuilder, Call, SealError, TypeId, Value};
+use crate::ir::{AttrsId, Body, BodyBuilder, Call, Module, SealError, TypeId, Value};
 use crate::meta::OptionValue;
 use crate::op::{Infer, InferError, Inferred};
 use std::cell::Cell;
@@ -114,9 +114,18 @@ impl Ctx {
         self.text(Query::PassName, "".as_bytes()).unwrap_or_default()
     }
 
-    /// The compilation target, as a name or as JSON.
+    /// The compilation target, as a name or as JSON: that of the function that is being worked on, if it has the
+    /// attribute `target`, else that of the run.
     pub fn target(&self) -> Option<String> {
-        self.text(Query::Target, "".as_bytes())
+        match self.function.get() {
+            NO_FUNCTION => self.text(Query::Target, "".as_bytes()),
+            function => self.text(Query::Target, &function.to_le_bytes()),
+        }
+    }
+
+    /// The compilation target of a function, for passes that work on the whole module.
+    pub fn target_of(&self, function: &Body) -> Option<String> {
+        function.target().or_else(|| self.target())
     }
 
     /// Name in the module of the function that is being worked on; `None` in a module pass.
@@ -165,6 +174,23 @@ impl Ctx {
             Some(Err(error @ InferError::UnknownOp { .. })) => Err(error.into()),
             _ => Ok(()),
         }
+    }
+
+    /// Adds to a counter of the running pass, which `passhost run --statistics` shows: what it found or changed, under a
+    /// name like `bindings removed`. What a pass counted that then fails is forgotten.
+    pub fn statistic(&self, name: &str, n: usize) {
+        services::statistic(self.run, name, n as u64);
+    }
+
+    /// Shows a module as text to whoever runs the host, at once; `header` says which one it is.
+    ///
+    /// # Errors
+    /// Without a host that does.
+    pub fn show_module(&self, module: &Module, header: &str) -> Result<(), PassError> {
+        if services::show_module(self.run, module, header) {
+            return Ok(());
+        }
+        Err(PassError::new("no host that shows modules: this needs one of plugin API 0.2"))
     }
 
     /// The function as TVMScript.

@@ -1,7 +1,7 @@
 //! How two types relate, and the type of a call from the type of its callee.
 
 use crate::arith::{prove_equal, substitute};
-use crate::ir::{DType, Dim, Sym, TensorType, Type};
+use crate::ir::{DTensorType, DType, Dim, Sym, TensorType, Type};
 use crate::op::InferError;
 use std::collections::BTreeMap;
 
@@ -38,6 +38,13 @@ pub fn relation(said: &Type, found: &Type) -> Relation {
         (Type::Object, _) => Relation::Wider,
         (_, Type::Object) => Relation::Unknown,
         (Type::Tensor(a), Type::Tensor(b)) => tensors(a, b),
+        (Type::DTensor(a), Type::DTensor(b)) if a.mesh == b.mesh && a.placement == b.placement => {
+            tensors(&a.tensor, &b.tensor)
+        }
+        (Type::DTensor(_), Type::DTensor(_)) => Relation::Contradicts("another mesh or placement".into()),
+        // Of a tensor that was inferred it is not known how it is spread; one that is spread is a tensor.
+        (Type::DTensor(a), Type::Tensor(b)) => tensors(&a.tensor, b).and(Relation::Unknown),
+        (Type::Tensor(a), Type::DTensor(b)) => tensors(a, &b.tensor).and(Relation::Wider),
         (Type::Prim { dtype: a, value: x }, Type::Prim { dtype: b, value: y }) => {
             if a != b {
                 return Relation::Contradicts(format!("a scalar of {a} against one of {b}"));
@@ -81,6 +88,7 @@ fn kind_name(ty: &Type) -> &'static str {
         Type::Prim { .. } => "a scalar",
         Type::Shape { .. } => "a shape",
         Type::Tensor(_) => "a tensor",
+        Type::DTensor(_) => "a tensor on a device mesh",
         Type::Tuple(_) => "a tuple",
         Type::Callable { .. } => "a function",
         Type::Buffer(_) => "a buffer",
@@ -200,7 +208,7 @@ fn symbols_of(types: &[Type]) -> Vec<Sym> {
 
 fn each_dim(ty: &Type, f: &mut impl FnMut(&Dim)) {
     match ty {
-        Type::Tensor(t) => t.shape.iter().flatten().for_each(f),
+        Type::Tensor(t) | Type::DTensor(DTensorType { tensor: t, .. }) => t.shape.iter().flatten().for_each(f),
         Type::Shape { dims, .. } => dims.iter().flatten().for_each(f),
         Type::Prim { value, .. } => value.iter().for_each(f),
         Type::Tuple(fields) => fields.iter().for_each(|field| each_dim(field, f)),
@@ -218,6 +226,9 @@ fn bind(param: &Type, arg: &Type, bound: &mut BTreeMap<Sym, Dim>) {
         }
     };
     match (param, arg) {
+        (Type::DTensor(a), Type::DTensor(b)) => {
+            bind(&Type::Tensor(a.tensor.clone()), &Type::Tensor(b.tensor.clone()), bound);
+        }
         (Type::Tensor(TensorType { shape: Some(a), .. }), Type::Tensor(TensorType { shape: Some(b), .. })) => {
             pairs(a, b);
         }
@@ -235,6 +246,10 @@ pub fn substitute_type(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> Type {
     let dims = |dims: &Vec<Dim>| dims.iter().map(|dim| crate::arith::simplify(&substitute(dim, with))).collect();
     match ty {
         Type::Tensor(t) => Type::Tensor(TensorType { shape: t.shape.as_ref().map(dims), ..t.clone() }),
+        Type::DTensor(t) => {
+            let tensor = TensorType { shape: t.tensor.shape.as_ref().map(dims), ..t.tensor.clone() };
+            Type::DTensor(DTensorType { tensor, ..t.clone() })
+        }
         Type::Shape { ndim, dims: known } => Type::Shape { ndim: *ndim, dims: known.as_ref().map(dims) },
         Type::Prim { dtype, value } => {
             Type::Prim { dtype: *dtype, value: value.as_ref().map(|value| substitute(value, with)) }
@@ -253,6 +268,10 @@ pub fn erase_unbound(ty: &Type, unknown: &impl Fn(Sym) -> bool) -> Type {
     };
     match ty {
         Type::Tensor(t) => Type::Tensor(TensorType { shape: t.shape.clone().filter(|dims| known(dims)), ..t.clone() }),
+        Type::DTensor(t) => {
+            let tensor = TensorType { shape: t.tensor.shape.clone().filter(|dims| known(dims)), ..t.tensor.clone() };
+            Type::DTensor(DTensorType { tensor, ..t.clone() })
+        }
         Type::Shape { ndim, dims } => Type::Shape { ndim: *ndim, dims: dims.clone().filter(|dims| known(dims)) },
         Type::Prim { dtype, value } => {
             Type::Prim { dtype: *dtype, value: value.clone().filter(|value| known(std::slice::from_ref(value))) }

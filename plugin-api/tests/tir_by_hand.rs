@@ -9,8 +9,7 @@ use plugin_api::ir::{BodyKind, BufferType, Sections};
 use plugin_api::prelude::*;
 
 fn buffer(shape: Vec<Dim>, strides: Vec<Dim>, elem_offset: Option<Dim>) -> BufferType {
-    let scope = String::new();
-    BufferType { dtype: DType::F32, shape, strides, elem_offset, scope, align: 64, offset_factor: 1 }
+    BufferType { strides, elem_offset, ..BufferType::new(shape, DType::F32) }
 }
 
 /// What a PrimFunc is written with.
@@ -32,7 +31,7 @@ impl Tir {
 
     /// A buffer parameter: the handle, and the buffer that it gives.
     fn param(&mut self, name: &str, ty: &BufferType) -> V {
-        let handle = self.b.ty(&Type::Pointer { dtype: ty.dtype });
+        let handle = self.b.ty(&Type::Pointer { dtype: ty.dtype, scope: "global".to_string() });
         let param = self.b.param(&format!("{name}_handle"), handle);
         self.buffer(name, ty, &[param])
     }

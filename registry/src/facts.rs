@@ -109,10 +109,10 @@ pub enum Frame<'a> {
     Begin(&'a Step),
     /// Its members are done.
     End(&'a Step),
-    /// A pass was reached that cannot run.
+    /// A step was reached that cannot run.
     Stuck {
-        /// The pass.
-        pass: PassId,
+        /// The step.
+        step: &'a Step,
         /// What it requires, and why that is not to be had.
         message: String,
     },
@@ -215,11 +215,9 @@ impl<'a> Driver<'a> {
             self.tell(Outcome::Skipped(skip.clone()), work);
             return Ok(false);
         }
-        if let Some(pass) = step.unit.pass().filter(|_| !step.alone) {
-            match plan.tvm_compat {
-                true => self.required_each_time(plan, pass, nesting, work)?,
-                false => self.requirements(plan, pass, nesting, work)?,
-            }
+        match plan.tvm_compat {
+            true => self.required_each_time(plan, step, nesting, work)?,
+            false => self.requirements(plan, step, nesting, work)?,
         }
         if let Some(doing) = self.doing.last_mut() {
             doing.began = self.told;
@@ -283,14 +281,16 @@ impl<'a> Driver<'a> {
     fn required_each_time<E>(
         &mut self,
         plan: &Plan,
-        user: PassId,
+        user: &Step,
         nesting: usize,
         work: &mut Work<'_, E>,
     ) -> Result<(), E> {
-        for req in &self.registry.pass(user).required {
+        for req in user.needs(self.registry) {
             match self.alone(req) {
-                Ok(step) => self.member(plan, &step, Why::RequiredBy(user), nesting, work).map(|_| ())?,
-                Err(message) => (work.framed)(Frame::Stuck { pass: user, message })?,
+                Ok(step) => {
+                    self.member(plan, &step, Why::RequiredBy(user.unit.clone()), nesting, work)?;
+                }
+                Err(message) => (work.framed)(Frame::Stuck { step: user, message })?,
             }
         }
         Ok(())
@@ -310,12 +310,11 @@ impl<'a> Driver<'a> {
     }
 
     /// Satisfies the list of `user` once, from left to right.
-    fn requirements<E>(&mut self, plan: &Plan, user: PassId, nesting: usize, work: &mut Work<'_, E>) -> Result<(), E> {
+    fn requirements<E>(&mut self, plan: &Plan, user: &Step, nesting: usize, work: &mut Work<'_, E>) -> Result<(), E> {
         let registry = self.registry;
-        let info = registry.pass(user);
-        for req in &info.required {
+        for req in user.needs(registry) {
             let Some(pass) = registry.find_full(&req.name) else { continue };
-            let (step, why) = (Step::of(pass, registry.pass(pass)), Why::RequiredBy(user));
+            let (step, why) = (Step::of(pass, registry.pass(pass)), Why::RequiredBy(user.unit.clone()));
             if self.facts.is_valid(&req.name) {
                 self.doing.push(Doing { unit: step.unit, given: step.given, why, nesting, began: self.told });
                 self.tell(Outcome::StillValid, work);
@@ -323,10 +322,11 @@ impl<'a> Driver<'a> {
                 self.step(plan, &step, why, nesting, work)?;
             }
         }
-        if let Some(undone) = info.required.iter().find(|req| !self.facts.is_valid(&req.name)) {
+        if let Some(undone) = user.needs(registry).iter().find(|req| !self.facts.is_valid(&req.name)) {
             self.warnings.push(format!(
                 "`{}` requires `{}`, which a later requirement of it undid; it runs all the same",
-                info.name, undone.name
+                user.unit.name(registry),
+                undone.name
             ));
         }
         Ok(())

@@ -40,7 +40,7 @@ pub enum Form {
 }
 
 /// What passes are called that stand in a pipeline as one.
-const SEQUENTIAL: &str = "Sequential";
+pub const SEQUENTIAL: &str = "Sequential";
 /// What all passes up to a level are called.
 const ALL: &str = "all";
 /// Sequentials nest less than this deep.
@@ -200,23 +200,47 @@ fn as_level(option: &OptionValue) -> Option<i32> {
     Some(i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX }))
 }
 
-/// Name and opt_level of a Sequential; `name` is that of one without a name.
+/// What a Sequential of a pipeline is given.
+pub(crate) struct SequentialOptions {
+    /// All options, in the order of their declaration.
+    pub(crate) all: Vec<OptionValue>,
+    /// What plans and summaries call it.
+    pub(crate) name: String,
+    /// Lowest opt_level at which it runs.
+    pub(crate) opt_level: i32,
+    /// What must hold before it, as written.
+    pub(crate) required: Vec<String>,
+}
+
+/// The options of a Sequential; `name` is that of one without a name.
 ///
 /// # Errors
 /// If it has another option, or one of another type.
 pub(crate) fn sequential_options(
     name: Option<&str>,
     given: &[(String, OptionValue)],
-) -> Result<(Vec<OptionValue>, String, i32), PipelineError> {
+) -> Result<SequentialOptions, PipelineError> {
     let name = OptionValue::Str(name.unwrap_or(SEQUENTIAL).to_string());
+    let needs = "full names of passes whose effect must hold before it";
     let known = [
         option("name", OptionType::Str, name, "what plans and summaries call it"),
         option("opt_level", OptionType::Int, OptionValue::Int(0), "lowest opt_level at which it runs"),
+        option("required", OptionType::StrList, OptionValue::List(Vec::new()), needs),
     ];
-    let options = resolve(Named::Pass, SEQUENTIAL, &known, given)?;
-    let name = options.iter().find_map(|option| if let OptionValue::Str(name) = option { Some(name) } else { None });
-    let (name, lowest) = (name.cloned().unwrap_or_default(), sequential_level(&options));
-    Ok((options, name, lowest))
+    let all = resolve(Named::Pass, SEQUENTIAL, &known, given)?;
+    let text = |value: &OptionValue| match value {
+        OptionValue::Str(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let (mut name, mut required) = (String::new(), Vec::new());
+    for value in &all {
+        match value {
+            OptionValue::List(items) => required.extend(items.iter().map(text)),
+            OptionValue::Str(_) => name = text(value),
+            _ => {}
+        }
+    }
+    Ok(SequentialOptions { name, opt_level: sequential_level(&all), required, all })
 }
 
 /// opt_level among the options of a Sequential.

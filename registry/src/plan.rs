@@ -2,8 +2,8 @@
 
 use crate::instruments::{PlannedInstrument, planned};
 use crate::pipeline::{
-    Form, Pipeline, PipelineError, Stage, all_options, options_text, resolve_options, sequential_level,
-    sequential_options,
+    Form, Pipeline, PipelineError, SequentialOptions, Stage, all_options, options_text, resolve_options,
+    sequential_level, sequential_options,
 };
 use crate::registry::{PassId, Registry, RegistryError};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
@@ -312,8 +312,8 @@ impl Unit {
 pub enum Why {
     /// It was asked for.
     Asked,
-    /// A pass requires it.
-    RequiredBy(PassId),
+    /// A pass, or a Sequential of the pipeline, requires it.
+    RequiredBy(Unit),
     /// It is a member of a composite pass or Sequential.
     PartOf(Unit),
 }
@@ -333,6 +333,8 @@ pub struct Step {
     pub skip: Option<Skip>,
     /// Whether it runs without what it requires, as what TVM does not call inside a Sequential.
     pub alone: bool,
+    /// What a Sequential of the pipeline requires, in order. That of a pass is in the registry.
+    pub required: Vec<Required>,
     /// Members of a Sequential. Those of a composite pass are in the plan, once.
     pub members: Vec<Step>,
 }
@@ -340,8 +342,16 @@ pub struct Step {
 impl Step {
     /// A pass with its default options, as requirements mean it.
     pub fn of(pass: PassId, info: &PassInfo) -> Step {
-        let (unit, options) = (Unit::Pass(pass), default_options(info));
-        Step { unit, given: Vec::new(), options, defaults: true, skip: None, alone: false, members: Vec::new() }
+        Step { options: default_options(info), ..Step::new(Unit::Pass(pass)) }
+    }
+
+    /// Entries of passes whose effect must hold before it, in order.
+    pub fn needs<'a>(&'a self, registry: &'a Registry) -> &'a [Required] {
+        match self.unit {
+            _ if self.alone => &[],
+            Unit::Pass(pass) => &registry.pass(pass).required,
+            Unit::Sequential(_) => &self.required,
+        }
     }
 
     /// The lowest opt_level at which it runs by itself.
@@ -353,8 +363,12 @@ impl Step {
     }
 
     fn sequential(name: String, members: Vec<Step>) -> Step {
-        let (unit, given, options) = (Unit::Sequential(name), Vec::new(), Vec::new());
-        Step { unit, given, options, defaults: true, skip: None, alone: false, members }
+        Step { members, ..Step::new(Unit::Sequential(name)) }
+    }
+
+    fn new(unit: Unit) -> Step {
+        let (given, options, required, members) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Step { unit, given, options, defaults: true, skip: None, alone: false, required, members }
     }
 }
 
@@ -410,7 +424,10 @@ impl Plan {
         let steps = if tvm_compat { vec![asking.called(stages)?] } else { asking.all(stages)? };
         let mut warnings = asking.warnings;
         let mut check = Check::new(registry, &enabled);
-        for (pass, alone) in flat(&steps) {
+        if !tvm_compat {
+            check.needs_of_sequentials(&steps, true)?;
+        }
+        for (pass, alone) in flat(&steps, registry, tvm_compat) {
             check.requirements(pass, alone)?;
         }
         let all: BTreeSet<PassId> = flat_all(&steps).into_iter().collect();
@@ -438,13 +455,13 @@ impl Plan {
     pub fn passes(&self, registry: &Registry) -> Vec<PassId> {
         let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut out = Vec::new();
-        let mut work: Vec<(PassId, bool)> = flat(&self.steps).into_iter().rev().collect();
+        let mut work: Vec<(PassId, bool)> = flat(&self.steps, registry, self.tvm_compat).into_iter().rev().collect();
         while let Some((pass, alone)) = work.pop() {
             if !seen.insert((pass, alone)) {
                 continue;
             }
             match self.composites.get(&pass) {
-                Some(members) => work.extend(flat(members)),
+                Some(members) => work.extend(flat(members, registry, self.tvm_compat)),
                 None => out.extend(told.insert(pass).then_some(pass)),
             }
             if !alone {
@@ -535,19 +552,28 @@ impl Asking<'_> {
     }
 
     fn sequential(&mut self, stage: &Stage, members: &[Stage], alone: bool) -> Result<Step, PlanError> {
-        let default = self.enabled.tvm_compat.then_some(TVM_SEQUENTIAL);
-        let (options, name, level) = sequential_options(default, &stage.options)?;
-        let skip = match self.enabled.tvm_compat {
-            true => self.enabled.skip(&name, level),
-            false => (level > self.enabled.opt_level).then_some(Skip::OptLevel(level)),
+        let tvm_compat = self.enabled.tvm_compat;
+        let default = tvm_compat.then_some(TVM_SEQUENTIAL);
+        let SequentialOptions { all: options, name, opt_level, required } =
+            sequential_options(default, &stage.options)?;
+        let skip = match tvm_compat {
+            true => self.enabled.skip(&name, opt_level),
+            false => (opt_level > self.enabled.opt_level).then_some(Skip::OptLevel(opt_level)),
         };
+        let entry = |text: &String| match Required::parse(text) {
+            Ok(req) => Ok(req),
+            // That nobody has it is noticed when the Sequential is reached.
+            Err(_) if tvm_compat => Ok(Required { name: text.clone(), version: None }),
+            Err(_) => Err(PlanError::Name(self.registry.unknown_pass(text))),
+        };
+        let required = required.iter().map(entry).collect::<Result<_, _>>()?;
         let known = self.warnings.len();
         let members = self.all(members)?;
         if skip.is_some() && !alone {
             // What is in a Sequential that does not run is of no interest, but its names must be right.
             self.warnings.truncate(known);
         }
-        Ok(Step { given: stage.options.clone(), options, skip, ..Step::sequential(name, members) })
+        Ok(Step { given: stage.options.clone(), options, skip, required, ..Step::sequential(name, members) })
     }
 
     /// All passes with a body up to a level, but for the disabled ones.
@@ -582,12 +608,40 @@ fn pass_step(pass: PassId, stage: &Stage, registry: &Registry, enabled: &Enabled
     Ok(Step { given: stage.options.clone(), options, defaults, skip, ..Step::of(pass, info) })
 }
 
-/// Passes that will run, those in Sequentials too, and whether alone.
-fn flat(steps: &[Step]) -> Vec<(PassId, bool)> {
+/// What stands for the plugin of a Sequential of a pipeline.
+const PIPELINE: &str = "the pipeline";
+
+/// The pass that an entry of `required` means. `by`: who requires it, and its plugin.
+fn provider(registry: &Registry, (by, plugin): (&str, &str), req: &Required) -> Result<PassId, PlanError> {
+    let (by, plugin) = (by.to_string(), plugin.to_string());
+    let Some(id) = registry.find_full(&req.name) else {
+        return Err(PlanError::Missing { name: req.name.clone(), by, plugin, near: registry.near_passes(&req.name) });
+    };
+    let provider = registry.pass_owner(id);
+    match &req.version {
+        Some(version) if !version.matches(&provider.version) => Err(PlanError::Version {
+            required: req.to_string(),
+            by,
+            plugin,
+            provider: provider.name.clone(),
+            found: provider.version.to_string(),
+        }),
+        _ => Ok(id),
+    }
+}
+
+/// Passes that will run, those in Sequentials and what these require too, and whether alone.
+fn flat(steps: &[Step], registry: &Registry, tvm_compat: bool) -> Vec<(PassId, bool)> {
     let mut out = Vec::new();
     for step in steps.iter().filter(|step| step.skip.is_none()) {
-        out.extend(step.unit.pass().map(|pass| (pass, step.alone)));
-        out.extend(flat(&step.members));
+        match step.unit.pass() {
+            Some(pass) => out.push((pass, step.alone)),
+            None => {
+                let needs = step.needs(registry).iter().filter_map(|req| registry.find_full(&req.name));
+                out.extend(needs.map(|needed| (needed, tvm_compat)));
+                out.extend(flat(&step.members, registry, tvm_compat));
+            }
+        }
     }
     out
 }
@@ -608,10 +662,10 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     fn step(&mut self, step: &Step, why: &str, depth: usize, nesting: usize) {
-        if let Some(pass) = step.unit.pass().filter(|_| step.skip.is_none() && !step.alone) {
+        if step.skip.is_none() {
             match self.plan.tvm_compat {
-                true => self.required_each_time(pass, nesting),
-                false => self.required(pass, depth + 1, nesting),
+                true => self.required_each_time(step, nesting),
+                false => self.required(step, depth + 1, nesting),
             }
         }
         let reason = match &step.skip {
@@ -636,25 +690,26 @@ impl Lines<'_> {
         }
     }
 
-    fn required(&mut self, user: PassId, depth: usize, nesting: usize) {
+    fn required(&mut self, user: &Step, depth: usize, nesting: usize) {
         let (registry, opt_level) = (self.registry, self.plan.opt_level);
-        let plugin = &registry.pass_owner(user).name;
-        for req in &registry.pass(user).required {
+        let plugin = user.unit.pass().map_or(PIPELINE, |pass| &registry.pass_owner(pass).name);
+        for req in user.needs(registry) {
             let Some(pass) = registry.find_full(&req.name) else { continue };
+            let step = Step::of(pass, registry.pass(pass));
             let first = self.unfolded.insert(pass);
             if first {
-                self.required(pass, depth + 1, nesting);
+                self.required(&step, depth + 1, nesting);
             }
-            let level = registry.pass(pass).opt_level;
-            let despite = if level > opt_level {
+            let PassInfo { name, opt_level: level, .. } = registry.pass(pass);
+            let despite = if *level > opt_level {
                 format!(", in spite of opt_level {level} > {opt_level}")
             } else {
                 String::new()
             };
-            let reason = format!("required by {} ({plugin}), unless still valid{despite}", registry.pass(user).name);
-            self.out.push(Line { unit: Unit::Pass(pass), depth, nesting, text: req.name.clone(), reason });
+            let reason = format!("required by {} ({plugin}), unless still valid{despite}", user.unit.name(registry));
+            self.out.push(Line { unit: Unit::Pass(pass), depth, nesting, text: name.clone(), reason });
             if first {
-                self.members(&Step::of(pass, registry.pass(pass)), depth, nesting);
+                self.members(&step, depth, nesting);
             }
         }
     }
@@ -662,11 +717,11 @@ impl Lines<'_> {
 
 impl Lines<'_> {
     /// What TVM runs before each user, whatever holds, but nothing before that.
-    fn required_each_time(&mut self, user: PassId, nesting: usize) {
+    fn required_each_time(&mut self, user: &Step, nesting: usize) {
         let registry = self.registry;
-        let (info, plugin) = (registry.pass(user), &registry.pass_owner(user).name);
-        for req in &info.required {
-            let reason = format!("required by {} ({plugin})", info.name);
+        let plugin = user.unit.pass().map_or(PIPELINE, |pass| &registry.pass_owner(pass).name);
+        for req in user.needs(registry) {
+            let reason = format!("required by {} ({plugin})", user.unit.name(registry));
             match registry.find_full(&req.name) {
                 Some(pass) => {
                     let step = Step { alone: true, ..Step::of(pass, registry.pass(pass)) };
@@ -832,21 +887,40 @@ impl<'a> Check<'a> {
         if self.enabled.tvm_compat {
             return Ok(self.registry.find_full(&req.name));
         }
-        let needed = self.provider(user, req)?;
-        let (by, plugin) = (self.registry.pass(user).name.clone(), self.registry.pass_owner(user).name.clone());
-        if let Some(option) = without_default(self.registry.pass(needed)) {
-            return Err(PlanError::NoDefault { name: req.name.clone(), by, plugin, option: option.to_string() });
+        let by = (self.registry.pass(user).name.as_str(), self.registry.pass_owner(user).name.as_str());
+        let needed = provider(self.registry, by, req)?;
+        self.may_run(needed, by, &self.registry.pass(asked).name).map(|()| Some(needed))
+    }
+
+    /// Whether a pass that is needed may run, and with its default options.
+    fn may_run(&self, needed: PassId, (by, plugin): (&str, &str), asked: &str) -> Result<(), PlanError> {
+        let info = self.registry.pass(needed);
+        let (name, by, plugin) = (info.name.clone(), by.to_string(), plugin.to_string());
+        if let Some(option) = without_default(info) {
+            return Err(PlanError::NoDefault { name, by, plugin, option: option.to_string() });
         }
-        match self.enabled.disabled.get(&req.name) {
-            Some(level) => Err(PlanError::Disabled {
-                name: req.name.clone(),
-                level: level.name.clone(),
-                by,
-                plugin,
-                asked: self.registry.pass(asked).name.clone(),
-            }),
-            None => Ok(Some(needed)),
+        match self.enabled.disabled.get(&name) {
+            None => Ok(()),
+            Some(level) => {
+                let (level, asked) = (level.name.clone(), asked.to_string());
+                Err(PlanError::Disabled { name, level, by, plugin, asked })
+            }
         }
+    }
+
+    /// Whether there is what Sequentials of the pipeline require, and whether it may run where they run.
+    fn needs_of_sequentials(&self, steps: &[Step], run: bool) -> Result<(), PlanError> {
+        for step in steps {
+            let (name, runs) = (step.unit.name(self.registry), run && step.skip.is_none());
+            for req in &step.required {
+                let needed = provider(self.registry, (name, PIPELINE), req)?;
+                if runs {
+                    self.may_run(needed, (name, PIPELINE), name)?;
+                }
+            }
+            self.needs_of_sequentials(&step.members, runs)?;
+        }
+        Ok(())
     }
 
     /// Looks up the members of a composite pass.
@@ -884,25 +958,6 @@ impl<'a> Check<'a> {
         }
         self.lengths.insert(pass, all);
         Ok(())
-    }
-
-    fn provider(&self, by: PassId, req: &Required) -> Result<PassId, PlanError> {
-        let (by_name, plugin) = (self.registry.pass(by).name.clone(), self.registry.pass_owner(by).name.clone());
-        let Some(id) = self.registry.find_full(&req.name) else {
-            let near = self.registry.near_passes(&req.name);
-            return Err(PlanError::Missing { name: req.name.clone(), by: by_name, plugin, near });
-        };
-        let provider = self.registry.pass_owner(id);
-        match &req.version {
-            Some(version) if !version.matches(&provider.version) => Err(PlanError::Version {
-                required: req.to_string(),
-                by: by_name,
-                plugin,
-                provider: provider.name.clone(),
-                found: provider.version.to_string(),
-            }),
-            _ => Ok(id),
-        }
     }
 
     fn cycle(&self, on_path: &[((PassId, bool), usize)]) -> PlanError {

@@ -443,8 +443,13 @@ impl Registry {
                 let candidates = several.iter().map(|id| self.pass(*id).name.clone()).collect();
                 Err(RegistryError::Ambiguous { what: Named::Pass, name: name.to_string(), candidates })
             }
-            None => Err(RegistryError::UnknownPass { name: name.to_string(), near: self.near_passes(name) }),
+            None => Err(self.unknown_pass(name)),
         }
+    }
+
+    /// No pass has that name.
+    pub(crate) fn unknown_pass(&self, name: &str) -> RegistryError {
+        RegistryError::UnknownPass { name: name.to_string(), near: self.near_passes(name) }
     }
 
     /// Nearest names of passes.

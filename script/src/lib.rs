@@ -3,12 +3,14 @@
 
 mod diagnostic;
 mod guard;
+mod metadata;
 mod print;
 mod read;
+mod tir_ops;
 
 pub use diagnostic::{Diagnostic, ReadError, line_column};
 pub use print::{Printed, print, print_function, print_with_spans};
-pub use read::read;
+pub use read::{ReadModule, read, read_with_warnings};
 
 use plugin_api::ir::Call;
 use plugin_api::meta::OpInfo;

@@ -2,14 +2,20 @@
 
 mod names;
 mod text;
+mod tir;
+mod tir_expr;
+mod tir_stmt;
 mod types;
 
 use crate::Operators;
+use crate::metadata::Writer as Metadata;
 use crate::read::vdevice_name;
-use names::Names;
-use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Attr, AttrView, Body, BodyKind, Call, Dict, Dim, Expr, Function, Module, Ty, Type, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use names::{Names, Taken};
+use plugin_api::ir::records::{attr, flag, kind, tykind};
+use plugin_api::ir::{
+    Attr, AttrView, Body, BodyKind, Call, Dict, Dim, Expr, Function, Module, Sym, Tensor, Ty, Type, Value,
+};
+use std::collections::BTreeMap;
 use std::ops::Range;
 pub(crate) use text::{each_free_sym, to_bf16, to_f16};
 use text::{python_float, python_string, scalar_text};
@@ -45,7 +51,7 @@ fn type_var(name: &str) -> String {
 /// A type as text; symbolic variables by number.
 pub(crate) fn type_text(ty: &Type) -> String {
     let mut printer = Printer::new(&crate::NoOps, false);
-    printer.ty(ty, &|sym| format!("v{}", sym.id));
+    printer.ty(ty, &nameless);
     printer.out
 }
 
@@ -56,9 +62,23 @@ struct Printer<'a> {
     vdevices: Vec<String>,
     uses_tir: bool,
     uses_ir: bool,
+    uses_relax: bool,
     /// In a signature, dimensions that are more than a name or number stand in quotes.
     in_signature: bool,
-    type_vars: BTreeSet<String>,
+    /// In the results of a function of indices, integers are bare.
+    in_indices: bool,
+    /// Where no function is around, integers in shapes say their type.
+    typed_ints: bool,
+    /// Names that the header declares: those of each function sorted, the functions in the order of the text.
+    type_vars: Vec<String>,
+    /// Names of the function that is printed.
+    taken: Taken,
+    metadata: Metadata,
+}
+
+/// The name of a symbolic variable where no function is around.
+fn nameless(sym: Sym) -> String {
+    format!("v{}", sym.id)
 }
 
 impl<'a> Printer<'a> {
@@ -70,9 +90,30 @@ impl<'a> Printer<'a> {
             vdevices: Vec::new(),
             uses_tir: false,
             uses_ir: false,
+            uses_relax: false,
             in_signature: false,
-            type_vars: BTreeSet::new(),
+            in_indices: false,
+            typed_ints: false,
+            type_vars: Vec::new(),
+            taken: Taken::default(),
+            metadata: Metadata::default(),
         }
+    }
+
+    /// A symbolic variable of a signature, to be declared above the module.
+    fn declare_type_var(&mut self, name: String) {
+        if !self.type_vars.contains(&name) {
+            self.type_vars.push(name);
+        }
+    }
+
+    /// A string of TIR; what does not stand on one line goes to the metadata.
+    fn tir_string(&mut self, text: &str) {
+        if text.contains('\n') {
+            let index = self.metadata.string(text);
+            return self.metadata_ref(crate::metadata::STRING, index);
+        }
+        python_string(&mut self.out, text);
     }
 
     fn module(mut self, module: &Module) -> Printed {
@@ -87,10 +128,12 @@ impl<'a> Printer<'a> {
         let before = self.out.len();
         self.module_facts(module, &infos);
         let mut spans = BTreeMap::new();
-        // `main` comes last.
-        let others = module.functions().filter(|(name, _)| *name != "main");
+        // TIR functions come first; `main` is the last of its kind.
+        let mut functions: Vec<(&str, &Body)> = module.functions().collect();
+        functions.sort_by_key(|(name, body)| (body.kind() != BodyKind::PrimFunc, *name == "main"));
+        self.uses_relax = functions.iter().any(|(_, body)| body.kind() != BodyKind::PrimFunc);
         let mut first = true;
-        for (name, body) in others.chain(module.get("main").map(|body| ("main", body))) {
+        for (name, body) in functions {
             match body.kind() {
                 BodyKind::Function => {
                     if !std::mem::take(&mut first) {
@@ -99,9 +142,15 @@ impl<'a> Printer<'a> {
                     let places = self.function_of_module(name, body);
                     spans.insert(name.to_string(), places);
                 }
+                BodyKind::PrimFunc => {
+                    if !std::mem::take(&mut first) {
+                        self.out.push('\n');
+                    }
+                    let places = tir::Tir::new(&mut self, body).function(name);
+                    spans.insert(name.to_string(), places);
+                }
                 BodyKind::Extern => {}
                 _ => {
-                    let _ = first;
                     self.out.push_str(&format!("    # {name}: a function of a kind that this version cannot print\n"));
                 }
             }
@@ -133,7 +182,7 @@ impl<'a> Printer<'a> {
                     self.comma(i);
                     python_string(&mut self.out, key);
                     self.out.push_str(": ");
-                    self.attr(value);
+                    self.attr(value, &nameless);
                 }
                 self.out.push_str("})\n");
             }
@@ -143,30 +192,57 @@ impl<'a> Printer<'a> {
         {
             self.uses_ir = true;
             self.out.push_str("    I.module_global_infos(");
-            self.dict(dict);
+            self.dict(dict, &nameless);
             self.out.push_str(")\n");
         }
         for (name, body) in module.functions().filter(|(_, body)| body.kind() == BodyKind::Extern) {
             if let Some(Expr::ExternFunc(symbol)) = body.root().operand(0).map(Value::view) {
                 self.out.push_str(&format!("    {name} = R.ExternFunc("));
                 python_string(&mut self.out, symbol);
+                self.extern_type(body);
                 self.out.push_str(")\n");
             }
         }
     }
 
+    /// The type of an external function, unless it is what stands if nothing is said.
+    fn extern_type(&mut self, body: &Body) {
+        let ty = body.root().ty();
+        if !ty.is_known() {
+            let index = self.metadata.unknown_type();
+            self.out.push_str(", ");
+            return self.metadata_ref(crate::metadata::TYPE, index);
+        }
+        let ty = ty.to_owned();
+        if ty != Type::opaque_callable() {
+            self.typed_ints = true;
+            self.out.push_str(", ");
+            self.ty(&ty, &|sym| body.sym_name(sym.id).unwrap_or("n").to_string());
+            self.typed_ints = false;
+        }
+    }
+
+    fn metadata_ref(&mut self, key: &str, index: usize) {
+        self.out.push_str(&format!("metadata[\"{key}\"][{index}]"));
+    }
+
     fn header(&mut self) -> String {
         self.uses_ir = true;
-        let mut header = self.imports(&self.type_vars);
+        let mut header = String::new();
+        let metadata = std::mem::take(&mut self.metadata);
+        if !metadata.is_empty() {
+            metadata.write(&mut header);
+        }
+        header.push_str(&self.imports(!self.type_vars.is_empty()));
         header.push('\n');
         header.extend(self.type_vars.iter().map(|name| type_var(name)));
         header.push_str("@I.ir_module\n");
         header
     }
 
-    fn imports(&self, type_vars: &BTreeSet<String>) -> String {
+    fn imports(&self, type_vars: bool) -> String {
         let mut lines = String::new();
-        if !type_vars.is_empty() {
+        if type_vars {
             lines.push_str("# from typing import TypeVar\n");
         }
         if self.uses_ir {
@@ -175,7 +251,9 @@ impl<'a> Printer<'a> {
         if self.uses_tir {
             lines.push_str("# from tvm.script import tirx as T\n# from tvm.tirx.layout import Axis\n");
         }
-        lines.push_str("# from tvm.script import relax as R\n");
+        if self.uses_relax {
+            lines.push_str("# from tvm.script import relax as R\n");
+        }
         lines
     }
 
@@ -195,58 +273,104 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn attr(&mut self, value: AttrView<'_>) {
+    fn attr(&mut self, value: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
         if let Some(dict) = value.as_dict() {
-            return self.dict(dict);
+            return self.dict(dict, sym);
         }
         if let Some(name) = value.object_name() {
-            self.uses_tir |= name.starts_with("T.");
-            self.out.push_str(name);
-            self.out.push('(');
-            for (i, item) in value.items().enumerate() {
-                self.comma(i);
-                if let Some(key) = item.key() {
-                    self.out.push_str(key);
-                    self.out.push('=');
-                }
-                self.attr(item);
-            }
-            self.out.push(')');
-            return;
+            return self.object(name, value, sym);
         }
-        match value.to_owned() {
-            Attr::List(_) => {
+        match value.kind() {
+            attr::LIST => {
                 self.out.push('[');
-                for (i, item) in value.items().enumerate() {
-                    self.comma(i);
-                    self.attr(item);
-                }
+                self.attrs(value, sym);
                 self.out.push(']');
             }
-            other => self.plain_attr(&other),
+            _ => self.plain_attr(&value.to_owned(), sym),
         }
     }
 
-    fn plain_attr(&mut self, value: &Attr) {
+    /// Entries of a list, or arguments of an object.
+    fn attrs(&mut self, list: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
+        for (i, item) in list.items().enumerate() {
+            self.comma(i);
+            if let Some(key) = item.key() {
+                self.out.push_str(key);
+                self.out.push('=');
+            }
+            self.attr(item, sym);
+        }
+    }
+
+    /// A constructed object.
+    fn object(&mut self, name: &str, value: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
+        self.uses_tir |= name.starts_with("T.");
+        self.out.push_str(name);
+        self.out.push('(');
+        let mut args = value.items();
+        match (name, args.next(), args.next()) {
+            ("T.index_map", Some(variables), Some(results)) => self.lambda(variables, results, sym),
+            // The shape of a mesh is written as a tuple.
+            ("R.device_mesh", Some(shape), Some(devices)) if shape.kind() == attr::LIST => {
+                self.out.push('(');
+                self.attrs(shape, sym);
+                self.out.push_str(if shape.items().len() == 1 { ",), " } else { "), " });
+                self.attr(devices, sym);
+            }
+            _ => self.attrs(value, sym),
+        }
+        self.out.push(')');
+    }
+
+    /// A function of indices. Its variables get names that nothing else in the function has.
+    fn lambda(&mut self, variables: AttrView<'_>, results: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
+        let mut own: Vec<(Sym, String)> = Vec::new();
+        self.out.push_str("lambda");
+        for (i, variable) in variables.items().enumerate() {
+            let Attr::Dim(Dim::Var(variable)) = variable.to_owned() else { continue };
+            let hint = sym(variable);
+            let is_taken =
+                |name: &String| self.taken.contains_key(name.as_str()) || own.iter().any(|(_, other)| other == name);
+            let numbered = |i: usize| if i == 0 { hint.clone() } else { format!("{hint}_{i}") };
+            let name = (0..).map(numbered).find(|name| !is_taken(name)).unwrap_or_default();
+            self.out.push_str(if i > 0 { ", " } else { " " });
+            self.out.push_str(&name);
+            own.push((variable, name));
+        }
+        self.out.push_str(": (");
+        let inside = |asked: Sym| {
+            own.iter().find(|(known, _)| *known == asked).map_or_else(|| sym(asked), |(_, name)| name.clone())
+        };
+        self.in_indices = true;
+        self.attrs(results, &inside);
+        self.in_indices = false;
+        self.out.push_str(if results.items().len() == 1 { ",)" } else { ")" });
+    }
+
+    fn plain_attr(&mut self, value: &Attr, sym: &dyn Fn(Sym) -> String) {
         match value {
             Attr::Bool(v) => self.out.push_str(if *v { "True" } else { "False" }),
             Attr::Int(v) => self.int(*v),
             Attr::Float(v) => python_float(&mut self.out, *v),
             Attr::Str(v) => python_string(&mut self.out, v),
             Attr::DType(v) => python_string(&mut self.out, &v.to_string()),
-            Attr::Type(v) => self.ty(v, &|sym| format!("v{}", sym.id)),
-            Attr::Dim(v) => self.prim_value(v, &|sym| format!("v{}", sym.id)),
+            Attr::Type(v) => self.ty(v, sym),
+            Attr::Dim(v) => self.typed_value(v, sym),
+            Attr::Tensor(v, ty) => match self.metadata.tensor(v, ty) {
+                Some(index) => self.metadata_ref(crate::metadata::TENSOR, index),
+                None => self.out.push_str("None"),
+            },
             _ => self.out.push_str("None"),
         }
     }
 
-    fn dict(&mut self, dict: Dict<'_>) {
+    fn dict(&mut self, dict: Dict<'_>, sym: &dyn Fn(Sym) -> String) {
         self.out.push('{');
         for (i, (key, value)) in dict.iter().enumerate() {
             self.comma(i);
             python_string(&mut self.out, key);
             self.out.push_str(": ");
-            self.attr(value);
+            self.attr(value, sym);
         }
         self.out.push('}');
     }
@@ -336,7 +460,8 @@ impl<'b> Writer<'_, '_, 'b> {
         if !function.attrs().is_empty() {
             self.indent(depth);
             self.p.out.push_str("R.func_attr(");
-            self.p.dict(function.attrs());
+            let syms = &self.names.syms;
+            self.p.dict(function.attrs(), &|sym| syms.get(sym.id as usize).cloned().unwrap_or_default());
             self.p.out.push_str(")\n");
         }
         let at = function.value().index().unwrap_or(0);
@@ -407,7 +532,7 @@ impl<'b> Writer<'_, '_, 'b> {
             Expr::Function(function) => {
                 let own =
                     self.names.syms_of.get_mut(&at).map(|own| std::mem::take(&mut own.signature)).unwrap_or_default();
-                for line in self.p.imports(&own).lines() {
+                for line in self.p.imports(!own.is_empty()).lines() {
                     self.indent(depth);
                     self.p.out.push_str(line);
                     self.p.out.push('\n');
@@ -445,14 +570,11 @@ impl<'b> Writer<'_, '_, 'b> {
     /// `name: type = `, or less of it.
     fn target(&mut self, value: Value<'b>) {
         let index = value.index().unwrap_or(0);
-        let void = value.ty().is_tuple() && value.ty().children().len() == 0;
-        if void && value.kind() == kind::CALL && self.names.node(index) == "_" {
+        if self.names.node(index) == "_" && names::can_be_statement(value) {
             return;
         }
         self.name(index);
-        let op = value.as_call().and_then(Call::op);
-        let typed_by_value = matches!(op, Some("relax.call_tir" | "relax.dist.call_tir" | "relax.call_dps_packed"));
-        if !typed_by_value && value.ty().is_known() {
+        if !typed_by_value(value) && value.ty().is_known() {
             self.p.out.push_str(": ");
             self.ty(value.ty());
         }
@@ -549,20 +671,18 @@ impl<'b> Writer<'_, '_, 'b> {
                     self.p.out.push_str("R.");
                     self.p.out.push_str(rest);
                 }
-                None => self.p.out.push_str(name),
+                None => {
+                    self.p.uses_tir = true;
+                    self.p.out.push_str("T.");
+                    self.p.out.push_str(name);
+                }
             },
             Expr::GlobalVar(name) => {
                 self.p.out.push_str("cls.");
                 self.p.out.push_str(name);
             }
             Expr::ExternFunc(name) => python_string(&mut self.p.out, name),
-            Expr::Const(tensor) => {
-                let ty = value.ty();
-                match scalar_text(tensor.bytes(), ty.dtype()).filter(|_| ty.ndim() == 0) {
-                    Some(number) => self.p.out.push_str(&format!("R.const({number}, \"{}\")", ty.dtype())),
-                    None => self.p.out.push_str("metadata[\"ir.GenericConst\"][0]"),
-                }
-            }
+            Expr::Const(tensor) => self.constant(tensor, value.ty()),
             Expr::Shape => {
                 let dims = value.dims().unwrap_or_default();
                 let syms = &self.names.syms;
@@ -582,14 +702,38 @@ impl<'b> Writer<'_, '_, 'b> {
             }
             Expr::DType(dtype) => self.p.out.push_str(&format!("R.dtype(\"{dtype}\")")),
             Expr::TypeArg(ty) => self.ty(ty),
-            Expr::Attr(attr) => self.p.attr(attr),
+            Expr::Attr(attr) => {
+                let syms = &self.names.syms;
+                self.p.attr(attr, &|sym| syms.get(sym.id as usize).cloned().unwrap_or_default());
+            }
             other => self.p.out.push_str(&format!("R.unknown(\"{other:?}\")")),
+        }
+    }
+
+    /// A scalar stands in the text, anything larger in the metadata.
+    fn constant(&mut self, tensor: &Tensor, ty: Ty<'_>) {
+        let number = scalar_text(tensor.bytes(), ty.dtype()).filter(|_| ty.ndim() == 0);
+        match (number, ty.kind()) {
+            (Some(number), tykind::DTENSOR) => {
+                self.p.out.push_str(&format!("R.dist.const({number}, "));
+                self.ty(ty);
+                self.p.out.push(')');
+            }
+            (Some(number), _) => self.p.out.push_str(&format!("R.const({number}, \"{}\")", ty.dtype())),
+            (None, _) => match self.p.metadata.constant(tensor, &ty.to_owned()) {
+                Some(index) => self.p.metadata_ref(crate::metadata::CONST, index),
+                None => self.p.out.push_str("R.unknown(\"a constant of a type without a text\")"),
+            },
         }
     }
 
     fn call(&mut self, call: Call<'b>) {
         let op = call.op();
-        self.value(call.callee());
+        let types: Vec<Ty<'_>> = call.type_args().collect();
+        match op == Some("relax.call_tir") && types.iter().any(|ty| is_distributed(*ty)) {
+            true => self.p.out.push_str("R.dist.call_tir"),
+            false => self.value(call.callee()),
+        }
         self.p.out.push('(');
         let mut n = 0;
         for arg in call.args() {
@@ -597,35 +741,53 @@ impl<'b> Writer<'_, '_, 'b> {
             n += 1;
             self.value(arg);
         }
+        let types_first = op.is_some_and(gives_result);
+        if types_first && !types.is_empty() {
+            self.p.comma(n);
+            n += 1;
+            self.type_args(true, &types);
+        }
         let info = op.and_then(|op| self.p.ops.op_info(op));
         let attrs = call.attrs();
+        let by_place = op == Some("relax.hint_on_device");
+        let syms = &self.names.syms;
+        let sym = |sym: Sym| syms.get(sym.id as usize).cloned().unwrap_or_default();
         let known: Vec<&str> = info.iter().flat_map(|info| &info.attrs).map(|attr| attr.name.as_str()).collect();
         let declared = known.iter().filter_map(|key| attrs.get(key).map(|value| (*key, value)));
         for (key, value) in declared.chain(attrs.iter().filter(|(key, _)| !known.contains(key))) {
+            if key == "te_grad_kwargs" && value.is_none() {
+                continue;
+            }
             self.p.comma(n);
             n += 1;
-            self.p.out.push_str(key);
-            self.p.out.push('=');
-            self.p.attr(value);
+            if !by_place {
+                self.p.out.push_str(key);
+                self.p.out.push('=');
+            }
+            self.p.attr(value, &sym);
         }
-        let types: Vec<Ty<'_>> = call.type_args().collect();
-        if !types.is_empty() {
+        if !types_first && !types.is_empty() {
             self.p.comma(n);
-            self.type_args(op, &types);
+            self.type_args(false, &types);
         }
         self.p.out.push(')');
     }
 
-    fn type_args(&mut self, op: Option<&str>, types: &[Ty<'_>]) {
-        let out_ty = matches!(
-            op,
-            Some("relax.call_tir" | "relax.dist.call_tir" | "relax.call_dps_packed" | "relax.call_tir_inplace")
-        );
-        let (open, close) = match (out_ty, types.len()) {
-            (true, 1) => ("out_ty=", ""),
-            (true, _) => ("out_ty=[", "]"),
-            (false, 1) => ("ty_args=(", ",)"),
-            (false, _) => ("ty_args=(", ")"),
+    /// The types that a call gives: `out_ty=` its result, several results as a list, or `ty_args=`.
+    fn type_args(&mut self, out_ty: bool, types: &[Ty<'_>]) {
+        let fields: Vec<Ty<'_>>;
+        let (types, list) = match (out_ty, types) {
+            (true, [one]) if one.is_tuple() => {
+                fields = one.children().collect();
+                (&fields[..], true)
+            }
+            (_, types) => (types, types.len() != 1),
+        };
+        let (open, close) = match (out_ty, list) {
+            (true, false) => ("out_ty=", ""),
+            (true, true) => ("out_ty=[", "]"),
+            (false, false) => ("ty_args=(", ",)"),
+            (false, true) => ("ty_args=(", ")"),
         };
         self.p.out.push_str(open);
         for (i, ty) in types.iter().enumerate() {
@@ -634,4 +796,30 @@ impl<'b> Writer<'_, '_, 'b> {
         }
         self.p.out.push_str(close);
     }
+}
+
+/// Whether the types that a call of the operator gives are its result, `out_ty`.
+fn gives_result(op: &str) -> bool {
+    let op = op.strip_prefix("relax.").unwrap_or(op);
+    matches!(
+        op,
+        "call_tir" | "call_dps_packed" | "call_tir_inplace" | "call_tir_with_grad" | "dist.call_tir_local_view"
+    )
+}
+
+/// Whether a value says its own type: that of a binding is then left out where it is the same.
+fn typed_by_value(value: Value<'_>) -> bool {
+    let Some(call) = value.as_call() else { return false };
+    if !matches!(call.op(), Some("relax.call_tir" | "relax.call_dps_packed")) {
+        return false;
+    }
+    let mut types = call.type_args();
+    match (types.next(), types.next()) {
+        (Some(ty), None) => ty.same(value.ty()),
+        _ => true,
+    }
+}
+
+fn is_distributed(ty: Ty<'_>) -> bool {
+    ty.kind() == tykind::DTENSOR || ty.is_tuple() && ty.children().any(|field| field.kind() == tykind::DTENSOR)
 }

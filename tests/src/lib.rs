@@ -1,12 +1,13 @@
 //! Shared helpers of the tests and benchmarks that span crates.
 #![forbid(unsafe_code)]
 
+pub mod conformance;
 pub mod fuzz;
 pub mod synthetic;
 
 use passhost::{Engine, Manifest};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The folder of the workspace.
 pub fn root() -> &'static Path {
@@ -15,9 +16,14 @@ pub fn root() -> &'static Path {
 
 /// The engine of the default manifest; it is made once.
 pub fn engine() -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    shared_engine()
+}
+
+/// The same engine, for those who keep it.
+pub fn shared_engine() -> &'static Arc<Engine> {
+    static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
     ENGINE.get_or_init(|| {
         let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
-        Engine::new(&manifest).expect("the standard plugins")
+        Arc::new(Engine::new(&manifest).expect("the standard plugins"))
     })
 }

@@ -4,8 +4,11 @@
 use passhost::lock::{Entries, Entry, Pin, parse, write};
 use passhost::{Manifest, object_file};
 use passhost_tests::{engine, fuzz, root};
-use plugin_api::ir::Body;
+use plugin_api::contributions::Contributions;
+use plugin_api::decl::{PluginDecl, encode, encoded_len};
+use plugin_api::instrument::PassInstrument;
 use plugin_api::meta::PluginMeta;
+use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -89,10 +92,53 @@ fn bodies() -> Vec<Vec<u8>> {
     out
 }
 
+declare_config! {
+    /// How many.
+    LIMIT: i64 = "test.limit" { default: 16, range: -1..=1024 }
+}
+declare_property! {
+    /// All is well.
+    WELL = "test.well" {}
+}
+declare_composite! {
+    /// Both.
+    BOTH = "test.Both" {
+        opt_level: 3, passes: ["test.First{names=[x, y]}", "other.Second"], required: ["test.Third (>= 0.2, < 0.4)"],
+    }
+}
+declare_instrument! {
+    /// Sees.
+    SEES = "test.Sees" {
+        new: sees,
+        options: SeesOptions {
+            /// How often.
+            every: i64 = 2,
+        },
+    }
+}
+
+struct Sees;
+
+impl PassInstrument for Sees {}
+
+fn sees(_: &SeesOptions, _: &Ctx) -> Result<Sees, PassError> {
+    Ok(Sees)
+}
+
+/// What the standard plugins do not bring.
+const PLUGIN: PluginDecl = PluginDecl {
+    name: "test",
+    version: "1.2.3",
+    passes: &[],
+    operators: &[],
+    more: Contributions { config: &[&LIMIT], properties: &[&WELL], composites: &[&BOTH], instruments: &[&SEES] },
+};
+static BLOCK: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
+
 fn metadata() -> Vec<Vec<u8>> {
     let owners = engine().registry().owners().filter_map(|(_, owner)| owner.file.clone());
     let sections = owners.map(|file| object_file::metadata(&file).expect("a plugin"));
-    sections.filter(|section| section.len() < 8_000).collect()
+    sections.filter(|section| section.len() < 8_000).chain([BLOCK.to_vec()]).collect()
 }
 
 fn lockfile() -> String {

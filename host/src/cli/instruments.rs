@@ -1,18 +1,25 @@
-//! Instruments on the command line: timing and printing, and what is known of those of plugins.
+//! Instruments on the command line: those of the host, and what is known of those of plugins.
 
+use super::figures;
 use super::messages::Messages;
 use super::show::{explain_option, milliseconds, sha256, table};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::instruments::Instrument;
+use crate::instruments::dump::Dump;
+use crate::instruments::memory::Memory;
 use crate::instruments::print_ir::{Passes, PrintIr, Printed};
 use crate::instruments::timing::{Span, Timing};
+use crate::instruments::trace::Trace;
+use crate::output::Output;
 use crate::report::Report;
-use crate::run::{Fate, StepReport};
+use crate::run::{Fate, RunReport, StepReport};
 use clap::{Args, ValueEnum};
 use registry::{InstrumentId, Outcome, Plan, Registry};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Args)]
@@ -35,6 +42,40 @@ pub(super) struct LookArgs {
     /// Prints what each pass changed, as a unified diff.
     #[arg(long)]
     print_changed: bool,
+    /// Writes the module after each pass that changed it into this folder: 000_relax.Normalize.py, 001_…, in the order
+    /// in which passes end.
+    ///
+    /// The folder is made if it is not there. What lies in it stays, but for files of the same name. Characters that
+    /// file names of some systems cannot have become `_`.
+    #[arg(long, value_name = "DIR")]
+    dump: Option<PathBuf>,
+    /// With --dump also after passes that changed nothing.
+    #[arg(long, requires = "dump")]
+    dump_all: bool,
+    /// Writes what took how long, and on which thread, in the Chrome trace format; also of a run that failed.
+    ///
+    /// Open the file in https://ui.perfetto.dev or chrome://tracing. There are spans for listing and opening plugins,
+    /// planning, reading, each pass, each function of a function pass, verification, instruments, printing and writing.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Shows what passes counted, as `bindings removed`: the sum of each counter of each pass.
+    ///
+    /// A pass counts with `ctx.statistic("bindings removed", n)`. What a pass counted that then failed is left out.
+    #[arg(long)]
+    statistics: bool,
+    /// Shows bytes of the module's functions before and after each pass, and how resident memory changed.
+    ///
+    /// A function that stands under several names counts once. Resident memory is that of the whole process, with what
+    /// the memory allocator keeps for later; only Linux tells it.
+    #[arg(long)]
+    memory: bool,
+}
+
+/// What the instruments of the host see of one run.
+pub(super) struct Seen {
+    pub(super) timing: Timing,
+    pub(super) trace: Option<Trace>,
+    memory: Memory,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -46,18 +87,44 @@ enum TimingFormat {
 }
 
 impl LookArgs {
+    /// Starts the clocks.
+    pub(super) fn begin(&self) -> Seen {
+        let trace = self.trace.as_ref().map(|_| Trace::new());
+        Seen { timing: Timing::new().traced(trace.clone()), trace, memory: Memory::new() }
+    }
+
+    /// Runs `run`, and writes the trace whatever becomes of it.
+    pub(super) fn traced(&self, messages: Messages, run: impl FnOnce(&Seen) -> Result<u8, Error>) -> Result<u8, Error> {
+        let file = self.trace.as_deref().map(Output::look).transpose()?;
+        let seen = self.begin();
+        let result = run(&seen);
+        let Some((file, trace)) = file.zip(seen.trace) else { return result };
+        match (file.write(&trace.json()), result) {
+            (Err(error), Ok(_)) => Err(error),
+            (Err(error), Err(first)) => {
+                // What stopped the run matters more.
+                messages.report(&Report::warning(format!("the trace is lost: {error}")));
+                Err(first)
+            }
+            (Ok(()), result) => result,
+        }
+    }
+
     /// The instruments of the host that are asked for.
-    pub(super) fn instruments<'e>(
+    pub(super) fn instruments(
         &self,
-        engine: &'e Engine,
+        engine: &Arc<Engine>,
         plan: &Plan,
-        timing: &Timing,
+        seen: &Seen,
         messages: Messages,
-    ) -> Result<Vec<Instrument<'e>>, Error> {
+    ) -> Result<Vec<Instrument>, Error> {
         let mut out = Vec::new();
         if self.timing.is_some() {
             // First, so that what the others do after a pass is not in its time.
-            out.push(Instrument::new("timing", timing.instrument()));
+            out.push(Instrument::new("timing", seen.timing.instrument()));
+        }
+        if self.memory {
+            out.push(Instrument::new("memory", seen.memory.instrument()));
         }
         let printed = Printed {
             before: chosen(&self.print_before, self.print_before_all, engine, plan, messages)?,
@@ -66,13 +133,47 @@ impl LookArgs {
         };
         if printed != Printed::default() {
             let write = move |text: &str| messages.text("printed", text);
-            out.push(Instrument::new("print IR", Box::new(PrintIr::new(printed, engine, Box::new(write)))));
+            out.push(Instrument::new(
+                "print IR",
+                Box::new(PrintIr::new(printed, Arc::clone(engine) as _, Box::new(write))),
+            ));
+        }
+        if let Some(folder) = &self.dump {
+            let wrong = |error: std::io::Error| Error::Output {
+                path: folder.clone(),
+                message: format!("cannot be made a folder: {error}; name another one with --dump"),
+            };
+            std::fs::create_dir_all(folder).map_err(wrong)?;
+            out.push(Instrument::new(
+                "dump",
+                Box::new(Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _)),
+            ));
         }
         Ok(out)
     }
 
-    /// Tells where the time went, if that was asked for; to programs always as JSON.
-    pub(super) fn timing(&self, timing: &Timing, steps: &[StepReport], messages: Messages) {
+    /// Tables that are asked for, behind the summary.
+    pub(super) fn tables(&self, seen: &Seen, report: &RunReport, messages: Messages) {
+        // As JSON, its line is the last one.
+        let last = self.timing == Some(TimingFormat::Json);
+        if !last {
+            self.timing(&seen.timing, &report.steps, messages);
+        }
+        if self.memory {
+            let rows = seen.memory.rows();
+            messages.table("memory", || figures::memory(&rows), || figures::memory_json(&rows));
+        }
+        if self.statistics {
+            let counted = &report.statistics;
+            messages.table("statistics", || figures::statistics(counted), || figures::statistics_json(counted));
+        }
+        if last {
+            self.timing(&seen.timing, &report.steps, messages);
+        }
+    }
+
+    /// Where the time went, if that was asked for; to programs always as JSON.
+    fn timing(&self, timing: &Timing, steps: &[StepReport], messages: Messages) {
         let Some(format) = self.timing else { return };
         let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
         // Composite passes have no time of their own.
@@ -80,11 +181,11 @@ impl LookArgs {
             steps.iter().filter(ran).filter(|step| !step.has_members).map(|step| step.verify).collect();
         let spans = timing.spans(&verify);
         let json = || timing_json(&spans, whole(&spans)).0;
-        match (format, messages.is_json()) {
-            (_, true) => messages.data("timing", json()),
-            (TimingFormat::Text, false) => messages.text("timing", &timing_text(&spans)),
-            (TimingFormat::Json, false) => messages.text("timing", &format!("{}\n", json())),
-        }
+        let text = || match format {
+            TimingFormat::Text => timing_text(&spans),
+            TimingFormat::Json => format!("{}\n", json()),
+        };
+        messages.table("timing", text, json);
     }
 }
 

@@ -70,6 +70,14 @@ impl Messages {
         self.write(&format!("{}\n", serde_json::json!({ kind: data })));
     }
 
+    /// What programs get as data and people as text.
+    pub(crate) fn table(self, kind: &str, text: impl FnOnce() -> String, data: impl FnOnce() -> serde_json::Value) {
+        match self.format {
+            Format::Human => self.write(&text()),
+            Format::Json => self.data(kind, data()),
+        }
+    }
+
     fn write(self, text: &str) {
         let _ = anstream::stderr().lock().write_all(text.as_bytes());
     }

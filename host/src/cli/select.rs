@@ -1,17 +1,43 @@
 //! What is asked for: pipeline, lists of passes, and config values, from command line and manifest.
 
 use super::Select;
+use crate::context::{PassContext, Target};
+use crate::engine::Engine;
 use crate::error::{CONFIG_HELP, Error, Problem};
 use crate::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
 use plugin_api::meta::OptionValue;
 use registry::{Pipeline, PlanError, Registry, Request, Selection};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is asked for, with values as they were given.
+pub(super) struct Asked {
+    request: Request,
+    config: Config,
+    target: Option<Target>,
+}
 
 /// Config values as they were given, not yet compared with what plugins declare.
-pub(super) struct Config {
+struct Config {
     manifest: BTreeMap<String, ConfigValue>,
     pipeline: BTreeMap<String, ConfigValue>,
     line: Vec<(String, OptionValue)>,
+}
+
+impl Asked {
+    /// The context that is asked for, and the pipeline that runs in it.
+    ///
+    /// # Errors
+    /// All config values that do not fit, else the first name in a list that nobody has.
+    pub(super) fn context(
+        mut self,
+        manifest: &Manifest,
+        engine: &Arc<Engine>,
+    ) -> Result<(PassContext, Pipeline), Error> {
+        let config = self.config.checked(manifest, engine.registry())?;
+        let pipeline = std::mem::take(&mut self.request.pipeline);
+        Ok((PassContext::from_parts(engine, self.request, config, self.target)?, pipeline))
+    }
 }
 
 impl Config {
@@ -20,11 +46,7 @@ impl Config {
     ///
     /// # Errors
     /// All values that do not fit.
-    pub(super) fn checked(
-        self,
-        manifest: &Manifest,
-        registry: &Registry,
-    ) -> Result<BTreeMap<String, OptionValue>, Error> {
+    fn checked(self, manifest: &Manifest, registry: &Registry) -> Result<BTreeMap<String, OptionValue>, Error> {
         let (mut config, mut problems) = checked_settings(&self.manifest, registry);
         let (pipeline, more) = checked_settings(&self.pipeline, registry);
         config.extend(pipeline);
@@ -35,7 +57,7 @@ impl Config {
                 Ok(value) => {
                     config.insert(key, value);
                 }
-                Err(error) => errors.push(Error::Config(error)),
+                Err(error) => errors.push(Error::Config { of: "--config", error }),
             }
         }
         match errors.len() {
@@ -68,8 +90,8 @@ pub(super) fn checked_settings(
     (config, problems)
 }
 
-/// The request, and the config values, from command line, pipeline and manifest.
-pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<(Request, Config), Error> {
+/// What command line, pipeline and manifest ask for.
+pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Error> {
     let mut config = Config { manifest: manifest.settings.config.clone(), pipeline: BTreeMap::new(), line: Vec::new() };
     let mut selections = vec![Selection {
         source: "the command line".to_string(),
@@ -78,12 +100,14 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<(Request, 
         required: select.require.clone(),
         instruments: select.instrument.clone(),
     }];
+    let mut target = select.target.as_deref().map(Target::parse).transpose()?;
     let text = match &select.passes {
         Some(text) => from_file(text)?,
         None => {
             let (name, pipeline) = named_pipeline(select.pipeline.as_deref(), manifest)?;
             selections.push(selection(format!("pipeline `{name}`"), &pipeline.settings));
             config.pipeline.clone_from(&pipeline.settings.config);
+            target = target.or_else(|| pipeline.settings.target.clone());
             pipeline.passes.clone()
         }
     };
@@ -92,7 +116,8 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<(Request, 
         config.line.push(config_entry(entry)?);
     }
     let pipeline = Pipeline::parse(&text).map_err(PlanError::Pipeline)?;
-    Ok((Request { pipeline, selections, tvm_compat: select.tvm_compat }, config))
+    let request = Request { pipeline, selections, tvm_compat: select.tvm_compat };
+    Ok(Asked { request, config, target: target.or_else(|| manifest.settings.target.clone()) })
 }
 
 pub(super) fn selection(source: String, settings: &Settings) -> Selection {

@@ -229,7 +229,7 @@ fn fate(fate: &Fate) -> (String, bool) {
 fn reason(why: &Why, registry: &Registry) -> String {
     match why {
         Why::Asked => "asked".to_string(),
-        Why::RequiredBy(by) => format!("required by {}", registry.pass(*by).name),
+        Why::RequiredBy(by) => format!("required by {}", by.name(registry)),
         Why::PartOf(unit) => format!("part of {}", unit.name(registry)),
     }
 }

@@ -5,6 +5,7 @@ use plugin_api::ir::Module;
 use plugin_api::pass::PassError;
 use script::Operators;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Which passes.
@@ -42,10 +43,10 @@ pub struct Printed {
 
 /// The instrument. Each text begins with a line `# before step 1: relax.Normalize (passhost-relax-passes)`, and a blank
 /// line follows it.
-pub struct PrintIr<'e> {
+pub struct PrintIr {
     printed: Printed,
-    operators: &'e dyn Operators,
-    out: Box<dyn FnMut(&str) + 'e>,
+    operators: Arc<dyn Operators>,
+    out: Box<dyn FnMut(&str)>,
     /// The module before each pass that runs now, where it is needed.
     before: Vec<Module>,
 }
@@ -53,9 +54,9 @@ pub struct PrintIr<'e> {
 /// A longer search for the smallest difference helps nobody; what is found until then is shown.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl<'e> PrintIr<'e> {
+impl PrintIr {
     /// Prints to `out`.
-    pub fn new(printed: Printed, operators: &'e dyn Operators, out: Box<dyn FnMut(&str) + 'e>) -> PrintIr<'e> {
+    pub fn new(printed: Printed, operators: Arc<dyn Operators>, out: Box<dyn FnMut(&str)>) -> PrintIr {
         PrintIr { printed, operators, out, before: Vec::new() }
     }
 
@@ -65,7 +66,7 @@ impl<'e> PrintIr<'e> {
     }
 
     fn module(&mut self, when: &str, pass: &PassFacts<'_>, module: &Module) {
-        let text = script::print(module, self.operators);
+        let text = script::print(module, &*self.operators);
         self.tell(when, pass, &text);
     }
 }
@@ -81,7 +82,7 @@ fn difference(before: &Module, after: &Module, operators: &dyn Operators) -> Opt
     (!text.is_empty()).then_some(text)
 }
 
-impl PassInstrument for PrintIr<'_> {
+impl PassInstrument for PrintIr {
     fn run_before(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
         if self.printed.before.has(pass.name) {
             self.module("before", pass, module);
@@ -94,7 +95,7 @@ impl PassInstrument for PrintIr<'_> {
 
     fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
         let before = self.before.pop();
-        if let Some(text) = before.and_then(|before| difference(&before, module, self.operators)) {
+        if let Some(text) = before.and_then(|before| difference(&before, module, &*self.operators)) {
             self.tell("changed by", pass, &text);
         }
         if self.printed.after.has(pass.name) {

@@ -47,11 +47,11 @@ impl PassInstrument for Recorder {
     }
 }
 
-fn recorder(name: &'static str, fails: &'static [&'static str], log: &Log) -> Instrument<'static> {
+fn recorder(name: &'static str, fails: &'static [&'static str], log: &Log) -> Instrument {
     Instrument::new(name, Box::new(Recorder { name, fails, log: Rc::clone(log) }))
 }
 
-fn list(instruments: &[(&'static str, &'static [&'static str])]) -> (Instruments<'static>, Log) {
+fn list(instruments: &[(&'static str, &'static [&'static str])]) -> (Instruments, Log) {
     let log = Log::default();
     let mut list = Instruments::default();
     instruments.iter().for_each(|(name, fails)| list.push(recorder(name, fails, &log)));

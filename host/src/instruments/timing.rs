@@ -1,6 +1,7 @@
 //! Where the time of a run went: a tree of spans. The passes in it come from an instrument, what is around them from the
 //! program.
 
+use super::trace::Trace;
 use plugin_api::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
 use plugin_api::meta::Granularity;
@@ -55,7 +56,7 @@ impl Tree {
 
 /// A clock with the tree that it fills. Clones share it.
 #[derive(Clone)]
-pub struct Timing(Rc<RefCell<Tree>>);
+pub struct Timing(Rc<RefCell<Tree>>, Option<Trace>);
 
 impl Default for Timing {
     fn default() -> Self {
@@ -74,14 +75,21 @@ impl Timing {
     pub fn with_clock(clock: Box<dyn Fn() -> Duration>) -> Timing {
         let mut tree = Tree { clock, spans: Vec::new(), open: Vec::new() };
         tree.begin("total", false);
-        Timing(Rc::new(RefCell::new(tree)))
+        Timing(Rc::new(RefCell::new(tree)), None)
+    }
+
+    /// Also makes the spans of the program in a trace.
+    pub fn traced(self, trace: Option<Trace>) -> Timing {
+        Timing(self.0, trace)
     }
 
     /// Runs something as a span. Passes in it that nobody ended, as in a run as TVM does it, failed.
     pub fn span<R>(&self, name: &str, f: impl FnOnce() -> R) -> R {
         let depth = self.0.borrow().open.len();
         self.0.borrow_mut().begin(name, false);
+        let span = self.1.as_ref().map(|trace| trace.span("passhost", name, serde_json::json!({})));
         let result = f();
+        drop(span);
         let mut tree = self.0.borrow_mut();
         while tree.open.len() > depth + 1 {
             tree.end(true);

@@ -109,7 +109,7 @@ impl Runner<'_> {
         }
         let plugin = self.engine.open(owner)?;
         let mut functions = functions.filter(|(_, body)| body.kind() == BodyKind::Function && !skips(body));
-        let failed = with_current(self, self.opt_level, || {
+        let failed = with_current(self, self.context.opt_level(), || {
             functions.find_map(|function| Some((function.0, plugin.check_property(at, function).err()?)))
         });
         Ok(match failed {

@@ -1,20 +1,24 @@
 //! What passes, checkers and instruments ask the host for, on whichever thread they run.
 
+use super::statistics::{self, Statistic};
 use super::{PassDiagnostic, Runner, ShownPlace};
+use crate::context::Settings;
 use crate::engine::Engine;
 use plugin_api::abi::host::{Diagnostic, HostServices};
 use plugin_api::ir::{Body, Call, Module};
 use plugin_api::meta::OptionValue;
 use plugin_api::op::{Infer, InferError, Inferred};
+use serde_json::json;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The host as code of plugins sees it on one thread.
 pub(super) struct Services<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) config: &'a BTreeMap<String, OptionValue>,
+    pub(super) settings: &'a Settings,
     /// Full name of the pass.
     pub(super) pass: &'a str,
     /// Full name of the instrument that is being called.
@@ -25,9 +29,23 @@ pub(super) struct Services<'a> {
     pub(super) printed: OnceCell<Shown>,
     /// What was reported.
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
+    /// What was counted.
+    pub(super) counted: RefCell<Vec<Statistic>>,
 }
 
-impl Services<'_> {
+impl<'a> Services<'a> {
+    /// Services to which nothing was reported yet.
+    pub(super) fn new(
+        engine: &'a Engine,
+        settings: &'a Settings,
+        pass: &'a str,
+        instrument: Option<String>,
+        module: &'a Module,
+    ) -> Services<'a> {
+        let (printed, said, counted) = (OnceCell::new(), RefCell::default(), RefCell::default());
+        Services { engine, settings, pass, instrument, module, printed, said, counted }
+    }
+
     fn print_module(&self) -> Shown {
         Shown::new(self.engine, self.module, "before the pass")
     }
@@ -64,8 +82,7 @@ impl HostServices for Services<'_> {
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {
-        let default = || self.engine.registry().config(key).and_then(|(info, _)| info.default.clone());
-        self.config.get(key).cloned().or_else(default)
+        self.settings.config(key, self.engine)
     }
 
     fn pass_name(&self) -> String {
@@ -73,8 +90,7 @@ impl HostServices for Services<'_> {
     }
 
     fn target(&self) -> Option<String> {
-        // A run over Relax has no target.
-        None
+        self.settings.target()
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
@@ -91,6 +107,21 @@ impl HostServices for Services<'_> {
             place,
         });
     }
+
+    fn statistic(&self, name: &str, n: u64) {
+        let whose = self.instrument.as_deref().unwrap_or(self.pass);
+        statistics::add(&mut self.counted.borrow_mut(), whose, name, n);
+    }
+
+    fn show_module(&self, module: &Module, header: &str) {
+        let _span = self.engine.span("print", "print the module", || json!({ "pass": self.pass }));
+        let header = format!("{}: {header}", self.pass);
+        let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
+        text.push_str(&script::print(module, self.engine));
+        text.push('\n');
+        // Nobody can be told that standard error is gone.
+        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    }
 }
 
 impl Runner<'_> {
@@ -98,11 +129,10 @@ impl Runner<'_> {
     pub(super) fn with_services<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
         let (pass, module) = (self.pass.borrow().clone(), self.current.borrow().clone());
         let instrument = self.speaking.borrow().as_deref().map(str::to_string);
-        let (engine, config) = (self.engine, &self.config);
-        let (printed, said) = (OnceCell::new(), RefCell::default());
-        let services = Services { engine, config, pass: &pass, instrument, module: &module, printed, said };
+        let services = Services::new(self.engine, self.context.settings(), &pass, instrument, &module);
         let result = f(&services);
         self.diagnostics.borrow_mut().append(&mut services.said.take());
+        self.counted.borrow_mut().append(&mut services.counted.take());
         result
     }
 }
@@ -131,5 +161,13 @@ impl HostServices for Runner<'_> {
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
         self.with_services(|services| services.diagnose(diagnostic));
+    }
+
+    fn statistic(&self, name: &str, n: u64) {
+        self.with_services(|services| services.statistic(name, n));
+    }
+
+    fn show_module(&self, module: &Module, header: &str) {
+        self.with_services(|services| services.show_module(module, header));
     }
 }

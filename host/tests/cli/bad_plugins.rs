@@ -552,7 +552,7 @@ fn all_plugins_are_opened_before_the_first_step() {
 
 #[test]
 fn every_golden_has_its_test() {
-    let sources = [include_str!("bad_plugins.rs"), include_str!("instruments.rs")].concat();
+    let sources = [include_str!("bad_plugins.rs"), include_str!("instruments.rs"), include_str!("look.rs")].concat();
     for entry in std::fs::read_dir(root().join("tests/goldens/plugins")).expect("the goldens") {
         let name = entry.expect("a golden").file_name().to_string_lossy().into_owned();
         let name = name.trim_end_matches(".txt");

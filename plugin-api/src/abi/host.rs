@@ -33,10 +33,14 @@ pub trait HostServices {
     fn config(&self, key: &str) -> Option<OptionValue>;
     /// Name of the running pass.
     fn pass_name(&self) -> String;
-    /// Target.
+    /// Target of the run, as a name or as JSON.
     fn target(&self) -> Option<String>;
     /// Takes a diagnostic.
     fn diagnose(&self, diagnostic: &Diagnostic<'_>);
+    /// Adds to a counter of the running pass. Without this nothing is counted.
+    fn statistic(&self, _name: &str, _n: u64) {}
+    /// Shows a module as text, with a header that says which one it is. Without this nothing is shown.
+    fn show_module(&self, _module: &Module, _header: &str) {}
 }
 
 /// What a pass reports.
@@ -72,6 +76,13 @@ impl Frame<'_> {
         let (functions, n) = self.batch.get();
         // SAFETY: `run_functions` keeps the functions alive while they are set here.
         (index < n).then(|| unsafe { (*functions.add(index)).0 })
+    }
+
+    /// A function of the batch.
+    pub(super) fn body(&self, index: usize) -> Option<&Body> {
+        let (functions, n) = self.batch.get();
+        // SAFETY: as above.
+        (index < n).then(|| unsafe { (*functions.add(index)).1 })
     }
 }
 

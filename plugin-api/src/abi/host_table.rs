@@ -39,6 +39,8 @@ pub(super) static SERVICES: Services = Services {
     span_new: host_span_new,
     span_record: host_span_record,
     span: host_span,
+    statistic: host_statistic,
+    show_module: host_show_module,
 };
 
 extern "C" fn host_seal(raw: *const RawView<'static>, error: Sink) -> *const BodyHdr {
@@ -148,7 +150,12 @@ extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
                 frame.services.config(&String::from_utf8_lossy(key)).map(|value| value_bytes(&value))
             }
             what if what == Query::PassName as u32 => Some(frame.services.pass_name().into_bytes()),
-            what if what == Query::Target as u32 => frame.services.target().map(String::into_bytes),
+            what if what == Query::Target as u32 => {
+                // Plugins of API 0.1 name no function.
+                let index = key.try_into().map(u32::from_le_bytes).ok();
+                let own = index.and_then(|index| frame.body(index as usize)).and_then(Body::target);
+                own.or_else(|| frame.services.target()).map(String::into_bytes)
+            }
             what if what == Query::FunctionName as u32 => {
                 let index = u32::from_le_bytes(key.try_into().ok()?);
                 frame.function(index as usize).map(|name| name.as_bytes().to_vec())
@@ -211,4 +218,21 @@ extern "C" fn host_span_record(span: u64, fields: RawBytes) {
 
 extern "C" fn host_span(span: u64, what: u32, other: u64) -> u64 {
     guarded(0, || host_spans::happens(span, what, other))
+}
+
+extern "C" fn host_statistic(run: u64, name: RawBytes, n: u64) {
+    guarded((), || {
+        // SAFETY: the bytes live during the call.
+        let name = String::from_utf8_lossy(unsafe { name.get() });
+        let _ = with_run(run, |frame| frame.services.statistic(&name, n));
+    });
+}
+
+extern "C" fn host_show_module(run: u64, module: *const ModuleHdr, header: RawBytes) -> u32 {
+    guarded(1, || {
+        let Some(module) = Module::borrowed(module) else { return 1 };
+        // SAFETY: the bytes live during the call.
+        let header = String::from_utf8_lossy(unsafe { header.get() });
+        with_run(run, |frame| frame.services.show_module(&module, &header)).map_or(1, |()| 0)
+    })
 }

@@ -1,4 +1,5 @@
-//! Runs passes of a plugin that is linked into this process, without the boundary: for tests that compare the two ways.
+//! Runs passes of this process, without the boundary: those that a program made which embeds the host, and those of a
+//! plugin that is linked into a test that compares the two ways.
 
 use super::host::{RunFailure, with_batch};
 use super::module::Module;
@@ -26,6 +27,34 @@ fn panicked(payload: Box<dyn Any + Send>) -> RunFailure {
 
 fn other_granularity() -> RunFailure {
     RunFailure::Error(PassError::new("the pass works at another granularity"))
+}
+
+/// Runs a module pass that this program made. A context must be current.
+///
+/// # Errors
+/// How it failed.
+pub fn call_module(
+    module: &Module,
+    run: impl FnOnce(&Module, &Ctx) -> Result<Module, PassError>,
+) -> Result<Module, RunFailure> {
+    let ctx = Ctx::current();
+    let result = catch_unwind(AssertUnwindSafe(|| run(module, &ctx)));
+    result.map_err(panicked)?.map_err(RunFailure::Error)
+}
+
+/// Runs a pass over functions that this program made; one result for each. A context must be current.
+pub fn call_functions(
+    functions: &[(&str, &Body)],
+    run: impl FnMut(&Body, &Ctx) -> Result<Body, PassError>,
+) -> Vec<Result<Body, RunFailure>> {
+    let ctx = Ctx::current();
+    let bodies: Vec<Body> = functions.iter().map(|(_, body)| (*body).clone()).collect();
+    let mut results = Vec::with_capacity(bodies.len());
+    let mut done = |_: usize, result: std::thread::Result<Result<Body, PassError>>| {
+        results.push(result.map_err(panicked).and_then(|result| result.map_err(RunFailure::Error)));
+    };
+    with_batch(functions, || Batch::new(&bodies, &ctx, &mut done).each(run));
+    results
 }
 
 /// Runs a module pass with the values of all its options. A context must be current.

@@ -2,7 +2,7 @@
 
 use super::wire::{self, FORMAT, Fields, MAGIC, read_value, tag};
 use crate::meta::*;
-use semver::{Version, VersionReq};
+use semver::Version;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Why the metadata of a plugin cannot be read.
@@ -251,18 +251,7 @@ fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
 }
 
 fn required_entry(record: &Record<'_>, text: &str) -> Result<Required, MetaError> {
-    let (name, version) = match text.split_once(" (") {
-        None => (text, None),
-        Some((name, rest)) => {
-            let req = rest.strip_suffix(')').and_then(|req| VersionReq::parse(req).ok());
-            let why = || format!("entry `{text}` has no version requirement in its brackets; as in `{name} (>= 0.2)`");
-            (name, Some(req.ok_or_else(|| record.wrong("required", why()))?))
-        }
-    };
-    if !crate::decl::is_full_name(name) {
-        return Err(record.wrong("required", format!("entry `{text}` is no full name, as in `relax.Normalize`")));
-    }
-    Ok(Required { name: name.to_string(), version })
+    Required::parse(text).map_err(|why| record.wrong("required", why))
 }
 
 fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {

@@ -1,5 +1,6 @@
 //! A plugin under a host of an older API: what that host's table does not have, has nothing here.
 
+use super::module::ModuleHdr;
 use super::services::{RawBytes, Services, SpanRecord};
 use std::mem::offset_of;
 
@@ -15,6 +16,10 @@ extern "C" fn no_span(_: *const SpanRecord) -> u64 {
 extern "C" fn no_fields(_: u64, _: RawBytes) {}
 extern "C" fn nothing(_: u64, _: u32, _: u64) -> u64 {
     0
+}
+extern "C" fn not_counted(_: u64, _: RawBytes, _: u64) {}
+extern "C" fn not_shown(_: u64, _: *const ModuleHdr, _: RawBytes) -> u32 {
+    1
 }
 
 /// The host's table, or a copy that has everything that this version knows if the host's ends earlier; `None` if it
@@ -43,6 +48,8 @@ pub(super) unsafe fn complete(table: *const Services) -> Option<&'static Service
                     span_new: no_span,
                     span_record: no_fields,
                     span: nothing,
+                    statistic: not_counted,
+                    show_module: not_shown,
                 }
             };
         }
@@ -71,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_host_has_everything_but_spans() {
+    fn an_older_host_has_everything_but_what_came_later() {
         let mut short = vec![0u64; FIRST / 8];
         // SAFETY: as many bytes of the host's table as the copy has.
         unsafe { std::ptr::from_ref(&SERVICES).cast::<u64>().copy_to(short.as_mut_ptr(), FIRST / 8) };
@@ -86,6 +93,8 @@ mod tests {
         assert_eq!(((table.span_wanted)(std::ptr::null()), (table.span_new)(std::ptr::null())), (0, 0));
         (table.span_record)(1, RawBytes::of(b""));
         assert_eq!((table.span)(1, 1, 0), 0);
+        (table.statistic)(1, RawBytes::of(b"n"), 1);
+        assert_eq!((table.show_module)(1, std::ptr::null(), RawBytes::of(b"")), 1);
         assert!(sized(short, FIRST - 8).is_none());
         // SAFETY: null, and the host's own.
         let (none, own) = unsafe { (complete(std::ptr::null()), complete(&SERVICES)) };

@@ -86,7 +86,8 @@ pub enum Query {
     Config = 1,
     /// Name of the running pass.
     PassName = 2,
-    /// Target.
+    /// Target; the key is the position in the batch of the function that is asked about (u32), whose own attribute
+    /// comes first, or empty.
     Target = 3,
     /// Name of a function of the batch; the key is its position (u32).
     FunctionName = 4,
@@ -188,6 +189,10 @@ pub struct Services {
     pub(crate) span_record: extern "C" fn(u64, RawBytes),
     /// Span, what happens to it, other span.
     pub(crate) span: extern "C" fn(u64, u32, u64) -> u64,
+    /// Adds to a counter of the running pass: run, name of the counter, how much.
+    pub(crate) statistic: extern "C" fn(u64, RawBytes, u64),
+    /// Shows a module to whoever runs the host: run, module, header.
+    pub(crate) show_module: extern "C" fn(u64, *const ModuleHdr, RawBytes) -> u32,
 }
 
 layout!(RawBytes { ptr, len });
@@ -198,7 +203,7 @@ layout!(SpanRecord { level, line, parent, name, target, file, fields });
 layout!(DiagnosticRecord { severity, index, function, node, message });
 layout!(open Services {
     size, reserved, max_level, seal, module, module_with, tensor, infer, print, current, query, diagnose, log_enabled,
-    log; span_wanted, span_new, span_record, span
+    log; span_wanted, span_new, span_record, span, statistic, show_module
 });
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
@@ -214,6 +219,12 @@ pub(crate) fn install(table: *const Services) -> bool {
 fn table() -> Option<&'static Services> {
     // SAFETY: a table of the host, which outlives every plugin, or the copy that `install` made of it.
     unsafe { SERVICES.load(Ordering::Acquire).as_ref() }
+}
+
+/// The table for what is asked of the current context: in the host's own process, where nobody installed one, the host's
+/// own, as long as a context is current. Passes and instruments of an embedder ask through it.
+fn context_table() -> Option<&'static Services> {
+    table().or_else(|| (!super::host::current().is_null()).then_some(&super::host_table::SERVICES))
 }
 
 /// Makes a body: through the host where there is one, else here.
@@ -257,7 +268,7 @@ pub(crate) fn tensor(bytes: &[u8]) -> Option<Tensor> {
 pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
     let value = call.value();
     let name = call.op().unwrap_or("a call").to_string();
-    let (Some(table), Some(node)) = (table(), value.index()) else { return Err(InferError::NoHost(name)) };
+    let (Some(table), Some(node)) = (context_table(), value.index()) else { return Err(InferError::NoHost(name)) };
     let raw: *const RawView<'_> = value.raw;
     let (status, bytes) = Sink::to(|sink| (table.infer)(raw.cast(), node as u32, sink));
     super::codec::decode_inferred(status, &bytes)
@@ -265,14 +276,14 @@ pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
 
 /// A body as text, by the host.
 pub(crate) fn print(body: &Body) -> Option<String> {
-    let table = table()?;
+    let table = context_table()?;
     let (status, bytes) = Sink::to(|sink| (table.print)(body.as_ptr(), sink));
     (status == 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The context that is current on this thread.
 pub(crate) fn current() -> Ctx {
-    let record = table().map_or(std::ptr::null(), |table| (table.current)());
+    let record = context_table().map_or(std::ptr::null(), |table| (table.current)());
     // SAFETY: what is current on this thread is alive: it ends by returning to the code that made it so.
     unsafe { ctx(record) }
 }
@@ -286,7 +297,7 @@ pub(crate) unsafe fn ctx(record: *const CtxRecord) -> Ctx {
 
 /// Asks the context of a run.
 pub(crate) fn query(run: u64, what: Query, key: &[u8]) -> Option<Vec<u8>> {
-    let table = table()?;
+    let table = context_table()?;
     let (status, bytes) = Sink::to(|sink| (table.query)(run, what as u32, RawBytes::of(key), sink));
     (status == 0).then_some(bytes)
 }
@@ -303,7 +314,7 @@ pub(crate) struct Place<'a> {
 
 /// Reports a diagnostic.
 pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &str) {
-    if let Some(table) = table() {
+    if let Some(table) = context_table() {
         let record = DiagnosticRecord {
             severity: severity as u32,
             index: at.index,
@@ -313,6 +324,19 @@ pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &st
         };
         (table.diagnose)(run, &record);
     }
+}
+
+/// Adds to a counter of the running pass.
+pub(crate) fn statistic(run: u64, name: &str, n: u64) {
+    if let Some(table) = table() {
+        (table.statistic)(run, RawBytes::of(name.as_bytes()), n);
+    }
+}
+
+/// Shows a module; false without a host that does.
+pub(crate) fn show_module(run: u64, module: &Module, header: &str) -> bool {
+    let show = |table: &Services| (table.show_module)(run, module.as_ptr(), RawBytes::of(header.as_bytes()));
+    table().is_some_and(|table| show(table) == 0)
 }
 
 /// Whether the host wants anything of this level (1 error … 5 trace).

@@ -230,6 +230,13 @@ impl BodyBuilder {
         self.leaf(leaf::PRIM, val::PRIM, ty, u64::from(id))
     }
 
+    /// A number or symbolic variable as a TIR operand: like [`BodyBuilder::prim_value`], without the type of a Relax value.
+    pub fn scalar(&mut self, dim: &Dim) -> V {
+        let ty = self.pool.ty(&Type::Prim { dtype: dim.dtype(), value: None });
+        let id = self.pool.dim(dim);
+        self.leaf(leaf::PRIM, val::PRIM, ty, u64::from(id))
+    }
+
     /// A string (`R.str`).
     pub fn string(&mut self, text: &str) -> V {
         let (ty, id) = (self.pool.ty(&Type::Object), self.pool.str(text));
@@ -271,6 +278,7 @@ impl BodyBuilder {
             kind::FUNC => flag::REGION | flag::OWNER,
             kind::IF | kind::SEQ => flag::REGION | flag::OWNER,
             kind::BLOCK | kind::BRANCH | kind::PRIM_FUNC => flag::REGION,
+            kind::COMBINER => flag::REGION | flag::OWNER,
             kind::DATAFLOW => flag::REGION | flag::DATAFLOW,
             kind::PARAM => flag::BOUND | flag::INNER,
             _ => 0,

@@ -145,11 +145,7 @@ impl<'a> Importer<'a> {
         if rec.scope != NONE {
             rec.scope = self.str(pool, rec.scope);
         }
-        let buffers = &mut pool.s.buffers;
-        buffers.iter().position(|b| *b == rec).unwrap_or_else(|| {
-            buffers.push(rec);
-            buffers.len() - 1
-        }) as u32
+        pool.buffer_rec(rec)
     }
 
     fn value(&mut self, pool: &mut Pool, flags: u16, value: u64) -> u64 {

@@ -20,6 +20,7 @@ struct Indices {
     dicts: Index,
     attr_lists: HashTable<(u32, u32)>,
     consts: Index,
+    buffers: Index,
 }
 
 /// Interning tables over [`Sections`].
@@ -77,6 +78,9 @@ impl Pool {
         }
         for (i, c) in s.consts.iter().enumerate() {
             idx.consts.insert_unique(h.hash_one(c), i as u32, |i| h.hash_one(s.consts[*i as usize]));
+        }
+        for (i, b) in s.buffers.iter().enumerate() {
+            idx.buffers.insert_unique(h.hash_one(b), i as u32, |i| h.hash_one(s.buffers[*i as usize]));
         }
         self.idx = Some(idx);
     }
@@ -192,11 +196,27 @@ impl Pool {
                 ids.push(self.ty(ret));
                 (rec.off, rec.len) = self.list(&ids);
             }
+            Type::DTensor(t) => {
+                (rec.kind, rec.flags) = (tykind::DTENSOR, tyflag::TYPES);
+                (rec.dtype, rec.ndim, rec.aux) = (t.tensor.dtype.0, t.tensor.ndim, t.mesh);
+                let axes = t.placement.iter().map(|axis| Dim::Int(axis.map_or(-1, i64::from))).collect();
+                let parts = [self.ty(&Type::Tensor(t.tensor.clone())), self.ty(&Type::shape(axes))];
+                (rec.off, rec.len) = self.list(&parts);
+            }
             Type::Buffer(b) => {
                 (rec.kind, rec.dtype, rec.ndim) = (tykind::BUFFER, b.dtype.0, b.shape.len() as i32);
                 rec.aux = self.buffer(b);
+                rec.flags = if b.tiled { tyflag::TILED } else { 0 };
             }
-            Type::Pointer { dtype } => (rec.kind, rec.dtype) = (tykind::POINTER, dtype.0),
+            Type::Pointer { dtype, scope } => {
+                (rec.kind, rec.dtype) = (tykind::POINTER, dtype.0);
+                if scope != "global" {
+                    let scope = BufferType { scope: scope.clone(), ..BufferType::new(Vec::new(), *dtype) };
+                    let scope = self.ty(&Type::Buffer(scope));
+                    rec.flags = tyflag::TYPES;
+                    (rec.off, rec.len) = self.list(&[scope]);
+                }
+            }
         }
         self.type_rec(rec)
     }
@@ -223,12 +243,12 @@ impl Pool {
             offset_factor: b.offset_factor,
             reserved: 0,
         };
-        // Buffers are few; a scan keeps them unique.
-        let buffers = &mut self.s.buffers;
-        buffers.iter().position(|b| *b == rec).unwrap_or_else(|| {
-            buffers.push(rec);
-            buffers.len() - 1
-        }) as u32
+        self.buffer_rec(rec)
+    }
+
+    pub(crate) fn buffer_rec(&mut self, rec: BufferRec) -> u32 {
+        let (idx, s, h) = self.idx();
+        intern(&mut idx.buffers, &mut s.buffers, h, rec)
     }
 
     /// Appends a name and gives its offset.

@@ -42,32 +42,108 @@ pub mod kind {
     /// Expression of blocks and one terminator, nested where TVM allows a `SeqExpr`: region, OWNER.
     pub const SEQ: u16 = 0x00f;
 
-    /// TIR function: region of params and statements.
+    /// TIR function: region of params and statements; its type is that of its result, if it has one. Attributes are
+    /// those of the function; `s_tir` among them says that it is made of schedulable blocks.
     pub const PRIM_FUNC: u16 = 0x101;
-    /// Buffer that belongs to a parameter (operand 0), a match (operand 0: buffer region) or nothing (a declaration).
+    /// Buffer; `a` says how it comes about, see [`super::buffer_of`]. Operand 0, where there is one, is what it is made
+    /// of; further operands are expressions that its type speaks of (each has a scalar type with a symbolic variable).
     pub const BUFFER: u16 = 0x102;
-    /// Loop over INNER loop variable(s): region; operands min, extent.
+    /// Loop: region whose first node is the LOOP_VAR; operands min, extent, and the step if it is not 1. Attributes
+    /// `kind` (absent: serial), `thread`, `annotations`.
     pub const FOR: u16 = 0x103;
-    /// Schedulable block: region.
+    /// Schedulable block: region of ITER_VARs, WHERE, ACCESSes, ANNOTATE, allocated and matched BUFFERs, INIT, and
+    /// statements, in this order. Attributes `no_reads`, `no_writes`: the text did not say what is accessed.
     pub const SBLOCK: u16 = 0x104;
-    /// Block iterator: operands min, extent, value; `a` is the kind of axis.
+    /// Block iterator: operands min, extent, value; `a` is the kind of axis, see [`super::axis`].
     pub const ITER_VAR: u16 = 0x105;
-    /// Store of operand 1 into operand 0 (buffer) at the other operands.
+    /// Store of operand 1 into operand 0 (buffer) at the other operands; the last one is a predicate if `a` is 1.
     pub const STORE: u16 = 0x106;
-    /// Load from operand 0 (buffer) at the other operands.
+    /// Load from operand 0 (buffer) at the other operands; the last one is a predicate if `a` is 1.
     pub const LOAD: u16 = 0x107;
-    /// Arithmetic: `a` is the operation, as in [`super::prim`].
+    /// Arithmetic: `a` is the operation, as in [`super::prim`]; its type is that of the result.
     pub const ARITH: u16 = 0x108;
     /// Statement that evaluates operand 0.
     pub const EVALUATE: u16 = 0x109;
     /// Initialization of a reduction block: region.
     pub const INIT: u16 = 0x10a;
-    /// Region of a buffer that a block reads (`a` = 0) or writes (`a` = 1): operands buffer, then min and extent pairs.
+    /// Region of a buffer that a block reads (`a` = 0) or writes (`a` = 1), or that a BUFFER matches or a call takes
+    /// (`a` = 2): operands buffer, then min and extent pairs.
     pub const ACCESS: u16 = 0x10b;
-    /// Loop variable, INNER to its FOR.
+    /// Variable of the FOR, LAUNCH or COMBINER around it, INNER. Operand 0, where there is one, is the VAR that it is:
+    /// what stands above the loop may speak of it.
     pub const LOOP_VAR: u16 = 0x10c;
     /// Loop as long as operand 0 holds: region.
     pub const WHILE: u16 = 0x10d;
+    /// Scalar or handle with a name: operand 0 is its value. It is visible to the end of the region around it. Operand 1,
+    /// where there is one, is the BIND of the same variable before it.
+    pub const BIND: u16 = 0x10e;
+    /// If statement: region of one or two SCOPEs, for true and for false; operand 0 is the condition.
+    pub const COND: u16 = 0x10f;
+    /// Statements that share a scope: region.
+    pub const SCOPE: u16 = 0x110;
+    /// Statements with an attribute: region; operands value, and what the attribute is about, if anything. Attribute
+    /// `key` is its name.
+    pub const ATTR: u16 = 0x111;
+    /// Assertion: operands condition, kind of error, and the parts of the message.
+    pub const ASSERT: u16 = 0x112;
+    /// Operand 1 if operand 0 holds, else operand 2; both are evaluated.
+    pub const SELECT: u16 = 0x113;
+    /// Vector: operands base, stride, lanes.
+    pub const RAMP: u16 = 0x114;
+    /// Vector of equal elements: operands value, lanes.
+    pub const BROADCAST: u16 = 0x115;
+    /// Vector made of elements of the first `a` operands; the others are their positions.
+    pub const SHUFFLE: u16 = 0x116;
+    /// Operand 2 where the variable operand 0 (a VAR) has the value operand 1.
+    pub const LET: u16 = 0x117;
+    /// Variable that no parameter, loop or BIND defines: of a LET, or free.
+    pub const VAR: u16 = 0x118;
+    /// Part of the buffer operand 0; `a` says which: 0 its data, 1 the offset of its first element, 2 and up its strides.
+    pub const BUFFER_PART: u16 = 0x119;
+    /// Return from the function with operand 0, if there is one.
+    pub const RETURN: u16 = 0x11a;
+    /// Leaves the innermost loop.
+    pub const BREAK: u16 = 0x11b;
+    /// Goes on with the next iteration of the innermost loop.
+    pub const CONTINUE: u16 = 0x11c;
+    /// Statements that all threads of a kind execute: region whose first node is the LOOP_VAR; operand 0 is the number of
+    /// threads. Attribute `thread` is the kind. If operand 1 is there, it is the variable, and no LOOP_VAR follows.
+    pub const LAUNCH: u16 = 0x11d;
+    /// Condition under which the block around it is executed: operand 0.
+    pub const WHERE: u16 = 0x11e;
+    /// Annotations of the block around it, as attributes; an object `operand(i)` in them is operand `i`.
+    pub const ANNOTATE: u16 = 0x11f;
+    /// Reduction of pairs of values: OWNER region of LOOP_VARs (the left ones, then the right ones), expressions, and a
+    /// YIELD of the results; operands are the neutral elements.
+    pub const COMBINER: u16 = 0x120;
+}
+
+/// How a TIR buffer comes about: payload of [`kind::BUFFER`].
+pub mod buffer_of {
+    /// A parameter: operand 0 is the handle.
+    pub const PARAM: u32 = 0;
+    /// `T.match_buffer`: operand 0 is a handle or an ACCESS.
+    pub const MATCH: u32 = 1;
+    /// `T.sblock_alloc_buffer`: allocated by the block, or by the function, around it.
+    pub const BLOCK: u32 = 2;
+    /// `T.alloc_buffer`: attributes are its annotations.
+    pub const ALLOC: u32 = 3;
+    /// `T.decl_buffer`: operand 0 is the data, if it is said.
+    pub const DECL: u32 = 4;
+    /// `T.Buffer` as a statement: nothing here defines it.
+    pub const FREE: u32 = 5;
+}
+
+/// Kinds of block iterators: payload of [`kind::ITER_VAR`].
+pub mod axis {
+    /// Data parallel.
+    pub const SPATIAL: u32 = 0;
+    /// Commutative reduction.
+    pub const REDUCE: u32 = 1;
+    /// In order.
+    pub const SCAN: u32 = 2;
+    /// Not said.
+    pub const OPAQUE: u32 = 3;
 }
 
 /// Node flags.
@@ -178,8 +254,12 @@ pub mod tykind {
     pub const CALLABLE: u16 = 6;
     /// TIR buffer; `aux` is its [`super::BufferRec`].
     pub const BUFFER: u16 = 7;
-    /// TIR pointer; `dtype` is what it points to.
+    /// TIR pointer; `dtype` is what it points to. A list of one BUFFER type without dimensions says the memory scope;
+    /// without a list it is `global`.
     pub const POINTER: u16 = 8;
+    /// Tensor spread over a device mesh: list of the tensor's type and of a shape type that says for each axis of the
+    /// mesh which axis of the tensor it divides (-1: none); `aux` is the number of the mesh among the global infos.
+    pub const DTENSOR: u16 = 9;
 }
 
 /// Type flags.
@@ -190,6 +270,8 @@ pub mod tyflag {
     pub const TYPES: u16 = 2;
     /// Callable: has effects.
     pub const IMPURE: u16 = 4;
+    /// Buffer: has the row-major tile layout, which is not the same as to have no layout.
+    pub const TILED: u16 = 8;
 }
 
 /// Operations of dimension expressions and of TIR arithmetic.

@@ -42,7 +42,7 @@ impl DType {
         (self.0 >> 8) as u8
     }
 
-    /// Number of lanes.
+    /// Number of lanes; of scalable vectors the negated multiple of the length that is known when the program runs.
     pub const fn lanes(self) -> u16 {
         (self.0 >> 16) as u16
     }
@@ -88,12 +88,17 @@ impl std::str::FromStr for DType {
 
     fn from_str(text: &str) -> Result<DType, UnknownDType> {
         let unknown = || UnknownDType(text.to_string());
+        let (text, scalable) = match text.rsplit_once("xvscalex") {
+            Some((base, lanes)) => (base, Some(lanes.parse::<i16>().ok().filter(|n| *n > 0).ok_or_else(unknown)?)),
+            None => (text, None),
+        };
         let (base, lanes) = match text.rsplit_once('x') {
             Some((base, n)) if !base.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty() => {
                 (base, n.parse().map_err(|_| unknown())?)
             }
             _ => (text, 1),
         };
+        let lanes = scalable.map_or(lanes, |n| -n as u16);
         if let Some((_, code, bits)) = NARROW.iter().find(|(name, ..)| *name == base) {
             return Ok(DType::new(*code, *bits, lanes));
         }
@@ -134,8 +139,10 @@ impl fmt::Display for DType {
                 None => write!(f, "custom{code}_{}", self.bits())?,
             },
         }
-        if self.lanes() > 1 {
-            write!(f, "x{}", self.lanes())?;
+        match self.lanes() as i16 {
+            n @ i16::MIN..=-1 => write!(f, "xvscalex{}", n.unsigned_abs())?,
+            0 | 1 => {}
+            n => write!(f, "x{n}")?,
         }
         Ok(())
     }
@@ -275,12 +282,16 @@ pub enum Type {
         /// Whether it has no effects.
         pure: bool,
     },
+    /// Tensor spread over a device mesh.
+    DTensor(DTensorType),
     /// TIR buffer.
     Buffer(BufferType),
     /// TIR pointer.
     Pointer {
-        /// What it points to.
+        /// What it points to, [`DType::VOID`] if that is not said.
         dtype: DType,
+        /// Memory scope; `global` for plain handles.
+        scope: String,
     },
     /// A type of a kind that this API does not know; the id is that of the body it came from.
     Unknown(u16),
@@ -297,6 +308,17 @@ pub struct TensorType {
     pub shape: Option<Vec<Dim>>,
     /// Index of its virtual device in the module's global infos.
     pub vdevice: Option<u32>,
+}
+
+/// Type of a tensor that is spread over a device mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DTensorType {
+    /// The whole tensor.
+    pub tensor: TensorType,
+    /// Number of the mesh among the module's global infos of key `mesh`.
+    pub mesh: u32,
+    /// For each axis of the mesh the axis of the tensor that it divides; `None`: each device has all of it.
+    pub placement: Vec<Option<u32>>,
 }
 
 /// Type of a TIR buffer.
@@ -316,6 +338,16 @@ pub struct BufferType {
     pub align: u32,
     /// Factor of the offset.
     pub offset_factor: u32,
+    /// Whether it has the row-major tile layout; without it, it has no layout.
+    pub tiled: bool,
+}
+
+impl BufferType {
+    /// Compact buffer in global memory, aligned to 64 bytes, without a layout.
+    pub fn new(shape: Vec<Dim>, dtype: DType) -> BufferType {
+        let (strides, scope) = (Vec::new(), String::new());
+        BufferType { dtype, shape, strides, elem_offset: None, scope, align: 64, offset_factor: 1, tiled: false }
+    }
 }
 
 impl Type {
@@ -327,7 +359,9 @@ impl Type {
     /// Every dimension that stands in the type; those of function types only with `callables`.
     pub fn each_dim(&self, callables: bool, f: &mut dyn FnMut(&Dim)) {
         match self {
-            Type::Tensor(tensor) => tensor.shape.iter().flatten().for_each(f),
+            Type::Tensor(tensor) | Type::DTensor(DTensorType { tensor, .. }) => {
+                tensor.shape.iter().flatten().for_each(f)
+            }
             Type::Shape { dims, .. } => dims.iter().flatten().for_each(f),
             Type::Prim { value, .. } => value.iter().for_each(f),
             Type::Tuple(fields) => fields.iter().for_each(|field| field.each_dim(callables, f)),
@@ -470,6 +504,29 @@ impl<'a> Ty<'a> {
         Some((ret, rec.flags & tyflag::IMPURE == 0))
     }
 
+    /// Record of a buffer.
+    pub fn buffer(self) -> Option<&'a BufferRec> {
+        let rec = self.rec().filter(|rec| rec.kind == tykind::BUFFER)?;
+        self.raw.buffers().get(rec.aux as usize)
+    }
+
+    /// Memory scope of a pointer.
+    pub fn pointer_scope(self) -> &'a str {
+        match self.children().next().and_then(Ty::buffer) {
+            None => "global",
+            Some(buffer) if buffer.scope == NONE => "",
+            Some(buffer) => self.raw.str(buffer.scope),
+        }
+    }
+
+    /// Memory scope of a buffer, `global` where none is said.
+    pub fn buffer_scope(self) -> &'a str {
+        match self.buffer() {
+            Some(buffer) if buffer.scope != NONE => self.raw.str(buffer.scope),
+            _ => "global",
+        }
+    }
+
     /// As an owned value.
     pub fn to_owned(self) -> Type {
         let Some(rec) = self.rec() else { return Type::Object };
@@ -496,6 +553,17 @@ impl<'a> Ty<'a> {
                 let pure = rec.flags & tyflag::IMPURE == 0;
                 Type::Callable { params: (rec.ndim >= 0).then_some(types), ret, pure }
             }
+            tykind::DTENSOR => {
+                let mut parts = self.children().map(Ty::to_owned);
+                match (parts.next(), parts.next()) {
+                    (Some(Type::Tensor(tensor)), Some(Type::Shape { dims: Some(axes), .. })) => {
+                        let axis = |dim: Dim| dim.as_int().and_then(|axis| u32::try_from(axis).ok());
+                        let placement = axes.into_iter().map(axis).collect();
+                        Type::DTensor(DTensorType { tensor, mesh: rec.aux, placement })
+                    }
+                    _ => Type::Unknown(rec.kind),
+                }
+            }
             tykind::BUFFER => match self.raw.buffers().get(rec.aux as usize) {
                 Some(b) => Type::Buffer(BufferType {
                     dtype: DType(b.dtype),
@@ -505,10 +573,11 @@ impl<'a> Ty<'a> {
                     scope: self.raw.str(b.scope).to_string(),
                     align: b.align,
                     offset_factor: b.offset_factor,
+                    tiled: rec.flags & tyflag::TILED != 0,
                 }),
                 None => Type::Object,
             },
-            tykind::POINTER => Type::Pointer { dtype: DType(rec.dtype) },
+            tykind::POINTER => Type::Pointer { dtype: DType(rec.dtype), scope: self.pointer_scope().to_string() },
             other => Type::Unknown(other),
         }
     }

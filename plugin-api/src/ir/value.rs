@@ -87,8 +87,142 @@ pub enum Expr<'a> {
     TypeArg(Ty<'a>),
     /// Attribute value as an argument.
     Attr(AttrView<'a>),
+    /// TIR: element of a buffer; the indices are the other operands.
+    Load {
+        /// The buffer.
+        buffer: Value<'a>,
+    },
+    /// TIR: arithmetic, comparison, logic, conversion.
+    Arith {
+        /// One of [`super::records::prim`].
+        op: u16,
+        /// First operand.
+        a: Value<'a>,
+        /// Second operand; none of `NOT` and `CAST`.
+        b: Option<Value<'a>>,
+    },
+    /// TIR: one of two values, both evaluated.
+    Select {
+        /// The condition.
+        cond: Value<'a>,
+        /// Value if it holds.
+        then: Value<'a>,
+        /// Value if not.
+        otherwise: Value<'a>,
+    },
+    /// TIR: vector of `lanes` numbers from `base` in steps of `stride`.
+    Ramp {
+        /// First element.
+        base: Value<'a>,
+        /// Step.
+        stride: Value<'a>,
+        /// Number of elements.
+        lanes: Value<'a>,
+    },
+    /// TIR: vector of equal elements.
+    Broadcast {
+        /// The element.
+        value: Value<'a>,
+        /// Number of elements.
+        lanes: Value<'a>,
+    },
+    /// TIR: vector made of elements of vectors; the first `vectors` operands are these, the others positions.
+    Shuffle {
+        /// How many operands are vectors.
+        vectors: u32,
+    },
+    /// TIR: `body`, in which `var` has a value.
+    Let {
+        /// The variable.
+        var: Value<'a>,
+        /// Its value.
+        value: Value<'a>,
+        /// What is computed with it.
+        body: Value<'a>,
+    },
+    /// TIR: data, offset or stride of a buffer; see [`super::records::kind::BUFFER_PART`].
+    BufferPart {
+        /// The buffer.
+        buffer: Value<'a>,
+        /// Which part.
+        part: u32,
+    },
+    /// TIR: variable of a loop, block iterator, BIND or declaration: what has a name and is no buffer.
+    Var,
+    /// TIR: a buffer.
+    Buffer,
+    /// TIR: a statement; [`Value::stmt`] says which.
+    Stmt,
     /// A kind that is not Relax or that this API does not know. Its operands and type can be read all the same.
     Unknown(u16),
+}
+
+/// A statement of TIR. Its content, where it has one, is [`Value::region`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Stmt<'a> {
+    /// Loop.
+    For {
+        /// Its variable.
+        var: Value<'a>,
+        /// Where it starts.
+        min: Value<'a>,
+        /// How many iterations it has.
+        extent: Value<'a>,
+        /// `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
+        kind: &'a str,
+    },
+    /// Schedulable block.
+    Block,
+    /// Store; the indices are the other operands.
+    Store {
+        /// The buffer.
+        buffer: Value<'a>,
+        /// What is stored.
+        value: Value<'a>,
+    },
+    /// Expression that is evaluated for what it does.
+    Evaluate(Value<'a>),
+    /// Loop as long as a condition holds.
+    While {
+        /// The condition.
+        cond: Value<'a>,
+    },
+    /// If; one or two scopes are its content.
+    If {
+        /// The condition.
+        cond: Value<'a>,
+    },
+    /// Attribute of the content.
+    Attr {
+        /// Name of the attribute.
+        key: &'a str,
+        /// Its value.
+        value: Value<'a>,
+    },
+    /// Content that threads execute.
+    Launch {
+        /// Kind of the threads, if it is said here.
+        thread: Option<&'a str>,
+        /// Their number.
+        extent: Value<'a>,
+    },
+    /// Assertion.
+    Assert {
+        /// What must hold.
+        cond: Value<'a>,
+    },
+    /// Scalar with a name.
+    Bind {
+        /// Its value.
+        value: Value<'a>,
+    },
+    /// Return.
+    Return(Option<Value<'a>>),
+    /// Leaves the innermost loop.
+    Break,
+    /// Goes on with the next iteration.
+    Continue,
 }
 
 impl<'a> Value<'a> {
@@ -227,8 +361,60 @@ impl<'a> Value<'a> {
             kind::DATAFLOW => Expr::Dataflow,
             kind::BRANCH => Expr::Branch,
             kind::YIELD => Expr::Yield(first),
+            _ => self.tir_view(node, first),
+        }
+    }
+
+    fn tir_view(self, node: &NodeRec, first: Value<'a>) -> Expr<'a> {
+        let operand = |i| self.operand(i).unwrap_or(self);
+        match node.kind {
+            kind::LOAD => Expr::Load { buffer: first },
+            kind::ARITH => Expr::Arith { op: node.a as u16, a: first, b: self.operand(1) },
+            kind::SELECT => Expr::Select { cond: first, then: operand(1), otherwise: operand(2) },
+            kind::RAMP => Expr::Ramp { base: first, stride: operand(1), lanes: operand(2) },
+            kind::BROADCAST => Expr::Broadcast { value: first, lanes: operand(1) },
+            kind::SHUFFLE => Expr::Shuffle { vectors: node.a },
+            kind::LET => Expr::Let { var: first, value: operand(1), body: operand(2) },
+            kind::BUFFER_PART => Expr::BufferPart { buffer: first, part: node.a },
+            kind::BUFFER => Expr::Buffer,
+            kind::LOOP_VAR | kind::ITER_VAR | kind::VAR | kind::BIND => Expr::Var,
+            kind::FOR | kind::SBLOCK | kind::STORE | kind::EVALUATE | kind::INIT | kind::ACCESS | kind::WHILE => {
+                Expr::Stmt
+            }
+            kind::COND | kind::SCOPE | kind::ATTR | kind::ASSERT | kind::RETURN | kind::BREAK | kind::CONTINUE => {
+                Expr::Stmt
+            }
+            kind::LAUNCH | kind::WHERE | kind::ANNOTATE => Expr::Stmt,
             other => Expr::Unknown(other),
         }
+    }
+
+    /// As a statement of TIR; `None` if it is none, or of a kind that this API does not know.
+    pub fn stmt(self) -> Option<Stmt<'a>> {
+        let node = self.node()?;
+        let text = |key| self.attr(key).and_then(|attr| attr.as_str());
+        let var = || self.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
+        Some(match node.kind {
+            kind::FOR => Stmt::For {
+                var: var()?,
+                min: self.operand(0)?,
+                extent: self.operand(1)?,
+                kind: text("kind").unwrap_or("serial"),
+            },
+            kind::SBLOCK => Stmt::Block,
+            kind::STORE => Stmt::Store { buffer: self.operand(0)?, value: self.operand(1)? },
+            kind::EVALUATE => Stmt::Evaluate(self.operand(0)?),
+            kind::WHILE => Stmt::While { cond: self.operand(0)? },
+            kind::COND => Stmt::If { cond: self.operand(0)? },
+            kind::ATTR => Stmt::Attr { key: text("key").unwrap_or(""), value: self.operand(0)? },
+            kind::LAUNCH => Stmt::Launch { thread: text("thread"), extent: self.operand(0)? },
+            kind::ASSERT => Stmt::Assert { cond: self.operand(0)? },
+            kind::BIND => Stmt::Bind { value: self.operand(0)? },
+            kind::RETURN => Stmt::Return(self.operand(0)),
+            kind::BREAK => Stmt::Break,
+            kind::CONTINUE => Stmt::Continue,
+            _ => return None,
+        })
     }
 
     fn leaf_view(self) -> Expr<'a> {

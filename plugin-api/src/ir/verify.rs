@@ -295,6 +295,9 @@ fn types(raw: &RawView<'_>, prims: &[u32]) -> Result<(), SealError> {
         if rec.kind == tykind::CALLABLE && rec.len == 0 {
             return Err(SealError::Malformed { what: "type", index: i, why: "a function type without a result" });
         }
+        if rec.kind == tykind::DTENSOR && (lists != tyflag::TYPES || rec.len != 2) {
+            return Err(SealError::Malformed { what: "type", index: i, why: "not a tensor and its placement" });
+        }
         if rec.kind == tykind::BUFFER {
             id("type", i, "buffer", rec.aux, raw.buffers().len())?;
         }
@@ -499,7 +502,7 @@ fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
         if value && uses[i] != 1 {
             return Err(SealError::UnboundUses { index: i, uses: u32::from(uses[i]) });
         }
-        let ends = |kind| matches!(kind, kind::FUNC | kind::BRANCH | kind::SEQ);
+        let ends = |kind| matches!(kind, kind::FUNC | kind::BRANCH | kind::SEQ | kind::COMBINER);
         if ends(node.kind) && !nodes.get(i + node.a as usize).is_some_and(|last| node.a > 0 && last.has(flag::TERM)) {
             return Err(SealError::Malformed { what: "node", index: i, why: "a function or branch without a result" });
         }
@@ -520,6 +523,13 @@ pub(crate) fn is_expression(node: &NodeRec) -> bool {
             | kind::SEQ
             | kind::LOAD
             | kind::ARITH
+            | kind::SELECT
+            | kind::RAMP
+            | kind::BROADCAST
+            | kind::SHUFFLE
+            | kind::LET
+            | kind::BUFFER_PART
+            | kind::COMBINER
     )
 }
 

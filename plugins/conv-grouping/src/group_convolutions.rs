@@ -66,6 +66,7 @@ fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
     options.through.iter().try_for_each(|op| ctx.check_operator(op))?;
     let most = MOST.get(ctx).unwrap_or(i64::MAX);
     let mut functions = module.edit();
+    let mut groups = 0;
     for (name, body) in
         module.functions().filter(|(_, body)| body.function().is_some_and(|function| !function.is_closed()))
     {
@@ -89,7 +90,9 @@ fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
             formed += 1;
         }
         functions.set(name, edit.finish()?);
+        groups += formed;
     }
+    ctx.statistic("groups formed", usize::try_from(groups).unwrap_or_default());
     Ok(functions.finish())
 }
 

@@ -61,6 +61,8 @@ pub(crate) fn argument<'a>(call: Call<'a>, i: usize) -> Result<Value<'a>, InferE
 pub(crate) fn tensor(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
     match argument(call, i)?.ty().to_owned() {
         Type::Tensor(t) => Ok(t),
+        // How a result is spread over a mesh, its annotation says.
+        Type::DTensor(t) => Ok(t.tensor),
         other => wrong(format!("argument {i} must be a tensor, found {}", kind_name(&other))),
     }
 }
@@ -71,7 +73,7 @@ pub(crate) fn kind_name(ty: &Type) -> &'static str {
         Type::Shape { .. } => "a shape",
         Type::Tuple(_) => "a tuple",
         Type::Callable { .. } => "a function",
-        Type::Tensor(_) => "a tensor",
+        Type::Tensor(_) | Type::DTensor(_) => "a tensor",
         _ => "a value of unknown type",
     }
 }
@@ -84,6 +86,7 @@ pub(crate) fn tensors(call: Call<'_>, i: usize) -> Result<Vec<TensorType>, Infer
     };
     let each = fields.into_iter().enumerate().map(|(k, ty)| match ty {
         Type::Tensor(t) => Ok(t),
+        Type::DTensor(t) => Ok(t.tensor),
         other => wrong(format!("element {k} of argument {i} must be a tensor, found {}", kind_name(&other))),
     });
     each.collect()

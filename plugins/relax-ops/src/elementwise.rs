@@ -173,6 +173,7 @@ fn operand(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
     match argument(call, i)?.ty().to_owned() {
         Type::Prim { dtype, .. } => Ok(TensorType { dtype, ndim: 0, shape: Some(Vec::new()), vdevice: None }),
         Type::Tensor(t) => Ok(t),
+        Type::DTensor(t) => Ok(t.tensor),
         other => wrong(format!("argument {i} must be a tensor or a scalar, found {}", kind_name(&other))),
     }
 }

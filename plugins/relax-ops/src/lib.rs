@@ -8,6 +8,7 @@ mod calls;
 mod conv;
 mod create;
 mod declare;
+mod distributed;
 mod elementwise;
 mod image;
 mod index;
@@ -25,7 +26,7 @@ mod train;
 use plugin_api::export_plugin;
 use plugin_api::op::OpDecl;
 
-const FAMILIES: [&[OpDecl]; 15] = [
+const FAMILIES: [&[OpDecl]; 16] = [
     elementwise::OPERATORS,
     linear::OPERATORS,
     conv::OPERATORS,
@@ -41,6 +42,7 @@ const FAMILIES: [&[OpDecl]; 15] = [
     calls::OPERATORS,
     runtime::OPERATORS,
     train::OPERATORS,
+    distributed::OPERATORS,
 ];
 
 const N: usize = {

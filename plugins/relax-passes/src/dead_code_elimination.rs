@@ -37,7 +37,7 @@ declare_pass! {
     }
 }
 
-fn dead_code_elimination(module: &Module, options: &Options, _: &Ctx) -> Result<Module, PassError> {
+fn dead_code_elimination(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     if let Some(unknown) = options.entry_functions.iter().find(|name| module.get(name).is_none()) {
         let near = nearest(unknown, module.functions().map(|(name, _)| name));
         bail!("`entry_functions` names `{unknown}`, which is not in the module{}", did_you_mean(&near));
@@ -53,7 +53,10 @@ fn dead_code_elimination(module: &Module, options: &Options, _: &Ctx) -> Result<
     for (name, _) in cleaned.functions().filter(|(name, _)| !reached.contains(name)) {
         edit.remove(name);
     }
-    Ok(edit.finish())
+    let result = edit.finish();
+    ctx.statistic("bindings removed", module.n_bindings() - cleaned.n_bindings());
+    ctx.statistic("functions removed", cleaned.len() - result.len());
+    Ok(result)
 }
 
 /// Names of functions that are called from outside, or that one of these calls.

@@ -39,10 +39,11 @@ declare_pass! {
     }
 }
 
-fn eliminate_common_subexpr(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
+fn eliminate_common_subexpr(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
     let repeats = Repeats { first: body.values().collect(), function: 0 };
-    let mut cse = Cse { edit: body.edit(), seen: ScopedMap::new(), repeats, call_only: options.call_only };
+    let mut cse = Cse { edit: body.edit(), seen: ScopedMap::new(), repeats, call_only: options.call_only, merged: 0 };
     cse.region(body.root(), false);
+    ctx.statistic("bindings merged", cse.merged);
     Ok(cse.edit.finish()?)
 }
 
@@ -52,6 +53,8 @@ struct Cse<'b> {
     seen: ScopedMap<Vec<u32>, Value<'b>>,
     repeats: Repeats<'b>,
     call_only: bool,
+    /// Bindings that became other names.
+    merged: usize,
 }
 
 struct Repeats<'b> {
@@ -112,6 +115,7 @@ impl<'b> Cse<'b> {
         }
         self.edit.make_alias(value, first?);
         self.repeats.first[at] = first?;
+        self.merged += 1;
         Some(at)
     }
 }

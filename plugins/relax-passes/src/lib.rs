@@ -6,6 +6,7 @@ pub mod convert_to_dataflow;
 pub mod dead_code_elimination;
 pub mod eliminate_common_subexpr;
 pub mod normalize;
+pub mod print_ir;
 pub mod to_non_dataflow;
 
 use plugin_api::prelude::*;
@@ -18,6 +19,7 @@ export_plugin! {
         dead_code_elimination::DEAD_CODE_ELIMINATION,
         convert_to_dataflow::CONVERT_TO_DATAFLOW,
         to_non_dataflow::TO_NON_DATAFLOW,
+        print_ir::PRINT_IR,
     ],
     properties: [normalize::ANF, to_non_dataflow::NO_DATAFLOW],
 }

@@ -2,8 +2,8 @@
 
 use super::Printer;
 use super::text::{each_sym, is_valid_name, valid_name};
-use plugin_api::ir::records::kind;
-use plugin_api::ir::{Body, DType, Sym};
+use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{Body, DType, Sym, Value};
 use std::collections::{BTreeSet, HashMap};
 
 /// Names within one function.
@@ -16,7 +16,14 @@ pub(super) struct Names {
     pub(super) syms_of: HashMap<usize, Syms>,
 }
 
-/// Symbolic variables that a function brings in.
+/// A symbolic variable of a function.
+struct Brought {
+    id: usize,
+    dtype: DType,
+    in_signature: bool,
+}
+
+/// Symbolic variables that a function brings in, by name.
 #[derive(Default)]
 pub(super) struct Syms {
     /// Those of its signature.
@@ -25,37 +32,44 @@ pub(super) struct Syms {
     pub(super) local: Vec<(usize, DType)>,
 }
 
+/// Names that are taken, with the last number that was added to each.
+pub(super) type Taken = HashMap<Box<str>, u32, foldhash::fast::RandomState>;
+
+/// Whether a binding is printed as a statement where nobody uses its variable: its value is nothing.
+pub(super) fn can_be_statement(value: Value<'_>) -> bool {
+    let void = value.ty().is_tuple() && value.ty().children().len() == 0;
+    void && !matches!(value.kind(), kind::IF | kind::MATCH_CAST | kind::FUNC | kind::PARAM)
+}
+
 impl Names {
     pub(super) fn new(body: &Body, printer: &mut Printer<'_>) -> Names {
         let n_syms = body.raw().var_names().len();
-        let mut names =
-            Names { nodes: vec![None; body.len()], syms: Vec::with_capacity(n_syms), syms_of: HashMap::new() };
-        let mut used = Used::default();
+        let mut names = Names { nodes: vec![None; body.len()], syms: Vec::new(), syms_of: HashMap::new() };
+        names.syms.extend((0..n_syms).map(|id| valid_name(body.sym_name(id as u32).unwrap_or("n"))));
         let (first, parents) = if n_syms > 0 { (first_uses(body), body.parents()) } else { Default::default() };
+        // Symbolic variables of each function, in the order of their numbers.
+        let mut brought: HashMap<usize, Vec<Brought>> = HashMap::new();
         for id in 0..n_syms {
-            let hint = valid_name(body.sym_name(id as u32).unwrap_or("n"));
-            let name = used.fresh(&hint);
+            // Of those that stand nowhere in the text, the name matters only where a function of indices defines them.
             if let Some((at, dtype)) = first.get(&(id as u32)) {
-                let own = names.syms_of.entry(function_around(body, &parents, *at)).or_default();
-                if body.value_at(*at).kind() == kind::FUNC {
-                    own.signature.insert(name.clone());
-                } else {
-                    own.local.push((id, *dtype));
-                    printer.uses_tir = true;
-                }
+                let own = brought.entry(function_around(body, &parents, *at)).or_default();
+                own.push(Brought { id, dtype: *dtype, in_signature: body.value_at(*at).kind() == kind::FUNC });
             }
-            names.syms.push(name);
         }
-        if let Some(root) = names.syms_of.get(&0) {
-            printer.type_vars.extend(root.signature.iter().cloned());
+        let mut used = Used::default();
+        names.assign(body, &mut used, &brought);
+        printer.uses_tir |= names.syms_of.values().any(|own| !own.local.is_empty());
+        for name in names.syms_of.get(&0).iter().flat_map(|root| &root.signature) {
+            printer.declare_type_var(name.clone());
         }
-        names.assign(body, &mut used);
+        printer.taken = used.taken;
         names
     }
 
     /// Names in program order; those of a branch or nested function are free again after it.
-    fn assign(&mut self, body: &Body, used: &mut Used) {
+    fn assign(&mut self, body: &Body, used: &mut Used, brought: &HashMap<usize, Vec<Brought>>) {
         let mut frames: Vec<(usize, usize)> = Vec::new();
+        let (mut uses, mut flow_end) = (None, 0);
         for value in body.values() {
             let at = value.index().unwrap_or(0);
             while frames.last().is_some_and(|(end, _)| *end <= at) {
@@ -63,13 +77,37 @@ impl Names {
                     used.release(mark);
                 }
             }
+            if value.kind() == kind::DATAFLOW {
+                flow_end = value.end();
+            }
             if value.is_bound() && at > 0 {
                 let hint = value.name().unwrap_or("v");
-                self.nodes[at] = Some(used.fresh_or_keep(hint));
+                let is_output = at < flow_end && !value.has(flag::INNER);
+                let unused = hint != "_"
+                    && can_be_statement(value)
+                    && !is_output
+                    && !uses.get_or_insert_with(|| used_nodes(body)).get(at).copied().unwrap_or(true);
+                self.nodes[at] = Some(if unused { "_".into() } else { used.fresh_or_keep(hint) });
             }
             if at > 0 && matches!(value.kind(), kind::BRANCH | kind::FUNC) {
                 frames.push((value.end(), used.mark()));
             }
+            if let Some(own) = brought.get(&at).filter(|_| value.kind() == kind::FUNC) {
+                self.bring(at, own, used);
+            }
+        }
+    }
+
+    /// Names the symbolic variables of a function.
+    fn bring(&mut self, at: usize, own: &[Brought], used: &mut Used) {
+        let syms_of = self.syms_of.entry(at).or_default();
+        for Brought { id, dtype, in_signature } in own {
+            let name = used.fresh(&self.syms[*id]);
+            match in_signature {
+                true => drop(syms_of.signature.insert(name.clone())),
+                false => syms_of.local.push((*id, *dtype)),
+            }
+            self.syms[*id] = name;
         }
     }
 
@@ -81,7 +119,7 @@ impl Names {
 /// Names that are taken.
 #[derive(Default)]
 struct Used {
-    taken: HashMap<Box<str>, u32, foldhash::fast::RandomState>,
+    taken: Taken,
     log: Vec<Box<str>>,
 }
 
@@ -126,6 +164,17 @@ impl Used {
             self.taken.remove(&name);
         }
     }
+}
+
+/// Which nodes something refers to.
+fn used_nodes(body: &Body) -> Vec<bool> {
+    let mut used = vec![false; body.len()];
+    for operand in body.values().flat_map(Value::operands) {
+        if let Some(used) = operand.index().and_then(|at| used.get_mut(at)) {
+            *used = true;
+        }
+    }
+    used
 }
 
 /// Where each symbolic variable first stands in anything that is printed (types of other functions are not), with its

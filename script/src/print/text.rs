@@ -4,17 +4,19 @@ use plugin_api::ir::{DType, Sym, Type};
 use std::fmt::Write;
 use unicode_ident::{is_xid_continue, is_xid_start};
 
+/// The name of what is no number.
+pub(crate) fn not_finite(value: f64) -> &'static str {
+    match value {
+        _ if value.is_nan() => "nan",
+        _ if value > 0.0 => "inf",
+        _ => "-inf",
+    }
+}
+
 /// A float with 17 significant digits, as TVM prints them: exact for every 64-bit float.
 pub(crate) fn python_float(out: &mut String, value: f64) {
     if !value.is_finite() {
-        let name = if value.is_nan() {
-            "nan"
-        } else if value > 0.0 {
-            "inf"
-        } else {
-            "-inf"
-        };
-        let _ = write!(out, "float(\"{name}\")");
+        let _ = write!(out, "float(\"{}\")", not_finite(value));
         return;
     }
     let text = format!("{value:.16e}");
@@ -112,7 +114,7 @@ pub(crate) fn is_valid_name(hint: &str) -> bool {
     first && rest.all(is_xid_continue) && !KEYWORDS.contains(&hint)
 }
 
-/// Value of a scalar constant.
+/// Value of a scalar constant, of those data types of which TVM writes the value.
 pub(crate) fn scalar_text(bytes: &[u8], dtype: DType) -> Option<String> {
     let mut word = [0u8; 8];
     word.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -131,11 +133,9 @@ pub(crate) fn scalar_text(bytes: &[u8], dtype: DType) -> Option<String> {
             let shift = 64 - u32::from(width);
             Some((((bits << shift) as i64) >> shift).to_string())
         }
-        (1, 8 | 16 | 32 | 64) => Some(bits.to_string()),
         (2, 64) => float(f64::from_bits(bits)),
         (2, 32) => float(f64::from(f32::from_bits(bits as u32))),
         (2, 16) => float(from_f16(bits as u16)),
-        (4, 16) => float(f64::from(f32::from_bits((bits as u32) << 16))),
         _ => None,
     }
 }

@@ -1,9 +1,9 @@
 //! Types, dimensions and scalar expressions as text.
 
 use super::Printer;
-use super::text::python_float;
+use super::text::{not_finite, python_float};
 use plugin_api::ir::records::prim;
-use plugin_api::ir::{Dim, DimExpr, Sym, TensorType, Type};
+use plugin_api::ir::{DTensorType, Dim, DimExpr, Sym, TensorType, Type};
 
 impl Printer<'_> {
     pub(super) fn ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
@@ -20,6 +20,7 @@ impl Printer<'_> {
             }
             Type::Shape { ndim, .. } => self.out.push_str(&format!("R.Shape(ndim={ndim})")),
             Type::Tensor(t) => self.tensor(t, sym),
+            Type::DTensor(t) => self.dtensor(t, sym),
             Type::Tuple(fields) if fields.is_empty() => self.out.push_str("R.Tuple"),
             Type::Tuple(fields) => {
                 self.out.push_str("R.Tuple(");
@@ -92,6 +93,38 @@ impl Printer<'_> {
         }
     }
 
+    /// Arguments stand by position up to the first that is not known, then by name.
+    fn dtensor(&mut self, t: &DTensorType, sym: &dyn Fn(Sym) -> String) {
+        self.out.push_str("R.DTensor(");
+        let mut named = t.tensor.shape.is_none();
+        let mut first = named;
+        if let Some(dims) = &t.tensor.shape {
+            self.out.push('(');
+            self.dims(dims, sym);
+            self.out.push_str(if dims.len() == 1 { ",)" } else { ")" });
+        }
+        let mut next = |p: &mut Self, named: bool, name: &str, value: String| {
+            p.out.push_str(if std::mem::take(&mut first) { "" } else { ", " });
+            if named {
+                p.out.push_str(name);
+            }
+            p.out.push_str(&value);
+        };
+        if t.tensor.dtype.is_known() {
+            next(self, named, "dtype=", format!("\"{}\"", t.tensor.dtype));
+        } else {
+            named = true;
+        }
+        let axis = |axis: &Option<u32>| axis.map_or("R".to_string(), |axis| format!("S[{axis}]"));
+        let placement: Vec<String> = t.placement.iter().map(axis).collect();
+        next(self, named, "device_mesh=", format!("\"mesh[{}]\"", t.mesh));
+        next(self, named, "placement=", format!("\"{}\"", placement.join(", ")));
+        if t.tensor.shape.is_none() && t.tensor.ndim >= 0 {
+            next(self, true, "ndim=", t.tensor.ndim.to_string());
+        }
+        self.out.push(')');
+    }
+
     pub(super) fn dims(&mut self, dims: &[Dim], sym: &dyn Fn(Sym) -> String) {
         for (i, dim) in dims.iter().enumerate() {
             self.comma(i);
@@ -106,6 +139,7 @@ impl Printer<'_> {
     /// A dimension; `above` is the precedence of what is around it.
     fn dim(&mut self, dim: &Dim, sym: &dyn Fn(Sym) -> String, above: u8) {
         match dim {
+            Dim::Int(v) if self.typed_ints => self.out.push_str(&format!("T.int64({v})")),
             Dim::Int(v) => self.int(*v),
             Dim::Var(v) => self.out.push_str(&sym(*v)),
             Dim::Expr(e) => match &**e {
@@ -169,6 +203,18 @@ impl Printer<'_> {
         }
     }
 
+    /// A scalar as an attribute, where an integer says its type.
+    pub(super) fn typed_value(&mut self, dim: &Dim, sym: &dyn Fn(Sym) -> String) {
+        match dim {
+            _ if self.in_indices => self.dim(dim, sym, 0),
+            Dim::Int(v) => {
+                self.uses_tir = true;
+                self.out.push_str(&format!("T.int64({v})"));
+            }
+            _ => self.prim_value(dim, sym),
+        }
+    }
+
     /// A scalar as a value.
     pub(super) fn prim_value(&mut self, dim: &Dim, sym: &dyn Fn(Sym) -> String) {
         if let Dim::Expr(e) = dim {
@@ -183,7 +229,11 @@ impl Printer<'_> {
                 DimExpr::Float(bits, dtype) => {
                     self.uses_tir = true;
                     self.out.push_str(&format!("T.{dtype}("));
-                    python_float(&mut self.out, f64::from_bits(*bits));
+                    let value = f64::from_bits(*bits);
+                    match value.is_finite() {
+                        true => python_float(&mut self.out, value),
+                        false => self.out.push_str(&format!("\"{}\"", not_finite(value))),
+                    }
                     return self.out.push(')');
                 }
                 _ => {}

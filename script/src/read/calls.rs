@@ -2,7 +2,7 @@
 
 use super::func::FnReader;
 use super::types::{accept, keyword};
-use super::{Read, exprs, path_after, span};
+use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
@@ -28,7 +28,10 @@ impl<'a> FnReader<'a> {
                 None => self.operator(name, call),
             };
         }
-        if path_after(text, &call.func, "T").is_some() {
+        if let Some(name) = path_after(text, &call.func, "T") {
+            if name.contains('.') {
+                return self.opaque_call(name, call);
+            }
             let dim = self.dim_call(call)?;
             return Ok(self.b.prim_value(&dim));
         }
@@ -64,8 +67,34 @@ impl<'a> FnReader<'a> {
         Ok(self.b.node(plugin_api::ir::NodeSpec::new(kind::MATCH_CAST).ty(ty), &[value], None))
     }
 
+    /// A call of an operator that nobody declares, kept as it stands. Its type is what its binding declares; it counts
+    /// as having an effect, except where nothing that has one may stand.
+    fn opaque_call(&mut self, name: &str, call: &'a ExprCall) -> Read<V> {
+        let at = span(&*call.func);
+        self.scope.opaque.borrow_mut().entry(name.to_string()).or_insert((at, 0)).1 += 1;
+        let mut values = Vec::with_capacity(call.arguments.args.len());
+        for arg in &call.arguments.args {
+            values.push(self.operand(arg, None)?);
+        }
+        let mut attrs: Vec<(&str, Attr)> = Vec::new();
+        for keyword in &call.arguments.keywords {
+            match &keyword.arg {
+                Some(_) if is_type_keyword(keyword) => self.type_args(keyword, &mut values)?,
+                Some(key) => attrs.push((key.as_str(), self.attr(&keyword.value)?)),
+                None => return Err(Diagnostic::new(span(keyword), "`**` is not read in a call")),
+            }
+        }
+        let attrs = if attrs.is_empty() { AttrsId::NONE } else { self.b.attrs(attrs) };
+        let (callee, ty) = (self.b.op(name), self.b.ty(&Type::Object));
+        let v = self.b.call(callee, &values, attrs, ty, self.may_have_effects(), None);
+        self.opaque.insert(v);
+        Ok(v)
+    }
+
     fn operator(&mut self, name: &'a str, call: &'a ExprCall) -> Read<V> {
-        let (info, callee) = self.operator_info(name, call)?;
+        let Some((info, callee)) = self.operator_info(name) else {
+            return self.opaque_call(&format!("relax.{name}"), call);
+        };
         let n = info.args.len();
         // Calls of packed functions take any number of arguments; the last declared one says so by its name.
         let variadic = info.args.last().is_some_and(|arg| arg.name.starts_with('*'));
@@ -94,7 +123,7 @@ impl<'a> FnReader<'a> {
         }
         let attrs = self.op_attrs(info, call, rest)?;
         for keyword in call.arguments.keywords.iter().filter(|keyword| is_type_keyword(keyword)) {
-            self.type_args(&keyword.value, &mut values)?;
+            self.type_args(keyword, &mut values)?;
         }
         let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
         self.infer(v, call)
@@ -116,21 +145,16 @@ impl<'a> FnReader<'a> {
     }
 
     /// Facts and leaf of an operator; each is looked up once for a function.
-    fn operator_info(&mut self, name: &'a str, call: &ExprCall) -> Read<(&'a OpInfo, V)> {
+    fn operator_info(&mut self, name: &'a str) -> Option<(&'a OpInfo, V)> {
         if let Some(known) = self.operators.get(name) {
-            return Ok(*known);
+            return Some(*known);
         }
-        let ops = self.scope.ops;
-        let full = format!("relax.{name}");
-        let Some(info) = ops.op_info(&full) else {
-            let near = ops.near_ops(&full);
-            let error = InferError::UnknownOp { name: full, near };
-            return Err(Diagnostic::new(span(&*call.func), error.to_string())
-                .help("operators come from plugins: list the plugin that declares it in passes.toml"));
-        };
+        // The same operator; the name only says that the result is a DTensor.
+        let name = if name == "dist.call_tir" { "call_tir" } else { name };
+        let info = self.scope.ops.op_info(&format!("relax.{name}"))?;
         let known = (info, self.b.op(&info.name));
         self.operators.insert(name, known);
-        Ok(known)
+        Some(known)
     }
 
     fn wrong_number(&self, info: &OpInfo, call: &ExprCall, found: usize) -> Diagnostic {
@@ -167,7 +191,7 @@ impl<'a> FnReader<'a> {
         }
         let mut entries: Vec<(&str, Attr)> = Vec::with_capacity(info.attrs.len());
         for (value, attr) in positional.iter().zip(&info.attrs) {
-            entries.push((attr.name.as_str(), checked(attr, value)?));
+            entries.push((attr.name.as_str(), self.checked(attr, value)?));
         }
         for keyword in keywords.iter().filter(|keyword| !other(keyword)) {
             let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
@@ -178,7 +202,7 @@ impl<'a> FnReader<'a> {
             if entries.iter().any(|(known, _)| *known == name) {
                 return Err(Diagnostic::new(span(keyword), format!("attribute `{name}` is given twice")));
             }
-            entries.push((attr.name.as_str(), checked(attr, &keyword.value)?));
+            entries.push((attr.name.as_str(), self.checked(attr, &keyword.value)?));
         }
         for attr in &info.attrs {
             if entries.iter().any(|(known, _)| *known == attr.name) {
@@ -200,12 +224,20 @@ impl<'a> FnReader<'a> {
         Ok(id)
     }
 
-    fn type_args(&mut self, expr: &'a Expr, values: &mut Vec<V>) -> Read<()> {
-        let items = match expr {
+    /// Types that a call gives. Several results are a tuple: `out_ty=[A, B]`.
+    fn type_args(&mut self, keyword: &'a Keyword, values: &mut Vec<V>) -> Read<()> {
+        let result = keyword.arg.as_ref().is_some_and(|arg| matches!(arg.as_str(), "out_ty" | "out_sinfo"));
+        let items = match &keyword.value {
             Expr::List(list) => &list.elts,
             Expr::Tuple(tuple) => &tuple.elts,
-            _ => std::slice::from_ref(expr),
+            other => std::slice::from_ref(other),
         };
+        if result && (keyword.value.is_list_expr() || keyword.value.is_tuple_expr()) {
+            let fields = items.iter().map(|item| self.ty(item)).collect::<Read<_>>()?;
+            let ty = self.b.ty(&Type::Tuple(fields));
+            values.push(self.b.type_arg(ty));
+            return Ok(());
+        }
         for item in items {
             let ty = self.type_id(item)?;
             values.push(self.b.type_arg(ty));
@@ -289,9 +321,15 @@ fn option_attr(value: &OptionValue) -> Attr {
     }
 }
 
-/// An attribute of the type that the operator declares.
-fn checked(info: &AttrInfo, expr: &Expr) -> Read<Attr> {
-    let value = exprs::attr(expr)?;
+impl<'a> FnReader<'a> {
+    /// An attribute of the type that the operator declares.
+    fn checked(&mut self, info: &AttrInfo, expr: &'a Expr) -> Read<Attr> {
+        let value = self.attr(expr)?;
+        fitting(info, value, expr)
+    }
+}
+
+fn fitting(info: &AttrInfo, value: Attr, expr: &Expr) -> Read<Attr> {
     let ints = |items: &[Attr]| items.iter().all(|item| matches!(item, Attr::Int(_)));
     let fits = match (info.ty, &value) {
         (AttrType::Any, _) => true,

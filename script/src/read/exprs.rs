@@ -4,6 +4,7 @@ use super::func::FnReader;
 use super::types::{accept, int, keyword, sym_declaration, wide_int};
 use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
+use crate::metadata::Object;
 use plugin_api::ir::{Attr, DType, Dim, Tensor, Type, V};
 use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
@@ -23,6 +24,11 @@ impl<'a> FnReader<'a> {
                 Ok(self.b.tuple(&items, None))
             }
             Expr::Subscript(subscript) => {
+                match self.scope.metadata(expr)? {
+                    Some(Object::Tensor(tensor, ty)) => return Ok(self.b.constant(&tensor, &ty)),
+                    Some(Object::Str(_) | Object::Type) => return Err(not_a_value(expr)),
+                    None => {}
+                }
                 let tuple = self.expr(&subscript.value)?;
                 let Some(index) = int(&subscript.slice).and_then(|index| u32::try_from(index).ok()) else {
                     return Err(Diagnostic::new(span(&*subscript.slice), "expected the number of an element"));
@@ -95,6 +101,7 @@ impl<'a> FnReader<'a> {
         let args = &call.arguments.args;
         match name {
             "const" => accept(call, 2, &["value", "dtype"], USAGE)?,
+            "dist.const" => accept(call, 2, &[], "R.dist.const(1.0, R.DTensor((), \"float32\", \"mesh[0]\", \"R\"))")?,
             "shape" | "prim_value" | "str" | "dtype" => accept(call, 1, &[], USAGE)?,
             "tuple" => accept(call, usize::MAX, &[], "R.tuple(x, y)")?,
             _ => return Ok(None),
@@ -102,9 +109,15 @@ impl<'a> FnReader<'a> {
         Ok(Some(match (name, &**args) {
             ("const", [value]) => {
                 let dtype = keyword(call, "dtype").map(super::types::dtype_of).transpose()?;
-                self.constant(value, dtype, call)?
+                self.constant(value, dtype, None, call)?
             }
-            ("const", [value, dtype]) => self.constant(value, Some(super::types::dtype_of(dtype)?), call)?,
+            ("const", [value, dtype]) => self.constant(value, Some(super::types::dtype_of(dtype)?), None, call)?,
+            ("dist.const", [value, ty]) => match self.ty(ty)? {
+                Type::DTensor(of) if of.tensor.ndim == 0 => {
+                    self.constant(value, Some(of.tensor.dtype), Some(Type::DTensor(of)), call)?
+                }
+                _ => return Err(Diagnostic::new(span(ty), "expected a DTensor without dimensions")),
+            },
             ("shape", [dims]) => {
                 let dims = self.dims(dims)?;
                 self.b.shape(&dims)
@@ -127,10 +140,10 @@ impl<'a> FnReader<'a> {
     }
 
     /// A scalar constant.
-    fn constant(&mut self, value: &Expr, dtype: Option<DType>, call: &ExprCall) -> Read<V> {
+    fn constant(&mut self, value: &Expr, dtype: Option<DType>, ty: Option<Type>, call: &ExprCall) -> Read<V> {
         let Some(number) = scalar(value) else {
             return Err(Diagnostic::new(span(value), "expected a number, True or False")
-                .help("larger constants are printed into metadata; pass them as parameters"));
+                .help("larger constants stand in the metadata: metadata[\"ir.GenericConst\"][0]"));
         };
         let dtype = dtype.unwrap_or(match number {
             Scalar::Float(_) => DType::F32,
@@ -142,7 +155,7 @@ impl<'a> FnReader<'a> {
             return Err(Diagnostic::new(span(call), message));
         };
         let tensor = Tensor::new(&bytes);
-        Ok(self.b.constant(&tensor, &Type::tensor(Vec::<Dim>::new(), dtype)))
+        Ok(self.b.constant(&tensor, &ty.unwrap_or_else(|| Type::tensor(Vec::<Dim>::new(), dtype))))
     }
 }
 
@@ -171,6 +184,8 @@ fn scalar(expr: &Expr) -> Option<Scalar> {
             Scalar::Float(v) => Some(Scalar::Float(-v)),
             Scalar::Bool(_) => None,
         },
+        // TVM prints what no number of Python is as a string.
+        Expr::StringLiteral(text) => not_finite(text.value.to_str()).map(Scalar::Float),
         // `float("inf")` and the like.
         Expr::Call(call) => match &*call.arguments.args {
             [Expr::StringLiteral(text)] if is_path(&call.func, &["float"]) => {
@@ -180,6 +195,11 @@ fn scalar(expr: &Expr) -> Option<Scalar> {
         },
         _ => None,
     }
+}
+
+/// A float that is no number, by its name.
+pub(crate) fn not_finite(name: &str) -> Option<f64> {
+    matches!(name, "nan" | "inf" | "-inf").then(|| name.parse().ok()).flatten()
 }
 
 fn scalar_bytes(value: Scalar, dtype: DType) -> Option<Vec<u8>> {
@@ -220,70 +240,115 @@ fn float_bytes(value: f64, dtype: DType) -> Option<Vec<u8>> {
     }
 }
 
-/// A dict of attributes.
-pub(crate) fn attr_dict(expr: &Expr) -> Read<Vec<(String, Attr)>> {
-    let Expr::Dict(dict) = expr else {
-        return Err(Diagnostic::new(span(expr), "expected a dict such as {\"num_input\": 1}"));
-    };
-    let entry = |item: &ruff_python_ast::DictItem| match &item.key {
-        Some(Expr::StringLiteral(key)) => Ok((key.value.to_str().to_string(), attr(&item.value)?)),
-        _ => Err(Diagnostic::new(span(&item.value), "expected a string as key")),
-    };
-    let mut entries: Vec<(String, Attr)> = Vec::with_capacity(dict.items.len());
-    for item in &dict.items {
-        let (key, value) = entry(item)?;
-        if entries.iter().any(|(known, _)| *known == key) {
-            let at = item.key.as_ref().map_or(span(&item.value), span);
-            return Err(Diagnostic::new(at, format!("key `{key}` is given twice")).help("remove one of them"));
+impl<'a> FnReader<'a> {
+    /// A dict of attributes.
+    pub(crate) fn attr_dict(&mut self, expr: &'a Expr) -> Read<Vec<(String, Attr)>> {
+        let Expr::Dict(dict) = expr else {
+            return Err(Diagnostic::new(span(expr), "expected a dict such as {\"num_input\": 1}"));
+        };
+        let mut entries: Vec<(String, Attr)> = Vec::with_capacity(dict.items.len());
+        for item in &dict.items {
+            let Some(Expr::StringLiteral(key)) = &item.key else {
+                return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
+            };
+            let name = key.value.to_str().to_string();
+            if entries.iter().any(|(known, _)| *known == name) {
+                let message = format!("key `{name}` is given twice");
+                return Err(Diagnostic::new(span(key), message).help("remove one of them"));
+            }
+            entries.push((name, self.attr(&item.value)?));
         }
-        entries.push((key, value));
+        Ok(entries)
     }
-    Ok(entries)
-}
 
-/// An attribute value.
-pub(crate) fn attr(expr: &Expr) -> Read<Attr> {
-    match expr {
-        Expr::NoneLiteral(_) => Ok(Attr::None),
-        Expr::StringLiteral(text) => Ok(Attr::Str(text.value.to_str().to_string())),
-        Expr::List(list) => list.elts.iter().map(attr).collect::<Read<_>>().map(Attr::List),
-        Expr::Tuple(tuple) => tuple.elts.iter().map(attr).collect::<Read<_>>().map(Attr::List),
-        Expr::Dict(_) => attr_dict(expr).map(Attr::Dict),
-        Expr::Call(call) => object(call),
-        other => match scalar(other) {
-            Some(Scalar::Bool(v)) => Ok(Attr::Bool(v)),
-            Some(Scalar::Int(v)) => match i64::try_from(v) {
-                Ok(v) => Ok(Attr::Int(v)),
-                Err(_) => Err(Diagnostic::new(span(other), "does not fit into 64 bits")),
+    /// An attribute value.
+    pub(crate) fn attr(&mut self, expr: &'a Expr) -> Read<Attr> {
+        match expr {
+            Expr::NoneLiteral(_) => Ok(Attr::None),
+            Expr::StringLiteral(text) => Ok(Attr::Str(text.value.to_str().to_string())),
+            Expr::List(list) => list.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
+            Expr::Tuple(tuple) => tuple.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
+            Expr::Dict(_) => self.attr_dict(expr).map(Attr::Dict),
+            Expr::Call(call) => self.object(call),
+            Expr::Subscript(_) => match self.scope.metadata(expr)? {
+                Some(Object::Tensor(tensor, ty)) => Ok(Attr::Tensor(tensor, ty)),
+                Some(Object::Str(text)) => Ok(Attr::Str(text)),
+                Some(Object::Type) | None => Err(not_an_attribute(expr)),
             },
-            Some(Scalar::Float(v)) => Ok(Attr::Float(v)),
-            None => Err(Diagnostic::new(span(other), "expected an attribute: a number, string, list, dict or None")),
-        },
+            other => match scalar(other) {
+                Some(Scalar::Bool(v)) => Ok(Attr::Bool(v)),
+                Some(Scalar::Int(v)) => match i64::try_from(v) {
+                    Ok(v) => Ok(Attr::Int(v)),
+                    Err(_) => Err(Diagnostic::new(span(other), "does not fit into 64 bits")),
+                },
+                Some(Scalar::Float(v)) => Ok(Attr::Float(v)),
+                None => Err(not_an_attribute(other)),
+            },
+        }
+    }
+
+    /// A constructed object such as `T.target({...})` or `I.vdevice(...)`; a number of a type such as `T.int64(1)`.
+    fn object(&mut self, call: &'a ExprCall) -> Read<Attr> {
+        let Some(name) = dotted(&call.func) else {
+            return Err(Diagnostic::new(span(call), "expected an attribute, such as T.target({...})"));
+        };
+        if name == "T.index_map" {
+            return self.index_map(name, call);
+        }
+        if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
+            && let Ok(dtype) = dtype.parse::<DType>()
+        {
+            let typed = match scalar(value) {
+                Some(Scalar::Float(value)) if dtype.is_float() => Some(Dim::float(value, dtype)),
+                Some(Scalar::Int(value)) if dtype.is_float() => Some(Dim::float(value as f64, dtype)),
+                Some(Scalar::Int(value)) => i64::try_from(value).ok().map(|value| Dim::int(value, dtype)),
+                // Not as a `Dim` of bool, which prints as `True`.
+                _ => None,
+            };
+            if let Some(typed) = typed {
+                return Ok(Attr::Dim(typed));
+            }
+        }
+        if sym_declaration("", &call.func).is_some() {
+            return Err(Diagnostic::new(span(call), "expected an attribute"));
+        }
+        let mut args = Vec::new();
+        for argument in &call.arguments.args {
+            args.push((None, self.attr(argument)?));
+        }
+        for keyword in &call.arguments.keywords {
+            args.push((keyword.arg.as_ref().map(|arg| arg.to_string()), self.attr(&keyword.value)?));
+        }
+        Ok(Attr::Object(name, args))
+    }
+
+    /// `T.index_map(lambda i, j: (j, i // 4))`: a list of the variables, and a list of the new indices.
+    fn index_map(&mut self, name: String, call: &'a ExprCall) -> Read<Attr> {
+        const USAGE: &str = "T.index_map(lambda i, j: (j, i // 4, i % 4))";
+        accept(call, 1, &[], USAGE)?;
+        let wrong = || Diagnostic::new(span(call), "expected a function of indices").help(USAGE);
+        let [Expr::Lambda(lambda)] = &*call.arguments.args else { return Err(wrong()) };
+        let parameters = lambda.parameters.as_deref();
+        let args = parameters.map_or(&[][..], |parameters| &parameters.args);
+        if parameters.is_some_and(|all| all.len() != args.len()) || args.iter().any(|arg| arg.default.is_some()) {
+            return Err(wrong());
+        }
+        let outer = self.syms.clone();
+        let names = args.iter().map(|arg| arg.parameter.name.as_str());
+        let variables: Vec<Attr> = names.map(|name| Attr::Dim(Dim::Var(self.new_sym(name, DType::I64)))).collect();
+        let results = match &*lambda.body {
+            Expr::Tuple(tuple) => tuple.elts.iter().map(|item| self.dim(item)).collect::<Read<Vec<Dim>>>(),
+            Expr::List(list) => list.elts.iter().map(|item| self.dim(item)).collect(),
+            single => self.dim(single).map(|dim| vec![dim]),
+        };
+        self.syms = outer;
+        let results = Attr::List(results?.into_iter().map(Attr::Dim).collect());
+        Ok(Attr::Object(name, vec![(None, Attr::List(variables)), (None, results)]))
     }
 }
 
-/// A constructed object such as `T.target({...})` or `I.vdevice(...)`; a number of a type such as `T.int64(1)`.
-fn object(call: &ExprCall) -> Read<Attr> {
-    let Some(name) = dotted(&call.func) else {
-        return Err(Diagnostic::new(span(call), "expected an attribute, such as T.target({...})"));
-    };
-    if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
-        && let Ok(dtype) = dtype.parse::<DType>()
-        && let Some(value) = int(value)
-    {
-        return Ok(Attr::Dim(Dim::int(value, dtype)));
-    }
-    if sym_declaration("", &call.func).is_some() {
-        return Err(Diagnostic::new(span(call), "expected an attribute"));
-    }
-    let mut args = Vec::new();
-    for argument in &call.arguments.args {
-        args.push((None, attr(argument)?));
-    }
-    for keyword in &call.arguments.keywords {
-        args.push((keyword.arg.as_ref().map(|arg| arg.to_string()), attr(&keyword.value)?));
-    }
-    Ok(Attr::Object(name, args))
+fn not_an_attribute(expr: &Expr) -> Diagnostic {
+    Diagnostic::new(span(expr), "expected an attribute: a number, string, list, dict or None")
 }
 
 fn dotted(expr: &Expr) -> Option<String> {

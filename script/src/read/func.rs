@@ -1,15 +1,16 @@
 //! Functions: signature, statements, blocks, bindings.
 
 use super::types::{accept, sym_declaration};
-use super::{Read, Scope, exprs, is_path, path_after, sealed, span, unexpected};
+use super::{Read, Scope, is_path, path_after, sealed, span, unexpected};
 use crate::diagnostic::Diagnostic;
+use crate::metadata::Object;
 use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, NodeSpec, SealError, Sym, Type, TypeId, V};
+use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::ty_rel::{Relation, erase_unbound, relation};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtIf, StmtWith};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// A name in scope.
@@ -54,15 +55,13 @@ pub(crate) struct FnReader<'a> {
     pub(crate) operators: HashMap<&'a str, (&'a plugin_api::meta::OpInfo, V), RandomState>,
     /// Attributes so far of each function that is open.
     func_attrs: Vec<Vec<(String, Attr)>>,
+    /// Whether each function that is open is declared pure.
+    pure: Vec<bool>,
+    /// Names that were declared as `n = TypeVar("n")` above a local function.
+    local_type_vars: HashSet<&'a str, RandomState>,
+    /// Calls of operators that nobody declares.
+    pub(crate) opaque: HashSet<V, RandomState>,
     fresh: usize,
-}
-
-/// Body of an external function.
-pub(crate) fn extern_body(symbol: &str) -> Result<Body, SealError> {
-    let mut b = BodyBuilder::new();
-    let callee = b.extern_func(symbol, TypeId::NONE);
-    b.node(NodeSpec::new(kind::EXTERN), &[callee], None);
-    b.finish()
 }
 
 /// What the decorator says.
@@ -90,11 +89,6 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
         Expr::Call(call) => (&*call.func, call.arguments.keywords.as_slice()),
         path => (path, &[][..]),
     };
-    if is_path(path, &["T", "prim_func"]) {
-        return Err(Diagnostic::new(span(decorator), "PrimFuncs are not read yet")
-            .label("a TIR function")
-            .help("pass a module of Relax functions only"));
-    }
     if !is_path(path, &["R", "function"]) {
         return Err(Diagnostic::new(span(decorator), "expected `@R.function`"));
     }
@@ -113,7 +107,7 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
 }
 
 /// Refuses parameters that the IR has no place for.
-fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
+pub(super) fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
     let all = &def.parameters;
     let starred = all.vararg.as_deref().or(all.kwarg.as_deref()).map(span);
     let special = all.posonlyargs.first().or(all.kwonlyargs.first()).map(span);
@@ -126,7 +120,7 @@ fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
 }
 
 impl<'a> FnReader<'a> {
-    fn new(scope: &'a Scope<'a>) -> FnReader<'a> {
+    pub(crate) fn new(scope: &'a Scope<'a>) -> FnReader<'a> {
         FnReader {
             scope,
             b: BodyBuilder::new(),
@@ -143,6 +137,9 @@ impl<'a> FnReader<'a> {
             attrs_op: HashMap::default(),
             operators: HashMap::default(),
             func_attrs: Vec::new(),
+            pure: Vec::new(),
+            local_type_vars: HashSet::default(),
+            opaque: HashSet::default(),
             fresh: 0,
         }
     }
@@ -161,6 +158,41 @@ impl<'a> FnReader<'a> {
         };
         let ty = Type::Callable { params: Some(params), ret: Box::new(ret), pure: facts.pure };
         Ok((ty, reader.syms.len() as u32))
+    }
+
+    /// An external function: its body, its type, and how many symbolic variables that has.
+    pub(crate) fn extern_function(value: &'a Expr, scope: &'a Scope<'a>) -> Read<(Body, Type, u32)> {
+        let mut reader = FnReader::new(scope);
+        let (symbol, ty) = match value {
+            Expr::Call(call) if is_path(&call.func, &["R", "ExternFunc"]) && call.arguments.keywords.is_empty() => {
+                match &*call.arguments.args {
+                    [Expr::StringLiteral(symbol)] => (symbol, Some(Type::opaque_callable())),
+                    [Expr::StringLiteral(symbol), ty] => (symbol, reader.extern_type(ty)?),
+                    _ => return Err(Diagnostic::new(span(value), "expected `R.ExternFunc(\"symbol\")`")),
+                }
+            }
+            _ => return Err(Diagnostic::new(span(value), "expected `R.ExternFunc(\"symbol\")`")),
+        };
+        let id = ty.as_ref().map_or(TypeId::NONE, |ty| reader.b.ty(ty));
+        let callee = reader.b.extern_func(symbol.value.to_str(), id);
+        reader.b.node(NodeSpec::new(kind::EXTERN).ty(id), &[callee], None);
+        let n_syms = reader.syms.len() as u32;
+        let body = reader.b.finish().map_err(|error| sealed(&error, span(value)))?;
+        Ok((body, ty.unwrap_or_else(Type::opaque_callable), n_syms))
+    }
+
+    /// The type of an external function; `None` where the metadata says that nothing is known of it.
+    fn extern_type(&mut self, expr: &'a Expr) -> Read<Option<Type>> {
+        match self.scope.metadata(expr)? {
+            Some(Object::Type) => Ok(None),
+            Some(_) => Err(Diagnostic::new(span(expr), "expected a type")),
+            None => {
+                self.implicit_syms = true;
+                let ty = self.ty(expr);
+                self.implicit_syms = false;
+                ty.map(Some)
+            }
+        }
     }
 
     fn param_type(&mut self, param: &ruff_python_ast::Parameter) -> Read<Type> {
@@ -187,6 +219,9 @@ impl<'a> FnReader<'a> {
         flags |= name.map_or(0, |(_, flags)| flags);
         let function = self.b.begin_function(flags, AttrsId::NONE, name.map(|(name, _)| name));
         let outer_dataflow = std::mem::replace(&mut self.in_dataflow, false);
+        // Symbolic variables that a local function brings in end with it, and so does what texts of types mean.
+        let outer = name.is_some().then(|| (self.syms.clone(), std::mem::take(&mut self.types)));
+        self.pure.push(facts.pure);
         self.enter();
         self.func_attrs.push(Vec::new());
         let mut params = Vec::new();
@@ -227,7 +262,11 @@ impl<'a> FnReader<'a> {
         let ret = self.return_type(declared, result, &known, def)?;
         self.b.end_function(result, ret);
         self.func_attrs.pop();
+        self.pure.pop();
         self.leave();
+        if let Some((syms, types)) = outer {
+            (self.syms, self.types) = (syms, types);
+        }
         self.in_dataflow = outer_dataflow;
         Ok(function)
     }
@@ -367,7 +406,7 @@ impl<'a> FnReader<'a> {
         if let Some(sym) = self.syms.get(name) {
             return Ok(*sym);
         }
-        if self.implicit_syms || self.scope.type_vars.contains(name) {
+        if self.implicit_syms || self.scope.type_vars.contains(name) || self.local_type_vars.contains(name) {
             return Ok(self.new_sym(name, DType::I64));
         }
         Err(Diagnostic::new(at, format!("undefined symbolic variable `{name}`")).help(format!(
@@ -375,7 +414,12 @@ impl<'a> FnReader<'a> {
         )))
     }
 
-    fn new_sym(&mut self, name: &str, dtype: DType) -> Sym {
+    /// Whether an effect may stand here: not in a dataflow block or a function that is declared pure.
+    pub(crate) fn may_have_effects(&self) -> bool {
+        !self.in_dataflow && self.pure.last() == Some(&false)
+    }
+
+    pub(crate) fn new_sym(&mut self, name: &str, dtype: DType) -> Sym {
         let sym = self.b.sym(name, dtype);
         self.syms.insert(name.to_string(), sym);
         sym
@@ -415,7 +459,7 @@ impl<'a> FnReader<'a> {
                         return Err(Diagnostic::new(span(call), "expected `R.func_attr({...})` in a function"));
                     };
                     let mut entries = self.func_attrs.last().cloned().unwrap_or_default();
-                    for (key, value) in exprs::attr_dict(dict)? {
+                    for (key, value) in self.attr_dict(dict)? {
                         if entries.iter().any(|(known, _)| *known == key) {
                             let message = format!("function attribute `{key}` is given twice");
                             return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
@@ -451,10 +495,8 @@ impl<'a> FnReader<'a> {
         if let Expr::Call(call) = value
             && super::is_name(&call.func, "TypeVar")
         {
-            // Above a local function: a symbolic variable of its signature.
-            if self.known_sym(name).is_none() {
-                self.new_sym(name, DType::I64);
-            }
+            // Above a local function: only a name. Each function whose signature speaks of it has a variable of its own.
+            self.local_type_vars.insert(name);
             return Ok(());
         }
         if annotation.is_none()
@@ -487,7 +529,7 @@ impl<'a> FnReader<'a> {
     /// The type that a binding declares, held against what is known of the value; whether the two are the same.
     fn declared(&mut self, v: V, annotation: &'a Expr) -> Read<(TypeId, bool)> {
         let (id, found_id) = (self.type_id(annotation)?, self.b.type_of(v));
-        if id == found_id {
+        if id == found_id || self.opaque.contains(&v) {
             return Ok((id, true));
         }
         let found = if found_id == TypeId::NONE { Type::Object } else { self.b.type_owned(found_id) };
@@ -518,6 +560,7 @@ impl<'a> FnReader<'a> {
             None => (self.b.type_of(v), true),
         };
         if nested && same {
+            self.b.set_type(v, ty);
             self.b.bind(v, name);
             return Ok(v);
         }
@@ -678,6 +721,9 @@ fn join_types(a: &Type, b: &Type) -> Type {
     match (relation(a, b), relation(b, a), a, b) {
         (Relation::Equal | Relation::Wider, ..) => a.clone(),
         (_, Relation::Wider, ..) => b.clone(),
+        (_, _, Type::Prim { dtype: x, .. }, Type::Prim { dtype: y, .. }) if x == y => {
+            Type::Prim { dtype: *x, value: None }
+        }
         (_, _, Type::Tensor(x), Type::Tensor(y)) => {
             let ndim = if x.ndim == y.ndim { x.ndim } else { -1 };
             let dtype = if x.dtype == y.dtype { x.dtype } else { DType::VOID };

@@ -3,15 +3,22 @@
 mod calls;
 mod exprs;
 mod func;
+mod tir;
+mod tir_buffer;
+mod tir_expr;
+mod tir_stmt;
 mod types;
 
 use crate::Operators;
 use crate::diagnostic::{Diagnostic, ReadError};
 use crate::guard;
+use crate::metadata::{Metadata, Object};
 use func::FnReader;
 use plugin_api::ir::{Attr, Module, SealError, Type};
+use plugin_api::names::did_you_mean;
 use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -35,6 +42,41 @@ pub(crate) struct Scope<'a> {
     pub(crate) class: &'a str,
     /// Global infos, to which types refer.
     pub(crate) vdevices: Vec<String>,
+    /// Number of device meshes among the global infos.
+    pub(crate) meshes: usize,
+    /// Objects that the text refers to.
+    pub(crate) metadata: Metadata,
+    /// Operators that nobody declares: where each is called first, and how often it is called.
+    pub(crate) opaque: RefCell<BTreeMap<String, (Range<usize>, usize)>>,
+}
+
+impl Scope<'_> {
+    /// The object of the metadata that an expression names; `None` if it names none.
+    pub(crate) fn metadata(&self, expr: &Expr) -> Read<Option<Object>> {
+        let Expr::Subscript(outer) = expr else { return Ok(None) };
+        let Expr::Subscript(inner) = &*outer.value else { return Ok(None) };
+        if !is_name(&inner.value, "metadata") {
+            return Ok(None);
+        }
+        let (Expr::StringLiteral(key), Some(index)) = (&*inner.slice, types::int(&outer.slice)) else {
+            let message = "expected an object such as metadata[\"ir.GenericConst\"][0]";
+            return Err(Diagnostic::new(span(expr), message));
+        };
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let object = self.metadata.object(key.value.to_str(), index);
+        object.map(Some).map_err(|why| Diagnostic::new(span(expr), why))
+    }
+}
+
+/// A module, and what the reader noticed.
+#[derive(Debug)]
+pub struct ReadModule {
+    /// The module.
+    pub module: Module,
+    /// One for each operator that nobody declares: calls of it are kept as they stand.
+    pub warnings: Vec<Diagnostic>,
+    /// Calls of such operators.
+    pub opaque_calls: usize,
 }
 
 /// Reads a module.
@@ -42,6 +84,14 @@ pub(crate) struct Scope<'a> {
 /// # Errors
 /// What is wrong, and where: at least the first fault of each function.
 pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
+    read_with_warnings(text, ops).map(|read| read.module)
+}
+
+/// Reads a module, and says which operators nobody declares.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_warnings(text: &str, ops: &dyn Operators) -> Result<ReadModule, ReadError> {
     guard::check(text)?;
     // The parser and the reader recurse as deeply as the text nests; the guard says how deep that can be.
     stacker::maybe_grow(STACK, STACK, || read_shallow(text, ops))
@@ -50,16 +100,38 @@ pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
 /// Bytes of stack that the deepest text needs, also without optimization.
 const STACK: usize = 64 << 20;
 
-fn read_shallow(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
+fn read_shallow(text: &str, ops: &dyn Operators) -> Result<ReadModule, ReadError> {
     let parsed = ruff_python_parser::parse_module(text).map_err(|error| {
         let message = format!("not Python: {}", error.error);
         Diagnostic::new(span(&error.location), message).label("here")
     })?;
     let (globals, type_vars) = (BTreeMap::new(), BTreeSet::new());
-    let mut scope = Scope { text, ops, globals, type_vars, class: "Module", vdevices: Vec::new() };
+    let mut scope = Scope {
+        text,
+        ops,
+        globals,
+        type_vars,
+        class: "Module",
+        vdevices: Vec::new(),
+        meshes: 0,
+        metadata: Metadata::default(),
+        opaque: RefCell::default(),
+    };
     let class = module_class(&parsed.syntax().body, &mut scope)?;
     scope.class = class.name.as_str();
-    module(class, &mut scope)
+    let module = module(class, &mut scope)?;
+    let opaque = scope.opaque.take();
+    let opaque_calls = opaque.values().map(|(_, calls)| calls).sum();
+    let warnings = opaque.into_iter().map(|(name, (at, calls))| unknown_operator(&name, at, calls, ops)).collect();
+    Ok(ReadModule { module, warnings, opaque_calls })
+}
+
+fn unknown_operator(name: &str, at: Range<usize>, calls: usize, ops: &dyn Operators) -> Diagnostic {
+    let near = did_you_mean(&ops.near_ops(name));
+    let label = if calls == 1 { "called here".to_string() } else { format!("called {calls} times, first here") };
+    Diagnostic::new(at, format!("no operator `{name}`{near}")).label(label).help(
+        "its calls are kept as they stand; operators come from plugins: list the plugin that declares it in passes.toml",
+    )
 }
 
 fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtClassDef, ReadError> {
@@ -75,11 +147,8 @@ fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtC
                 ([Expr::Name(name)], Expr::Call(call)) if is_name(&call.func, "TypeVar") => {
                     scope.type_vars.insert(name.id.as_str());
                 }
-                ([Expr::Name(name)], _) if name.id.as_str() == "metadata" => {
-                    let message = "constants in metadata are not read yet";
-                    return Err(Diagnostic::new(span(name), message)
-                        .help("pass the weights as parameters, as in the models of the README")
-                        .into());
+                ([Expr::Name(name)], value) if name.id.as_str() == "metadata" => {
+                    scope.metadata = load_metadata(value)?;
                 }
                 _ => return Err(unexpected(stmt, "`@I.ir_module class Module:` or `n = TypeVar(\"n\")`").into()),
             },
@@ -101,6 +170,20 @@ fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtC
     Ok(class)
 }
 
+/// `tvm.ir.load_json("""…""")`.
+fn load_metadata(value: &Expr) -> Read<Metadata> {
+    if let Expr::Call(call) = value
+        && is_path(&call.func, &["tvm", "ir", "load_json"])
+        && let [Expr::StringLiteral(json)] = &*call.arguments.args
+        && call.arguments.keywords.is_empty()
+    {
+        let start = span(json).start;
+        return Metadata::read(json.value.to_str())
+            .map_err(|why| Diagnostic::new(start..start + 3, format!("the metadata cannot be read: {why}")));
+    }
+    Err(Diagnostic::new(span(value), "expected `tvm.ir.load_json(\"\"\"...\"\"\")`"))
+}
+
 fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, ReadError> {
     let (mut attrs, mut infos, mut defs) = (Vec::new(), Vec::new(), Vec::new());
     let mut externs = Vec::new();
@@ -118,11 +201,11 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
                 twice(def.name.as_str(), span(&def.name))?;
                 defs.push(def);
             }
-            Stmt::Expr(expr) => module_statement(&expr.value, &mut attrs, &mut infos)?,
+            Stmt::Expr(expr) => module_statement(&expr.value, scope, &mut attrs, &mut infos)?,
             Stmt::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Name(name)] => {
                     twice(name.id.as_str(), span(name))?;
-                    externs.push((name.id.as_str(), extern_symbol(&assign.value)?));
+                    externs.push((name.id.as_str(), &*assign.value));
                 }
                 _ => return Err(unexpected(stmt, "`name = R.ExternFunc(\"symbol\")`").into()),
             },
@@ -131,13 +214,21 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
         }
     }
     scope.vdevices = vdevice_names(&infos);
-    for (name, _) in &externs {
-        scope.globals.insert(name, (Type::opaque_callable(), 0));
+    scope.meshes = match infos.iter().find(|(key, _)| key == "mesh") {
+        Some((_, Attr::List(meshes))) => meshes.len(),
+        _ => 0,
+    };
+    let mut bodies = Vec::new();
+    for (name, value) in externs {
+        let (body, ty, n_syms) = FnReader::extern_function(value, scope)?;
+        scope.globals.insert(name, (ty, n_syms));
+        bodies.push((name, body));
     }
+    let externs = bodies;
     functions(&defs, scope).and_then(|bodies| {
         let mut edit = Module::new(bodies).edit();
-        for (name, symbol) in externs {
-            edit.set(name, func::extern_body(&symbol).map_err(|error| sealed(&error, span(&class.name)))?);
+        for (name, body) in externs {
+            edit.set(name, body);
         }
         if !attrs.is_empty() || !infos.is_empty() {
             edit.set_attrs(attrs, infos).map_err(|error| sealed(&error, span(&class.name)))?;
@@ -153,6 +244,10 @@ fn functions<'a>(
 ) -> Result<Vec<(String, plugin_api::ir::Body)>, ReadError> {
     let mut diagnostics = Vec::new();
     for def in defs {
+        if tir::is_prim_func(def) {
+            scope.globals.insert(def.name.as_str(), (tir::TirReader::signature(def), 0));
+            continue;
+        }
         match FnReader::signature(def, scope) {
             Ok(signature) => {
                 scope.globals.insert(def.name.as_str(), signature);
@@ -163,6 +258,13 @@ fn functions<'a>(
     let mut bodies = Vec::new();
     if diagnostics.is_empty() {
         for def in defs {
+            if tir::is_prim_func(def) {
+                match tir::TirReader::function(def, scope) {
+                    Ok(body) => bodies.push((def.name.to_string(), body)),
+                    Err(faults) => diagnostics.extend(faults),
+                }
+                continue;
+            }
             match FnReader::function(def, scope) {
                 Ok(body) => bodies.push((def.name.to_string(), body)),
                 Err(diagnostic) => diagnostics.push(diagnostic),
@@ -172,30 +274,25 @@ fn functions<'a>(
     if diagnostics.is_empty() { Ok(bodies) } else { Err(ReadError { diagnostics }) }
 }
 
-fn module_statement(expr: &Expr, attrs: &mut Vec<(String, Attr)>, infos: &mut Vec<(String, Attr)>) -> Read<()> {
+fn module_statement(
+    expr: &Expr,
+    scope: &Scope<'_>,
+    attrs: &mut Vec<(String, Attr)>,
+    infos: &mut Vec<(String, Attr)>,
+) -> Read<()> {
     if let Expr::Call(call) = expr
         && let [argument] = &*call.arguments.args
     {
         if is_path(&call.func, &["I", "module_attrs"]) {
-            attrs.extend(exprs::attr_dict(argument)?);
+            attrs.extend(FnReader::new(scope).attr_dict(argument)?);
             return Ok(());
         }
         if is_path(&call.func, &["I", "module_global_infos"]) {
-            infos.extend(exprs::attr_dict(argument)?);
+            infos.extend(FnReader::new(scope).attr_dict(argument)?);
             return Ok(());
         }
     }
     Err(Diagnostic::new(span(expr), "expected `I.module_attrs({...})`, `I.module_global_infos({...})` or a function"))
-}
-
-fn extern_symbol(value: &Expr) -> Read<String> {
-    if let Expr::Call(call) = value
-        && is_path(&call.func, &["R", "ExternFunc"])
-        && let Some(Expr::StringLiteral(symbol)) = call.arguments.args.first()
-    {
-        return Ok(symbol.value.to_str().to_string());
-    }
-    Err(Diagnostic::new(span(value), "expected `R.ExternFunc(\"symbol\")`"))
 }
 
 /// How types call the virtual devices, `llvm:0:global`: kind of target, number within that kind, memory scope.

@@ -1,10 +1,11 @@
 //! Types and dimensions.
 
+use super::exprs::not_finite;
 use super::func::FnReader;
 use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
-use plugin_api::ir::{DType, Dim, DimExpr, TensorType, Type, TypeId};
+use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprCall, Number, Operator, UnaryOp};
 use std::sync::Arc;
 
@@ -46,6 +47,7 @@ impl<'a> FnReader<'a> {
         let text = self.scope.text;
         match path_after(text, &call.func, "R") {
             Some("Tensor") => self.tensor(call),
+            Some("DTensor") => self.dtensor(call),
             Some("Tuple") => {
                 accept(call, usize::MAX, &[], "R.Tuple(R.Tensor, R.Shape)")?;
                 let items = match &*call.arguments.args {
@@ -114,6 +116,40 @@ impl<'a> FnReader<'a> {
         let shape = shape.map(|dims| self.dims_of(dims, said)).transpose()?;
         let ndim = shape.as_ref().map_or(said.unwrap_or(-1), |dims| dims.len() as i32);
         Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }))
+    }
+
+    fn dtensor(&mut self, call: &ExprCall) -> Read<Type> {
+        let usage = "R.DTensor((128, 128), \"float32\", \"mesh[0]\", \"S[1]\")";
+        accept(call, 5, &["shape", "dtype", "device_mesh", "placement", "ndim"], usage)?;
+        let dtype = Self::argument(call, 1, "dtype").map_or(Ok(DType::VOID), dtype_of)?;
+        let ndim = match Self::argument(call, 4, "ndim") {
+            Some(value) => int(value).and_then(|ndim| i32::try_from(ndim).ok()).filter(|ndim| (-1..=64).contains(ndim)),
+            None => Some(-1),
+        };
+        let Some(said) = ndim else {
+            return Err(Diagnostic::new(span(call), "`ndim` must be a number from -1 (unknown) to 64").help(usage));
+        };
+        let shape = Self::argument(call, 0, "shape").filter(|shape| !shape.is_none_literal_expr());
+        let shape = shape.map(|dims| self.dims_of(dims, Some(said))).transpose()?;
+        let ndim = shape.as_ref().map_or(said, |dims| dims.len() as i32);
+        let mesh = match Self::argument(call, 2, "device_mesh") {
+            Some(Expr::StringLiteral(name)) => self.mesh(name.value.to_str(), span(name))?,
+            other => return Err(Diagnostic::new(other.map_or(span(call), span), "expected a mesh").help(usage)),
+        };
+        let placement = match Self::argument(call, 3, "placement") {
+            Some(Expr::StringLiteral(text)) => placement(text.value.to_str(), span(text))?,
+            other => return Err(Diagnostic::new(other.map_or(span(call), span), "expected a placement").help(usage)),
+        };
+        Ok(Type::DTensor(DTensorType { tensor: TensorType { dtype, ndim, shape, vdevice: None }, mesh, placement }))
+    }
+
+    fn mesh(&self, name: &str, at: std::ops::Range<usize>) -> Read<u32> {
+        let number = name.strip_prefix("mesh[").and_then(|rest| rest.strip_suffix(']'));
+        let number = number.and_then(|number| number.parse::<u32>().ok());
+        number.filter(|number| (*number as usize) < self.scope.meshes).ok_or_else(|| {
+            Diagnostic::new(at, format!("no device mesh `{name}` in the module"))
+                .help("declare it with I.module_global_infos({\"mesh\": [R.device_mesh((2,), I.Range(0, 2))]})")
+        })
     }
 
     fn vdevice(&self, name: &str, at: std::ops::Range<usize>) -> Read<u32> {
@@ -249,6 +285,11 @@ impl<'a> FnReader<'a> {
             (Some("truncmod"), [a, b]) => Ok(Dim::binary(prim::TRUNCMOD, self.dim(a)?, self.dim(b)?)),
             (Some("Div"), [a, b]) => Ok(Dim::binary(prim::TRUNCDIV, self.dim(a)?, self.dim(b)?)),
             (Some("Cast"), [dtype, value]) => Ok(cast(dtype_of(dtype)?, self.dim(value)?)),
+            (Some(name), [Expr::StringLiteral(text)]) => match (name.parse::<DType>(), not_finite(text.value.to_str()))
+            {
+                (Ok(dtype), Some(value)) if dtype.is_float() => Ok(Dim::float(value, dtype)),
+                _ => Err(not_a_dim(&call.func)),
+            },
             (Some(name), [value]) => match name.parse::<DType>() {
                 Ok(dtype) => match self.dim(value)? {
                     Dim::Int(v) if dtype.is_float() => Ok(Dim::float(v as f64, dtype)),
@@ -276,11 +317,25 @@ impl<'a> FnReader<'a> {
     }
 }
 
+/// How a tensor lies on a mesh: for each axis of the mesh `R` or `S[axis]`.
+fn placement(text: &str, at: std::ops::Range<usize>) -> Read<Vec<Option<u32>>> {
+    let part = |part: &str| match part.trim() {
+        "R" => Ok(None),
+        part => {
+            let axis = part.strip_prefix("S[").and_then(|rest| rest.strip_suffix(']'));
+            axis.and_then(|axis| axis.parse().ok()).map(Some).ok_or_else(|| {
+                Diagnostic::new(at.clone(), format!("no placement `{part}`")).help("\"R\", \"S[0]\", \"S[0], R\"")
+            })
+        }
+    };
+    text.split(',').map(part).collect()
+}
+
 fn cast(dtype: DType, value: Dim) -> Dim {
     if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, value))) }
 }
 
-fn float_of(dim: &Dim) -> Option<f64> {
+pub(super) fn float_of(dim: &Dim) -> Option<f64> {
     match dim {
         Dim::Expr(e) => match **e {
             DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),

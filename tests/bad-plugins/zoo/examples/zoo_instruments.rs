@@ -75,8 +75,9 @@ fn first(module: &Module, _: &Ctx) -> Result<Module, PassError> {
     Ok(module.clone())
 }
 
-fn second(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+fn second(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     note("zoo.Second runs");
+    ctx.statistic("functions seen", 1);
     Ok(body.clone())
 }
 
@@ -113,8 +114,9 @@ fn adds(module: &Module, _: &Ctx) -> Result<Module, PassError> {
     Ok(edit.finish())
 }
 
-fn fails(_: &Module, _: &Ctx) -> Result<Module, PassError> {
+fn fails(_: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     note("zoo.Fails runs");
+    ctx.statistic("what it never did", 1);
     bail!("this pass always fails")
 }
 
@@ -170,6 +172,7 @@ impl Recorder {
         if self.options.talks {
             let text = format!("{name} is a {granularity} pass of {plugin}, level {opt_level}, requires {required:?}");
             Ctx::current().diagnose(Severity::Remark, None, None, &text);
+            Ctx::current().statistic("remarks", 1);
         }
         self.told(event, &format!("{name} (step {position}, {functions} functions){more}"))
     }

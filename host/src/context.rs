@@ -1,0 +1,412 @@
+//! The context of passes: what holds while they run, and who watches. There is one way into it, for a run of the command
+//! line, a [`Runner`](crate::Runner) and a scope of a program that embeds the host.
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::instruments::{Instrument, Instruments};
+use crate::run::PassDiagnostic;
+use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
+use plugin_api::ir::{Body, Call};
+use plugin_api::meta::OptionValue;
+use plugin_api::op::{Infer, InferError, Inferred};
+use registry::{Pipeline, Plan, PlannedInstrument, Request, Selection};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+mod builder;
+
+pub use builder::{ContextBuilder, Target};
+
+/// What a context says. Threads of a run share it.
+#[derive(Clone, Default)]
+pub(crate) struct Settings {
+    /// Levels of precedence, the highest first.
+    pub(crate) selections: Vec<Selection>,
+    pub(crate) opt_level: i32,
+    /// Whether runs in it are planned and run as TVM 0.27 does.
+    pub(crate) tvm_compat: bool,
+    pub(crate) config: BTreeMap<String, OptionValue>,
+    pub(crate) target: Option<Target>,
+    /// Instruments of plugins, and the engine that makes them; `None` for a context that names nothing.
+    named: Option<(Arc<Engine>, Vec<PlannedInstrument>)>,
+}
+
+impl Settings {
+    /// Value of a config key: as set, else its default.
+    pub(crate) fn config(&self, key: &str, engine: &Engine) -> Option<OptionValue> {
+        let default = || engine.registry().config(key).and_then(|(info, _)| info.default.clone());
+        self.config.get(key).cloned().or_else(default)
+    }
+
+    pub(crate) fn target(&self) -> Option<String> {
+        self.target.as_ref().map(ToString::to_string)
+    }
+}
+
+/// What happens in a context, on its own thread.
+#[derive(Default)]
+struct Scope {
+    instruments: RefCell<Instruments>,
+    /// How many times it was entered and not left.
+    entered: Cell<usize>,
+    said: RefCell<Vec<PassDiagnostic>>,
+}
+
+/// The context of passes (TVM's `PassContext`): opt_level, required and disabled passes, config, target, instruments.
+///
+/// It is made by [`PassContext::builder`], and entered by [`PassContext::enter`] or by whatever runs in it. Clones are
+/// the same context. A context inside another one inherits nothing, unless it is built with
+/// [`inherit`](ContextBuilder::inherit).
+#[derive(Clone)]
+pub struct PassContext {
+    settings: Arc<Settings>,
+    scope: Rc<Scope>,
+}
+
+thread_local! {
+    /// Contexts that were entered on this thread, the current one last.
+    static ENTERED: RefCell<Vec<PassContext>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Default for PassContext {
+    fn default() -> Self {
+        PassContext::of(Settings { opt_level: registry::plan::DEFAULT_OPT_LEVEL, ..Settings::default() })
+    }
+}
+
+impl PassContext {
+    /// Starts a context.
+    pub fn builder() -> ContextBuilder {
+        ContextBuilder::default()
+    }
+
+    fn of(settings: Settings) -> PassContext {
+        PassContext { settings: Arc::new(settings), scope: Rc::default() }
+    }
+
+    /// A context that only has config values, which were checked before.
+    pub(crate) fn with_config(config: BTreeMap<String, OptionValue>) -> PassContext {
+        let opt_level = registry::plan::DEFAULT_OPT_LEVEL;
+        PassContext::of(Settings { opt_level, config, ..Settings::default() })
+    }
+
+    /// The context from names, which are looked up, and values that were checked before. `request` has no pipeline.
+    pub(crate) fn from_parts(
+        engine: &Arc<Engine>,
+        request: Request,
+        config: BTreeMap<String, OptionValue>,
+        target: Option<Target>,
+    ) -> Result<PassContext, Error> {
+        // The planner knows what is wrong with a selection, and which of its levels counts.
+        let Plan { opt_level, instruments, .. } = Plan::new(&request, engine.registry())?;
+        let named = Some((Arc::clone(engine), instruments));
+        let Request { selections, tvm_compat, .. } = request;
+        Ok(PassContext::of(Settings { selections, opt_level, tvm_compat, config, target, named }))
+    }
+
+    /// This context at another opt_level; the same one if it has that.
+    pub(crate) fn at_level(&self, opt_level: i32) -> PassContext {
+        if self.settings.opt_level == opt_level {
+            return self.clone();
+        }
+        let settings = Arc::new(Settings { opt_level, ..(*self.settings).clone() });
+        PassContext { settings, scope: Rc::clone(&self.scope) }
+    }
+
+    /// The context that is current on this thread, which is what [`Ctx::current`](plugin_api::pass::Ctx::current) sees
+    /// while a pass runs; a default one where none was entered.
+    pub fn current() -> PassContext {
+        ENTERED.with_borrow(|entered| entered.last().cloned()).unwrap_or_default()
+    }
+
+    /// Whether both are the same context; the one that a worker thread sees is that of its run.
+    pub fn same(&self, other: &PassContext) -> bool {
+        Arc::ptr_eq(&self.settings, &other.settings)
+    }
+
+    /// Passes with a higher opt_level are skipped unless something needs them.
+    pub fn opt_level(&self) -> i32 {
+        self.settings.opt_level
+    }
+
+    /// Passes that run whatever their opt_level, as they were given.
+    pub fn required(&self) -> impl Iterator<Item = &str> {
+        self.settings.selections.iter().flat_map(|selection| &selection.required).map(String::as_str)
+    }
+
+    /// Passes that do not run, as they were given.
+    pub fn disabled(&self) -> impl Iterator<Item = &str> {
+        self.settings.selections.iter().flat_map(|selection| &selection.disabled).map(String::as_str)
+    }
+
+    /// Whether what runs in it is planned and run as TVM 0.27 does.
+    pub fn tvm_compat(&self) -> bool {
+        self.settings.tvm_compat
+    }
+
+    /// Value of a config key, as it was set.
+    pub fn config(&self, key: &str) -> Option<&OptionValue> {
+        self.settings.config.get(key)
+    }
+
+    /// The compilation target.
+    pub fn target(&self) -> Option<&Target> {
+        self.settings.target.as_ref()
+    }
+
+    /// Levels of precedence of what it says about passes, the highest first.
+    pub fn selections(&self) -> &[Selection] {
+        &self.settings.selections
+    }
+
+    /// Plans a pipeline in this context.
+    ///
+    /// # Errors
+    /// The first thing that stands in the way.
+    pub fn plan(&self, pipeline: Pipeline, engine: &Engine) -> Result<Plan, Error> {
+        let Settings { selections, tvm_compat, .. } = &*self.settings;
+        let request = Request { pipeline, selections: selections.clone(), tvm_compat: *tvm_compat };
+        Ok(Plan::new(&request, engine.registry())?)
+    }
+
+    /// What passes and instruments reported in it outside of a [`Runner`](crate::Runner), which has a report of its own;
+    /// it is forgotten here.
+    pub fn take_diagnostics(&self) -> Vec<PassDiagnostic> {
+        self.scope.said.take()
+    }
+
+    pub(crate) fn said(&self, said: Vec<PassDiagnostic>) {
+        self.scope.said.borrow_mut().extend(said);
+    }
+
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
+    pub(crate) fn instruments(&self) -> &RefCell<Instruments> {
+        &self.scope.instruments
+    }
+
+    /// Makes it current on this thread until the scope is left; scopes are left in reverse order. Its instruments are
+    /// entered if it was not entered already.
+    ///
+    /// # Errors
+    /// The first instrument that cannot be made or entered. The context is not entered then, and has no instruments any
+    /// more.
+    pub fn enter(&self) -> Result<ContextScope, Error> {
+        self.with_services(|| self.begin(None))
+    }
+
+    /// The same while a run is current. `run` has instruments that the plan of a run asks for, where the context names
+    /// none itself.
+    pub(crate) fn begin(&self, run: Option<(&Engine, &[PlannedInstrument])>) -> Result<ContextScope, Error> {
+        if self.scope.entered.get() == 0 {
+            let named = self.settings.named.as_ref().map(|(engine, planned)| (&**engine, planned.as_slice()));
+            let made = named.or(run).map_or(Ok(()), |(engine, planned)| self.make(engine, planned));
+            if let Err(error) = made.and_then(|()| self.instruments().borrow_mut().enter()) {
+                let mut instruments = self.instruments().borrow_mut();
+                instruments.clear();
+                return Err(together(error, instruments.take_failures()));
+            }
+        }
+        self.scope.entered.set(self.scope.entered.get() + 1);
+        ENTERED.with_borrow_mut(|entered| entered.push(self.clone()));
+        Ok(ContextScope { context: self.clone(), left: false })
+    }
+
+    /// Makes instruments of plugins. In a run that keeps going, one that cannot be made is left out.
+    fn make(&self, engine: &Engine, planned: &[PlannedInstrument]) -> Result<(), Error> {
+        let registry = engine.registry();
+        for PlannedInstrument { instrument, given, options } in planned {
+            let (owner, at) = registry.instrument_place(*instrument);
+            let plugin = registry.owner(owner);
+            // Two of one name differ in their options.
+            let name = format!("{}{}", registry.instrument(*instrument).name, registry::pipeline::options_text(given));
+            let made: Result<_, RunFailure> = engine.open(owner)?.make_instrument(at, options);
+            let mut instruments = self.instruments().borrow_mut();
+            match made {
+                Ok(instrument) => instruments.push(Instrument::of_plugin(&name, plugin, instrument)),
+                Err(failure) => instruments.not_made(&name, plugin, &failure)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `f` so that instruments, which are called outside of a run, have the services of the host.
+    fn with_services<R>(&self, f: impl FnOnce() -> R) -> R {
+        match &self.settings.named {
+            Some((engine, _)) => with_current(&Idle { engine, context: self }, self.opt_level(), f),
+            None => f(),
+        }
+    }
+
+    /// Exits its instruments and enters others in their place; where it was not entered, they are only replaced.
+    ///
+    /// # Errors
+    /// The first failure, after which it has no instruments; or that a pass is running in it, whose end is owed to the
+    /// old ones.
+    pub fn override_instruments(&self, others: Vec<Instrument>) -> Result<(), Error> {
+        let busy = || Error::Request {
+            message: "instruments cannot be replaced while a pass runs in their context".to_string(),
+            help: "replace them between passes, or enter a context of its own inside the pass".to_string(),
+        };
+        let Ok(mut instruments) = self.instruments().try_borrow_mut() else { return Err(busy()) };
+        if instruments.is_watching() {
+            return Err(busy());
+        }
+        if self.scope.entered.get() == 0 {
+            instruments.clear();
+            others.into_iter().for_each(|other| instruments.push(other));
+            return Ok(());
+        }
+        self.with_services(|| instruments.replace(others)).map_err(|error| together(error, instruments.take_failures()))
+    }
+}
+
+impl std::fmt::Debug for PassContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Settings { selections, opt_level, tvm_compat, config, target, .. } = &*self.settings;
+        let mut out = f.debug_struct("PassContext");
+        out.field("opt_level", opt_level).field("selections", selections);
+        out.field("tvm_compat", tvm_compat).field("config", config).field("target", target).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// Runs `f` on this thread, which can be one of a pool, with this context current.
+    pub(crate) fn seen<R>(self: &Arc<Settings>, f: impl FnOnce() -> R) -> R {
+        let here =
+            ENTERED.with_borrow(|entered| entered.last().is_some_and(|current| Arc::ptr_eq(&current.settings, self)));
+        if here {
+            return f();
+        }
+        // Instruments belong to the thread of the run.
+        let context = PassContext { settings: Arc::clone(self), scope: Rc::default() };
+        context.scope.entered.set(1);
+        ENTERED.with_borrow_mut(|entered| entered.push(context.clone()));
+        let _scope = ContextScope { context, left: false };
+        f()
+    }
+}
+
+/// A failure with those that followed from it.
+fn together(error: Error, beside: Vec<Error>) -> Error {
+    if beside.is_empty() { error } else { Error::Several([error].into_iter().chain(beside).collect()) }
+}
+
+/// A context that is entered. It is left by [`ContextScope::exit`], or when this is dropped.
+#[must_use = "the context is left when this is dropped"]
+pub struct ContextScope {
+    context: PassContext,
+    left: bool,
+}
+
+impl ContextScope {
+    /// The context.
+    pub fn context(&self) -> &PassContext {
+        &self.context
+    }
+
+    /// Leaves the context. Its instruments are exited if it is not entered any more.
+    ///
+    /// # Errors
+    /// The first instrument that fails, after which the context has none; or that a context inside is still entered.
+    pub fn exit(mut self) -> Result<(), Error> {
+        let context = self.context.clone();
+        let (exited, beside) = context.with_services(|| self.leave());
+        match (exited, beside) {
+            (Err(error), beside) => Err(together(error, beside)),
+            (Ok(()), mut beside) => match beside.len() {
+                0 => Ok(()),
+                1 => Err(beside.remove(0)),
+                _ => Err(Error::Several(beside)),
+            },
+        }
+    }
+
+    /// Leaves the context; gives the failure that counts, and others beside it.
+    pub(crate) fn leave(&mut self) -> (Result<(), Error>, Vec<Error>) {
+        if std::mem::replace(&mut self.left, true) {
+            return (Ok(()), Vec::new());
+        }
+        let in_order = ENTERED.with_borrow_mut(|entered| {
+            let at = entered.iter().rposition(|other| Rc::ptr_eq(&other.scope, &self.context.scope));
+            at.map(|at| entered.remove(at));
+            at.is_none_or(|at| at == entered.len())
+        });
+        let scope = &self.context.scope;
+        scope.entered.set(scope.entered.get().saturating_sub(1));
+        let exited = if scope.entered.get() == 0 { self.exit_instruments() } else { (Ok(()), Vec::new()) };
+        if in_order {
+            return exited;
+        }
+        let message = "a context was left while one inside it is still entered".to_string();
+        let error =
+            Error::Request { message, help: "leave contexts in the reverse order of entering them".to_string() };
+        (Err(error), exited.0.err().into_iter().chain(exited.1).collect())
+    }
+
+    fn exit_instruments(&self) -> (Result<(), Error>, Vec<Error>) {
+        let mut instruments = self.context.instruments().borrow_mut();
+        let exited = instruments.exit();
+        instruments.clear_made();
+        (exited, instruments.take_failures())
+    }
+}
+
+impl Drop for ContextScope {
+    fn drop(&mut self) {
+        if self.left {
+            return;
+        }
+        let context = self.context.clone();
+        let (exited, beside) = context.with_services(|| self.leave());
+        for error in exited.err().into_iter().chain(beside) {
+            // Nobody is there to take it: `exit` gives it back.
+            tracing::error!("leaving a context: {error}");
+        }
+    }
+}
+
+/// The services of the host between runs.
+struct Idle<'a> {
+    engine: &'a Engine,
+    context: &'a PassContext,
+}
+
+impl HostServices for Idle<'_> {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        self.engine.infer(call)
+    }
+
+    fn print(&self, body: &Body) -> String {
+        script::print_function("main", body, self.engine)
+    }
+
+    fn config(&self, key: &str) -> Option<OptionValue> {
+        self.context.settings.config(key, self.engine)
+    }
+
+    fn pass_name(&self) -> String {
+        String::new()
+    }
+
+    fn target(&self) -> Option<String> {
+        self.context.settings.target()
+    }
+
+    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
+        let instrument = self.context.instruments().try_borrow().ok();
+        let instrument = instrument.and_then(|all| all.speaking().borrow().as_deref().map(str::to_string));
+        self.context.said(vec![PassDiagnostic {
+            pass: String::new(),
+            instrument,
+            severity: diagnostic.severity,
+            function: diagnostic.function.map(str::to_string),
+            message: diagnostic.message.to_string(),
+            place: None,
+        }]);
+    }
+}

@@ -1,0 +1,163 @@
+//! How a context is made, with everything that it says checked.
+
+use super::PassContext;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::instruments::Instrument;
+use plugin_api::meta::OptionValue;
+use registry::{Request, Selection};
+use std::fmt;
+use std::sync::Arc;
+
+/// A compilation target: a name such as `llvm`, or a JSON object with a `kind`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target(String);
+
+impl Target {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Target, Error> {
+        let text = text.trim();
+        let wrong = |why: &str| Error::Request {
+            message: format!("target `{text}` {why}"),
+            help: "a target is a name such as llvm, or JSON such as {\"kind\": \"llvm\", \"mcpu\": \"native\"}"
+                .to_string(),
+        };
+        if !text.starts_with('{') {
+            let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+            let is_name = text.starts_with(char::is_alphabetic) && text.chars().all(in_name);
+            return if is_name {
+                Ok(Target(text.to_string()))
+            } else {
+                Err(wrong("is neither a name nor a JSON object"))
+            };
+        }
+        let json: serde_json::Value =
+            serde_json::from_str(text).map_err(|error| wrong(&format!("is no JSON: {error}")))?;
+        match json.get("kind").or_else(|| json.get("tag")) {
+            Some(serde_json::Value::String(_)) => Ok(Target(text.to_string())),
+            Some(_) => Err(wrong("has a `kind` that is no string")),
+            None => Err(wrong("has no `kind`")),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A context that is being made.
+#[derive(Default)]
+pub struct ContextBuilder {
+    own: Selection,
+    tvm_compat: Option<bool>,
+    config: Vec<(String, OptionValue)>,
+    target: Option<String>,
+    instruments: Vec<Instrument>,
+    outer: Option<PassContext>,
+}
+
+impl ContextBuilder {
+    /// Passes with a higher opt_level are skipped unless something needs them; 2 where nobody says.
+    pub fn opt_level(mut self, opt_level: i32) -> Self {
+        self.own.opt_level = Some(opt_level);
+        self
+    }
+
+    /// Passes that run whatever their opt_level.
+    pub fn require<N: Into<String>>(mut self, passes: impl IntoIterator<Item = N>) -> Self {
+        self.own.required.extend(passes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Passes that must not run.
+    pub fn disable<N: Into<String>>(mut self, passes: impl IntoIterator<Item = N>) -> Self {
+        self.own.disabled.extend(passes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Whether what runs in it is planned and run as TVM 0.27 does: what `--tvm-compat` says.
+    pub fn tvm_compat(mut self, tvm_compat: bool) -> Self {
+        self.tvm_compat = Some(tvm_compat);
+        self
+    }
+
+    /// A value for a config option that a plugin declares.
+    pub fn config(mut self, key: &str, value: OptionValue) -> Self {
+        self.config.push((key.to_string(), value));
+        self
+    }
+
+    /// The compilation target, as a name or as JSON.
+    pub fn target(mut self, target: &str) -> Self {
+        self.target = Some(target.to_string());
+        self
+    }
+
+    /// An instrument, behind those given before.
+    pub fn instrument(mut self, instrument: Instrument) -> Self {
+        self.instruments.push(instrument);
+        self
+    }
+
+    /// An instrument of a plugin, as in `acme.Counter{every=2}`; it is made when the context is entered, and called
+    /// behind those that were given as values.
+    pub fn plugin_instrument(mut self, text: &str) -> Self {
+        self.own.instruments.push(text.to_string());
+        self
+    }
+
+    /// Everything that it does not say itself is as in the context that is current now, whose instruments see its passes
+    /// too, before its own.
+    pub fn inherit(mut self) -> Self {
+        self.outer = Some(PassContext::current());
+        self
+    }
+
+    /// The context, with all names and values compared with what the plugins of `engine` have.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub fn build(mut self, engine: &Arc<Engine>) -> Result<PassContext, Error> {
+        let mut errors = Vec::new();
+        self.own.source = "the context".to_string();
+        let (mut selections, mut config, mut target) = (vec![self.own], std::collections::BTreeMap::new(), None);
+        let mut instruments = Vec::new();
+        if let Some(outer) = self.outer {
+            // Its plugins' instruments are inherited as they are, and not made again.
+            let outers = outer.selections().iter().cloned();
+            selections.extend(outers.map(|selection| Selection { instruments: Vec::new(), ..selection }));
+            let settings = outer.settings();
+            selections.push(Selection { opt_level: Some(settings.opt_level), ..Selection::default() });
+            (config, target) = (settings.config.clone(), settings.target.clone());
+            self.tvm_compat = self.tvm_compat.or(Some(settings.tvm_compat));
+            instruments = outer.instruments().borrow().inherited();
+        }
+        for (key, value) in self.config {
+            match registry::config::check(engine.registry(), &key, &value) {
+                Ok(value) => drop(config.insert(key, value)),
+                Err(error) => errors.push(Error::Config { of: "the context", error }),
+            }
+        }
+        match self.target.as_deref().map(Target::parse).transpose() {
+            Ok(own) => target = own.or(target),
+            Err(error) => errors.push(error),
+        }
+        let request = Request { selections, tvm_compat: self.tvm_compat.unwrap_or_default(), ..Request::default() };
+        let context = PassContext::from_parts(engine, request, config, target);
+        match (context, errors.len()) {
+            (Ok(context), 0) => {
+                let all = instruments.into_iter().chain(self.instruments);
+                all.for_each(|instrument| context.instruments().borrow_mut().push(instrument));
+                Ok(context)
+            }
+            (Ok(_), 1) => Err(errors.remove(0)),
+            (Err(error), 0) => Err(error),
+            (context, _) => Err(Error::Several(errors.into_iter().chain(context.err()).collect())),
+        }
+    }
+}

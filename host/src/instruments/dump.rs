@@ -1,0 +1,80 @@
+//! Writes the module after passes into a folder, one numbered file each.
+
+use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::ir::Module;
+use plugin_api::pass::PassError;
+use script::Operators;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The instrument. Files are `000_relax.Normalize.py`, …, in the order in which passes end.
+pub struct Dump {
+    folder: PathBuf,
+    /// Also what changed nothing.
+    all: bool,
+    operators: Arc<dyn Operators>,
+    written: usize,
+    /// The module before each pass that runs now.
+    before: Vec<Module>,
+    /// The text of the module that was printed last.
+    printed: Option<(Module, String)>,
+}
+
+impl Dump {
+    /// Writes to a folder that is there; only where the text changed, unless `all`.
+    pub fn new(folder: PathBuf, all: bool, operators: Arc<dyn Operators>) -> Dump {
+        Dump { folder, all, operators, written: 0, before: Vec::new(), printed: None }
+    }
+
+    fn print(&mut self, module: &Module) -> String {
+        match &self.printed {
+            Some((known, text)) if known.same(module) => text.clone(),
+            _ => script::print(module, &*self.operators),
+        }
+    }
+}
+
+/// A name of a pass as part of a file name, on every system.
+fn file_name(pass: &str) -> String {
+    pass.replace(['<', '>', ':', '"', '/', '\\', '|', '?', '*'], "_")
+}
+
+impl PassInstrument for Dump {
+    fn run_before(&mut self, module: &Module, _: &PassFacts<'_>) -> Result<(), PassError> {
+        self.before.push(module.clone());
+        Ok(())
+    }
+
+    fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        let before = self.before.pop().filter(|_| !self.all);
+        if before.as_ref().is_some_and(|before| before.same(module)) {
+            return Ok(());
+        }
+        let before = before.map(|before| self.print(&before));
+        let text = self.print(module);
+        if before.is_none_or(|before| before != text) {
+            let path = self.folder.join(format!("{:03}_{}.py", self.written, file_name(pass.name)));
+            std::fs::write(&path, &text)
+                .map_err(|error| PassError::new(format!("cannot write {}: {error}", path.display())))?;
+            self.written += 1;
+        }
+        self.printed = Some((module.clone(), text));
+        Ok(())
+    }
+
+    fn run_failed(&mut self, _: &Module, _: &PassFacts<'_>, _: &str) -> Result<(), PassError> {
+        self.before.pop();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_that_some_system_refuses_is_replaced() {
+        assert_eq!(file_name("relax.Normalize"), "relax.Normalize");
+        assert_eq!(file_name("a<b>c:d\"e/f\\g|h?i*j"), "a_b_c_d_e_f_g_h_i_j");
+    }
+}

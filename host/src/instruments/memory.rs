@@ -1,0 +1,156 @@
+//! What passes do to memory: bytes of the module's bodies, and resident memory of the process.
+
+use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::ir::{Body, Module};
+use plugin_api::pass::PassError;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// What one pass did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Full name of the pass.
+    pub pass: String,
+    /// Whether it failed; its module is then the one before it.
+    pub failed: bool,
+    /// Bytes of the module's bodies before and after; a body that several functions share counts once.
+    pub bodies: (usize, usize),
+    /// Change of resident memory in bytes, where the system tells it.
+    pub resident: Option<i64>,
+}
+
+/// Tells the resident memory of the process in bytes.
+type Resident = Box<dyn Fn() -> Option<u64>>;
+
+struct Kept {
+    resident: Resident,
+    rows: Vec<Row>,
+    /// Bytes and resident memory at the begin of each pass that runs now.
+    open: Vec<(usize, Option<u64>)>,
+}
+
+/// What all passes did, in the order in which they ended. Clones share it.
+#[derive(Clone)]
+pub struct Memory(Rc<RefCell<Kept>>);
+
+impl Default for Memory {
+    fn default() -> Self {
+        Memory::new()
+    }
+}
+
+impl Memory {
+    /// Of this process.
+    pub fn new() -> Memory {
+        Memory::with_resident(Box::new(resident))
+    }
+
+    /// With another source of the resident memory, for tests.
+    pub fn with_resident(resident: Resident) -> Memory {
+        Memory(Rc::new(RefCell::new(Kept { resident, rows: Vec::new(), open: Vec::new() })))
+    }
+
+    /// The instrument that looks before and after each pass.
+    pub fn instrument(&self) -> Box<dyn PassInstrument> {
+        Box::new(Look(self.clone()))
+    }
+
+    /// What was seen until now.
+    pub fn rows(&self) -> Vec<Row> {
+        self.0.borrow().rows.clone()
+    }
+}
+
+/// Bytes of the bodies of a module, each body once.
+pub fn bytes_of(module: &Module) -> usize {
+    let mut seen = BTreeSet::new();
+    // The sections of a body are nobody else's.
+    let is_new = |body: &&Body| seen.insert(std::ptr::from_ref(body.raw()).addr());
+    module.functions().map(|(_, body)| body).filter(is_new).map(Body::byte_size).sum()
+}
+
+/// Resident memory of this process, as Linux tells it in kB.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kb| kb * 1024)
+}
+
+struct Look(Memory);
+
+impl Look {
+    fn end(&self, module: &Module, pass: &PassFacts<'_>, failed: bool) {
+        let mut kept = self.0.0.borrow_mut();
+        let Some((before, resident)) = kept.open.pop() else { return };
+        let now = (kept.resident)();
+        let change = |(now, before): (u64, u64)| now as i64 - before as i64;
+        let resident = now.zip(resident).map(change);
+        kept.rows.push(Row { pass: pass.name.to_string(), failed, bodies: (before, bytes_of(module)), resident });
+    }
+}
+
+impl PassInstrument for Look {
+    fn run_before(&mut self, module: &Module, _: &PassFacts<'_>) -> Result<(), PassError> {
+        let mut kept = self.0.0.borrow_mut();
+        let resident = (kept.resident)();
+        kept.open.push((bytes_of(module), resident));
+        Ok(())
+    }
+
+    fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        self.end(module, pass, false);
+        Ok(())
+    }
+
+    fn run_failed(&mut self, module: &Module, pass: &PassFacts<'_>, _: &str) -> Result<(), PassError> {
+        self.end(module, pass, true);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugin_api::meta::Granularity;
+    use std::cell::Cell;
+
+    #[test]
+    fn shared_bodies_count_once_and_resident_memory_can_be_unknown() {
+        let manifest = crate::Manifest::parse(std::path::Path::new("passes.toml"), "").expect("an empty manifest");
+        let engine = crate::Engine::new(&manifest).expect("no plugins");
+        let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2,), \"float32\")):\n        return x\n";
+        let body = || script::read(text, &engine).expect("a module").get("main").expect("its function").clone();
+        let (one, other) = (body(), body());
+        let module = |bodies: &[(&str, &Body)]| {
+            Module::new(bodies.iter().map(|(name, body)| (name.to_string(), (*body).clone())).collect::<Vec<_>>())
+        };
+        let before = module(&[("f", &one), ("g", &one)]);
+        assert_eq!(bytes_of(&before), one.byte_size());
+        let after = module(&[("f", &one), ("g", &one), ("h", &other)]);
+        assert_eq!(bytes_of(&after), one.byte_size() + other.byte_size());
+        let resident = Rc::new(Cell::new(Some(1000)));
+        let memory = Memory::with_resident(Box::new({
+            let resident = Rc::clone(&resident);
+            move || resident.get()
+        }));
+        let (name, granularity) = ("t.Pass", Granularity::Module);
+        let pass = PassFacts { name, opt_level: 0, granularity, required: &[], plugin: "t", position: 1 };
+        let mut look = memory.instrument();
+        look.run_before(&before, &pass).expect("nothing fails");
+        resident.set(Some(400));
+        look.run_after(&after, &pass).expect("nothing fails");
+        look.run_before(&after, &pass).expect("nothing fails");
+        resident.set(None);
+        look.run_failed(&after, &pass, "no").expect("nothing fails");
+        let row = |failed, bodies, resident| Row { pass: name.to_string(), failed, bodies, resident };
+        let (small, large) = (bytes_of(&before), bytes_of(&after));
+        assert_eq!(memory.rows(), [row(false, (small, large), Some(-600)), row(true, (large, large), None)]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn linux_tells_resident_memory() {
+        assert!(resident().is_some_and(|bytes| bytes > 1 << 16));
+    }
+}

@@ -1,0 +1,162 @@
+//! A run as spans in the Chrome trace format, which Perfetto and `chrome://tracing` show.
+
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Spans of all threads, in the order of their begin. Clones share them.
+#[derive(Clone)]
+pub struct Trace(Arc<Recorder>);
+
+struct Recorder {
+    clock: Box<dyn Fn() -> Duration + Send + Sync>,
+    events: Mutex<Vec<Event>>,
+}
+
+struct Event {
+    category: &'static str,
+    name: String,
+    args: Value,
+    thread: usize,
+    begin: Duration,
+    /// `None` while it goes on.
+    end: Option<Duration>,
+}
+
+/// A span that goes on until this is dropped.
+#[must_use = "the span ends when this is dropped"]
+pub struct Span {
+    trace: Trace,
+    at: usize,
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        let now = (self.trace.0.clock)();
+        if let Some(event) = self.trace.events().get_mut(self.at) {
+            event.end = Some(now);
+        }
+    }
+}
+
+/// There is one process.
+const PROCESS: u32 = 1;
+
+/// The thread of the run is 1; threads for passes over functions follow.
+fn thread() -> usize {
+    rayon::current_thread_index().map_or(1, |at| at + 2)
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Trace::new()
+    }
+}
+
+impl Trace {
+    /// Starts the clock.
+    pub fn new() -> Trace {
+        let start = Instant::now();
+        Trace::with_clock(Box::new(move || start.elapsed()))
+    }
+
+    /// With another clock, for tests.
+    pub fn with_clock(clock: Box<dyn Fn() -> Duration + Send + Sync>) -> Trace {
+        Trace(Arc::new(Recorder { clock, events: Mutex::default() }))
+    }
+
+    fn events(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.0.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a span on this thread. `args` is an object with what more is known of it.
+    pub fn span(&self, category: &'static str, name: &str, args: Value) -> Span {
+        let (name, thread) = (name.to_string(), thread());
+        let mut events = self.events();
+        let (at, begin) = (events.len(), (self.0.clock)());
+        events.push(Event { category, name, args, thread, begin, end: None });
+        Span { trace: self.clone(), at }
+    }
+
+    /// The whole until now, an event on each line. Spans that still go on end now.
+    pub fn json(&self) -> String {
+        let now = (self.0.clock)();
+        let events = self.events();
+        let mut threads: Vec<usize> = events.iter().map(|event| event.thread).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        let mut lines = vec![named("process_name", 0, "passhost".to_string())];
+        lines.extend(threads.into_iter().map(|thread| {
+            let name = if thread == 1 { "run".to_string() } else { format!("functions {}", thread - 1) };
+            named("thread_name", thread, name)
+        }));
+        lines.extend(events.iter().map(|event| event.json(now)));
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        format!("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", lines.join(",\n"))
+    }
+}
+
+/// The name of a thread, or of the process.
+fn named(what: &str, thread: usize, name: String) -> Value {
+    json!({ "ph": "M", "name": what, "pid": PROCESS, "tid": thread, "args": { "name": name } })
+}
+
+impl Event {
+    fn json(&self, now: Duration) -> Value {
+        let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+        json!({
+            "ph": "X",
+            "cat": self.category,
+            "name": self.name,
+            "pid": PROCESS,
+            "tid": self.thread,
+            "ts": micros(self.begin),
+            "dur": micros(self.end.unwrap_or(now).saturating_sub(self.begin)),
+            "args": self.args,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Spans in spans, one of another thread, one that never ended; each in the order of its begin.
+    #[test]
+    fn spans_have_begin_length_and_thread() {
+        static NOW: AtomicU64 = AtomicU64::new(0);
+        let trace = Trace::with_clock(Box::new(|| Duration::from_nanos(NOW.load(Ordering::Relaxed))));
+        let after = |ns| NOW.fetch_add(ns, Ordering::Relaxed);
+        let outer = trace.span("pass", "t.\"Outer\"", json!({ "step": 1 }));
+        after(1500);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+        pool.install(|| {
+            let _inner = trace.span("function", "f", json!({}));
+            after(250);
+        });
+        drop(outer);
+        let _open = trace.span("passhost", "write", json!({}));
+        after(1000);
+        let json: Value = serde_json::from_str(&trace.json()).expect("valid JSON");
+        let events = json["traceEvents"].as_array().expect("a list");
+        let shown: Vec<String> = events
+            .iter()
+            .map(|event| match event["ph"].as_str() {
+                Some("X") => {
+                    format!("{} {} {} {} {}", event["tid"], event["ts"], event["dur"], event["name"], event["args"])
+                }
+                _ => format!("{} {}", event["tid"], event["args"]["name"]),
+            })
+            .collect();
+        let expected = [
+            "0 \"passhost\"",
+            "1 \"run\"",
+            "2 \"functions 1\"",
+            "1 0.0 1.75 \"t.\\\"Outer\\\"\" {\"step\":1}",
+            "2 1.5 0.25 \"f\" {}",
+            "1 1.75 1.0 \"write\" {}",
+        ];
+        assert_eq!(shown, expected);
+    }
+}

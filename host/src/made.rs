@@ -1,0 +1,106 @@
+//! Passes that the program makes at run time which embeds the host. They have an owner of their own, `host`, and are in
+//! everything else like those of plugins: planned, verified, seen by instruments.
+
+use plugin_api::abi::host::{OpenPlugin, RunFailure};
+use plugin_api::abi::in_process::{call_functions, call_module};
+use plugin_api::decl::each_dataflow_block;
+use plugin_api::ir::{Body, Edit, Module, Value};
+use plugin_api::meta::{Granularity, OptionValue, PassInfo};
+use plugin_api::pass::{Ctx, PassError};
+use std::sync::Arc;
+
+type ModuleFn = dyn Fn(&Module, &Ctx) -> Result<Module, PassError> + Send + Sync;
+type BodyFn = dyn Fn(&Body, &Ctx) -> Result<Body, PassError> + Send + Sync;
+
+/// A pass that was made at run time. An engine that it is [added](crate::Engine::add_pass) to can run it.
+#[derive(Clone)]
+pub struct MadePass {
+    info: PassInfo,
+    run: MadeFn,
+}
+
+#[derive(Clone)]
+enum MadeFn {
+    Module(Arc<ModuleFn>),
+    /// Each function of the granularity.
+    Bodies(Arc<BodyFn>),
+}
+
+impl MadePass {
+    /// Facts of the pass.
+    pub fn info(&self) -> &PassInfo {
+        &self.info
+    }
+}
+
+/// A pass over the whole module. `info` has its name, `namespace.Name`, opt_level, what it requires, and its contract.
+pub fn create_module_pass(
+    info: PassInfo,
+    run: impl Fn(&Module, &Ctx) -> Result<Module, PassError> + Send + Sync + 'static,
+) -> MadePass {
+    MadePass { info: PassInfo { granularity: Granularity::Module, ..info }, run: MadeFn::Module(Arc::new(run)) }
+}
+
+/// A pass over each Relax function. Unless `info` says `sequential`, it can run on several threads.
+pub fn create_function_pass(
+    info: PassInfo,
+    run: impl Fn(&Body, &Ctx) -> Result<Body, PassError> + Send + Sync + 'static,
+) -> MadePass {
+    MadePass { info: PassInfo { granularity: Granularity::Function, ..info }, run: MadeFn::Bodies(Arc::new(run)) }
+}
+
+/// A pass over each TIR PrimFunc.
+pub fn create_prim_func_pass(
+    info: PassInfo,
+    run: impl Fn(&Body, &Ctx) -> Result<Body, PassError> + Send + Sync + 'static,
+) -> MadePass {
+    MadePass { info: PassInfo { granularity: Granularity::PrimFunc, ..info }, run: MadeFn::Bodies(Arc::new(run)) }
+}
+
+/// A pass over each dataflow block of each Relax function.
+pub fn create_dataflow_block_pass(
+    info: PassInfo,
+    run: impl Fn(&mut Edit<'_>, Value<'_>, &Ctx) -> Result<(), PassError> + Send + Sync + 'static,
+) -> MadePass {
+    let blocks = move |body: &Body, ctx: &Ctx| each_dataflow_block(body, |edit, block| run(edit, block, ctx));
+    let info = PassInfo { granularity: Granularity::DataflowBlock, ..info };
+    MadePass { info, run: MadeFn::Bodies(Arc::new(blocks)) }
+}
+
+/// The code of a pass: that of a plugin that was opened, or of this program.
+#[derive(Clone, Copy)]
+pub(crate) enum Code<'e> {
+    Plugin(OpenPlugin),
+    Made(&'e MadePass),
+}
+
+impl Code<'_> {
+    pub(crate) fn run_module(self, at: usize, module: &Module, options: &[OptionValue]) -> Result<Module, RunFailure> {
+        match self {
+            Code::Plugin(plugin) => plugin.run_module(at, module, options),
+            Code::Made(MadePass { run: MadeFn::Module(run), .. }) => {
+                call_module(module, |module, ctx| run(module, ctx))
+            }
+            Code::Made(_) => Err(other_granularity()),
+        }
+    }
+
+    pub(crate) fn run_functions(
+        self,
+        at: usize,
+        functions: &[(&str, &Body)],
+        options: &[OptionValue],
+    ) -> Vec<Result<Body, RunFailure>> {
+        match self {
+            Code::Plugin(plugin) => plugin.run_functions(at, functions, options),
+            Code::Made(MadePass { run: MadeFn::Bodies(run), .. }) => {
+                call_functions(functions, |body, ctx| run(body, ctx))
+            }
+            Code::Made(_) => functions.iter().map(|_| Err(other_granularity())).collect(),
+        }
+    }
+}
+
+fn other_granularity() -> RunFailure {
+    RunFailure::Protocol("works at another granularity than its facts say".to_string())
+}

@@ -1,0 +1,141 @@
+//! Passes as values: one by name, and several as one. What runs is always a plan of a pipeline in a context.
+
+use crate::context::PassContext;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::run::{RunReport, Runner};
+use plugin_api::ir::Module;
+use plugin_api::meta::{OptionValue, PassInfo};
+use registry::{Form, Pipeline, Plan, Stage};
+use std::fmt;
+use std::sync::Arc;
+
+/// A pass with its options, or a Sequential. It runs like a Sequential of one: what it requires runs before it, unless
+/// still valid, and the context decides whether it runs at all. In a context as TVM has it, it always runs, and alone.
+#[derive(Clone)]
+pub struct Pass {
+    engine: Arc<Engine>,
+    stage: Stage,
+}
+
+impl Pass {
+    /// A pass by full name, or by short name where only one has it.
+    ///
+    /// # Errors
+    /// If no pass or more than one has the name.
+    pub fn find(engine: &Arc<Engine>, name: &str) -> Result<Pass, Error> {
+        let id = engine.registry().find(name)?;
+        let name = engine.registry().pass(id).name.clone();
+        let stage = Stage { name, options: Vec::new(), form: Form::Pass, span: 0..0 };
+        Ok(Pass { engine: Arc::clone(engine), stage })
+    }
+
+    /// With a value for one of its options; the plan says what is wrong with it.
+    pub fn option(mut self, name: &str, value: OptionValue) -> Pass {
+        self.stage.options.retain(|(other, _)| other != name);
+        self.stage.options.push((name.to_string(), value));
+        self
+    }
+
+    /// Facts of the pass; `None` for a Sequential.
+    pub fn info(&self) -> Option<&PassInfo> {
+        let registry = self.engine.registry();
+        registry.find_full(&self.stage.name).filter(|_| self.stage.form == Form::Pass).map(|id| registry.pass(id))
+    }
+
+    /// Which steps would run in a context, and why.
+    ///
+    /// # Errors
+    /// The first thing that stands in the way.
+    pub fn plan(&self, context: &PassContext) -> Result<Plan, Error> {
+        context.plan(Pipeline { stages: vec![self.stage.clone()] }, &self.engine)
+    }
+
+    /// Runs it in the current context.
+    ///
+    /// # Errors
+    /// What stops the run. The module is unharmed.
+    pub fn run(&self, module: &Module) -> Result<Module, Error> {
+        self.run_in(module, &PassContext::current())
+    }
+
+    /// Runs it in a context, which is current meanwhile. Diagnostics are left in the context.
+    ///
+    /// # Errors
+    /// What stops the run. The module is unharmed.
+    pub fn run_in(&self, module: &Module, context: &PassContext) -> Result<Module, Error> {
+        let RunReport { module, diagnostics, error, mut failures, .. } = self.report_in(module, context)?;
+        context.said(diagnostics);
+        match (error, failures.len()) {
+            (None, 0) => Ok(module),
+            (None, 1) => Err(failures.remove(0)),
+            (Some(error), 0) => Err(error),
+            (error, _) => Err(Error::Several(error.into_iter().chain(failures).collect())),
+        }
+    }
+
+    /// Runs it in a context and tells everything about it.
+    ///
+    /// # Errors
+    /// If it cannot be planned, a plugin cannot be opened, or the context not be entered; what stops a step is in the
+    /// report.
+    pub fn report_in(&self, module: &Module, context: &PassContext) -> Result<RunReport, Error> {
+        let plan = self.plan(context)?;
+        Runner::in_context(&self.engine, context).run(&plan, module.clone())
+    }
+}
+
+/// As in a pipeline.
+impl fmt::Display for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stage.fmt(f)
+    }
+}
+
+impl fmt::Debug for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pass({self})")
+    }
+}
+
+/// Passes that run one after the other as one. It is a pass ([`Sequential::pass`]), so it nests.
+#[derive(Clone, Debug)]
+pub struct Sequential {
+    members: Vec<Pass>,
+    options: Vec<(String, OptionValue)>,
+}
+
+impl Sequential {
+    /// These passes, in order.
+    pub fn new(members: impl IntoIterator<Item = impl Into<Pass>>) -> Sequential {
+        Sequential { members: members.into_iter().map(Into::into).collect(), options: Vec::new() }
+    }
+
+    /// What plans and summaries call it; else `Sequential`.
+    pub fn name(self, name: &str) -> Sequential {
+        self.with("name", OptionValue::Str(name.to_string()))
+    }
+
+    /// Lowest opt_level of the context at which it runs; else 0.
+    pub fn opt_level(self, opt_level: i32) -> Sequential {
+        self.with("opt_level", OptionValue::Int(opt_level.into()))
+    }
+
+    /// Full names of passes whose effect must hold before it.
+    pub fn required<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Sequential {
+        let names = names.into_iter().map(|name| OptionValue::Str(name.to_string())).collect();
+        self.with("required", OptionValue::List(names))
+    }
+
+    fn with(mut self, option: &str, value: OptionValue) -> Sequential {
+        self.options.push((option.to_string(), value));
+        self
+    }
+
+    /// It as a pass of an engine. Members of an engine that had fewer passes are looked up by name.
+    pub fn pass(self, engine: &Arc<Engine>) -> Pass {
+        let form = Form::Sequential(self.members.into_iter().map(|member| member.stage).collect());
+        let stage = Stage { name: registry::pipeline::SEQUENTIAL.to_string(), options: self.options, form, span: 0..0 };
+        Pass { engine: Arc::clone(engine), stage }
+    }
+}

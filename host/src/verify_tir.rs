@@ -1,0 +1,368 @@
+//! Checks of a TIR function: shapes of statements, buffers and their indices, block iterators, loop variables, types.
+//!
+//! That every value is defined before its use, and used only where it is visible, was checked when the body was sealed.
+
+use plugin_api::ir::records::{buffer_of, flag, kind, prim, tykind};
+use plugin_api::ir::{Body, DType, Value};
+
+/// A violation: the position of the node, and what is wrong.
+pub(crate) type Fault = (usize, String);
+
+/// Checks one TIR function.
+///
+/// # Errors
+/// The first violation, in the order of the nodes.
+pub(crate) fn check(body: &Body) -> Result<(), Fault> {
+    let parents = body.parents();
+    for value in body.values() {
+        let at = value.index().unwrap_or(0);
+        let parent = parents.get(at).filter(|parent| **parent != u32::MAX).map(|at| body.value_at(*at as usize));
+        node(value, parent, &parents, body).map_err(|message| (at, message))?;
+    }
+    Ok(())
+}
+
+/// Name of a node in messages.
+fn called(value: Value<'_>) -> String {
+    match value.name() {
+        Some(name) if !name.is_empty() => format!("`{name}`"),
+        _ => "this".to_string(),
+    }
+}
+
+fn node(value: Value<'_>, parent: Option<Value<'_>>, parents: &[u32], body: &Body) -> Result<(), String> {
+    let least = match value.kind() {
+        kind::LOAD | kind::EVALUATE | kind::BIND | kind::COND | kind::WHILE | kind::WHERE | kind::CALL => 1,
+        kind::ATTR | kind::LAUNCH | kind::BUFFER_PART | kind::ACCESS | kind::ARITH => 1,
+        kind::STORE | kind::FOR | kind::BROADCAST | kind::ASSERT => 2,
+        kind::ITER_VAR | kind::SELECT | kind::RAMP | kind::LET => 3,
+        _ => 0,
+    };
+    if value.n_operands() < least {
+        return Err(format!("needs {least} operands, has {}", value.n_operands()));
+    }
+    match value.kind() {
+        kind::LOAD => element(value, 1),
+        kind::STORE => element(value, 2).and_then(|()| stored(value)),
+        kind::ACCESS => access(value, parent),
+        kind::BUFFER_PART => buffer(value.operand(0)).map(drop),
+        kind::BUFFER => buffer_itself(value),
+        kind::ARITH => arith(value),
+        kind::SELECT => {
+            condition(value.operand(0), "the condition of a Select")?;
+            alike(value.operand(1), value.operand(2), "the values of a Select")
+        }
+        kind::COND => condition(value.operand(0), "the condition of an If"),
+        kind::WHILE => condition(value.operand(0), "the condition of a While"),
+        kind::WHERE => {
+            directly_in(value, parent, kind::SBLOCK, "a block")?;
+            condition(value.operand(0), "the predicate of a block")
+        }
+        kind::ASSERT => condition(value.operand(0), "what is asserted"),
+        kind::FOR => {
+            let vars = value.region().children().filter(|child| child.kind() == kind::LOOP_VAR).count();
+            if vars != 1 {
+                return Err(format!("a loop has exactly one variable, found {vars}"));
+            }
+            (0..value.n_operands().min(2)).try_for_each(|i| index(value.operand(i), "a bound of the loop"))?;
+            alike(value.operand(0), value.operand(1), "the start and the extent of the loop")
+        }
+        kind::LOOP_VAR => match parent.map(Value::kind) {
+            Some(kind::FOR | kind::LAUNCH | kind::COMBINER) => Ok(()),
+            _ => Err(format!("{} is a loop variable outside a loop", called(value))),
+        },
+        kind::ITER_VAR => {
+            directly_in(value, parent, kind::SBLOCK, "a block")?;
+            (0..3).try_for_each(|i| index(value.operand(i), "the range or value of a block iterator"))
+        }
+        kind::INIT | kind::ANNOTATE => directly_in(value, parent, kind::SBLOCK, "a block"),
+        kind::SCOPE => directly_in(value, parent, kind::COND, "an If"),
+        kind::BREAK | kind::CONTINUE => in_loop(value, parents, body),
+        _ => Ok(()),
+    }
+}
+
+fn directly_in(value: Value<'_>, parent: Option<Value<'_>>, kind: u16, name: &str) -> Result<(), String> {
+    match parent {
+        Some(parent) if parent.kind() == kind => Ok(()),
+        _ => Err(format!("{} must stand directly in {name}", called(value))),
+    }
+}
+
+fn in_loop(value: Value<'_>, parents: &[u32], body: &Body) -> Result<(), String> {
+    let mut at = value.index().unwrap_or(0);
+    while let Some(parent) = parents.get(at).filter(|parent| **parent != u32::MAX) {
+        at = *parent as usize;
+        if matches!(body.value_at(at).kind(), kind::FOR | kind::WHILE) {
+            return Ok(());
+        }
+    }
+    Err("stands in no loop".to_string())
+}
+
+fn dtype(value: Value<'_>) -> DType {
+    value.ty().dtype()
+}
+
+/// Negative lanes are multiples of a length that is known when the program runs.
+fn lanes(value: Value<'_>) -> i16 {
+    dtype(value).lanes() as i16
+}
+
+fn buffer(value: Option<Value<'_>>) -> Result<Value<'_>, String> {
+    match value {
+        Some(value) if value.ty().kind() == tykind::BUFFER && value.has(flag::BOUND) => Ok(value),
+        Some(value) => Err(format!("{} is no declared buffer", called(value))),
+        None => Err("no buffer is said".to_string()),
+    }
+}
+
+fn index(value: Option<Value<'_>>, what: &str) -> Result<(), String> {
+    let Some(value) = value else { return Ok(()) };
+    let found = dtype(value);
+    if found.is_known() && !found.is_int() {
+        return Err(format!("{what} must be an integer, found {found}"));
+    }
+    Ok(())
+}
+
+/// Indices of a load or store, from the operand `first` on.
+fn element(value: Value<'_>, first: usize) -> Result<(), String> {
+    let buffer = buffer(value.operand(0))?;
+    let predicate = usize::from(value.node().is_some_and(|node| node.a == 1));
+    let rank = usize::try_from(buffer.ty().ndim()).unwrap_or(0);
+    let found = value.n_operands().saturating_sub(first + predicate);
+    if found != rank {
+        return Err(format!("{} has {rank} dimensions, but {found} indices are given", called(buffer)));
+    }
+    (first..first + rank).try_for_each(|i| index(value.operand(i), "an index"))
+}
+
+fn stored(value: Value<'_>) -> Result<(), String> {
+    let (Some(buffer), Some(stored)) = (value.operand(0), value.operand(1)) else { return Ok(()) };
+    let (expected, found) = (dtype(buffer), dtype(stored));
+    let same = (expected.code(), expected.bits()) == (found.code(), found.bits());
+    // What a packed function gives is known when the program runs.
+    if found.is_known() && !same && stored.kind() != kind::CALL {
+        return Err(format!("{} holds {expected}, but {found} is stored", called(buffer)));
+    }
+    Ok(())
+}
+
+fn access(value: Value<'_>, parent: Option<Value<'_>>) -> Result<(), String> {
+    let buffer = buffer(value.operand(0))?;
+    if value.node().is_some_and(|node| node.a < 2) {
+        directly_in(value, parent, kind::SBLOCK, "a block")?;
+    }
+    let rank = usize::try_from(buffer.ty().ndim()).unwrap_or(0);
+    let found = value.n_operands() - 1;
+    if found != 2 * rank {
+        let message = format!("{} has {rank} dimensions, but {found} bounds are given", called(buffer));
+        return Err(format!("{message}; a region has a start and an extent for each"));
+    }
+    (1..=found).try_for_each(|i| index(value.operand(i), "a bound of a region"))
+}
+
+fn buffer_itself(value: Value<'_>) -> Result<(), String> {
+    if value.ty().kind() != tykind::BUFFER {
+        return Err(format!("{} has no buffer type", called(value)));
+    }
+    for dim in value.ty().prims() {
+        if !dim.dtype().is_int() {
+            let name = called(value);
+            return Err(format!("shape, strides and offset of {name} must be integers, found {}", dim.dtype()));
+        }
+    }
+    let of = value.node().map_or(0, |node| node.a);
+    if matches!(of, buffer_of::PARAM | buffer_of::MATCH | buffer_of::DECL) && value.n_operands() == 0 {
+        return Err(format!("{} is made of nothing; give its handle, region or data", called(value)));
+    }
+    Ok(())
+}
+
+fn arith(value: Value<'_>) -> Result<(), String> {
+    let op = value.node().map_or(0, |node| node.a as u16);
+    match op {
+        prim::CAST => Ok(()),
+        prim::NOT => condition(value.operand(0), "the operand of `not`"),
+        prim::AND | prim::OR => {
+            condition(value.operand(0), "an operand of `and` and `or`")?;
+            condition(value.operand(1), "an operand of `and` and `or`")
+        }
+        prim::SHL | prim::SHR => {
+            index(value.operand(0), "what is shifted")?;
+            index(value.operand(1), "the number of bits")
+        }
+        prim::ADD..=prim::BITXOR => match value.operand(1) {
+            Some(_) => alike(value.operand(0), value.operand(1), "the operands"),
+            None => Err("needs two operands".to_string()),
+        },
+        _ => Err(format!("operation {op} is not known")),
+    }
+}
+
+fn condition(value: Option<Value<'_>>, what: &str) -> Result<(), String> {
+    let Some(value) = value else { return Ok(()) };
+    let found = dtype(value);
+    // TVM takes integers as conditions too.
+    if found.is_known() && found.code() != 6 && !found.is_int() {
+        return Err(format!("{what} must be a bool, found {found}"));
+    }
+    Ok(())
+}
+
+fn alike(a: Option<Value<'_>>, b: Option<Value<'_>>, what: &str) -> Result<(), String> {
+    let (Some(a), Some(b)) = (a, b) else { return Ok(()) };
+    let (x, y) = (dtype(a), dtype(b));
+    let known = x.is_known() && y.is_known() && a.ty().kind() == tykind::PRIM && b.ty().kind() == tykind::PRIM;
+    if known && ((x.code(), x.bits()) != (y.code(), y.bits()) || lanes(a) != lanes(b)) {
+        return Err(format!("{what} must be of one type, found {x} and {y}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugin_api::ir::records::{axis, buffer_of};
+    use plugin_api::ir::{BodyBuilder, BufferType, Dim, NodeSpec, Type, V};
+
+    /// What a function is written with: a buffer of 4 by 4 floats, numbers, a comparison.
+    struct Tir {
+        b: BodyBuilder,
+        buffer: V,
+    }
+
+    impl Tir {
+        fn int(&mut self, value: i64) -> V {
+            self.b.scalar(&Dim::int(value, DType::I32))
+        }
+
+        fn float(&mut self) -> V {
+            self.b.scalar(&Dim::float(1.0, DType::F32))
+        }
+
+        fn add(&mut self, kind: u16, a: u32, ops: &[V]) -> V {
+            self.b.node(NodeSpec::new(kind).a(a), ops, None)
+        }
+
+        fn named(&mut self, kind: u16, a: u32, ops: &[V]) -> V {
+            self.b.node(NodeSpec::new(kind).a(a).flags(flag::INNER), ops, Some("name"))
+        }
+
+        fn region(&mut self, kind: u16, ops: &[V]) {
+            self.b.begin(NodeSpec::new(kind), ops, None);
+        }
+    }
+
+    fn built(write: impl FnOnce(&mut Tir)) -> Body {
+        let mut b = BodyBuilder::new();
+        b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+        let ty = BufferType::new(vec![Dim::int(4, DType::I32), Dim::int(4, DType::I32)], DType::F32);
+        let ty = b.ty(&Type::Buffer(ty));
+        let buffer = b.param("A", ty);
+        let mut tir = Tir { b, buffer };
+        write(&mut tir);
+        while tir.b.depth() > 0 {
+            tir.b.end();
+        }
+        tir.b.finish().expect("records are valid")
+    }
+
+    fn refused(why: &str, write: impl FnOnce(&mut Tir)) {
+        let (_, message) = check(&built(write)).expect_err(why);
+        assert!(message.contains(why), "{message}");
+    }
+
+    #[test]
+    fn a_store_in_a_loop_is_fine() {
+        let body = built(|t| {
+            let (zero, four) = (t.int(0), t.int(4));
+            t.region(kind::FOR, &[zero, four]);
+            let i = t.named(kind::LOOP_VAR, 0, &[]);
+            let value = t.float();
+            t.add(kind::STORE, 0, &[t.buffer, value, i, zero]);
+            t.add(kind::BREAK, 0, &[]);
+        });
+        assert_eq!(check(&body), Ok(()));
+    }
+
+    #[test]
+    fn buffers_and_indices() {
+        refused("has 2 dimensions, but 1 indices are given", |t| {
+            let (zero, value) = (t.int(0), t.float());
+            t.add(kind::STORE, 0, &[t.buffer, value, zero]);
+        });
+        refused("no declared buffer", |t| {
+            let (zero, value) = (t.int(0), t.float());
+            t.add(kind::STORE, 0, &[zero, value, zero, zero]);
+        });
+        refused("an index must be an integer, found float32", |t| {
+            let (zero, value) = (t.int(0), t.float());
+            t.add(kind::STORE, 0, &[t.buffer, value, value, zero]);
+        });
+        refused("holds float32, but int32 is stored", |t| {
+            let zero = t.int(0);
+            t.add(kind::STORE, 0, &[t.buffer, zero, zero, zero]);
+        });
+        refused("has no buffer type", |t| {
+            t.named(kind::BUFFER, buffer_of::FREE, &[]);
+        });
+        refused("must stand directly in a block", |t| {
+            let zero = t.int(0);
+            t.add(kind::ACCESS, 0, &[t.buffer, zero, zero, zero, zero]);
+        });
+        refused("but 2 bounds are given", |t| {
+            let zero = t.int(0);
+            t.region(kind::SBLOCK, &[]);
+            t.add(kind::ACCESS, 0, &[t.buffer, zero, zero]);
+        });
+    }
+
+    #[test]
+    fn loops_and_blocks() {
+        refused("exactly one variable, found 0", |t| {
+            let (zero, four) = (t.int(0), t.int(4));
+            t.region(kind::FOR, &[zero, four]);
+        });
+        refused("a loop variable outside a loop", |t| {
+            t.named(kind::LOOP_VAR, 0, &[]);
+        });
+        refused("must be of one type, found int32 and int64", |t| {
+            let (zero, four) = (t.int(0), t.b.scalar(&Dim::Int(4)));
+            t.region(kind::FOR, &[zero, four]);
+            t.named(kind::LOOP_VAR, 0, &[]);
+        });
+        refused("`name` must stand directly in a block", |t| {
+            let zero = t.int(0);
+            t.named(kind::ITER_VAR, axis::SPATIAL, &[zero, zero, zero]);
+        });
+        refused("needs 3 operands, has 2", |t| {
+            let zero = t.int(0);
+            t.region(kind::SBLOCK, &[]);
+            t.named(kind::ITER_VAR, axis::SPATIAL, &[zero, zero]);
+        });
+        refused("must stand directly in a block", |t| t.region(kind::INIT, &[]));
+        refused("stands in no loop", |t| {
+            t.add(kind::CONTINUE, 0, &[]);
+        });
+    }
+
+    #[test]
+    fn types_of_operands() {
+        refused("the condition of an If must be a bool, found float32", |t| {
+            let value = t.float();
+            t.region(kind::COND, &[value]);
+        });
+        refused("the operands must be of one type, found int32 and float32", |t| {
+            let (zero, value) = (t.int(0), t.float());
+            let sum = t.add(kind::ARITH, u32::from(prim::ADD), &[zero, value]);
+            t.add(kind::EVALUATE, 0, &[sum]);
+        });
+        refused("operation 999 is not known", |t| {
+            let zero = t.int(0);
+            let odd = t.add(kind::ARITH, 999, &[zero, zero]);
+            t.add(kind::EVALUATE, 0, &[odd]);
+        });
+    }
+}

@@ -1,0 +1,37 @@
+//! Prints the module at a point of a pipeline.
+//!
+//! *Expects* any module. *Keeps* everything: the module is the same one.
+
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Prints the module as text on standard error of the host, at this point of the pipeline.
+    ///
+    /// Above the text stands `# transform.PrintIR: HEADER`. Expects any module and gives back the same one. `--print-after`
+    /// of `passhost run` does the same without a change of the pipeline.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     return x
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     return x
+    /// ```
+    pub module pass PRINT_IR = "transform.PrintIR" {
+        opt_level: 0,
+        preserves: ["all"],
+        options: Options {
+            /// What stands above the text, to tell one from another.
+            header: String = "",
+        },
+        run: print_ir,
+    }
+}
+
+fn print_ir(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    ctx.show_module(module, &options.header)?;
+    Ok(module.clone())
+}

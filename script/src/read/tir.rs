@@ -1,0 +1,382 @@
+//! TIR functions: signature, scopes, and what all parts of the TIR reader share.
+
+use super::func::FnReader;
+use super::tir_buffer::BufferFacts;
+use super::{Read, Scope, is_path, path_after, sealed, span};
+use crate::diagnostic::Diagnostic;
+use foldhash::fast::RandomState;
+use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
+use plugin_api::names::{did_you_mean, nearest};
+use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Faults that are reported of one function.
+const MAX_FAULTS: usize = 20;
+
+/// A value of the function that is read: expression, variable or buffer.
+#[derive(Clone, Copy)]
+pub(super) struct E {
+    pub(super) v: V,
+    pub(super) ty: TypeId,
+    /// Of a buffer: that of its elements.
+    pub(super) dtype: DType,
+    pub(super) is: Is,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Is {
+    Value,
+    Buffer,
+    /// A buffer of one element that is written by its name.
+    Scalar,
+    /// A number without a type of its own: it takes that of the other operand.
+    Literal,
+}
+
+/// Where the names of a scope begin in the log.
+pub(super) struct Mark(usize);
+
+/// Reads one TIR function.
+pub(super) struct TirReader<'a> {
+    pub(super) scope: &'a Scope<'a>,
+    pub(super) b: BodyBuilder,
+    names: HashMap<&'a str, E, RandomState>,
+    /// What was hidden by each definition, to be brought back at the end of its scope.
+    log: Vec<(&'a str, Option<E>)>,
+    /// Symbolic variables by name: those of the signature, and those that a quoted shape brings in.
+    pub(super) syms: HashMap<String, Sym, RandomState>,
+    /// Symbolic variables that stand for nodes, by operand word.
+    pub(super) sym_of: HashMap<u32, Sym, RandomState>,
+    /// Data types of variables that the head of the body or a parameter declares, for shapes before them.
+    pub(super) declared: HashMap<&'a str, DType, RandomState>,
+    pub(super) literals: HashMap<(i64, u32), V, RandomState>,
+    prim_types: HashMap<u32, TypeId, RandomState>,
+    /// For each loop variable its start and extent, by operand word.
+    pub(super) loops: HashMap<u32, (V, V), RandomState>,
+    /// Made of schedulable blocks.
+    pub(super) s_tir: bool,
+    /// Written in the older spelling, in which `T.alloc_buffer` belongs to the block.
+    pub(super) old: bool,
+    pub(super) func_attrs: Vec<(String, Attr)>,
+    pub(super) root: Option<V>,
+    faults: Vec<Diagnostic>,
+    /// Names that a faulty statement would have defined.
+    poisoned: Vec<&'a str>,
+}
+
+/// What the decorator says; `None`: it is no TIR function.
+pub(super) fn is_prim_func(def: &StmtFunctionDef) -> bool {
+    def.decorator_list.first().is_some_and(|decorator| {
+        let path = match &decorator.expression {
+            Expr::Call(call) => &call.func,
+            path => path,
+        };
+        is_path(path, &["T", "prim_func"])
+    })
+}
+
+/// A fault that only follows from another one.
+pub(super) fn silent(at: Range<usize>) -> Diagnostic {
+    Diagnostic::new(at, "")
+}
+
+impl<'a> TirReader<'a> {
+    /// Type of a TIR function as Relax functions see it.
+    pub(super) fn signature(_def: &StmtFunctionDef) -> Type {
+        Type::Callable { params: None, ret: Box::new(Type::Tuple(Vec::new())), pure: false }
+    }
+
+    /// Reads a TIR function of the module.
+    pub(super) fn function(def: &'a StmtFunctionDef, scope: &'a Scope<'a>) -> Result<Body, Vec<Diagnostic>> {
+        let text = scope.text.get(span(def)).unwrap_or("");
+        let mut reader = TirReader {
+            scope,
+            b: BodyBuilder::new(),
+            names: HashMap::default(),
+            log: Vec::new(),
+            syms: HashMap::default(),
+            sym_of: HashMap::default(),
+            declared: HashMap::default(),
+            literals: HashMap::default(),
+            prim_types: HashMap::default(),
+            loops: HashMap::default(),
+            s_tir: false,
+            old: text.contains("T.block("),
+            func_attrs: Vec::new(),
+            root: None,
+            faults: Vec::new(),
+            poisoned: Vec::new(),
+        };
+        reader.s_tir = reader.old;
+        let read = reader.define(def);
+        if let Err(fault) = read {
+            reader.faults.push(fault);
+        }
+        reader.faults.retain(|fault| !fault.message.is_empty());
+        if !reader.faults.is_empty() {
+            reader.faults.truncate(MAX_FAULTS);
+            return Err(reader.faults);
+        }
+        reader.b.finish().map_err(|error| vec![sealed(&error, span(&def.name))])
+    }
+
+    fn define(&mut self, def: &'a StmtFunctionDef) -> Read<()> {
+        let private = self.decorator(def)?;
+        super::func::plain_parameters(def)?;
+        let ret = match def.returns.as_deref() {
+            Some(Expr::NoneLiteral(_)) | None => TypeId::NONE,
+            Some(ret) => self.value_type(ret)?.0,
+        };
+        let flags = if private { flag::PRIVATE } else { 0 };
+        let root = self.b.begin(NodeSpec::new(kind::PRIM_FUNC).flags(flags).ty(ret), &[], None);
+        self.root = Some(root);
+        if self.s_tir {
+            self.func_attrs.push(("s_tir".to_string(), Attr::Bool(true)));
+        }
+        self.set_func_attrs();
+        self.declarations_ahead(def);
+        for param in &def.parameters.args {
+            let (name, at) = (param.parameter.name.as_str(), span(&param.parameter.name));
+            let Some(annotation) = param.parameter.annotation.as_deref() else {
+                return Err(Diagnostic::new(at, format!("parameter `{name}` has no type"))
+                    .help("T.Buffer((n, 16), \"float32\"), T.handle, T.int32"));
+            };
+            self.param(name, annotation)?;
+        }
+        self.body(&def.body);
+        self.b.end();
+        Ok(())
+    }
+
+    /// Reads the decorator; whether the function is private.
+    fn decorator(&mut self, def: &'a StmtFunctionDef) -> Read<bool> {
+        let mut private = false;
+        if let Some(second) = def.decorator_list.get(1) {
+            return Err(Diagnostic::new(span(second), "a second decorator").help("a function has exactly one"));
+        }
+        if let Some(Expr::Call(call)) = def.decorator_list.first().map(|decorator| &decorator.expression) {
+            let usage = "@T.prim_func(private=True, s_tir=True)";
+            if let Some(extra) = call.arguments.args.first() {
+                return Err(Diagnostic::new(span(extra), "too many arguments").help(usage));
+            }
+            for keyword in &call.arguments.keywords {
+                let Expr::BooleanLiteral(value) = &keyword.value else {
+                    return Err(Diagnostic::new(span(&keyword.value), "expected True or False"));
+                };
+                match keyword.arg.as_ref().map(|arg| arg.as_str()) {
+                    Some("private") => private = value.value,
+                    Some("s_tir") => self.s_tir = value.value,
+                    Some("check_well_formed") => {}
+                    _ => return Err(Diagnostic::new(span(keyword), "expected `private=` or `s_tir=`").help(usage)),
+                }
+            }
+        }
+        Ok(private)
+    }
+
+    /// Shapes of the signature may speak of variables that later parameters, or the head of the body, declare.
+    fn declarations_ahead(&mut self, def: &'a StmtFunctionDef) {
+        for param in &def.parameters.args {
+            let annotation = param.parameter.annotation.as_deref();
+            let dtype = annotation.and_then(|annotation| path_after(self.scope.text, annotation, "T"));
+            if let Some(dtype) = dtype.and_then(|name| name.parse().ok()) {
+                self.declared.insert(param.parameter.name.as_str(), dtype);
+            }
+        }
+        for stmt in &def.body {
+            let Stmt::Assign(assign) = stmt else { break };
+            let [target] = assign.targets.as_slice() else { break };
+            let pairs: Vec<(&Expr, &Expr)> = match (target, &*assign.value) {
+                (Expr::Tuple(names), Expr::Tuple(values)) => names.elts.iter().zip(&values.elts).collect(),
+                (name, value) => vec![(name, value)],
+            };
+            for (name, value) in pairs {
+                let (Expr::Name(name), Some(dtype)) = (name, super::types::sym_declaration(self.scope.text, value))
+                else {
+                    return;
+                };
+                self.declared.entry(name.id.as_str()).or_insert(dtype);
+            }
+        }
+    }
+
+    fn param(&mut self, name: &'a str, annotation: &'a Expr) -> Read<()> {
+        if let Expr::Call(call) = annotation
+            && path_after(self.scope.text, &call.func, "T") == Some("Buffer")
+        {
+            let facts = BufferFacts { matched: true, ..BufferFacts::default() };
+            let (buffer, _) = self.buffer_type(call, 0, facts)?;
+            let ty = self.b.ty(&Type::Buffer(buffer.clone()));
+            let v = self.b.param(name, ty);
+            let is = self.is_scalar(&buffer);
+            self.define_name(name, E { v, ty, dtype: buffer.dtype, is });
+            return Ok(());
+        }
+        let (mut ty, dtype) = self.value_type(annotation)?;
+        let sym = self.syms.get(name).copied();
+        if let Some(sym) = sym {
+            ty = self.b.ty(&Type::Prim { dtype, value: Some(Dim::Var(sym)) });
+        }
+        let v = self.b.param(name, ty);
+        if let Some(sym) = sym {
+            self.sym_of.insert(v.word(), sym);
+        }
+        self.define_name(name, E { v, ty, dtype, is: Is::Value });
+        Ok(())
+    }
+
+    pub(super) fn set_func_attrs(&mut self) {
+        let attrs = if self.func_attrs.is_empty() {
+            AttrsId::NONE
+        } else {
+            self.b.attrs(self.func_attrs.iter().map(|(key, value)| (key.as_str(), value.clone())))
+        };
+        if let Some(root) = self.root {
+            self.b.set_attrs(root, attrs);
+        }
+    }
+
+    /// An attribute of which no part is a value of the function.
+    pub(super) fn plain_attr(&mut self, expr: &'a Expr) -> Read<Attr> {
+        self.attributes(|reader| reader.attr(expr))
+    }
+
+    /// A dict of such attributes.
+    pub(super) fn plain_dict(&mut self, expr: &'a Expr) -> Read<Vec<(String, Attr)>> {
+        self.attributes(|reader| reader.attr_dict(expr))
+    }
+
+    /// Attributes read as those of Relax: the variables of a function of indices become those of this body.
+    fn attributes<T>(&mut self, read: impl FnOnce(&mut FnReader<'a>) -> Read<T>) -> Read<T> {
+        let mut reader = FnReader::new(self.scope);
+        std::mem::swap(&mut reader.b, &mut self.b);
+        let found = read(&mut reader);
+        std::mem::swap(&mut reader.b, &mut self.b);
+        found
+    }
+
+    pub(super) fn func_attr(&mut self, dict: &'a Expr) -> Read<()> {
+        for (key, value) in self.plain_dict(dict)? {
+            if self.func_attrs.iter().any(|(known, _)| *known == key) {
+                let message = format!("function attribute `{key}` is given twice");
+                return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
+            }
+            // The older spelling of what means the same.
+            let key = match key.strip_prefix("tir.") {
+                Some(rest) => format!("tirx.{rest}"),
+                None => key,
+            };
+            self.func_attrs.push((key, value));
+        }
+        self.set_func_attrs();
+        Ok(())
+    }
+
+    /// Statements of one scope. A faulty one is reported, and the others are read all the same.
+    pub(super) fn body(&mut self, stmts: &'a [Stmt]) {
+        let (mark, depth) = (self.mark(), self.b.depth());
+        for stmt in stmts {
+            let inner = self.b.depth();
+            if let Err(fault) = self.statement(stmt) {
+                if self.faults.len() < MAX_FAULTS {
+                    self.faults.push(fault);
+                }
+                self.poison(stmt);
+                while self.b.depth() > inner {
+                    self.b.end();
+                }
+            }
+        }
+        // Attributes and threads that hold for the rest of the scope.
+        while self.b.depth() > depth {
+            self.b.end();
+        }
+        self.leave(mark);
+    }
+
+    fn poison(&mut self, stmt: &'a Stmt) {
+        let mut add = |target: &'a Expr| match target {
+            Expr::Name(name) => self.poisoned.push(name.id.as_str()),
+            Expr::Tuple(names) => {
+                self.poisoned.extend(names.elts.iter().filter_map(|name| Some(name.as_name_expr()?.id.as_str())));
+            }
+            _ => {}
+        };
+        match stmt {
+            Stmt::Assign(assign) => assign.targets.iter().for_each(add),
+            Stmt::AnnAssign(assign) => add(&assign.target),
+            Stmt::For(stmt) => add(&stmt.target),
+            _ => {}
+        }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark(self.log.len())
+    }
+
+    pub(super) fn leave(&mut self, mark: Mark) {
+        for (name, before) in self.log.drain(mark.0..).rev() {
+            match before {
+                Some(before) => self.names.insert(name, before),
+                None => self.names.remove(name),
+            };
+        }
+    }
+
+    pub(super) fn define_name(&mut self, name: &'a str, e: E) {
+        let before = self.names.insert(name, e);
+        self.log.push((name, before));
+    }
+
+    pub(super) fn known(&self, name: &str) -> Option<E> {
+        self.names.get(name).copied()
+    }
+
+    pub(super) fn unknown(&self, name: &str, at: Range<usize>) -> Diagnostic {
+        if self.poisoned.contains(&name) {
+            return silent(at);
+        }
+        let near = did_you_mean(&nearest(name, self.names.keys().copied()));
+        Diagnostic::new(at, format!("undefined variable `{name}`{near}"))
+            .help(format!("define it before its use; a free variable is written `{name} = T.int32()`"))
+    }
+
+    /// A name as it stands: value or buffer.
+    pub(super) fn lookup(&mut self, name: &str, at: Range<usize>) -> Read<E> {
+        if let Some(e) = self.known(name) {
+            return Ok(e);
+        }
+        let known = self.syms.get(name).copied();
+        match known {
+            Some(sym) => {
+                let v = self.b.scalar(&Dim::Var(sym));
+                Ok(E { v, ty: self.b.type_of(v), dtype: sym.dtype, is: Is::Value })
+            }
+            None => Err(self.unknown(name, at)),
+        }
+    }
+
+    /// Type of scalars of a data type.
+    pub(super) fn prim_type(&mut self, dtype: DType) -> TypeId {
+        if !dtype.is_known() {
+            return TypeId::NONE;
+        }
+        let b = &mut self.b;
+        *self.prim_types.entry(dtype.0).or_insert_with(|| b.ty(&Type::Prim { dtype, value: None }))
+    }
+
+    /// The symbolic variable that stands for a scalar variable in shapes.
+    pub(super) fn sym_for(&mut self, name: &str, e: E) -> Sym {
+        if let Some(sym) = self.sym_of.get(&e.v.word()) {
+            return *sym;
+        }
+        let sym = self.b.sym(name, e.dtype);
+        let ty = self.b.ty(&Type::Prim { dtype: e.dtype, value: Some(Dim::Var(sym)) });
+        self.b.set_type(e.v, ty);
+        self.sym_of.insert(e.v.word(), sym);
+        sym
+    }
+}

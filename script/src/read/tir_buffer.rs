@@ -1,0 +1,414 @@
+//! Types of TIR: scalars, handles, buffers with their shapes.
+
+use super::tir::{E, Is, TirReader};
+use super::types::{accept, dtype_of, int, keyword, wide_int};
+use super::{Read, path_after, span};
+use crate::diagnostic::Diagnostic;
+use plugin_api::ir::records::prim;
+use plugin_api::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
+use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprCall, Number, Operator, UnaryOp};
+use std::sync::Arc;
+
+/// What is said about a buffer outside its type.
+#[derive(Default)]
+pub(super) struct BufferFacts {
+    /// It is matched: what its type speaks of may be defined by it.
+    pub(super) matched: bool,
+    /// Scope, where the name of the call says it.
+    pub(super) scope: &'static str,
+    /// Further keywords that the call takes.
+    pub(super) keywords: &'static [&'static str],
+}
+
+impl<'a> TirReader<'a> {
+    /// Type of a scalar or handle, with the data type of its values.
+    pub(super) fn value_type(&mut self, expr: &'a Expr) -> Read<(TypeId, DType)> {
+        let (path, call) = match expr {
+            Expr::Call(call) => (&*call.func, Some(call)),
+            path => (path, None),
+        };
+        match path_after(self.scope.text, path, "T") {
+            Some("handle") => {
+                let ty = match call {
+                    Some(call) => handle_type(call)?,
+                    None => Type::Pointer { dtype: DType::VOID, scope: "global".to_string() },
+                };
+                Ok((self.b.ty(&ty), DType::HANDLE))
+            }
+            Some(name) if call.is_none_or(|call| call.arguments.is_empty()) => match name.parse::<DType>() {
+                Ok(dtype) => Ok((self.prim_type(dtype), dtype)),
+                Err(_) => Err(not_a_type(expr)),
+            },
+            _ => Err(not_a_type(expr)),
+        }
+    }
+
+    /// Whether a buffer is used by its name alone.
+    pub(super) fn is_scalar(&self, buffer: &BufferType) -> Is {
+        let one = buffer.shape.len() == 1 && buffer.shape[0].as_int() == Some(1);
+        let plain = buffer.strides.is_empty() && buffer.align == 64 && buffer.offset_factor == 1;
+        if one && plain && buffer.tiled { Is::Scalar } else { Is::Buffer }
+    }
+
+    /// The type that the arguments of `T.Buffer`, `T.alloc_buffer` and the like say, the first `skip` left out; with
+    /// expressions of which it speaks.
+    pub(super) fn buffer_type(
+        &mut self,
+        call: &'a ExprCall,
+        skip: usize,
+        facts: BufferFacts,
+    ) -> Read<(BufferType, Vec<V>)> {
+        const KEYWORDS: &[&str] = &[
+            "shape",
+            "dtype",
+            "data",
+            "strides",
+            "elem_offset",
+            "scope",
+            "align",
+            "offset_factor",
+            "layout",
+            "buffer_type",
+            "axis_separators",
+        ];
+        let usage = "T.Buffer((n, 16), \"float32\", strides=(16, 1), elem_offset=0, scope=\"global\", align=64)";
+        for keyword in &call.arguments.keywords {
+            let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
+            if !KEYWORDS.contains(&name) && !facts.keywords.contains(&name) {
+                return Err(Diagnostic::new(span(keyword), format!("no argument `{name}` here")).help(usage));
+            }
+        }
+        let argument = |at: usize, name: &str| call.arguments.args.get(skip + at).or_else(|| keyword(call, name));
+        if let Some(extra) = call.arguments.args.get(skip + 2) {
+            return Err(Diagnostic::new(span(extra), "too many arguments").help(usage));
+        }
+        let Some(shape) = argument(0, "shape") else {
+            return Err(Diagnostic::new(span(call), "a buffer needs a shape").help(usage));
+        };
+        let mut extras = Vec::new();
+        let shape = match shape {
+            Expr::Tuple(tuple) => &*tuple.elts,
+            Expr::List(list) => &*list.elts,
+            one => std::slice::from_ref(one),
+        };
+        let shape = shape.iter().map(|dim| self.buffer_dim(dim, &mut extras)).collect::<Read<Vec<Dim>>>()?;
+        let dtype = argument(1, "dtype").map_or(Ok(DType::F32), dtype_of)?;
+        let mut buffer = BufferType { tiled: !self.s_tir, ..BufferType::new(shape, dtype) };
+        buffer.scope = facts.scope.to_string();
+        if let Some(strides) = keyword(call, "strides").filter(|strides| !strides.is_none_literal_expr()) {
+            let items = match strides {
+                Expr::Tuple(tuple) => &*tuple.elts,
+                Expr::List(list) => &*list.elts,
+                other => return Err(Diagnostic::new(span(other), "expected strides such as (16, 1)")),
+            };
+            for item in items {
+                buffer.strides.push(match item {
+                    Expr::StringLiteral(name) if facts.matched => {
+                        Dim::Var(self.b.sym(name.value.to_str(), index_dtype(&buffer)))
+                    }
+                    item => self.buffer_dim(item, &mut extras)?,
+                });
+            }
+        }
+        self.buffer_place(call, &mut buffer, &mut extras, facts.matched)?;
+        Ok((buffer, extras))
+    }
+
+    /// Offset, scope, alignment, layout.
+    fn buffer_place(
+        &mut self,
+        call: &'a ExprCall,
+        buffer: &mut BufferType,
+        extras: &mut Vec<V>,
+        matched: bool,
+    ) -> Read<()> {
+        let given = |name| keyword(call, name).filter(|value| !value.is_none_literal_expr());
+        if let Some(scope) = given("scope") {
+            let Expr::StringLiteral(scope) = scope else {
+                return Err(Diagnostic::new(span(scope), "expected a memory scope such as \"shared\""));
+            };
+            let scope = scope.value.to_str();
+            buffer.scope = if scope == "global" { String::new() } else { scope.to_string() };
+        }
+        for (name, field) in [("align", &mut buffer.align), ("offset_factor", &mut buffer.offset_factor)] {
+            if let Some(value) = given(name) {
+                *field = match int(value).and_then(|value| u32::try_from(value).ok()) {
+                    Some(value) => value,
+                    None => return Err(Diagnostic::new(span(value), format!("expected a number as `{name}`"))),
+                };
+            }
+        }
+        match given("elem_offset") {
+            Some(offset) => buffer.elem_offset = Some(self.buffer_dim(offset, extras)?),
+            None if matched && given("offset_factor").is_some() => {
+                buffer.elem_offset = Some(Dim::Var(self.b.sym("elem_offset", index_dtype(buffer))));
+            }
+            None => {}
+        }
+        match keyword(call, "layout") {
+            None => {}
+            Some(Expr::NoneLiteral(_)) => buffer.tiled = false,
+            Some(Expr::StringLiteral(text)) if text.value.to_str() == "default" => buffer.tiled = true,
+            Some(other) => {
+                return Err(Diagnostic::new(span(other), "layouts other than the default are not read")
+                    .help("layout=None, or none at all"));
+            }
+        }
+        if let Some(other) = given("axis_separators").or(given("buffer_type")) {
+            let empty = matches!(other, Expr::List(list) if list.elts.is_empty());
+            let default = matches!(other, Expr::StringLiteral(text) if matches!(text.value.to_str(), "" | "default"));
+            if !empty && !default {
+                return Err(Diagnostic::new(span(other), "a buffer of TVM 0.27 has no such property"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A dimension of a buffer. What dimensions cannot say becomes an expression of its own, with a symbolic variable.
+    pub(super) fn buffer_dim(&mut self, expr: &'a Expr, extras: &mut Vec<V>) -> Read<Dim> {
+        if let Expr::StringLiteral(text) = expr {
+            return self.quoted_dim(text.value.to_str(), span(text));
+        }
+        if let Some(dim) = self.dim(expr, false)? {
+            return Ok(dim);
+        }
+        let e = self.value(expr)?;
+        if e.v.is_leaf() || self.b.flags(e.v) & plugin_api::ir::records::flag::BOUND != 0 {
+            return Err(Diagnostic::new(span(expr), "expected a dimension"));
+        }
+        extras.push(e.v);
+        Ok(Dim::Var(self.sym_for("dim", e)))
+    }
+
+    /// A dimension inside a string: names that nothing defines yet are defined by it.
+    fn quoted_dim(&mut self, text: &str, at: std::ops::Range<usize>) -> Read<Dim> {
+        let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
+        crate::guard::check(text).map_err(|inner| wrong(inner.message))?;
+        let parsed = ruff_python_parser::parse_expression(text).map_err(|error| wrong(error.error.to_string()))?;
+        let dim = self.dim(parsed.expr(), true).map_err(|inner| wrong(inner.message))?;
+        dim.ok_or_else(|| wrong("it is no dimension".to_string()))
+    }
+
+    /// A name in a shape.
+    fn dim_name(&mut self, name: &str, quoted: bool, at: std::ops::Range<usize>) -> Read<Option<Dim>> {
+        if let Some(e) = self.known(name) {
+            if e.is != Is::Value {
+                return Ok(None);
+            }
+            if e.v.is_leaf() {
+                return Ok(self.b.with(e.v, |value| value.dim()));
+            }
+            return Ok(Some(Dim::Var(self.sym_for(name, e))));
+        }
+        if let Some(sym) = self.syms.get(name) {
+            return Ok(Some(Dim::Var(*sym)));
+        }
+        let dtype = self.declared.get(name).copied();
+        let type_var = self.scope.type_vars.contains(name);
+        let dtype = match (dtype, type_var, quoted) {
+            (Some(dtype), ..) => dtype,
+            (None, true, _) => DType::I64,
+            (None, false, true) => DType::I32,
+            _ => return Err(self.unknown(name, at)),
+        };
+        let sym = self.b.sym(name, dtype);
+        self.syms.insert(name.to_string(), sym);
+        Ok(Some(Dim::Var(sym)))
+    }
+
+    /// A dimension; `None` if it is an expression that dimensions cannot say.
+    fn dim(&mut self, expr: &Expr, quoted: bool) -> Read<Option<Dim>> {
+        Ok(match expr {
+            Expr::NumberLiteral(_) | Expr::UnaryOp(_) if wide_int(expr).is_some() => {
+                int(expr).map(|value| Dim::int(value, DType::I32))
+            }
+            Expr::NumberLiteral(number) => match &number.value {
+                Number::Float(value) => Some(Dim::float(*value, DType::F32)),
+                _ => None,
+            },
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {
+                self.dim(&unary.operand, quoted)?.map(|a| unary_dim(prim::NOT, DType::BOOL, a))
+            }
+            Expr::Name(name) => self.dim_name(name.id.as_str(), quoted, span(name))?,
+            Expr::BinOp(binary) => {
+                let Some(op) = binary_op(binary.op) else { return Ok(None) };
+                self.dim_pair(op, &binary.left, &binary.right, quoted)?
+            }
+            Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
+                ([op], [right]) => match compare_op(*op) {
+                    Some(op) => self.dim_pair(op, &compare.left, right, quoted)?,
+                    None => None,
+                },
+                _ => None,
+            },
+            Expr::BoolOp(logic) => {
+                let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
+                let mut all: Option<Dim> = None;
+                for value in &logic.values {
+                    let Some(next) = self.dim(value, quoted)? else { return Ok(None) };
+                    all = Some(match all {
+                        Some(before) => Dim::binary(op, before, next),
+                        None => next,
+                    });
+                }
+                all
+            }
+            // `A.strides[0]`, `A.elem_offset`: of a buffer that brings them in.
+            Expr::Subscript(subscript) => match &*subscript.value {
+                Expr::Attribute(attribute) if attribute.attr.as_str() == "strides" => {
+                    let index = int(&subscript.slice).and_then(|index| usize::try_from(index).ok());
+                    match (self.buffer_of(&attribute.value), index) {
+                        (Some(buffer), Some(index)) => buffer.strides.get(index).cloned(),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            },
+            Expr::Attribute(attribute) if attribute.attr.as_str() == "elem_offset" => {
+                self.buffer_of(&attribute.value).and_then(|buffer| buffer.elem_offset)
+            }
+            Expr::Call(call) => self.dim_call(call, quoted)?,
+            _ => None,
+        })
+    }
+
+    fn buffer_of(&self, expr: &Expr) -> Option<BufferType> {
+        let e = self.known(expr.as_name_expr()?.id.as_str())?;
+        match self.b.type_owned(e.ty) {
+            Type::Buffer(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    fn dim_pair(&mut self, op: u16, a: &Expr, b: &Expr, quoted: bool) -> Read<Option<Dim>> {
+        let (Some(x), Some(y)) = (self.dim(a, quoted)?, self.dim(b, quoted)?) else { return Ok(None) };
+        // A number without a type takes that of the other side.
+        let (x, y) = match (wide_int(a).is_some(), wide_int(b).is_some(), x.as_int(), y.as_int()) {
+            (true, false, Some(v), _) if y.dtype().is_int() => (Dim::int(v, y.dtype()), y),
+            (false, true, _, Some(v)) if x.dtype().is_int() => {
+                let dtype = x.dtype();
+                (x, Dim::int(v, dtype))
+            }
+            _ => (x, y),
+        };
+        Ok(Some(Dim::binary(op, x, y)))
+    }
+
+    fn dim_call(&mut self, call: &ExprCall, quoted: bool) -> Read<Option<Dim>> {
+        let text = match &*call.func {
+            Expr::Attribute(attribute) if super::is_name(&attribute.value, "T") => attribute.attr.as_str(),
+            _ => return Ok(None),
+        };
+        if !call.arguments.keywords.is_empty() {
+            return Ok(None);
+        }
+        Ok(match (text, &*call.arguments.args) {
+            ("Cast", [dtype, value]) => {
+                let dtype = dtype_of(dtype)?;
+                self.dim(value, quoted)?.map(|value| unary_dim(prim::CAST, dtype, value))
+            }
+            ("Not", [value]) => self.dim(value, quoted)?.map(|value| unary_dim(prim::NOT, DType::BOOL, value)),
+            (name, [a, b]) => match named_op(name) {
+                Some(op) => self.dim_pair(op, a, b, quoted)?,
+                None => None,
+            },
+            (name, [value]) => match (name.parse::<DType>(), int(value)) {
+                (Ok(dtype), Some(value)) if dtype.is_int() => Some(Dim::int(value, dtype)),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+}
+
+fn index_dtype(buffer: &BufferType) -> DType {
+    buffer.shape.first().map_or(DType::I32, Dim::dtype)
+}
+
+fn unary_dim(op: u16, dtype: DType, a: Dim) -> Dim {
+    Dim::Expr(Arc::new(DimExpr::Unary(op, dtype, a)))
+}
+
+/// `T.handle()`, `T.handle("float32", "shared")`, `T.handle(storage_scope="shared")`.
+pub(super) fn handle_type(call: &ExprCall) -> Read<Type> {
+    let usage = "T.handle(\"float32\", \"global\")";
+    accept(call, 2, &["dtype", "storage_scope"], usage)?;
+    let args = &call.arguments.args;
+    let dtype = args.first().or_else(|| keyword(call, "dtype")).filter(|dtype| !dtype.is_none_literal_expr());
+    let scope = match args.get(1).or_else(|| keyword(call, "storage_scope")) {
+        Some(Expr::StringLiteral(scope)) => scope.value.to_str().to_string(),
+        Some(other) => return Err(Diagnostic::new(span(other), "expected a memory scope").help(usage)),
+        None if dtype.is_none() => "global".to_string(),
+        None => String::new(),
+    };
+    Ok(Type::Pointer { dtype: dtype.map_or(Ok(DType::VOID), dtype_of)?, scope })
+}
+
+fn not_a_type(expr: &Expr) -> Diagnostic {
+    Diagnostic::new(span(expr), "expected a type of TIR")
+        .help("T.int32, T.float32x4, T.handle, T.handle(\"float32\", \"global\"), T.Buffer((n, 16), \"float32\")")
+}
+
+/// Operation of an infix operator.
+pub(super) fn binary_op(op: Operator) -> Option<u16> {
+    Some(match op {
+        Operator::Add => prim::ADD,
+        Operator::Sub => prim::SUB,
+        Operator::Mult => prim::MUL,
+        Operator::FloorDiv => prim::FLOORDIV,
+        Operator::Mod => prim::FLOORMOD,
+        Operator::Div => prim::DIV,
+        Operator::LShift => prim::SHL,
+        Operator::RShift => prim::SHR,
+        Operator::BitAnd => prim::BITAND,
+        Operator::BitOr => prim::BITOR,
+        Operator::BitXor => prim::BITXOR,
+        _ => return None,
+    })
+}
+
+pub(super) fn compare_op(op: CmpOp) -> Option<u16> {
+    Some(match op {
+        CmpOp::Eq => prim::EQ,
+        CmpOp::NotEq => prim::NE,
+        CmpOp::Lt => prim::LT,
+        CmpOp::LtE => prim::LE,
+        CmpOp::Gt => prim::GT,
+        CmpOp::GtE => prim::GE,
+        _ => return None,
+    })
+}
+
+/// Operation of `T.Add(a, b)` and the like.
+pub(super) fn named_op(name: &str) -> Option<u16> {
+    Some(match name {
+        "Add" => prim::ADD,
+        "Sub" => prim::SUB,
+        "Mul" => prim::MUL,
+        "FloorDiv" | "floordiv" => prim::FLOORDIV,
+        "FloorMod" | "floormod" => prim::FLOORMOD,
+        "Div" | "truncdiv" => prim::TRUNCDIV,
+        "Mod" | "truncmod" => prim::TRUNCMOD,
+        "min" | "Min" => prim::MIN,
+        "max" | "Max" => prim::MAX,
+        "EQ" => prim::EQ,
+        "NE" => prim::NE,
+        "LT" => prim::LT,
+        "LE" => prim::LE,
+        "GT" => prim::GT,
+        "GE" => prim::GE,
+        "And" => prim::AND,
+        "Or" => prim::OR,
+        "shift_left" => prim::SHL,
+        "shift_right" => prim::SHR,
+        "bitwise_and" => prim::BITAND,
+        "bitwise_or" => prim::BITOR,
+        "bitwise_xor" => prim::BITXOR,
+        _ => return None,
+    })
+}
+
+/// A typed expression.
+pub(super) fn typed(v: V, ty: TypeId, dtype: DType) -> E {
+    E { v, ty, dtype, is: Is::Value }
+}

@@ -1,0 +1,798 @@
+//! Statements of TIR.
+
+use super::tir::{E, Is, TirReader};
+use super::tir_buffer::{BufferFacts, handle_type, typed};
+use super::types::{accept, keyword, sym_declaration};
+use super::{Read, path_after, span, unexpected};
+use crate::diagnostic::Diagnostic;
+use plugin_api::ir::records::{axis, buffer_of, flag, kind};
+use plugin_api::ir::{Attr, AttrsId, BufferType, DType, Dim, NodeSpec, Type, TypeId, V};
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFor, StmtIf, StmtWith};
+use std::ops::Range;
+
+impl<'a> TirReader<'a> {
+    pub(super) fn statement(&mut self, stmt: &'a Stmt) -> Read<()> {
+        match stmt {
+            Stmt::Expr(expr) => self.expression(&expr.value),
+            Stmt::Assign(assign) => match assign.targets.as_slice() {
+                [Expr::Name(name)] => self.assign(name.id.as_str(), &assign.value),
+                [Expr::Tuple(names)] => self.assign_all(names, &assign.value),
+                [Expr::Subscript(target)] => {
+                    let buffer = self.buffer(&target.value)?;
+                    let value = self.value(&assign.value)?;
+                    let mut ops = vec![buffer.v, value.v];
+                    self.indices(&target.slice, buffer, &mut ops)?;
+                    if value.is == Is::Literal {
+                        // A plain number is stored at the type of the buffer.
+                        ops[1] = self.literal_of(value, buffer.dtype);
+                    }
+                    self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &ops, None);
+                    Ok(())
+                }
+                _ => Err(unexpected(stmt, "one variable, or an element of a buffer, to the left of `=`")),
+            },
+            Stmt::AnnAssign(assign) => match &*assign.target {
+                Expr::Name(name) => {
+                    self.annotated(name.id.as_str(), span(name), &assign.annotation, assign.value.as_deref())
+                }
+                _ => Err(unexpected(stmt, "`name: T.let[T.int32] = value`")),
+            },
+            Stmt::For(stmt) => self.for_(stmt),
+            Stmt::While(stmt) => {
+                if !stmt.orelse.is_empty() {
+                    return Err(Diagnostic::new(span(&*stmt.test), "a loop of TIR has no `else:`"));
+                }
+                let cond = self.value(&stmt.test)?;
+                self.b.begin(NodeSpec::new(kind::WHILE), &[cond.v], None);
+                self.body(&stmt.body);
+                self.b.end();
+                Ok(())
+            }
+            Stmt::If(stmt) => self.if_(stmt),
+            Stmt::With(with) => self.with(with),
+            Stmt::Assert(assert) => self.assert(&assert.test, assert.msg.as_deref(), span(assert)),
+            Stmt::Return(ret) => {
+                let value = ret.value.as_deref().map(|value| self.value(value)).transpose()?;
+                let ops: Vec<V> = value.iter().map(|e| e.v).collect();
+                self.effect(kind::RETURN, &ops);
+                Ok(())
+            }
+            Stmt::Break(_) => {
+                self.effect(kind::BREAK, &[]);
+                Ok(())
+            }
+            Stmt::Continue(_) => {
+                self.effect(kind::CONTINUE, &[]);
+                Ok(())
+            }
+            Stmt::Pass(_) => Ok(()),
+            _ => Err(unexpected(stmt, "a statement of TIR: a loop, `with T.sblock(...)`, a store, `if`, `T.evaluate`")),
+        }
+    }
+
+    fn literal_of(&mut self, literal: E, dtype: DType) -> V {
+        let dim = self.b.with(literal.v, |value| value.dim());
+        match dim.as_ref().and_then(Dim::as_int) {
+            Some(value) if dtype.is_int() && dtype.lanes() == 1 => self.imm(value, dtype),
+            Some(value) if dtype.is_float() && dtype.lanes() == 1 => self.b.scalar(&Dim::float(value as f64, dtype)),
+            None if dtype.is_float() && dtype.lanes() == 1 => {
+                let value = dim.as_ref().and_then(super::types::float_of).unwrap_or(0.0);
+                self.b.scalar(&Dim::float(value, dtype))
+            }
+            _ => literal.v,
+        }
+    }
+
+    fn effect(&mut self, kind: u16, ops: &[V]) {
+        self.b.node(NodeSpec::new(kind).flags(flag::IMPURE), ops, None);
+    }
+
+    fn tir_call_of<'c>(&self, expr: &'c Expr) -> Option<(&'a str, &'c ExprCall)> {
+        let Expr::Call(call) = expr else { return None };
+        Some((path_after(self.scope.text, &call.func, "T")?, call))
+    }
+
+    fn expression(&mut self, expr: &'a Expr) -> Read<()> {
+        let Some((name, call)) = self.tir_call_of(expr) else {
+            if let Expr::Call(call) = expr
+                && let Expr::Attribute(method) = &*call.func
+                && method.attr.as_str() == "vstore"
+            {
+                return self.vstore(&method.value, call);
+            }
+            if expr.is_string_literal_expr() {
+                return Err(Diagnostic::new(span(expr), "a string is no statement").help("write it as a comment"));
+            }
+            let e = self.value(expr)?;
+            self.effect(kind::EVALUATE, &[e.v]);
+            return Ok(());
+        };
+        let args = &*call.arguments.args;
+        match (name, args) {
+            ("func_attr", [dict]) => self.func_attr(dict),
+            ("reads", _) => self.accesses(args, 0),
+            ("writes", _) => self.accesses(args, 1),
+            ("where", [cond]) => {
+                let cond = self.value(cond)?;
+                self.effect(kind::WHERE, &[cond.v]);
+                Ok(())
+            }
+            ("sblock_attr" | "block_attr", [dict]) => self.annotate(dict),
+            ("evaluate", [value]) => {
+                let value = self.expr(value)?;
+                self.effect(kind::EVALUATE, &[value.v]);
+                Ok(())
+            }
+            ("attr", _) => self.attr(call),
+            ("launch_thread", _) => self.launch(call, None),
+            _ => {
+                let value = self.value(expr)?;
+                self.effect(kind::EVALUATE, &[value.v]);
+                Ok(())
+            }
+        }
+    }
+
+    fn vstore(&mut self, buffer: &'a Expr, call: &'a ExprCall) -> Read<()> {
+        let [indices, value] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected A.vstore([i], value, predicate=p)"));
+        };
+        let (buffer, value) = (self.buffer(buffer)?, self.value(value)?);
+        let mut ops = vec![buffer.v, value.v];
+        self.list_indices(indices, &mut ops)?;
+        let mut spec = NodeSpec::new(kind::STORE).flags(flag::IMPURE);
+        if let Some(predicate) = keyword(call, "predicate") {
+            ops.push(self.value(predicate)?.v);
+            spec = spec.a(1);
+        }
+        self.b.node(spec, &ops, None);
+        Ok(())
+    }
+
+    fn accesses(&mut self, args: &'a [Expr], a: u32) -> Read<()> {
+        let items = match args {
+            [Expr::List(list)] => &*list.elts,
+            items => items,
+        };
+        items.iter().try_for_each(|item| self.access(item, a).map(drop))
+    }
+
+    /// Annotations of a block. Buffers and regions in them become operands.
+    fn annotate(&mut self, dict: &'a Expr) -> Read<()> {
+        let Expr::Dict(dict) = dict else {
+            return Err(Diagnostic::new(span(dict), "expected a dict such as {\"axis\": 0}"));
+        };
+        let (mut ops, mut entries) = (Vec::new(), Vec::new());
+        for item in &dict.items {
+            let Some(Expr::StringLiteral(key)) = &item.key else {
+                return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
+            };
+            entries.push((key.value.to_str(), self.annotation(&item.value, &mut ops)?));
+        }
+        let attrs = self.b.attrs(entries);
+        self.b.node(NodeSpec::new(kind::ANNOTATE).attrs(attrs).flags(flag::IMPURE), &ops, None);
+        Ok(())
+    }
+
+    fn annotation(&mut self, value: &'a Expr, ops: &mut Vec<V>) -> Read<Attr> {
+        match value {
+            Expr::Name(name) => {
+                let e = self.lookup(name.id.as_str(), span(name))?;
+                ops.push(e.v);
+                Ok(Attr::Object("operand".to_string(), vec![(None, Attr::Int(ops.len() as i64 - 1))]))
+            }
+            Expr::List(list) => {
+                let items = list.elts.iter().map(|item| self.annotation(item, ops)).collect::<Read<_>>()?;
+                Ok(Attr::List(items))
+            }
+            other => self.plain_attr(other),
+        }
+    }
+
+    /// `T.attr(node, "key", value)` or `T.attr({"key": value})`: opens the regions, one for each key.
+    fn attr(&mut self, call: &'a ExprCall) -> Read<()> {
+        match &*call.arguments.args {
+            [Expr::Dict(dict)] => {
+                for item in &dict.items {
+                    let Some(Expr::StringLiteral(key)) = &item.key else {
+                        return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
+                    };
+                    let value = self.value(&item.value)?;
+                    self.begin_attr(key.value.to_str(), &[value.v], None);
+                }
+                Ok(())
+            }
+            [node, Expr::StringLiteral(key), value] => {
+                let mut target = None;
+                let node = match self.tir_call_of(node) {
+                    // An object that is no expression.
+                    Some(("target" | "iter_var", _)) => {
+                        target = Some(self.plain_attr(node)?);
+                        None
+                    }
+                    _ => Some(self.expr(node)?),
+                };
+                let value = self.value(value)?;
+                let ops: Vec<V> = std::iter::once(value).chain(node).map(|e| e.v).collect();
+                self.begin_attr(key.value.to_str(), &ops, target);
+                Ok(())
+            }
+            _ => Err(Diagnostic::new(span(call), "expected an attribute")
+                .help("T.attr(A, \"storage_alignment\", 64), T.attr({\"compute_scope\": \"f\"})")),
+        }
+    }
+
+    fn begin_attr(&mut self, key: &str, ops: &[V], node: Option<Attr>) {
+        let mut entries = vec![("key", Attr::Str(key.to_string()))];
+        entries.extend(node.map(|node| ("node", node)));
+        let attrs = self.b.attrs(entries);
+        self.b.begin(NodeSpec::new(kind::ATTR).attrs(attrs), ops, None);
+    }
+
+    /// `T.launch_thread("threadIdx.x", 8)`: opens the region.
+    fn launch(&mut self, call: &'a ExprCall, name: Option<&'a str>) -> Read<()> {
+        let usage = "tx = T.launch_thread(\"threadIdx.x\", 8)";
+        let [tag, extent] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected a kind of thread and a number").help(usage));
+        };
+        let extent = self.value(extent)?;
+        match tag {
+            Expr::StringLiteral(tag) => {
+                let Some(name) = name else {
+                    return Err(Diagnostic::new(span(call), "the thread needs a name").help(usage));
+                };
+                let attrs = self.b.attrs([("thread", Attr::Str(tag.value.to_str().to_string()))]);
+                self.b.begin(NodeSpec::new(kind::LAUNCH).attrs(attrs), &[extent.v], None);
+                self.loop_var(name, extent);
+                Ok(())
+            }
+            Expr::Name(var) => {
+                let var = self.lookup(var.id.as_str(), span(var))?;
+                self.b.begin(NodeSpec::new(kind::LAUNCH), &[extent.v, var.v], None);
+                Ok(())
+            }
+            other => Err(Diagnostic::new(span(other), "expected a kind of thread").help(usage)),
+        }
+    }
+
+    /// The variable of a loop or thread; a free variable of that name, used above, is the same.
+    fn loop_var(&mut self, name: &'a str, like: E) -> E {
+        let ty = self.prim_type(like.dtype);
+        let spec = NodeSpec::new(kind::LOOP_VAR).ty(ty).flags(flag::INNER);
+        let free = self.known(name).filter(|e| self.b.kind(e.v) == kind::VAR).map(|e| e.v);
+        let v = self.b.node(spec, free.as_slice(), Some(name));
+        let e = typed(v, ty, like.dtype);
+        self.define_name(name, e);
+        e
+    }
+
+    fn annotated(
+        &mut self,
+        name: &'a str,
+        at: Range<usize>,
+        annotation: &'a Expr,
+        value: Option<&'a Expr>,
+    ) -> Read<()> {
+        let text = self.scope.text;
+        if path_after(text, annotation, "T") == Some("let") {
+            let Some(value) = value else { return Err(Diagnostic::new(at, "expected a value")) };
+            return self.bind(name, None, value);
+        }
+        if let Expr::Subscript(subscript) = annotation
+            && path_after(text, &subscript.value, "T") == Some("let")
+        {
+            let Some(value) = value else { return Err(Diagnostic::new(at, "expected a value")) };
+            return self.bind(name, Some(&subscript.slice), value);
+        }
+        // `x: T.int32 = 0`: a buffer of one element, used by its name.
+        let (_, dtype) = self.value_type(annotation)?;
+        if !dtype.is_known() || dtype == DType::HANDLE {
+            return Err(Diagnostic::new(span(annotation), "expected `T.let[...]` or the type of a scalar"));
+        }
+        let ty = BufferType { scope: "local".to_string(), tiled: true, ..BufferType::new(vec![one()], dtype) };
+        let value = value.map(|value| self.value(value)).transpose()?;
+        let e = self.add_buffer(name, ty, buffer_of::ALLOC, &[], AttrsId::NONE);
+        if let Some(value) = value {
+            let (zero, value) = (self.imm(0, DType::I32), self.stored(value, dtype));
+            self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[e.v, value, zero], None);
+        }
+        Ok(())
+    }
+
+    fn stored(&mut self, value: E, dtype: DType) -> V {
+        if value.is == Is::Literal { self.literal_of(value, dtype) } else { value.v }
+    }
+
+    fn bind(&mut self, name: &'a str, ty: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
+        let value = self.value(value)?;
+        let (ty, dtype) = match ty {
+            Some(ty) => self.value_type(ty)?,
+            None => (value.ty, value.dtype),
+        };
+        let value = self.stored(value, dtype);
+        let call = self.b.kind(value) == kind::CALL;
+        let flags = if call { flag::IMPURE } else { 0 };
+        let v = self.b.node(NodeSpec::new(kind::BIND).ty(ty).flags(flags), &[value], Some(name));
+        self.define_name(name, typed(v, ty, dtype));
+        Ok(())
+    }
+
+    fn add_buffer(&mut self, name: &'a str, buffer: BufferType, of: u32, ops: &[V], attrs: AttrsId) -> E {
+        let (dtype, is) = (buffer.dtype, self.is_scalar(&buffer));
+        let ty = self.b.ty(&Type::Buffer(buffer));
+        let spec = NodeSpec::new(kind::BUFFER).ty(ty).attrs(attrs).a(of);
+        // An allocation stays although nothing may use it.
+        let v = self.b.node(spec.flags(flag::INNER), ops, Some(name));
+        let e = E { v, ty, dtype, is };
+        self.define_name(name, e);
+        e
+    }
+
+    fn assign(&mut self, name: &'a str, value: &'a Expr) -> Read<()> {
+        if let Some(dtype) = sym_declaration(self.scope.text, value) {
+            return self.declare(name, dtype);
+        }
+        if let Some((callee, call)) = self.tir_call_of(value) {
+            let local = BufferFacts { scope: "local", keywords: &["annotations"], ..BufferFacts::default() };
+            let shared = BufferFacts { scope: "shared", keywords: &["annotations"], ..BufferFacts::default() };
+            let plain = BufferFacts { keywords: &["annotations"], ..BufferFacts::default() };
+            let none = BufferFacts::default();
+            match callee {
+                "handle" => {
+                    let ty = handle_type(call)?;
+                    let ty = self.b.ty(&ty);
+                    return self.var(name, ty, DType::HANDLE);
+                }
+                "Buffer" | "buffer_decl" => return self.new_buffer(name, call, none, buffer_of::FREE),
+                "sblock_alloc_buffer" => return self.new_buffer(name, call, none, buffer_of::BLOCK),
+                "alloc_buffer" if self.old => return self.new_buffer(name, call, none, buffer_of::BLOCK),
+                "alloc_buffer" => return self.new_buffer(name, call, plain, buffer_of::ALLOC),
+                "alloc_local" => return self.new_buffer(name, call, local, buffer_of::ALLOC),
+                "alloc_shared" => return self.new_buffer(name, call, shared, buffer_of::ALLOC),
+                "decl_buffer" => return self.decl_buffer(name, call),
+                "match_buffer" => return self.match_buffer(name, call),
+                "launch_thread" => return self.launch(call, Some(name)),
+                "env_thread" => return self.env_thread(name, call),
+                _ => {}
+            }
+            if let Some(kind) = callee.strip_prefix("axis.") {
+                return self.axis(name, kind, call);
+            }
+        }
+        if let Expr::Call(call) = value
+            && let Expr::Attribute(method) = &*call.func
+            && method.attr.as_str() == "view"
+        {
+            return self.view(name, &method.value, call);
+        }
+        if let Some(e) = self.known(name).filter(|e| e.is == Is::Scalar) {
+            let value = self.value(value)?;
+            let (zero, value) = (self.imm(0, DType::I32), self.stored(value, e.dtype));
+            self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[e.v, value, zero], None);
+            return Ok(());
+        }
+        match self.known(name).filter(|e| self.b.kind(e.v) == kind::BIND) {
+            Some(before) => {
+                // The same variable once more.
+                let value = self.value(value)?;
+                let stored = self.stored(value, before.dtype);
+                let spec = NodeSpec::new(kind::BIND).ty(before.ty).flags(flag::IMPURE);
+                let v = self.b.node(spec, &[stored, before.v], Some(name));
+                self.define_name(name, typed(v, before.ty, before.dtype));
+                Ok(())
+            }
+            None => self.bind(name, None, value),
+        }
+    }
+
+    /// `n = T.int32()`: a free variable, or one that the signature speaks of.
+    fn declare(&mut self, name: &'a str, dtype: DType) -> Read<()> {
+        if self.syms.get(name).is_some_and(|sym| sym.dtype == dtype) && self.known(name).is_none() {
+            return Ok(());
+        }
+        let ty = self.prim_type(dtype);
+        self.var(name, ty, dtype)
+    }
+
+    fn var(&mut self, name: &'a str, ty: TypeId, dtype: DType) -> Read<()> {
+        let v = self.b.node(NodeSpec::new(kind::VAR).ty(ty).flags(flag::INNER), &[], Some(name));
+        self.define_name(name, typed(v, ty, dtype));
+        Ok(())
+    }
+
+    fn env_thread(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
+        let [Expr::StringLiteral(tag)] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected T.env_thread(\"threadIdx.x\")"));
+        };
+        let attrs = self.b.attrs([("thread", Attr::Str(tag.value.to_str().to_string()))]);
+        let ty = self.prim_type(DType::I32);
+        let v = self.b.node(NodeSpec::new(kind::VAR).ty(ty).attrs(attrs).flags(flag::INNER), &[], Some(name));
+        self.define_name(name, typed(v, ty, DType::I32));
+        Ok(())
+    }
+
+    fn new_buffer(&mut self, name: &'a str, call: &'a ExprCall, facts: BufferFacts, of: u32) -> Read<()> {
+        if let Some(data) = keyword(call, "data").filter(|data| !data.is_none_literal_expr()) {
+            return Err(Diagnostic::new(span(data), "an allocation has no data yet").help("T.decl_buffer(..., data=p)"));
+        }
+        let annotations = keyword(call, "annotations").map(|dict| self.plain_dict(dict)).transpose()?;
+        let (buffer, extras) = self.buffer_type(call, 0, facts)?;
+        let entries = annotations.unwrap_or_default();
+        let attrs = self.b.attrs(entries.iter().map(|(key, value)| (key.as_str(), value.clone())));
+        self.add_buffer(name, buffer, of, &extras, attrs);
+        Ok(())
+    }
+
+    fn decl_buffer(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
+        let data = keyword(call, "data").filter(|data| !data.is_none_literal_expr());
+        let data = data.map(|data| self.value(data)).transpose()?;
+        let (buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
+        let Some(data) = data else {
+            // Without data a declaration is an allocation.
+            self.add_buffer(name, buffer, buffer_of::ALLOC, &extras, AttrsId::NONE);
+            return Ok(());
+        };
+        let ops: Vec<V> = std::iter::once(data.v).chain(extras).collect();
+        self.add_buffer(name, buffer, buffer_of::DECL, &ops, AttrsId::NONE);
+        Ok(())
+    }
+
+    fn match_buffer(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
+        let Some(source) = call.arguments.args.first() else {
+            return Err(Diagnostic::new(span(call), "expected T.match_buffer(A[0:16], (16,), \"float32\")"));
+        };
+        let handle = match source {
+            Expr::Name(name) => self.known(name.id.as_str()).filter(|e| e.is == Is::Value),
+            _ => None,
+        };
+        let source = match handle {
+            Some(handle) => handle.v,
+            None => self.access(source, 2)?,
+        };
+        let facts = BufferFacts { matched: true, ..BufferFacts::default() };
+        let (buffer, extras) = self.buffer_type(call, 1, facts)?;
+        let ops: Vec<V> = std::iter::once(source).chain(extras).collect();
+        self.add_buffer(name, buffer, buffer_of::MATCH, &ops, AttrsId::NONE);
+        Ok(())
+    }
+
+    /// `A.view(16, 16)`, `A.view("int32")`: another buffer over the same data.
+    fn view(&mut self, name: &'a str, of: &'a Expr, call: &'a ExprCall) -> Read<()> {
+        accept(call, usize::MAX, &[], "A.view(16, 16), A.view(\"int32\")")?;
+        let source = self.buffer(of)?;
+        let Type::Buffer(mut buffer) = self.b.type_owned(source.ty) else {
+            return Err(Diagnostic::new(span(of), "expected a buffer"));
+        };
+        let mut extras = Vec::new();
+        match &*call.arguments.args {
+            [Expr::StringLiteral(_)] => {
+                let dtype = super::types::dtype_of(&call.arguments.args[0])?;
+                let (from, to) = (i64::from(buffer.dtype.bits()), i64::from(dtype.bits()));
+                let last = buffer.shape.last().and_then(|dim| Some((dim.as_int()?, dim.dtype())));
+                let Some((extent, index)) = last.filter(|(extent, _)| to > 0 && extent * from % to == 0) else {
+                    let message = format!("the last dimension does not divide into elements of {dtype}");
+                    return Err(Diagnostic::new(span(call), message));
+                };
+                if let Some(last) = buffer.shape.last_mut() {
+                    *last = Dim::int(extent * from / to, index);
+                }
+                buffer.dtype = dtype;
+            }
+            dims => {
+                buffer.shape = dims.iter().map(|dim| self.buffer_dim(dim, &mut extras)).collect::<Read<_>>()?;
+            }
+        }
+        let scope = if buffer.scope.is_empty() { "global".to_string() } else { buffer.scope.clone() };
+        let source_dtype = source.dtype;
+        let ty = self.b.ty(&Type::Pointer { dtype: source_dtype, scope });
+        let data = self.b.node(NodeSpec::new(kind::BUFFER_PART).ty(ty), &[source.v], None);
+        let ops: Vec<V> = std::iter::once(data).chain(extras).collect();
+        self.add_buffer(name, buffer, buffer_of::DECL, &ops, AttrsId::NONE);
+        Ok(())
+    }
+
+    fn iter_var(&mut self, name: &'a str, kind_: u32, min: E, extent: V, value: V) {
+        let ty = self.prim_type(min.dtype);
+        let spec = NodeSpec::new(kind::ITER_VAR).ty(ty).a(kind_).flags(flag::INNER);
+        let v = self.b.node(spec, &[min.v, extent, value], Some(name));
+        self.define_name(name, typed(v, ty, min.dtype));
+    }
+
+    /// `vi = T.axis.spatial(16, i)`.
+    fn axis(&mut self, name: &'a str, kind: &str, call: &'a ExprCall) -> Read<()> {
+        let kind = match kind {
+            "spatial" | "S" => axis::SPATIAL,
+            "reduce" | "R" => axis::REDUCE,
+            "scan" => axis::SCAN,
+            "opaque" => axis::OPAQUE,
+            "remap" => return self.remap(&[(name, span(call))], call),
+            _ => {
+                return Err(Diagnostic::new(span(&*call.func), "no such kind of axis")
+                    .help("T.axis.spatial, T.axis.reduce, T.axis.scan, T.axis.opaque, T.axis.remap"));
+            }
+        };
+        let [domain, value] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected an extent and a value").help("T.axis.spatial(16, i)"));
+        };
+        let (min, extent) = match domain {
+            Expr::Tuple(tuple) if tuple.elts.len() == 2 => self.range(&tuple.elts[0], &tuple.elts[1])?,
+            extent => {
+                let extent = self.value(extent)?;
+                let min = self.imm(0, extent.dtype);
+                (typed(min, extent.ty, extent.dtype), extent)
+            }
+        };
+        let value = self.value(value)?;
+        self.iter_var(name, kind, min, extent.v, value.v);
+        Ok(())
+    }
+
+    /// `vi, vk = T.axis.remap("SR", [i, k])`: each takes the range of its loop.
+    fn remap(&mut self, names: &[(&'a str, Range<usize>)], call: &'a ExprCall) -> Read<()> {
+        let [Expr::StringLiteral(kinds), loops] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected T.axis.remap(\"SR\", [i, k])"));
+        };
+        let loops = match loops {
+            Expr::List(list) => &list.elts,
+            Expr::Tuple(tuple) => &tuple.elts,
+            other => return Err(Diagnostic::new(span(other), "expected a list of loop variables")),
+        };
+        let kinds = kinds.value.to_str();
+        if kinds.len() != loops.len() || names.len() != loops.len() {
+            let message = format!("{} names, {} kinds and {} loops", names.len(), kinds.len(), loops.len());
+            return Err(Diagnostic::new(span(call), message).help("one kind and one loop for each name"));
+        }
+        let mut found = Vec::new();
+        for (kind, item) in kinds.chars().zip(loops) {
+            let kind = match kind {
+                'S' => axis::SPATIAL,
+                'R' => axis::REDUCE,
+                _ => return Err(Diagnostic::new(span(call), format!("no kind of axis `{kind}`")).help("S or R")),
+            };
+            let var = self.value(item)?;
+            let Some((min, extent)) = self.loops.get(&var.v.word()).copied() else {
+                return Err(Diagnostic::new(span(item), "expected a loop variable").help("T.axis.spatial(16, i)"));
+            };
+            let (min, extent) = (self.copy(min), self.copy(extent));
+            found.push((kind, typed(min, var.ty, var.dtype), extent, var.v));
+        }
+        for ((name, _), (kind, min, extent, value)) in names.iter().zip(found) {
+            self.iter_var(name, kind, min, extent, value);
+        }
+        Ok(())
+    }
+
+    fn assign_all(&mut self, names: &'a ruff_python_ast::ExprTuple, value: &'a Expr) -> Read<()> {
+        let mut targets = Vec::new();
+        for name in &names.elts {
+            match name {
+                Expr::Name(name) => targets.push((name.id.as_str(), span(name))),
+                other => return Err(Diagnostic::new(span(other), "expected a variable")),
+            }
+        }
+        if let Some(("axis.remap", call)) = self.tir_call_of(value) {
+            return self.remap(&targets, call);
+        }
+        if let Expr::Tuple(values) = value
+            && values.elts.len() == targets.len()
+        {
+            return targets.iter().zip(&values.elts).try_for_each(|((name, _), value)| self.assign(name, value));
+        }
+        Err(Diagnostic::new(span(value), "expected T.axis.remap, or as many values as variables"))
+    }
+
+    fn for_(&mut self, stmt: &'a StmtFor) -> Read<()> {
+        let usage =
+            "for i in range(16), for i, j in T.grid(16, 16), for i in T.thread_binding(16, thread=\"threadIdx.x\")";
+        let wrong = |at: Range<usize>| Diagnostic::new(at, "expected a loop of TIR").help(usage);
+        let Expr::Call(call) = &*stmt.iter else { return Err(wrong(span(&*stmt.iter))) };
+        if !stmt.orelse.is_empty() {
+            return Err(Diagnostic::new(span(&*stmt.iter), "a loop of TIR has no `else:`"));
+        }
+        let mark = self.mark();
+        let name = match &*call.func {
+            Expr::Name(name) if name.id.as_str() == "range" => "serial",
+            func => path_after(self.scope.text, func, "T").ok_or_else(|| wrong(span(&*call.func)))?,
+        };
+        let regions = match (name, &*stmt.target) {
+            ("grid", target) => {
+                let targets = match target {
+                    Expr::Tuple(tuple) => &*tuple.elts,
+                    one => std::slice::from_ref(one),
+                };
+                let extents = &*call.arguments.args;
+                if targets.len() != extents.len() || !call.arguments.keywords.is_empty() {
+                    let message = format!("{} variables for {} extents", targets.len(), extents.len());
+                    return Err(Diagnostic::new(span(&*stmt.target), message));
+                }
+                for (target, extent) in targets.iter().zip(extents) {
+                    let Expr::Name(name) = target else { return Err(wrong(span(target))) };
+                    let extent = self.value(extent)?;
+                    let min = typed(self.imm(0, extent.dtype), extent.ty, extent.dtype);
+                    self.begin_for(name.id.as_str(), min, extent, None, AttrsId::NONE);
+                }
+                targets.len()
+            }
+            (_, Expr::Name(var)) => {
+                self.loop_of(name, var.id.as_str(), call, usage)?;
+                1
+            }
+            (_, target) => return Err(wrong(span(target))),
+        };
+        self.body(&stmt.body);
+        (0..regions).for_each(|_| self.b.end());
+        self.leave(mark);
+        Ok(())
+    }
+
+    fn begin_for(&mut self, name: &'a str, min: E, extent: E, step: Option<V>, attrs: AttrsId) {
+        let ops: Vec<V> = [min.v, extent.v].into_iter().chain(step).collect();
+        self.b.begin(NodeSpec::new(kind::FOR).attrs(attrs), &ops, None);
+        let var = self.loop_var(name, extent);
+        self.loops.insert(var.v.word(), (min.v, extent.v));
+    }
+
+    /// One loop: its start, extent, step, kind and annotations.
+    fn loop_of(&mut self, kind: &str, var: &'a str, call: &'a ExprCall, usage: &str) -> Read<()> {
+        let mut entries: Vec<(&str, Attr)> = Vec::new();
+        match kind {
+            "serial" => {}
+            "parallel" | "vectorized" | "unroll" | "thread_binding" => {
+                entries.push(("kind", Attr::Str(kind.to_string())));
+            }
+            _ => return Err(Diagnostic::new(span(&*call.func), format!("no loop `T.{kind}`")).help(usage)),
+        }
+        let (mut bounds, mut step, mut thread) = (Vec::new(), None, None);
+        for (i, arg) in call.arguments.args.iter().enumerate() {
+            match (i, arg) {
+                (_, Expr::StringLiteral(tag)) if kind == "thread_binding" => thread = Some(tag),
+                (0 | 1, bound) => bounds.push(bound),
+                (2, value) => step = Some(value),
+                (_, extra) => return Err(Diagnostic::new(span(extra), "too many arguments").help(usage)),
+            }
+        }
+        for item in &call.arguments.keywords {
+            match (item.arg.as_ref().map(|arg| arg.as_str()), &item.value) {
+                (Some("thread"), Expr::StringLiteral(tag)) if kind == "thread_binding" => thread = Some(tag),
+                (Some("annotations"), dict) => entries.push(("annotations", Attr::Dict(self.plain_dict(dict)?))),
+                (Some("step"), value) => step = Some(value),
+                (Some("unroll"), Expr::BooleanLiteral(value)) if !value.value => {
+                    entries.push(("annotations", Attr::Dict(vec![("disable_unroll".to_string(), Attr::Bool(true))])));
+                }
+                (Some("unroll"), value) => {
+                    let value = self.plain_attr(value)?;
+                    entries.push(("annotations", Attr::Dict(vec![("pragma_unroll".to_string(), value)])));
+                }
+                _ => return Err(Diagnostic::new(span(item), "no such argument of a loop").help(usage)),
+            }
+        }
+        match (kind == "thread_binding", thread) {
+            (true, Some(tag)) => entries.push(("thread", Attr::Str(tag.value.to_str().to_string()))),
+            (true, None) => return Err(Diagnostic::new(span(call), "which thread is not said").help(usage)),
+            _ => {}
+        }
+        let (min, extent) = match &*bounds {
+            [extent] => {
+                let extent = self.value(extent)?;
+                (typed(self.imm(0, extent.dtype), extent.ty, extent.dtype), extent)
+            }
+            [lower, upper] => self.range(lower, upper)?,
+            _ => return Err(Diagnostic::new(span(call), "a loop needs an extent").help(usage)),
+        };
+        let step = step.map(|step| self.value(step)).transpose()?.map(|step| self.stored(step, extent.dtype));
+        let attrs = if entries.is_empty() { AttrsId::NONE } else { self.b.attrs(entries) };
+        self.begin_for(var, min, extent, step, attrs);
+        Ok(())
+    }
+
+    fn if_(&mut self, stmt: &'a StmtIf) -> Read<()> {
+        let cond = self.value(&stmt.test)?;
+        self.b.begin(NodeSpec::new(kind::COND), &[cond.v], None);
+        self.scope_of(&stmt.body);
+        // `elif` is an If in the `else:` of the one before.
+        let mut open = 1;
+        for clause in &stmt.elif_else_clauses {
+            match &clause.test {
+                Some(test) => {
+                    self.b.begin(NodeSpec::new(kind::SCOPE), &[], None);
+                    let cond = self.value(test)?;
+                    self.b.begin(NodeSpec::new(kind::COND), &[cond.v], None);
+                    self.scope_of(&clause.body);
+                    open += 2;
+                }
+                None => self.scope_of(&clause.body),
+            }
+        }
+        (0..open).for_each(|_| self.b.end());
+        Ok(())
+    }
+
+    fn scope_of(&mut self, stmts: &'a [Stmt]) {
+        self.b.begin(NodeSpec::new(kind::SCOPE), &[], None);
+        self.body(stmts);
+        self.b.end();
+    }
+
+    fn with(&mut self, with: &'a StmtWith) -> Read<()> {
+        let (depth, mark) = (self.b.depth(), self.mark());
+        for item in &with.items {
+            let at = span(&item.context_expr);
+            let Some((name, call)) = self.tir_call_of(&item.context_expr) else {
+                return Err(Diagnostic::new(at, "expected `with T.sblock(...)`, `T.init()`, `T.attr(...)`"));
+            };
+            let var = match item.optional_vars.as_deref() {
+                Some(Expr::Name(name)) => Some(name.id.as_str()),
+                Some(other) => return Err(Diagnostic::new(span(other), "expected a variable")),
+                None => None,
+            };
+            match name {
+                "sblock" | "block" => self.begin_block(call, &with.body)?,
+                "init" => {
+                    self.b.begin(NodeSpec::new(kind::INIT), &[], None);
+                }
+                "attr" => self.attr(call)?,
+                "launch_thread" => self.launch(call, var)?,
+                _ => {
+                    return Err(Diagnostic::new(at, format!("`T.{name}` opens no scope"))
+                        .help("with T.sblock(\"name\"), T.init(), T.attr(...), T.launch_thread(...)"));
+                }
+            }
+        }
+        self.body(&with.body);
+        while self.b.depth() > depth {
+            self.b.end();
+        }
+        self.leave(mark);
+        Ok(())
+    }
+
+    fn begin_block(&mut self, call: &'a ExprCall, body: &[Stmt]) -> Read<()> {
+        accept(call, 1, &["name"], "with T.sblock(\"name\")")?;
+        let name = match call.arguments.args.first().or_else(|| keyword(call, "name")) {
+            Some(Expr::StringLiteral(name)) => name.value.to_str(),
+            None => "",
+            Some(other) => return Err(Diagnostic::new(span(other), "expected the name of the block")),
+        };
+        let says = |what: &str| {
+            body.iter().any(|stmt| match stmt {
+                Stmt::Expr(expr) => self.tir_call_of(&expr.value).is_some_and(|(name, _)| name == what),
+                _ => false,
+            })
+        };
+        let unsaid = [("reads", "no_reads"), ("writes", "no_writes")].into_iter().filter(|(what, _)| !says(what));
+        let entries: Vec<_> = unsaid.map(|(_, key)| (key, Attr::Bool(true))).collect();
+        let attrs = if entries.is_empty() { AttrsId::NONE } else { self.b.attrs(entries) };
+        self.b.begin(NodeSpec::new(kind::SBLOCK).attrs(attrs).flags(flag::BOUND), &[], Some(name));
+        Ok(())
+    }
+
+    fn assert(&mut self, test: &'a Expr, message: Option<&'a Expr>, at: Range<usize>) -> Read<()> {
+        let cond = self.value(test)?;
+        let mut ops = vec![cond.v];
+        match message {
+            Some(Expr::Tuple(tuple)) if tuple.elts.len() == 2 => {
+                ops.push(self.value(&tuple.elts[0])?.v);
+                let Expr::List(parts) = &tuple.elts[1] else {
+                    return Err(Diagnostic::new(span(&tuple.elts[1]), "expected a list of the parts of the message"));
+                };
+                for part in &parts.elts {
+                    ops.push(self.value(part)?.v);
+                }
+            }
+            Some(Expr::StringLiteral(text)) => {
+                let (error, text) = (self.b.string("RuntimeError"), self.b.string(text.value.to_str()));
+                ops.extend([error, text]);
+            }
+            _ => {
+                return Err(Diagnostic::new(at, "an assertion needs a message")
+                    .help("assert n == 4, (\"ValueError\", [\"n must be 4\"])"));
+            }
+        }
+        self.effect(kind::ASSERT, &ops);
+        Ok(())
+    }
+}
+
+fn one() -> Dim {
+    Dim::int(1, DType::I32)
+}

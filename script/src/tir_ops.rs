@@ -1,0 +1,205 @@
+//! Operators of TIR that are written as calls: where their data type stands, and what they give.
+
+use plugin_api::ir::DType;
+
+/// Where the data type of the result stands among the arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    No,
+    First,
+    Last,
+}
+
+/// What a call gives, where no argument says it.
+#[derive(Clone, Copy)]
+pub(crate) enum Result {
+    /// The type of this argument.
+    Argument(usize),
+    Scalar(DType),
+    /// A bool, with as many lanes as the first argument.
+    Bool,
+    Handle,
+    Unknown,
+}
+
+/// Facts of an operator.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts {
+    pub(crate) dtype: Place,
+    pub(crate) result: Result,
+}
+
+const FIRST: &[&str] = &[
+    "call_extern",
+    "call_llvm_intrin",
+    "call_llvm_pure_intrin",
+    "call_pure_extern",
+    "call_spirv_pure_glsl450",
+    "cuda.mma_store",
+    "masked_load",
+    "reinterpret",
+    "s_tir.cp_async_raw",
+    "type_annotation",
+];
+const LAST: &[&str] = &["tvm_struct_get"];
+/// They give the type of their first argument.
+const MATH: &[&str] = &[
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_not",
+    "ceil",
+    "copysign",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "exp10",
+    "exp2",
+    "fabs",
+    "floor",
+    "fma",
+    "fmod",
+    "handle_add_byte_offset",
+    "hypot",
+    "ldexp",
+    "likely",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "nearbyint",
+    "nextafter",
+    "popcount",
+    "pow",
+    "power",
+    "q_multiply_shift",
+    "q_multiply_shift_per_axis",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+    "tvm_thread_invariant",
+];
+const BOOL: &[&str] = &["isfinite", "isinf", "isnan", "isnullptr", "any_true", "all_true"];
+const HANDLE: &[&str] = &[
+    "TVMBackendAllocWorkspace",
+    "address_of",
+    "anylist_getitem",
+    "lookup_param",
+    "tvm_access_ptr",
+    "tvm_stack_alloca",
+    "tvm_stack_make_array",
+    "tvm_stack_make_shape",
+    "tvm_tuple",
+];
+const INT: &[&str] = &[
+    "TVMBackendFreeWorkspace",
+    "anylist_resetitem",
+    "anylist_setitem_call_cpacked",
+    "anylist_setitem_call_packed",
+    "assume",
+    "break_loop",
+    "call_cpacked",
+    "call_cpacked_lowered",
+    "call_packed",
+    "call_packed_lowered",
+    "clz",
+    "continue_loop",
+    "end_profile_intrinsic",
+    "get_active_lane_mask",
+    "ignore_loop_partition",
+    "prefetch",
+    "ret",
+    "start_profile_intrinsic",
+    "thread_return",
+    "tvm_check_return",
+    "tvm_global_barrier_kinit",
+    "tvm_static_handle",
+    "tvm_storage_sync",
+    "tvm_struct_set",
+    "tvm_thread_allreduce",
+    "tvm_throw_last_error",
+    "undef",
+    "vscale",
+];
+const FROM_ARGUMENTS: &[(&str, usize)] =
+    &[("if_then_else", 1), ("tvm_warp_shuffle", 1), ("tvm_warp_shuffle_up", 1), ("tvm_warp_shuffle_down", 1)];
+/// They are evaluated for what they do, or give what no argument says.
+const OTHER: &[&str] = &[
+    "call_trace",
+    "create_barriers",
+    "dp4a",
+    "large_uint_imm",
+    "mma_fill",
+    "param",
+    "texture2d_load",
+    "texture2d_store",
+    "trace",
+    "tvm_bmma_sync",
+    "tvm_call_trace_packed",
+    "tvm_fill_fragment",
+    "tvm_load_matrix_sync",
+    "tvm_mma_sync",
+    "tvm_store_matrix_sync",
+    "vectorcombine",
+    "vectorhigh",
+    "vectorlow",
+];
+/// Families of operators of one kind of device or system.
+const FAMILIES: &[&str] =
+    &["cuda.", "hexagon.", "metal.", "nvshmem.", "ptx.", "ptx_legacy.", "s_tir.", "tirx.", "webgpu."];
+
+/// Facts of the operator that is written `T.name`; `None` if there is none.
+pub(crate) fn find(name: &str) -> Option<Facts> {
+    let has = |names: &[&str]| names.contains(&name);
+    let facts = |dtype, result| Some(Facts { dtype, result });
+    if has(FIRST) {
+        return facts(Place::First, Result::Unknown);
+    }
+    if has(LAST) {
+        return facts(Place::Last, Result::Unknown);
+    }
+    if has(MATH) {
+        return facts(Place::No, Result::Argument(0));
+    }
+    if let Some((_, at)) = FROM_ARGUMENTS.iter().find(|(known, _)| *known == name) {
+        return facts(Place::No, Result::Argument(*at));
+    }
+    if has(BOOL) {
+        return facts(Place::No, Result::Bool);
+    }
+    if has(HANDLE) {
+        return facts(Place::No, Result::Handle);
+    }
+    if has(INT) {
+        return facts(Place::No, Result::Scalar(DType::I32));
+    }
+    if name == "tvm_warp_activemask" {
+        return facts(Place::No, Result::Scalar(DType::new(1, 32, 1)));
+    }
+    let family = FAMILIES.iter().any(|family| name.len() > family.len() && name.starts_with(family));
+    if family || has(OTHER) { facts(Place::No, Result::Unknown) } else { None }
+}
+
+/// Names that are not of a family.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let lists = [FIRST, LAST, MATH, BOOL, HANDLE, INT, OTHER];
+    let others = ["if_then_else", "Select", "Cast", "Ramp", "Broadcast", "Shuffle", "Let", "min", "max", "truncmod"];
+    lists.into_iter().flatten().copied().chain(others)
+}
+
+/// Where the data type of a call to `tirx.name` is printed.
+pub(crate) fn dtype_place(name: &str) -> Place {
+    find(name).map_or(Place::No, |facts| facts.dtype)
+}

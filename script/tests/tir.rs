@@ -1,0 +1,176 @@
+//! TIR functions: what is read is printed again, in today's spelling, byte for byte; faults are told with their place.
+
+use script::{NoOps, ReadError, print, read};
+use std::path::Path;
+
+/// Texts that TVM 0.27 prints just so; the oracle (`tests/oracle/tir.py`) reads them and finds the same module.
+fn texts() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tir");
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the folder is there").flatten() {
+        let path = entry.path();
+        let text = std::fs::read_to_string(&path).expect("a text");
+        out.push((path.file_name().expect("a name").to_string_lossy().into_owned(), text));
+    }
+    out.sort();
+    out
+}
+
+fn first_difference<'t>(a: &'t str, b: &'t str) -> Option<(&'t str, &'t str)> {
+    a.lines().chain([""]).zip(b.lines().chain([""])).find(|(a, b)| a != b)
+}
+
+#[test]
+fn every_construct_prints_as_it_was_read() {
+    let texts = texts();
+    assert!(texts.len() >= 5, "{} texts", texts.len());
+    for (name, text) in texts {
+        let module = read(&text, &NoOps).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let printed = print(&module, &NoOps);
+        assert!(printed == text, "{name}: {:?}", first_difference(&text, &printed));
+        let again = read(&printed, &NoOps).expect("what is printed can be read");
+        assert!(again.structural_eq(&module) && again.structural_hash() == module.structural_hash(), "{name}");
+    }
+}
+
+/// A module of one function that is made of blocks.
+fn module(params: &str, body: &str) -> String {
+    let mut text =
+        format!("@I.ir_module\nclass Module:\n    @T.prim_func(private=True, s_tir=True)\n    def f({params}):\n");
+    for line in body.lines() {
+        text.push_str(&format!("        {line}\n"));
+    }
+    text
+}
+
+fn faults(text: &str) -> ReadError {
+    read(text, &NoOps).expect_err("a fault")
+}
+
+/// Refused with this message, at this piece of the text.
+fn refused(body: &str, message: &str, place: &str) {
+    let text = module("A: T.Buffer((16, 16), \"float32\"), n: T.int32", body);
+    let error = faults(&text);
+    let first = &error.diagnostics[0];
+    assert!(first.message.contains(message), "{}", first.message);
+    assert_eq!(&text[first.span.clone()], place, "{}", first.message);
+}
+
+#[test]
+fn faults_are_told_with_their_place() {
+    refused("A[0] = T.float32(1.0)", "1 indices for a buffer of 2 dimensions", "0");
+    refused("B[0, 0] = T.float32(1.0)", "undefined variable `B`", "B");
+    refused("A[0, 0] = A", "a buffer is no value", "A");
+    refused("A[0, 0] = T.expp(A[0, 0])", "no expression `T.expp`; did you mean `exp`, `exp2` or `exp10`?", "T.expp");
+    refused("for i in T.sequential(4):\n    T.evaluate(i)", "no loop `T.sequential`", "T.sequential");
+    refused("with T.sblok(\"b\"):\n    T.evaluate(n)", "`T.sblok` opens no scope", "T.sblok(\"b\")");
+    refused("with T.sblock(\"b\"):\n    vi = T.axis.remap(\"S\", [n])", "expected a loop variable", "n");
+    refused("vi = T.axis.sideways(4, n)", "no such kind of axis", "T.axis.sideways");
+    refused("for i in T.thread_binding(4):\n    T.evaluate(i)", "which thread is not said", "T.thread_binding(4)");
+    refused("assert n == 4", "an assertion needs a message", "assert n == 4");
+    refused("T.evaluate(0 < n < 4)", "not chained", "0 < n < 4");
+    refused(
+        "try:\n    T.evaluate(n)\nfinally:\n    T.evaluate(n)",
+        "expected a statement of TIR",
+        "try:\n            T.evaluate(n)\n        finally:\n            T.evaluate(n)",
+    );
+    refused(
+        "B = T.alloc_buffer((4,), layout=T.TileLayout(T.S[4:1]))",
+        "layouts other than the default",
+        "T.TileLayout(T.S[4:1])",
+    );
+    refused("\"text\"", "a string is no statement", "\"text\"");
+}
+
+#[test]
+fn several_faults_are_told_at_once_and_what_follows_from_them_is_not() {
+    let text = module(
+        "A: T.Buffer((16,), \"float32\")",
+        "x: T.let[T.int32] = y\nA[x] = T.float32(0.0)\nA[0, 0] = T.float32(0.0)\nfor i in range(z):\n    A[i] = T.float32(0.0)",
+    );
+    let error = faults(&text);
+    let told: Vec<&str> = error.diagnostics.iter().map(|fault| &text[fault.span.clone()]).collect();
+    assert_eq!(told, ["y", "0, 0", "z"], "{:?}", error.diagnostics);
+}
+
+#[test]
+fn scopes_end() {
+    let body = "for i in range(4):\n    T.evaluate(i)\nT.evaluate(i)";
+    refused(body, "undefined variable `i`", "i");
+    refused("if n == 0:\n    x: T.let[T.int32] = n\nT.evaluate(x)", "undefined variable `x`", "x");
+}
+
+#[test]
+fn the_older_spelling_is_read() {
+    let old = "@I.ir_module\nclass Module:\n    @T.prim_func\n    def f(a: T.handle, B: T.Buffer((16,), \"float32\")):\n        \
+               T.func_attr({\"tir.noalias\": True})\n        A = T.match_buffer(a, (16,), \"float32\")\n        \
+               C = T.alloc_buffer((16,), \"float32\")\n        for i in T.serial(0, 16):\n            \
+               with T.block(\"copy\"):\n                vi = T.axis.S(16, i)\n                T.reads([A[vi]])\n                \
+               T.writes([C[vi]])\n                T.block_attr({\"axis\": 0})\n                C[vi] = A[vi] + 1\n";
+    let printed = print(&read(old, &NoOps).expect("it is read"), &NoOps);
+    for line in [
+        "@T.prim_func(s_tir=True)",
+        "T.func_attr({\"tirx.noalias\": True})",
+        "A = T.match_buffer(a, (16,))",
+        "C = T.sblock_alloc_buffer((16,))",
+        "for i in range(16):",
+        "with T.sblock(\"copy\"):",
+        "vi = T.axis.spatial(16, i)",
+        "T.reads(A[vi])",
+        "T.sblock_attr({\"axis\": 0})",
+        "C[vi] = A[vi] + T.float32(1.0)",
+    ] {
+        assert!(printed.contains(line), "no `{line}` in\n{printed}");
+    }
+}
+
+#[test]
+fn many_flat_scopes_are_refused_not_recursed_into() {
+    let body = "T.attr(n, \"key\", 1)\n".repeat(20_000) + "T.evaluate(n)";
+    let error = faults(&module("n: T.int32", &body));
+    assert!(error.diagnostics[0].message.contains("deep"), "{}", error.diagnostics[0].message);
+}
+
+#[test]
+fn shapes_and_indices_speak_of_the_same_variables() {
+    let text =
+        module("n: T.int32, A: T.Buffer((n, 4), \"float32\")", "for i in range(n):\n    A[i, 0] = T.float32(0.0)");
+    let module = read(&text, &NoOps).expect("it is read");
+    let body = module.get("f").expect("is there");
+    let shape = body.lookup_binding("A").expect("is there").ty().prims();
+    let n = body.values().find(|value| value.name() == Some("n")).expect("is there");
+    assert_eq!(plugin_api::index::index_to_dim(n).as_ref(), shape.first());
+}
+
+#[test]
+fn strings_of_several_lines_stand_in_the_metadata() {
+    let text =
+        module("n: T.int32", "assert n == 4, (\"ValueError\", [\"must be 4,\\nnot\", \"5\", \"must be 4,\\nnot\"])");
+    let first = read(&text, &NoOps).expect("it is read");
+    let printed = print(&first, &NoOps);
+    let reference = "metadata[\"ir.StringImm\"][0]";
+    let line = format!("assert n == 4, (\"ValueError\", [{reference}, \"5\", {reference}])\n");
+    assert!(printed.starts_with("metadata = tvm.ir.load_json(") && printed.contains(&line), "{printed}");
+    let again = read(&printed, &NoOps).expect("what is printed can be read");
+    assert!(again.structural_eq(&first), "{printed}");
+    assert_eq!(print(&again, &NoOps), printed);
+    let missing = faults(&printed.replace("[0], \"5\"", "[1], \"5\""));
+    assert!(missing.diagnostics[0].message.contains("not number 1"), "{}", missing.diagnostics[0].message);
+}
+
+#[test]
+fn functions_of_indices_are_attributes_of_tir_too() {
+    let text = module("n: T.int32", "T.func_attr({\"order\": T.index_map(lambda i, j: (j, i))})\nT.evaluate(n)");
+    let first = read(&text, &NoOps).expect("it is read");
+    let printed = print(&first, &NoOps);
+    assert!(printed.contains("{\"order\": T.index_map(lambda i, j: (j, i))}"), "{printed}");
+    assert!(read(&printed, &NoOps).expect("what is printed can be read").structural_eq(&first));
+}
+
+#[test]
+fn names_are_unique_where_they_are_visible_only() {
+    let body =
+        "for i in range(4):\n    for i in range(8):\n        T.evaluate(i)\nfor i in range(4):\n    T.evaluate(i)";
+    let printed = print(&read(&module("n: T.int32", body), &NoOps).expect("it is read"), &NoOps);
+    assert!(printed.contains("for i, i_1 in T.grid(4, 8):") && printed.contains("for i in range(4):"), "{printed}");
+}

@@ -1,0 +1,52 @@
+"""TVM reads the texts of `tests/goldens/text`, which passhost prints, and prints them again: line by line the same.
+
+    ../oracle-venv/bin/python tests/oracle/texts.py
+"""
+
+import pathlib
+import re
+import sys
+
+import tvm
+
+# What TVM prints, but does not read.
+UNREADABLE = {
+    "externs": "external functions of a module",
+    "opaque": "operators that are not registered",
+    "scopes": "`k = T.int64()` in a nested function beside a TypeVar of that name",
+}
+
+
+def lines(text):
+    """What means something: without metadata, comments and blank space."""
+    text = re.sub(r'metadata = .*?"""\)\n', "", text, flags=re.S)
+    kept = (line.rstrip() for line in text.split("\n"))
+    return [line for line in kept if line.strip() and not line.strip().startswith("#")]
+
+
+def main():
+    folder = pathlib.Path(__file__).parent.parent / "goldens" / "text"
+    failed = 0
+    for path in sorted(folder.glob("*.py")):
+        text = path.read_text()
+        if path.stem in UNREADABLE:
+            print(f"{path.stem}: not tried: {UNREADABLE[path.stem]}")
+            continue
+        try:
+            again = tvm.script.from_source(text).script(show_meta=True)
+        except Exception as error:
+            print(f"{path.stem}: TVM does not read it: {error}")
+            failed += 1
+            continue
+        different = [(a, b) for a, b in zip(lines(text), lines(again)) if a != b]
+        if different or len(lines(text)) != len(lines(again)):
+            failed += 1
+            print(f"{path.stem}: TVM prints it otherwise")
+            for ours, theirs in different:
+                print(f"  passhost: {ours.strip()}\n  TVM:      {theirs.strip()}")
+        else:
+            print(f"{path.stem}: same")
+    sys.exit(failed > 0)
+
+
+main()

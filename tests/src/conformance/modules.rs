@@ -1,0 +1,99 @@
+//! Recorded modules: read, check, print, read again, compare; and whether the printed text is the given one.
+
+use super::{Failure, Outcome, guarded};
+use passhost::Engine;
+use passhost::verify::verify_module;
+use plugin_api::ir::Module;
+
+/// A recorded module.
+#[derive(Debug)]
+pub struct ModuleCase {
+    /// Its id.
+    pub id: String,
+    /// Its text, as TVM prints it.
+    pub text: String,
+}
+
+/// Tries one module.
+pub fn run(case: &ModuleCase, engine: &Engine) -> Outcome {
+    let mut text = Some("not printed".to_string());
+    let mut opaque_calls = 0;
+    let failure = guarded(|| {
+        let first = read("not read", &case.text, engine)?;
+        opaque_calls = first.1;
+        let checked = verify_module(&first.0, engine).map_err(|why| Failure::new("ill-formed", why));
+        let printed = script::print(&first.0, engine);
+        text = text_difference(&case.text, &printed);
+        checked?;
+        let (again, _) = read("print not read", &printed, engine)?;
+        match again.structural_eq(&first.0) {
+            true => Ok(()),
+            false => Err(Failure::new("another module", "what is printed reads as another module")),
+        }
+    });
+    Outcome { id: case.id.clone(), group: String::new(), failure: failure.err(), text, opaque_calls }
+}
+
+/// Reads a text; the number of calls of operators that nobody declares comes with it.
+pub(super) fn read(kind: &'static str, text: &str, engine: &Engine) -> Result<(Module, usize), Failure> {
+    script::read_with_warnings(text, engine).map(|read| (read.module, read.opaque_calls)).map_err(|error| {
+        let first = error.diagnostics.first();
+        let line = first.map_or(0, |first| script::line_column(text, first.span.start).0);
+        Failure::new(kind, format!("{} (line {line})", first.map_or("", |first| first.message.as_str())))
+    })
+}
+
+/// The first line in which two texts differ, except for comments, blank space and the text of the metadata (which the
+/// comparison of the modules decodes); `None` if there is none.
+pub fn text_difference(given: &str, printed: &str) -> Option<String> {
+    let (given, printed) = (significant(given), significant(printed));
+    let n = given.len().max(printed.len());
+    let at = (0..n).find(|i| given.get(*i) != printed.get(*i))?;
+    let line = |lines: &[&str]| lines.get(at).map_or("(nothing)", |line| line.trim()).to_string();
+    Some(format!("given {} | printed {}", line(&given), line(&printed)))
+}
+
+/// The lines that mean something, without comments and blank space at their ends.
+fn significant(text: &str) -> Vec<&str> {
+    let mut in_metadata = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if in_metadata {
+            in_metadata = !line.contains("\"\"\")");
+            continue;
+        }
+        in_metadata = line.starts_with("metadata = ") && !line.trim_end().ends_with("\"\"\")");
+        let line = if line.starts_with("metadata = ") { "metadata = …" } else { without_comment(line).trim_end() };
+        if !line.is_empty() {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn without_comment(line: &str) -> &str {
+    let (mut in_string, mut escaped) = (false, false);
+    for (at, c) in line.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            '#' if !in_string => return &line[..at],
+            _ => {}
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_blank_space_are_no_difference() {
+        assert_eq!(text_difference("# a\n\nx = 1  # b\n", "x = 1"), None);
+        assert_eq!(text_difference("metadata = f(\"\"\"{\n1}\"\"\")\nx", "metadata = f(\"\"\"{}\"\"\")\nx"), None);
+        assert!(text_difference("x = \"# a\"", "x = \"# b\"").is_some());
+        assert!(text_difference("x", "x\ny").is_some());
+    }
+}

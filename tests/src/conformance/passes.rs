@@ -1,0 +1,179 @@
+//! Recorded pass runs: read what was before, run the pass as it was run, compare with what was after.
+
+use super::modules::read;
+use super::{Failure, Outcome, guarded};
+use passhost::{Engine, PassContext, Runner};
+use plugin_api::ir::Module;
+use plugin_api::meta::{OptionValue, PassInfo};
+use registry::{Form, Pipeline, Plan, Request, Selection, Stage};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A recorded run of one pass.
+#[derive(Debug)]
+pub struct PassCase {
+    /// Its id.
+    pub id: String,
+    /// Name of the pass, as TVM says it.
+    pub pass: String,
+    /// Arguments by position.
+    pub args: Vec<Value>,
+    /// Arguments by name.
+    pub kwargs: serde_json::Map<String, Value>,
+    /// Context: opt_level, required_pass, disabled_pass, config, target.
+    pub context: Value,
+    /// Module before.
+    pub before: String,
+    /// Module after; `None` where the pass raised.
+    pub after: Option<String>,
+}
+
+/// Tries one run.
+pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Outcome {
+    let (mut opaque_calls, operators) = (0, &**engine);
+    let failure = guarded(|| {
+        let (before, opaque) = read("before not read", &case.before, operators)?;
+        opaque_calls = opaque;
+        let after = case.after.as_ref().map(|after| read("after not read", after, operators)).transpose()?;
+        match (replay(case, before, engine)?, after) {
+            (Ok(got), Some((want, _))) if got.structural_eq(&want) => Ok(()),
+            (Ok(got), Some((want, _))) => {
+                let (want, got) = (script::print(&want, operators), script::print(&got, operators));
+                let why = super::modules::text_difference(&want, &got);
+                Err(Failure::new("another result", why.unwrap_or_else(|| "the texts are equal".into())))
+            }
+            (Ok(_), None) => Err(Failure::new("did not raise", "TVM raised an error here")),
+            (Err(_), None) => Ok(()),
+            (Err(why), Some(_)) => Err(Failure::new("raised", why)),
+        }
+    });
+    Outcome { id: case.id.clone(), group: case.pass.clone(), failure: failure.err(), text: None, opaque_calls }
+}
+
+/// The full name here of a pass of TVM. Bare names are Relax's; two names of passes are not those of their factories.
+fn full_name(case: &PassCase) -> String {
+    match case.pass.as_str() {
+        "DecomposeOps" => "relax.DecomposeOpsForInference".to_string(),
+        "tirx.NarrowDataType" if case.args.is_empty() => "tirx.ForceNarrowIndexToInt32".to_string(),
+        name if name.contains('.') => name.to_string(),
+        name => format!("relax.{name}"),
+    }
+}
+
+/// Runs the pass; the inner error is what the pass says.
+fn replay(case: &PassCase, before: Module, engine: &Arc<Engine>) -> Result<Result<Module, String>, Failure> {
+    let name = full_name(case);
+    let Some(id) = engine.registry().find_full(&name) else {
+        return Err(Failure::new("no such pass", name));
+    };
+    let options = options(case, engine.registry().pass(id))?;
+    let stage = Stage { name: name.clone(), options, span: 0..name.len(), form: Form::Pass };
+    let names = |key: &str| -> Vec<String> {
+        let names = case.context[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        names.map(str::to_string).collect()
+    };
+    let selection = Selection {
+        source: "the record".to_string(),
+        opt_level: case.context["opt_level"].as_i64().and_then(|level| level.try_into().ok()),
+        disabled: names("disabled_pass"),
+        required: names("required_pass"),
+        ..Selection::default()
+    };
+    let request =
+        Request { pipeline: Pipeline { stages: vec![stage] }, selections: vec![selection], ..Request::default() };
+    let plan = Plan::new(&request, engine.registry()).map_err(|why| Failure::new("not planned", why))?;
+    let report = Runner::in_context(engine, &context(case, engine)?).run(&plan, before);
+    let report = report.map_err(|why| Failure::new("not planned", why))?;
+    Ok(match report.error {
+        None => Ok(report.module),
+        Some(error) => Err(error.to_string()),
+    })
+}
+
+/// The context of the run: its target and its config values. Levels and names of passes are the plan's.
+fn context(case: &PassCase, engine: &Arc<Engine>) -> Result<PassContext, Failure> {
+    let mut context = PassContext::builder();
+    if let Some(target) = case.context["target"].as_str() {
+        context = context.target(target);
+    }
+    for (key, value) in config(&case.context["config"])? {
+        context = context.config(&key, value);
+    }
+    context.build(engine).map_err(|why| Failure::new("config", why))
+}
+
+/// Arguments as options: those by position are the options in their order, `null` is what stands if nothing is given.
+fn options(case: &PassCase, info: &PassInfo) -> Result<Vec<(String, OptionValue)>, Failure> {
+    let mut given = Vec::new();
+    for (i, value) in case.args.iter().enumerate() {
+        let Some(option) = info.options.get(i) else {
+            return Err(Failure::new("options", format!("{} has no option for argument {i}: {value}", info.name)));
+        };
+        given.push((option.name.clone(), value));
+    }
+    given.extend(case.kwargs.iter().map(|(key, value)| (key.clone(), value)));
+    let mut options = Vec::new();
+    for (key, value) in given.into_iter().filter(|(_, value)| !value.is_null()) {
+        let Some(value) = option_value(value) else {
+            return Err(Failure::new("options", format!("{} cannot take `{key}`: {value}", info.name)));
+        };
+        options.push((key, value));
+    }
+    Ok(options)
+}
+
+/// A value of JSON; an object is a list of its keys and values in turn.
+fn option_value(value: &Value) -> Option<OptionValue> {
+    Some(match value {
+        Value::Bool(v) => OptionValue::Bool(*v),
+        Value::String(v) => OptionValue::Str(v.clone()),
+        Value::Number(v) => match v.as_i64() {
+            Some(v) => OptionValue::Int(v),
+            None => OptionValue::Float(v.as_f64()?),
+        },
+        Value::Array(items) => OptionValue::List(items.iter().map(option_value).collect::<Option<_>>()?),
+        Value::Object(_) | Value::Null => return None,
+    })
+}
+
+/// Config values. A structured one, recorded as `pkg.XConfig(field=value, …)`, is one value for each field, as in
+/// `tirx.UnrollLoop.auto_max_step`.
+fn config(recorded: &Value) -> Result<BTreeMap<String, OptionValue>, Failure> {
+    let mut out = BTreeMap::new();
+    for (key, value) in recorded.as_object().into_iter().flatten() {
+        let unreadable = || Failure::new("config", format!("cannot read `{key}`: {value}"));
+        match value.get("__repr__").and_then(Value::as_str) {
+            Some(text) => {
+                let fields =
+                    text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).ok_or_else(unreadable)?;
+                for field in fields.split(',').filter(|field| !field.trim().is_empty()) {
+                    let (name, value) = field.split_once('=').ok_or_else(unreadable)?;
+                    let value = match value.trim() {
+                        "True" => OptionValue::Bool(true),
+                        "False" => OptionValue::Bool(false),
+                        other => OptionValue::parse(other).map_err(|_| unreadable())?,
+                    };
+                    out.insert(format!("{key}.{}", name.trim()), value);
+                }
+            }
+            None => {
+                out.insert(key.clone(), option_value(value).ok_or_else(unreadable)?);
+            }
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structured_config_is_one_value_for_each_field() {
+        let recorded = serde_json::json!({"tirx.X": {"__repr__": "a.XConfig(n=8, on=True)", "__type__": "X"}, "k": 1});
+        let config = config(&recorded).expect("readable");
+        let found: Vec<_> = config.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(found, ["k=1", "tirx.X.n=8", "tirx.X.on=true"]);
+    }
+}

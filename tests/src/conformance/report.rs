@@ -1,0 +1,137 @@
+//! What a conformance run says: counts by kind of failure with their ids, and the total.
+
+use super::Outcome;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Ids that a line shows unless all are asked for.
+const FEW: usize = 4;
+
+/// Failures by kind, then by message; each with its ids.
+type Kinds<'a> = BTreeMap<&'static str, BTreeMap<String, Vec<&'a str>>>;
+
+fn kinds(outcomes: &[Outcome]) -> Kinds<'_> {
+    let mut kinds = Kinds::new();
+    for outcome in outcomes {
+        if let Some(failure) = &outcome.failure {
+            let messages = kinds.entry(failure.kind).or_default();
+            messages.entry(general(&failure.why)).or_default().push(&outcome.id);
+        }
+    }
+    kinds
+}
+
+/// A message without the names and numbers of its case, so that equal reasons fall together.
+fn general(message: &str) -> String {
+    let mut out = String::new();
+    for (i, part) in message.split('`').enumerate() {
+        match i % 2 {
+            1 => out.push_str("`…`"),
+            _ => {
+                let mut digits = false;
+                for c in part.chars() {
+                    match c.is_ascii_digit() {
+                        true if digits => {}
+                        true => out.push('#'),
+                        false => out.push(c),
+                    }
+                    digits = c.is_ascii_digit();
+                }
+            }
+        }
+    }
+    let mut short: String = out.chars().take(160).collect();
+    if short.len() < out.len() {
+        short.push('…');
+    }
+    short
+}
+
+fn ids(ids: &[&str], all: bool) -> String {
+    let shown = if all { ids.len() } else { FEW.min(ids.len()) };
+    let more = if shown < ids.len() { ", …" } else { "" };
+    format!("{}{more}", ids[..shown].join(", "))
+}
+
+fn equal(outcomes: &[Outcome]) -> usize {
+    outcomes.iter().filter(|outcome| outcome.failure.is_none()).count()
+}
+
+/// The report as text; its last line is the total.
+pub fn text(outcomes: &[Outcome], all_ids: bool) -> String {
+    let mut out = String::new();
+    let mut groups: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for outcome in outcomes.iter().filter(|outcome| !outcome.group.is_empty()) {
+        let (equal, all) = groups.entry(&outcome.group).or_default();
+        *equal += usize::from(outcome.failure.is_none());
+        *all += 1;
+    }
+    for (group, (equal, all)) in &groups {
+        let _ = writeln!(out, "{equal:>6} of {all:>4}  {group}");
+    }
+    for (kind, messages) in kinds(outcomes) {
+        let count: usize = messages.values().map(Vec::len).sum();
+        let _ = writeln!(out, "{count:>6}  {kind}");
+        let mut messages: Vec<_> = messages.into_iter().collect();
+        messages.sort_by_key(|(_, ids)| std::cmp::Reverse(ids.len()));
+        for (message, found) in messages {
+            let _ = writeln!(out, "{:>12}  {message}\n              {}", found.len(), ids(&found, all_ids));
+        }
+    }
+    let opaque: Vec<_> = outcomes.iter().filter(|outcome| outcome.opaque_calls > 0).map(|o| o.id.as_str()).collect();
+    if !opaque.is_empty() {
+        let _ = writeln!(out, "{:>6}  with operators that no plugin declares: {}", opaque.len(), ids(&opaque, all_ids));
+    }
+    if groups.is_empty() {
+        let other: Vec<&Outcome> =
+            outcomes.iter().filter(|outcome| outcome.failure.is_none() && outcome.text.is_some()).collect();
+        for outcome in other.iter().take(if all_ids { other.len() } else { FEW }) {
+            let _ = writeln!(out, "        text of {}: {}", outcome.id, outcome.text.as_deref().unwrap_or_default());
+        }
+        let same = outcomes.iter().filter(|outcome| outcome.text.is_none()).count();
+        let _ = writeln!(out, "identical text: {same} of {}", outcomes.len());
+    }
+    let _ = writeln!(out, "total: {} of {}", equal(outcomes), outcomes.len());
+    out
+}
+
+/// The report as JSON: every case with what became of it.
+pub fn json(outcomes: &[Outcome]) -> Value {
+    let cases: Vec<Value> = outcomes
+        .iter()
+        .map(|outcome| {
+            let failure = outcome.failure.as_ref();
+            json!({
+                "id": outcome.id,
+                "pass": (!outcome.group.is_empty()).then_some(&outcome.group),
+                "equal": failure.is_none(),
+                "kind": failure.map(|failure| failure.kind),
+                "why": failure.map(|failure| &failure.why),
+                "text": outcome.text,
+                "opaque_calls": outcome.opaque_calls,
+            })
+        })
+        .collect();
+    json!({"equal": equal(outcomes), "total": outcomes.len(), "cases": cases})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Failure;
+    use super::*;
+
+    fn outcome(id: &str, failure: Option<Failure>) -> Outcome {
+        Outcome { id: id.into(), group: String::new(), failure, text: None, opaque_calls: 0 }
+    }
+
+    #[test]
+    fn every_case_is_counted_and_failures_fall_together() {
+        let not_read = |name: &str| Some(Failure::new("not read", format!("no `{name}` (line {})", name.len() + 8)));
+        let outcomes = [outcome("a", None), outcome("b", not_read("x")), outcome("c", not_read("long"))];
+        let text = text(&outcomes, false);
+        assert!(text.contains("     2  not read\n           2  no `…` (line #)\n              b, c\n"), "{text}");
+        assert!(text.ends_with("total: 1 of 3\n"), "{text}");
+        assert_eq!(json(&outcomes)["cases"].as_array().map(Vec::len), Some(3));
+    }
+}
