@@ -33,8 +33,8 @@ BOTH = (1, ["zoo.High"], ["zoo.Second", "zoo.Adds"])
 class Seq:
     """A Sequential of the pipeline."""
 
-    def __init__(self, *members, name=None, level=0):
-        self.members, self.name, self.level = members, name, level
+    def __init__(self, *members, name=None, level=0, required=()):
+        self.members, self.name, self.level, self.required = members, name, level, list(required)
 
 
 @I.ir_module
@@ -105,13 +105,15 @@ def as_tvm(item):
     if isinstance(item, str):
         return make(item)
     name = {} if item.name is None else {"name": item.name}
-    return tvm.transform.Sequential([as_tvm(m) for m in item.members], opt_level=item.level, **name)
+    members = [as_tvm(m) for m in item.members]
+    return tvm.transform.Sequential(members, opt_level=item.level, required=item.required, **name)
 
 
 def as_text(item):
     if isinstance(item, str):
         return item
     options = [f"name={item.name}"] * (item.name is not None) + [f"opt_level={item.level}"] * (item.level != 0)
+    options += [f"required=[{','.join(item.required)}]"] * (item.required != [])
     head = f"({','.join(options)})" if options else ""
     return f"Sequential{head}[{','.join(as_text(m) for m in item.members)}]"
 
@@ -192,6 +194,22 @@ SCENARIOS = {
         "run": ["zoo.First", Seq("zoo.Adds")], "disabled": ["sequential"], "instruments": [A],
     },
     "nested, vetoed": {"run": ["zoo.First", Seq("zoo.Adds", name="late")], "instruments": [("a", "", ["late"]), B]},
+    "nested, with required": {
+        "run": ["zoo.First", Seq("zoo.Adds", name="late", required=["zoo.Third", "zoo.High"])], "instruments": [A],
+    },
+    "nested, with required, vetoed": {
+        "run": ["zoo.First", Seq("zoo.Adds", name="late", required=["zoo.Third"])],
+        "instruments": [A, ("b", "", ["late"])],
+    },
+    "nested, required by nobody's name": {
+        "run": ["zoo.First", Seq("zoo.Adds", name="late", required=["Nowhere"])], "instruments": [A],
+    },
+    "nested, of a high level, required by nobody's name": {
+        "run": ["zoo.First", Seq("zoo.Adds", name="late", level=3, required=["zoo.Nowhere"])], "instruments": [A],
+    },
+    "a Sequential called alone, with required": {
+        "run": [Seq("zoo.Adds", name="late", required=["zoo.First"])], "instruments": [A],
+    },
     "three deep": {"run": ["zoo.First", Seq(Seq("zoo.Third", name="in"), "zoo.Adds", name="out")], "instruments": [A]},
     "required before every owner": {"run": ["zoo.Second", "zoo.Second"], "instruments": SEES},
     "required is not recursive": {"run": ["zoo.Third", "zoo.Adds"], "instruments": [A]},
