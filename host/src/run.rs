@@ -1,6 +1,7 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
 mod blocks;
+mod marks;
 mod parallel;
 mod properties;
 mod services;
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use marks::{Marks, Rules};
 use parallel::{Named, Workers};
 use services::{Services, Shown};
 pub use statistics::Statistic;
@@ -132,8 +134,7 @@ pub struct Runner<'e> {
     position: Cell<usize>,
     keep_going: bool,
     paranoid: bool,
-    /// Plugins that cannot be trusted any more, and why.
-    marked: RefCell<BTreeMap<OwnerId, String>>,
+    marks: Marks,
     /// The instrument that is being called.
     speaking: Speaking,
     workers: Workers,
@@ -198,7 +199,7 @@ impl<'e> Runner<'e> {
             position: Cell::new(0),
             keep_going: false,
             paranoid: false,
-            marked: RefCell::default(),
+            marks: Marks::default(),
             speaking: context.instruments().borrow().speaking(),
             workers: Workers::new(None),
         }
@@ -423,13 +424,24 @@ impl<'e> Runner<'e> {
 
     /// Why the plugin of a pass is not called any more.
     fn marked(&self, pass: PassId) -> Option<String> {
-        self.marked.borrow().get(&self.engine.registry().pass_place(pass).0).cloned()
+        self.marked_plugin(self.engine.registry().pass_place(pass).0)
+    }
+
+    fn marked_plugin(&self, owner: OwnerId) -> Option<String> {
+        let file = self.engine.registry().owner(owner).file.as_deref();
+        let by_instrument = || self.instruments().borrow().panicked(file?);
+        self.marks.of(owner).or_else(by_instrument)
+    }
+
+    /// Type inference, as the run sees it.
+    fn rules(&self) -> Rules<'_> {
+        Rules { engine: self.engine, marks: &self.marks }
     }
 
     fn mark(&self, pass: PassId, did: &str) {
         let registry = self.engine.registry();
         let why = format!("plugin `{}` {did} `{}`", registry.pass_owner(pass).name, registry.pass(pass).name);
-        self.marked.borrow_mut().entry(registry.pass_place(pass).0).or_insert(why);
+        self.marks.add(registry.pass_place(pass).0, why);
     }
 
     /// Whether a pass failed on this very module.
@@ -506,7 +518,7 @@ impl<'e> Runner<'e> {
         let after = after?;
         let start = Instant::now();
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
-        verify_changed(before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
+        verify_changed(before, &after, &self.rules()).map_err(|violation| self.violation(pass, &after, &violation))?;
         let changed = changed(before, &after);
         if changed {
             self.check_claims(pass, before, &after, held)?;
@@ -521,15 +533,19 @@ impl<'e> Runner<'e> {
 
     /// Whether a pass left its input alone. What it wrote into is put back.
     fn check_input(&self, pass: PassId, before: &Module, snapshot: &Snapshot) -> Result<(), Error> {
-        let Some(written) = snapshot.written() else { return Ok(()) };
+        let Some(written) = snapshot.written(before) else { return Ok(()) };
         self.mark(pass, "wrote into the input of");
-        let restored = snapshot.restore(before);
-        let mut message = format!("wrote into the function that it was given (section `{}`)", written.part);
-        match restored {
+        let message = self.put_back(snapshot, format!("wrote into {}", written.part));
+        Err(self.step_error(pass, written.function, message, None))
+    }
+
+    /// The current module is that of a snapshot again; gives what to say.
+    fn put_back(&self, snapshot: &Snapshot, message: String) -> String {
+        match snapshot.restore() {
             Ok(module) => *self.current.borrow_mut() = module,
-            Err(error) => message.push_str(&format!(", and that cannot be put back: {error}")),
+            Err(error) => return format!("{message}, and that cannot be put back: {error}"),
         }
-        Err(self.step_error(pass, Some(written.function), message, None))
+        message
     }
 
     fn call(
@@ -581,10 +597,11 @@ impl<'e> Runner<'e> {
         let registry = self.engine.registry();
         let (info, at) = (registry.pass(pass), registry.pass_place(pass).1);
         let (engine, settings, module) = (self.engine, self.context.settings(), self.current.borrow().clone());
+        let marks = &self.marks;
         let outer = tracing::Span::current();
         let run = |functions: &[Named<'_>]| {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
-            let services = Services::new(engine, settings, &info.name, None, &module);
+            let services = Services::new(engine, marks, settings, &info.name, None, &module);
             let work = || {
                 with_current(&services, settings.opt_level, || {
                     traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
