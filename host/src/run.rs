@@ -13,7 +13,7 @@ use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Speaking};
 use crate::made::Code;
 use crate::paranoia::Snapshot;
-use crate::verify::{Violation, verify_changed};
+use crate::verify::{Affected, Violation, affected};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Module};
@@ -518,7 +518,7 @@ impl<'e> Runner<'e> {
         let after = after?;
         let start = Instant::now();
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
-        verify_changed(before, &after, &self.rules()).map_err(|violation| self.violation(pass, &after, &violation))?;
+        self.verify(before, &after).map_err(|violation| self.violation(pass, &after, &violation))?;
         let changed = changed(before, &after);
         if changed {
             self.check_claims(pass, before, &after, held)?;
@@ -529,6 +529,13 @@ impl<'e> Runner<'e> {
         tracing::debug!(changed, ?time, "done");
         *self.current.borrow_mut() = after;
         Ok((changed, Cost { time, verify, bindings }))
+    }
+
+    /// Whether what a pass gave holds together. The first violation is told, however many threads look.
+    fn verify(&self, before: &Module, after: &Module) -> Result<(), Violation> {
+        let rules = self.rules();
+        let check = |stretch: &[Affected<'_>]| stretch.iter().try_for_each(|it| it.check(after, &rules));
+        self.workers.run(&affected(before, after), check).into_iter().collect()
     }
 
     /// Whether a pass left its input alone. What it wrote into is put back.
