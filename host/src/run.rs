@@ -574,23 +574,58 @@ impl<'e> Runner<'e> {
         let functions: Vec<(&str, &Body)> =
             module.functions().filter(|(_, body)| body.kind() == wanted && !skips(body)).collect();
         let results = self.call_on_functions(pass, plugin, &functions, options);
-        let mut new = Vec::with_capacity(functions.len());
+        let (mut new, mut errors, mut more) = (Vec::with_capacity(functions.len()), Vec::new(), 0);
         for ((name, old), result) in functions.into_iter().zip(results) {
-            let body = result.map_err(|failure| self.failed(pass, Some(name), module, failure))?;
-            if granularity == Granularity::DataflowBlock {
-                self.check_blocks(pass, (name, old), &body, module)?;
+            if errors.len() == TOLD {
+                more += usize::from(result.is_err());
+                continue;
             }
-            if old.kind() != body.kind() {
-                let message = "gave back a function of another kind".to_string();
-                return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
+            let result = result.map_err(|failure| self.failed(pass, Some(name), module, failure));
+            match result.and_then(|body| self.fits(pass, granularity, (name, old), body, module)) {
+                Ok(body) => new.push((name, body)),
+                Err(error) => errors.push(error),
             }
-            new.push((name, body));
         }
+        self.several_failed(errors, more)?;
         let mut new = new.into_iter().peekable();
         module.map_functions(|name, body| match new.next_if(|(done, _)| *done == name) {
             Some((_, new)) => Ok(new),
             None => Ok(body.clone()),
         })
+    }
+
+    /// Every function was visited: what went wrong in others is told beside the first failure, as errors that the pass
+    /// reported. `more` failed than are told.
+    fn several_failed(&self, errors: Vec<Error>, more: usize) -> Result<(), Error> {
+        let mut errors = errors.into_iter();
+        let Some(first) = errors.next() else { return Ok(()) };
+        let mut diagnostics = self.diagnostics.borrow_mut();
+        diagnostics.extend(errors.filter_map(told_beside));
+        if more > 0 {
+            let (pass, message) = (self.pass.borrow().clone(), format!("failed on {more} more functions"));
+            let (instrument, function, place) = (None, None, None);
+            diagnostics.push(PassDiagnostic { pass, instrument, severity: Severity::Error, function, message, place });
+        }
+        Err(first)
+    }
+
+    /// A result of a pass over functions, if it may be one of that function.
+    fn fits(
+        &self,
+        pass: PassId,
+        granularity: Granularity,
+        (name, old): Named<'_>,
+        body: Body,
+        module: &Module,
+    ) -> Result<Body, Error> {
+        if granularity == Granularity::DataflowBlock {
+            self.check_blocks(pass, (name, old), &body, module)?;
+        }
+        if old.kind() != body.kind() {
+            let message = "gave back a function of another kind".to_string();
+            return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
+        }
+        Ok(body)
     }
 
     /// What a pass makes of each function, on as many threads as pay; what it reports comes in their order.
@@ -703,4 +738,13 @@ fn changed(before: &Module, after: &Module) -> bool {
     }
     let same_names = before.len() == after.len() && before.functions().zip(after.functions()).all(|(a, b)| a.0 == b.0);
     !same_names || !before.structural_eq(after)
+}
+
+/// Failures of one pass that are told each by itself: a place is shown in the text of the whole module.
+const TOLD: usize = 10;
+
+/// A failure in one more function, as something that the pass reported.
+fn told_beside(error: Error) -> Option<PassDiagnostic> {
+    let Error::Step { pass, function, message, place, .. } = error else { return None };
+    Some(PassDiagnostic { pass, instrument: None, severity: Severity::Error, function, message, place })
 }

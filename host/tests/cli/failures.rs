@@ -34,6 +34,20 @@ fn a_failure_stops_the_run() {
     assert!(!case.path("out.py").exists());
 }
 
+/// A pass over functions visits them all; what failed beside the first one is told, too, whatever the threads.
+#[test]
+fn failures_in_several_functions() {
+    let function = |at: usize| {
+        format!("    @R.function\n    def f{at:02}(x: R.Tensor((2,), dtype=\"float32\")):\n        return x\n")
+    };
+    let text = format!("@I.ir_module\nclass Module:\n{}", (0..13).map(function).collect::<String>());
+    let case = Case::new("failures_in_several_functions").odd(&[OPS]).file("many.py", text);
+    let args = ["run", "many.py", "-o", "out.py", "--passes", "odd.Fails"];
+    case.check(&args, b"");
+    let one = case.run(&[&args[..], &["--jobs", "1"]].concat(), b"");
+    assert_eq!(one.1, case.run(&args, b"").1);
+}
+
 #[test]
 fn paranoid() {
     let case = Case::new("paranoid").odd(&[OPS]);
