@@ -422,6 +422,8 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     let plan = timing.span("plan", || context.plan(pipeline, &engine))?;
     plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
+    lock::tell(&keeper, messages);
+    lock::try_unknown(&keeper, &engine, &plan)?;
     timing.span("open plugins", || engine.open_for(&plan))?;
     lock::keep(&keeper, messages);
     let module = timing.span("read", || read_module(&origin, text, &engine, messages))?;

@@ -252,10 +252,7 @@ fn required_of_a_sequential_as_tvm_has_it() {
            4    Nobody    required by late (the pipeline), but no listed plugin has it: the run fails here\n  \
            5    late      part of sequential\n  6      t.X     part of late\n"
     );
-    assert_eq!(
-        plan("Sequential(name=late,required=[t.B])[t.X]"),
-        "  1  late   asked\n  2    t.X  part of late\n"
-    );
+    assert_eq!(plan("Sequential(name=late,required=[t.B])[t.X]"), "  1  late   asked\n  2    t.X  part of late\n");
 }
 
 /// Names are looked up even where the Sequential does not run; whether they may run, only where it does.
