@@ -343,7 +343,7 @@ version = \"new\"
         case.file("passes.toml", format!("\
 opt_levle = 1
 pipelines.a = \"relax.Normalize\"
-pipelines.b = \"relax.Normalize,\"
+pipelines.b = \"relax.Normalize,,\"
 pipelines.c = \"of.NobodyThatIsThere\"
 [[plugin]]
 crate = \"nope1\"
