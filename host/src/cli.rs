@@ -47,7 +47,8 @@ struct Cli {
     /// How diagnostics, warnings, errors and the summary of `run` are written on standard error.
     ///
     /// json: one line of JSON each: `level`, `message`, `places`, `notes`, `help`, `rendered`, and where they are known
-    /// `pass`, `plugin`, `file`, `function`, `position`; the summary is a line `{"summary": [...]}`.
+    /// `pass`, `plugin`, `file`, `function`, `position`; the summary is a line `{"summary": [...]}`, and so are `timing`,
+    /// `memory`, `statistics`, printed modules (`printed`) and events of the log (`log`).
     #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
     message_format: Format,
     /// Says more of what happens, on standard error; -vv everything. PASSHOST_LOG chooses in detail.
