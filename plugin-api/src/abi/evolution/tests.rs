@@ -1,7 +1,7 @@
 //! What may change from one version of the API to the next, checked on the records and numbers as text.
 
 use super::super::entry::{Entry, RunResult};
-use super::super::layout::{FINGERPRINT, Layout, records};
+use super::super::layout::{Layout, RECORDS, records};
 use super::super::module::{FuncEntry, ModuleHdr};
 use super::super::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services, Sink, SpanRecord};
 use super::super::view::{BodyHdr, RawSlice, RawView, TensorHdr};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Every record with the places of its fields, and every number that has a meaning on both sides, a line each.
 fn contract() -> String {
-    let mut text = format!("fingerprint = {FINGERPRINT:016x}\n");
+    let mut text = format!("fingerprint = {RECORDS:016x}\n");
     macro_rules! list {
         ($($field:ident: $ty:ty),* $(,)?) => { $(record::<$ty>(&mut text, stringify!($ty));)* };
     }
