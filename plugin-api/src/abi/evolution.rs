@@ -28,12 +28,7 @@ static SERVED: &[Served] = &[
         layout: <v0_1::Boundary as StableAbi>::LAYOUT,
         entry: size_of::<v0_1::Entry>(),
     },
-    Served {
-        minor: 2,
-        fingerprint: FINGERPRINT,
-        layout: <Boundary as StableAbi>::LAYOUT,
-        entry: size_of::<Entry>(),
-    },
+    Served { minor: 2, fingerprint: FINGERPRINT, layout: <Boundary as StableAbi>::LAYOUT, entry: size_of::<Entry>() },
 ];
 
 /// Why a plugin of another version of the API cannot be served: it tells which side to upgrade.

@@ -5,7 +5,8 @@ use super::host::{Diagnostic, with_frame, with_run};
 use super::host_spans;
 use super::module::{Module, ModuleHdr};
 use super::services::{
-    DiagnosticRecord, LogRecord, NO_NODE, NO_SPAN, Query, RawBytes, Services, Sink, SpanRecord, answer, wanted,
+    DiagnosticRecord, LogRecord, NO_NODE, NO_SPAN, Query, RawBytes, Services, Sink, SpanRecord, answer,
+    read_function_key, wanted,
 };
 use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
 use super::wire::value_bytes;
@@ -154,13 +155,12 @@ extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
             what if what == Query::PassName as u32 => Some(frame.services.pass_name().into_bytes()),
             what if what == Query::Target as u32 => {
                 // Plugins of API 0.1 name no function.
-                let index = key.try_into().map(u32::from_le_bytes).ok();
-                let own = index.and_then(|index| frame.body(index as usize)).and_then(Body::target);
+                let index = read_function_key(key);
+                let own = index.and_then(|index| frame.body(index)).and_then(Body::target);
                 own.or_else(|| frame.services.target()).map(String::into_bytes)
             }
             what if what == Query::FunctionName as u32 => {
-                let index = u32::from_le_bytes(key.try_into().ok()?);
-                frame.function(index as usize).map(|name| name.as_bytes().to_vec())
+                frame.function(read_function_key(key)?).map(|name| name.as_bytes().to_vec())
             }
             _ => None,
         });

@@ -329,6 +329,16 @@ pub(crate) fn query(run: u64, what: Query, key: &[u8]) -> Option<Vec<u8>> {
     (status == answer::GIVEN).then_some(bytes)
 }
 
+/// The key of a query that is about a function of the batch.
+pub(crate) fn function_key(index: u32) -> [u8; 4] {
+    index.to_le_bytes()
+}
+
+/// What [`function_key`] wrote.
+pub(super) fn read_function_key(key: &[u8]) -> Option<usize> {
+    Some(u32::from_le_bytes(key.try_into().ok()?) as usize)
+}
+
 /// Where a diagnostic belongs.
 pub(crate) struct Place<'a> {
     /// Position of the function in the batch, or `u32::MAX`.
