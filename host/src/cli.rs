@@ -395,6 +395,8 @@ fn run(args: &RunArgs, seen: &instruments::Seen) -> Result<u8, Error> {
     let plan = timing.span("plan", || context.plan(pipeline, &engine))?;
     plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
     let looking = args.look.instruments(&engine, &plan, seen)?;
+    lock::tell(&keeper);
+    lock::try_unknown(&keeper, &engine, &plan)?;
     timing.span("open plugins", || engine.open_for(&plan))?;
     lock::keep(&keeper);
     let module = timing.span("read", || read_module(&origin, text, &engine))?;

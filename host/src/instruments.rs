@@ -21,7 +21,8 @@ use plugin_api::ir::Module;
 use plugin_api::pass::PassError;
 use registry::Owner;
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// One instrument, and whose it is.
@@ -84,6 +85,8 @@ pub struct Instruments {
     keep_going: bool,
     failures: Vec<Error>,
     speaking: Speaking,
+    /// Libraries of plugins of which one panicked, and where.
+    panicked: BTreeMap<PathBuf, String>,
     /// Passes that were begun and have not ended.
     open: usize,
     trace: Option<Trace>,
@@ -114,6 +117,17 @@ impl Instruments {
         Rc::clone(&self.speaking)
     }
 
+    /// Why a plugin cannot be trusted any more, if an instrument of it panicked.
+    pub(crate) fn panicked(&self, library: &Path) -> Option<String> {
+        self.panicked.get(library).cloned()
+    }
+
+    fn mark(&mut self, library: Option<PathBuf>, why: String) {
+        if let Some(library) = library {
+            self.panicked.entry(library).or_insert(why);
+        }
+    }
+
     /// Failures that did not stop anything, or that followed from one that did; they are forgotten here.
     pub fn take_failures(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.failures)
@@ -125,6 +139,9 @@ impl Instruments {
     /// That, unless everything else goes on.
     pub(crate) fn not_made(&mut self, name: &str, owner: &Owner, failure: &RunFailure) -> Result<(), Error> {
         let kept = Some(if self.keep_going { Kept::WentOn } else { Kept::Nothing });
+        if matches!(failure, RunFailure::Panic(_)) {
+            self.mark(owner.file.clone(), panicked_in(&owner.name, name, "new"));
+        }
         let (instrument, plugin, file) = (name.to_string(), owner.name.clone(), owner.file.clone());
         let message = failure.to_string();
         let error = Error::Instrument { instrument, plugin, file, event: "new", pass: None, message, kept };
@@ -329,6 +346,8 @@ impl Instruments {
             Ok(answer) => return Ok(answer),
             Err(PassError { message, .. }) => message,
         };
+        let panicked =
+            instrument.what.try_borrow().is_ok_and(|what| matches!(&*what, What::Plugins(it) if it.panicked()));
         let error = Error::Instrument {
             instrument: instrument.name.to_string(),
             plugin: instrument.plugin.clone(),
@@ -342,9 +361,17 @@ impl Instruments {
             return Err(error);
         }
         instrument.left_out = true;
+        if panicked {
+            let (file, why) = (instrument.file.clone(), panicked_in(&instrument.plugin, &instrument.name, event));
+            self.mark(file, why);
+        }
         self.failures.push(error);
         Ok(instead)
     }
+}
+
+fn panicked_in(plugin: &str, instrument: &str, event: &str) -> String {
+    format!("plugin `{plugin}` panicked in `{event}` of the instrument `{instrument}`")
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use crate::lock::{Keeper, Mode};
 use crate::manifest::Manifest;
 use crate::output::to_stdout;
 use crate::report::Report;
-use registry::{Pipeline, Plan, PlanError, Registry, RegistryError, Request};
+use plugin_api::meta::PassInfo;
+use registry::{PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Shows all problems; gives the exit code of the gravest. `locked`: also where plugins are not those of the lockfile.
@@ -28,7 +30,12 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error>
     let mut fine = 0;
     for (_, owner) in engine.registry().owners() {
         let Some(file) = &owner.file else { continue };
-        match if loads { probe::open(file) } else { Ok(()) } {
+        let cannot = |error: std::io::Error| Error::Plugin {
+            path: file.clone(),
+            message: format!("cannot be tried in a process of its own: {error}"),
+            help: "`passhost check --no-load` leaves this part out".to_string(),
+        };
+        match if loads { probe::open(file).map_err(cannot).flatten() } else { Ok(()) } {
             Ok(()) => {
                 fine += 1;
                 let what = if loads { "" } else { ", not opened" };
@@ -42,6 +49,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error>
     );
     // So may keys.
     if complete {
+        errors.extend(wrong_passes(engine.registry(), &errors));
         let all = std::iter::once(&manifest.settings).chain(manifest.pipelines.values().map(|named| &named.settings));
         let problems = all.flat_map(|settings| checked_settings(&settings.config, engine.registry()).1).collect();
         errors.extend(manifest.error(problems));
@@ -82,6 +90,38 @@ fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
         errors.extend(planned.err().map(|error| manifest.entry(&pipeline.span, error.into())));
     }
     errors
+}
+
+/// What keeps a pass from being planned whatever the pipeline, beyond what is said already: cycles, and required passes
+/// and members that nobody has.
+fn wrong_passes(registry: &Registry, said: &[Error]) -> Vec<Error> {
+    // A cycle is found from each pass in it, starting there.
+    let told = |error: &PlanError| match error {
+        PlanError::Cycle { path } => {
+            // The last one of the path is the first, without its plugin.
+            let members: BTreeSet<&str> = path.iter().filter_map(|step| step.split('`').nth(1)).collect();
+            format!("{members:?}")
+        }
+        other => other.to_string(),
+    };
+    let of_pipelines = said.iter().filter_map(|error| match error {
+        Error::Entry { error, .. } => plan_error(error),
+        other => plan_error(other),
+    });
+    let mut seen: BTreeSet<String> = of_pipelines.map(told).collect();
+    let plan = |(_, pass): (PassId, &PassInfo)| {
+        let pipeline = Pipeline::parse(&pass.name).ok()?;
+        Plan::new(&Request { pipeline, selections: Vec::new() }, registry).err()
+    };
+    let errors = registry.passes().filter_map(plan).filter(|error| seen.insert(told(error)));
+    errors.map(Error::from).collect()
+}
+
+fn plan_error(error: &Error) -> Option<&PlanError> {
+    match error {
+        Error::Plan(error) => Some(error),
+        _ => None,
+    }
 }
 
 /// Whether a name could not be found.

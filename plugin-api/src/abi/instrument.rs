@@ -226,6 +226,11 @@ impl PluginInstrument {
         }
     }
 
+    /// Whether it panicked.
+    pub fn panicked(&self) -> bool {
+        self.panicked
+    }
+
     /// Gives it back to its plugin.
     ///
     /// # Errors
