@@ -122,7 +122,7 @@ fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     let folder = folder(path);
     // The name of the temporary file would only be in the way.
-    builder.tempfile_in(&folder).map_err(|error| match error.kind() {
+    builder.tempfile_in(folder).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
         }

@@ -30,6 +30,37 @@ pub(super) fn all(text: &mut String) {
     tables(text);
 }
 
+/// A variant more is a compile error here: it needs an example below.
+const _: fn(&OptionValue, &DefaultDecl, &InferError) = |value, default, error| {
+    match value {
+        OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Float(_) | OptionValue::Str(_) => {}
+        OptionValue::List(_) => {}
+    }
+    match default {
+        DefaultDecl::Required | DefaultDecl::None | DefaultDecl::Bool(_) | DefaultDecl::Int(_) => {}
+        DefaultDecl::Float(_) | DefaultDecl::Str(_) | DefaultDecl::Ints(_) | DefaultDecl::Floats(_) => {}
+        DefaultDecl::Strs(_) | DefaultDecl::Bools(_) => {}
+    }
+    match error {
+        InferError::Wrong(_) | InferError::UnknownOp { .. } | InferError::Panicked(_) | InferError::NoHost(_) => {}
+    }
+};
+
+/// The same for what lies in the tables of a body. What an API does not know has no form of its own.
+const _: fn(&Type, &DimExpr, &Attr) = |ty, dim, attr| {
+    match ty {
+        Type::Object | Type::Prim { .. } | Type::Shape { .. } | Type::Tensor(_) | Type::Tuple(_) => {}
+        Type::Callable { .. } | Type::DTensor(_) | Type::Buffer(_) | Type::Pointer { .. } | Type::Unknown(_) => {}
+    }
+    match dim {
+        DimExpr::Int(..) | DimExpr::Float(..) | DimExpr::Binary(..) | DimExpr::Unary(..) => {}
+    }
+    match attr {
+        Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::Str(_) | Attr::DType(_) => {}
+        Attr::Type(_) | Attr::Dim(_) | Attr::Tensor(..) | Attr::List(_) | Attr::Dict(_) | Attr::Object(..) => {}
+    }
+};
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -284,6 +315,7 @@ fn answers(text: &mut String) {
     put("wrong", Err(InferError::wrong("why")));
     let near = vec!["a".to_string(), "b".to_string()];
     put("unknown", Err(InferError::UnknownOp { name: "x".to_string(), near }));
+    put("panicked", Err(InferError::Panicked("why".to_string())));
     put("no host", Err(InferError::NoHost("x".to_string())));
 }
 
@@ -415,6 +447,13 @@ fn each_type(text: &mut String) {
     put("Callable", &|_| Type::Callable { params: Some(vec![]), ret: Box::new(Type::Object), pure: false });
     put("Callable of any", &|_| Type::Callable { params: None, ret: Box::new(Type::Object), pure: true });
     put("DTensor", &|_| Type::DTensor(DTensorType { tensor: tensor.clone(), mesh: 1, placement: vec![Some(0), None] }));
+    put("Buffer", &|b| Type::Buffer(BufferType::new(vec![n(b)], DType::F32)));
+    put("Buffer with all", &|_| {
+        let (strides, elem_offset) = (vec![Dim::Int(2)], Some(Dim::Int(3)));
+        let (scope, align, offset_factor) = ("shared".to_string(), 128, 4);
+        let compact = BufferType::new(vec![Dim::Int(4)], DType::F32);
+        Type::Buffer(BufferType { strides, elem_offset, scope, align, offset_factor, tiled: true, ..compact })
+    });
     put("Pointer", &|_| Type::Pointer { dtype: DType::F32, scope: "shared".to_string() });
     let dim = |expr: DimExpr| Type::Shape { ndim: 1, dims: Some(vec![Dim::Expr(Arc::new(expr))]) };
     put("Int", &|_| dim(DimExpr::Int(-2, DType::I32)));
