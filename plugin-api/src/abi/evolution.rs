@@ -66,15 +66,7 @@ fn served(found: &Version) -> Result<&'static Served, ApiMismatch> {
     SERVED.iter().find(|served| served.minor == found.minor).ok_or(ApiMismatch::OlderPlugin { found })
 }
 
-/// Whether this host can serve a plugin of that version of the API.
-///
-/// # Errors
-/// Which side is too old.
-pub fn check_api(found: &Version) -> Result<(), ApiMismatch> {
-    served(found).map(|_| ())
-}
-
-/// What a plugin of that version of the API has as fingerprint.
+/// What a plugin of that version of the API has as fingerprint, if this host can serve it.
 ///
 /// # Errors
 /// Which side is too old.

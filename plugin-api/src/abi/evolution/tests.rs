@@ -250,7 +250,7 @@ fn each_version_has_its_fingerprint() {
 
 #[test]
 fn the_side_to_upgrade_is_told() {
-    let check = |version: &str| check_api(&Version::parse(version).expect("a version"));
+    let check = |version: &str| fingerprint(&Version::parse(version).expect("a version")).map(|_| ());
     for version in ["0.1.0", "0.1.9", "0.2.0", "0.2.7"] {
         assert_eq!(check(version), Ok(()), "{version}");
     }
