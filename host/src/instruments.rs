@@ -4,7 +4,8 @@
 //! `should_run` of all; all must agree. `run_before` in order; whoever's succeeded gets exactly one `run_after` or
 //! `run_failed`, also when another instrument failed. `exit` in order; a failure clears the list, and later ones are not
 //! exited. The first failure stops the run; others that follow from it are told beside it. A run that keeps going leaves
-//! an instrument out that failed, and nothing else.
+//! an instrument out that failed, and nothing else. In a run as TVM does it there is no `run_failed`, and nobody is told
+//! of the end of a pass once anybody failed in it.
 
 pub mod dump;
 pub mod memory;
@@ -83,6 +84,7 @@ pub(crate) type Speaking = Rc<RefCell<Option<Rc<str>>>>;
 pub struct Instruments {
     list: Vec<Instrument>,
     keep_going: bool,
+    tvm_compat: bool,
     failures: Vec<Error>,
     speaking: Speaking,
     /// Libraries of plugins of which one panicked, and where.
@@ -101,6 +103,11 @@ impl Instruments {
     /// Whether an instrument that fails is left out from then on, and everything else goes on.
     pub fn keep_going(&mut self, keep_going: bool) {
         self.keep_going = keep_going;
+    }
+
+    /// Whether a pass that fails, or at which an instrument failed, has no end for the others, as in TVM.
+    pub fn tvm_compat(&mut self, tvm_compat: bool) {
+        self.tvm_compat = tvm_compat;
     }
 
     /// Where each call is to be a span.
@@ -246,6 +253,9 @@ impl Instruments {
             let told = self.call(at, "run_after", Some(pass), (), |instrument| instrument.run_after(module, pass));
             if first.is_ok() {
                 first = told;
+                if self.tvm_compat && first.is_err() {
+                    return first;
+                }
             } else {
                 self.beside(told);
             }
@@ -256,11 +266,19 @@ impl Instruments {
     /// A pass failed; `module` is the one before it.
     pub fn run_failed(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>, message: &str) {
         self.open = self.open.saturating_sub(1);
+        if self.tvm_compat {
+            return;
+        }
         for at in started.0 {
             let told =
                 self.call(at, "run_failed", Some(pass), (), |instrument| instrument.run_failed(module, pass, message));
             self.beside(told);
         }
+    }
+
+    /// A pass has no end, as in TVM where anything failed in it: nobody is told.
+    pub(crate) fn unfinished(&mut self, Started(_): Started) {
+        self.open = self.open.saturating_sub(1);
     }
 
     /// Drops all. What a destructor of a plugin does wrong is among the failures.

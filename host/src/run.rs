@@ -1,6 +1,7 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
 mod blocks;
+mod compat;
 mod marks;
 mod parallel;
 mod properties;
@@ -19,7 +20,7 @@ use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::{Granularity, OptionValue, PassInfo};
 use plugin_api::pass::Severity;
-use registry::{Doing, Driver, Facts, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
+use registry::{Doing, Driver, Facts, Frame, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -241,6 +242,7 @@ impl<'e> Runner<'e> {
         self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
         self.instruments().borrow_mut().keep_going(self.keep_going);
+        self.instruments().borrow_mut().tvm_compat(plan.tvm_compat);
         self.instruments().borrow_mut().trace(self.engine.trace().cloned());
         with_current(&self, plan.opt_level, || self.run_inside(plan))
     }
@@ -311,6 +313,8 @@ impl<'e> Runner<'e> {
             cost.set(Some(spent));
             Ok(changed)
         };
+        let frames = compat::Frames::default();
+        let mut framed = |frame: Frame<'_>| self.framed(frame, plan, &frames);
         let mut done = |StepRun { unit, given, why, nesting, inner, outcome }| {
             let mut row = self.row(unit, given, why, nesting, Fate::Done(outcome));
             if let Some(Cost { time, verify, bindings }) = cost.take() {
@@ -329,7 +333,10 @@ impl<'e> Runner<'e> {
             }
             other => Err(other),
         };
-        let Err(stop) = driver.run_step(plan, step, &mut run, &mut done, &mut pass_over) else { return Ok(()) };
+        let Err(stop) = driver.run_step(plan, step, &mut run, &mut framed, &mut done, &mut pass_over) else {
+            return Ok(());
+        };
+        self.unfinished(frames);
         self.stopped(stop, &driver.abandoned(), &mut rows.borrow_mut(), failures)
     }
 
@@ -460,21 +467,9 @@ impl<'e> Runner<'e> {
         let span = tracing::info_span!("pass", name = %info.name);
         let _entered = span.enter();
         let before = self.current.borrow().clone();
-        let facts = PassFacts {
-            name: &info.name,
-            opt_level: info.opt_level,
-            granularity: info.granularity,
-            required: &info.required,
-            plugin: &registry.pass_owner(pass).name,
-            position: self.position.get(),
-        };
+        let facts = self.facts(pass);
         let instruments = || self.instruments().borrow_mut();
-        if !plan.required.contains(&pass) {
-            let vetoes = instruments().should_run(&before, &facts).map_err(Stop::Before)?;
-            if !vetoes.is_empty() {
-                return Err(Stop::Vetoed(vetoes.join(", ")));
-            }
-        }
+        self.ask(&before, &facts, plan)?;
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;
         let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
         let counted = self.counted.borrow().len();
@@ -494,8 +489,32 @@ impl<'e> Runner<'e> {
         let after = self.current.borrow().clone();
         match instruments().run_after(started, &after, &facts) {
             Ok(()) => Ok((changed, cost)),
+            Err(error) if plan.tvm_compat => {
+                // The pass is done, and its result is lost.
+                self.counted.borrow_mut().truncate(counted);
+                *self.current.borrow_mut() = before;
+                Err(Stop::Before(error))
+            }
             Err(error) => Err(Stop::After(error, changed, cost)),
         }
+    }
+
+    /// What instruments are told of the pass at this position.
+    fn facts(&self, pass: PassId) -> PassFacts<'e> {
+        let registry = self.engine.registry();
+        let (info, position) = (registry.pass(pass), self.position.get());
+        let plugin = &registry.pass_owner(pass).name;
+        let (name, opt_level, granularity, required) = (&info.name, info.opt_level, info.granularity, &info.required);
+        PassFacts { name, opt_level, granularity, required, plugin, position }
+    }
+
+    /// Whether all instruments let a pass run that the context does not require.
+    fn ask(&self, module: &Module, pass: &PassFacts<'_>, plan: &Plan) -> Result<(), Stop> {
+        if plan.required.contains(pass.name) {
+            return Ok(());
+        }
+        let vetoes = self.instruments().borrow_mut().should_run(module, pass).map_err(Stop::Before)?;
+        if vetoes.is_empty() { Ok(()) } else { Err(Stop::Vetoed(vetoes.join(", "))) }
     }
 
     /// Runs one pass and verifies what it gave, which is the current module then.

@@ -1,7 +1,8 @@
 //! The command `check`: everything that is wrong with a manifest and its plugins, without follow-ups.
 
+use super::messages::Messages;
+use super::probe;
 use super::select::{checked_settings, selection};
-use super::{complain, probe, tell};
 use crate::engine::Engine;
 use crate::error::{Error, exit};
 use crate::lock::{Keeper, Mode};
@@ -15,7 +16,7 @@ use std::path::Path;
 
 /// Shows all problems; gives the exit code of the gravest. `locked`: also where plugins are not those of the lockfile.
 /// `loads`: each plugin is opened, in a process of its own.
-pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error> {
+pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) -> Result<u8, Error> {
     let (manifest, problems) = Manifest::load_all(path)?;
     let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
     let mode = if locked { Mode::Locked } else { Mode::Off };
@@ -60,10 +61,10 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error>
         to_stdout(&format!("{}, {}, no problems\n", counted(fine, "plugin"), counted(n, "pipeline")))?;
         return Ok(exit::DONE);
     }
-    reports.iter().for_each(complain);
-    tell(&format!("{} in {}", counted(reports.len(), "problem"), manifest.path.display()));
+    reports.iter().for_each(|report| messages.report(report));
+    messages.tell(&format!("{} in {}", counted(reports.len(), "problem"), manifest.path.display()));
     if !complete && !manifest.pipelines.is_empty() {
-        tell("names of passes were not looked up, since plugins or parts of the manifest are missing");
+        messages.tell("names of passes were not looked up, since plugins or parts of the manifest are missing");
     }
     Ok(Error::Several(errors).exit_code())
 }
@@ -76,7 +77,7 @@ fn counted(n: usize, what: &str) -> String {
 fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
     let mut settings = vec![selection(manifest.path.display().to_string(), &manifest.settings)];
     let mut errors: Vec<Error> = Vec::new();
-    let alone = Request { pipeline: Pipeline::default(), selections: settings.clone() };
+    let alone = Request { selections: settings.clone(), ..Request::default() };
     if let Err(error) = Plan::new(&alone, registry) {
         errors.push(error.into());
         // Every pipeline would say it again, and nothing else.
@@ -86,7 +87,8 @@ fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
         let mut selections = vec![selection(format!("pipeline `{name}`"), &pipeline.settings)];
         selections.extend(settings.iter().cloned());
         let request = Pipeline::parse(&pipeline.passes).map_err(PlanError::Pipeline);
-        let planned = request.and_then(|pipeline| Plan::new(&Request { pipeline, selections }, registry));
+        let planned =
+            request.and_then(|pipeline| Plan::new(&Request { pipeline, selections, ..Request::default() }, registry));
         errors.extend(planned.err().map(|error| manifest.entry(&pipeline.span, error.into())));
     }
     errors
@@ -111,7 +113,7 @@ fn wrong_passes(registry: &Registry, said: &[Error]) -> Vec<Error> {
     let mut seen: BTreeSet<String> = of_pipelines.map(told).collect();
     let plan = |(_, pass): (PassId, &PassInfo)| {
         let pipeline = Pipeline::parse(&pass.name).ok()?;
-        Plan::new(&Request { pipeline, selections: Vec::new() }, registry).err()
+        Plan::new(&Request { pipeline, ..Request::default() }, registry).err()
     };
     let errors = registry.passes().filter_map(plan).filter(|error| seen.insert(told(error)));
     errors.map(Error::from).collect()

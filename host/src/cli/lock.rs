@@ -1,6 +1,7 @@
 //! The command `lock`, and what `run` says of the lockfile.
 
-use super::{complain, manifest_path, probe};
+use super::messages::Messages;
+use super::{manifest_path, probe};
 use crate::engine::Engine;
 use crate::error::{Error, exit};
 use crate::lock::{Keeper, Mode};
@@ -28,12 +29,12 @@ pub(super) fn lock(manifest: Option<&PathBuf>) -> Result<u8, Error> {
 }
 
 /// Tells which plugins changed, before any of their code runs.
-pub(super) fn tell(keeper: &Keeper) {
+pub(super) fn tell(keeper: &Keeper, messages: Messages) {
     let lock = keeper.path().display();
     for change in keeper.changes() {
         let title = format!("plugin `{}` is not the one of {lock} any more: {}", change.name, change.what.join(", "));
         let help = "the lockfile is brought up to date once it could be opened; --locked refuses plugins that changed";
-        complain(&Report::remark(title).help(help));
+        messages.report(&Report::remark(title).help(help));
     }
 }
 
@@ -54,9 +55,9 @@ pub(super) fn try_unknown(keeper: &Keeper, engine: &Engine, plan: &Plan) -> Resu
 }
 
 /// Brings the lockfile up to date. A file that cannot be written stops no run.
-pub(super) fn keep(keeper: &Keeper) {
+pub(super) fn keep(keeper: &Keeper, messages: Messages) {
     if let Err(error) = keeper.save() {
         let title = format!("lockfile {} cannot be written: {error}", keeper.path().display());
-        complain(&Report::warning(title).help("make it and its folder writable, or use --locked"));
+        messages.report(&Report::warning(title).help("make it and its folder writable, or use --locked"));
     }
 }

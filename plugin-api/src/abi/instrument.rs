@@ -313,8 +313,13 @@ mod tests {
             Required { name: "t.A".to_string(), version: None },
             Required { name: "t.B".to_string(), version: Some(version) },
         ];
-        let granularities =
-            [Granularity::Module, Granularity::Function, Granularity::DataflowBlock, Granularity::PrimFunc];
+        let granularities = [
+            Granularity::Module,
+            Granularity::Function,
+            Granularity::DataflowBlock,
+            Granularity::PrimFunc,
+            Granularity::Composite,
+        ];
         for granularity in granularities {
             let pass =
                 PassFacts { name: "t.C", opt_level: -3, granularity, required: &required, plugin: "p", position: 7 };
