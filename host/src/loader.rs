@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::object_file;
 use libloading::Library;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
-use plugin_api::abi::host::{FINGERPRINT, OpenPlugin, check_api};
+use plugin_api::abi::host::{OpenPlugin, fingerprint};
 use plugin_api::meta::PluginMeta;
 use semver::VersionReq;
 use std::ffi::c_void;
@@ -52,7 +52,7 @@ pub fn list_with(
     let section = section.map_err(|error| refuse(file, error.to_string(), error.help()))?;
     let rebuild = "rebuild the plugin against the plugin API of this host";
     let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
-    check_api(&meta.api).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    let ours = fingerprint(&meta.api).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     if let Some(wanted) = api.filter(|wanted| !wanted.matches(&meta.api)) {
         let message = format!("was built against plugin API {}, the manifest wants {wanted}", meta.api);
         return Err(refuse(file, message, "change `api` in the manifest, or rebuild the plugin"));
@@ -61,9 +61,8 @@ pub fn list_with(
         let message = format!("plugin `{}` has version {}, the manifest wants {wanted}", meta.name, meta.version);
         return Err(refuse(file, message, "change `version` in the manifest, or list another build"));
     }
-    if meta.fingerprint != FINGERPRINT {
-        let message =
-            format!("its records have fingerprint {:016x}, this host has {FINGERPRINT:016x}", meta.fingerprint);
+    if meta.fingerprint != ours {
+        let message = format!("its records have fingerprint {:016x}, this host has {ours:016x}", meta.fingerprint);
         return Err(refuse(file, message, rebuild));
     }
     Ok(Listed { file: file.to_path_buf(), meta })

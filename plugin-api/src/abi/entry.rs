@@ -3,7 +3,7 @@
 use super::codec::encode_inferred;
 use super::layout::{FINGERPRINT, layout};
 use super::module::{Module, ModuleHdr};
-use super::services::{self, CtxRecord, RawBytes, Services, Sink};
+use super::services::{self, CtxRecord, NO_NODE, RawBytes, Services, Sink, level};
 use super::view::{Body, BodyHdr, RawView};
 use super::wire::{Fields, read_value, tag};
 use crate::decl::{PluginDecl, RunFn};
@@ -25,6 +25,8 @@ pub const ENTRY_SYMBOL: &str = "passhost_plugin_entry_v0";
 pub(crate) const OK: u32 = 0;
 pub(crate) const FAILED: u32 = 1;
 pub(crate) const PANICKED: u32 = 2;
+/// Status of `should_run` when the pass must not run.
+pub(super) const VETOED: u32 = 3;
 
 /// The entry table. The types of its functions are written out: the comparison of layouts sees through no alias. Grows
 /// at its end only; `decl` is for the plugin's own shims.
@@ -163,7 +165,7 @@ fn hook(info: &std::panic::PanicHookInfo<'_>) {
     if IN_SHIM.try_with(Cell::get).unwrap_or(false) {
         let _ = PANIC.try_with(|panic| *panic.borrow_mut() = Some((message.to_string(), format!("{file}:{line}"))));
     } else {
-        services::log(1, "panic", (file, line), message, &[]);
+        services::log(level::ERROR, "panic", (file, line), message, &[]);
     }
 }
 
@@ -218,7 +220,7 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
 /// An error as bytes: node (u64), length of the function's name (u32), name, message.
 pub(super) fn error_bytes(error: &PassError) -> Vec<u8> {
     let function = error.function.as_deref().unwrap_or("").as_bytes();
-    let node = error.node.map_or(u64::MAX, |node| node as u64);
+    let node = error.node.map_or(NO_NODE, |node| node as u64);
     let length = (function.len() as u32).to_le_bytes();
     [&node.to_le_bytes()[..], &length, function, error.message.as_bytes()].concat()
 }
@@ -233,7 +235,7 @@ pub(crate) fn read_error(bytes: &[u8]) -> PassError {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         Some(PassError {
             message: text(message),
-            node: (node != u64::MAX).then_some(node as usize),
+            node: (node != NO_NODE).then_some(node as usize),
             function: (!function.is_empty()).then(|| text(function)),
         })
     };
@@ -305,7 +307,7 @@ extern "C" fn run_module(
 }
 
 /// One failure of a batch as bytes: position (u32), status (u32), length (u32), text or error.
-fn put_failure(errors: Sink, at: usize, status: u32, bytes: &[u8]) {
+pub(super) fn put_failure(errors: Sink, at: usize, status: u32, bytes: &[u8]) {
     [at as u32, status, bytes.len() as u32].iter().for_each(|word| errors.put(&word.to_le_bytes()));
     errors.put(bytes);
 }
