@@ -5,11 +5,13 @@ mod contributions;
 mod figures;
 mod instruments;
 mod lock;
+mod messages;
 mod new;
 mod probe;
 mod select;
 mod show;
 
+use self::messages::{Format, LogWriter, Messages};
 use self::select::request;
 use crate::engine::Engine;
 use crate::error::{Error, Kept, Problem, exit, input_warning};
@@ -17,7 +19,7 @@ use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
 use crate::output::{Output, to_stdout};
 use crate::report::Report;
-use crate::run::Runner;
+use crate::run::{RunReport, Runner};
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use plugin_api::ir::Module;
 use std::io::{IsTerminal, Read, Write};
@@ -42,6 +44,13 @@ struct Cli {
     /// When to use colours.
     #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
     color: ColorChoice,
+    /// How diagnostics, warnings, errors and the summary of `run` are written on standard error.
+    ///
+    /// json: one line of JSON each: `level`, `message`, `places`, `notes`, `help`, `rendered`, and where they are known
+    /// `pass`, `plugin`, `file`, `function`, `position`; the summary is a line `{"summary": [...]}`, and so are `timing`,
+    /// `memory`, `statistics`, printed modules (`printed`) and events of the log (`log`).
+    #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
+    message_format: Format,
     /// Says more of what happens, on standard error; -vv everything. PASSHOST_LOG chooses in detail.
     ///
     /// Without it warnings and errors are logged, with -v also what is done, with -vv also details; those of plugins
@@ -109,6 +118,10 @@ struct Select {
     #[arg(long, value_name = "NAME", conflicts_with = "passes")]
     pipeline: Option<String>,
     /// Runs these passes: 'A,B{key=value, list=[a,b]}', or those in a file: @FILE. Empty: only reads, checks and prints.
+    ///
+    /// Several can stand as one pass: Sequential(name=late,opt_level=3)[A,B]. all(opt_level=1) stands for all passes with
+    /// a body up to that opt_level (without it that of the run), in the order of the plugins, but for the disabled ones;
+    /// what they require runs as always. A comma may stand behind the last item of each list.
     #[arg(long, value_name = "PASSES")]
     passes: Option<String>,
     /// Passes with a higher opt_level are skipped unless something needs them.
@@ -130,6 +143,14 @@ struct Select {
     /// An instrument of a plugin that sees the run: 'NAME{key=value}'. Can be given several times.
     #[arg(long, value_name = "INSTRUMENT")]
     instrument: Vec<String>,
+    /// Plans and runs as TVM 0.27 does.
+    ///
+    /// A pipeline of one item is that item, called alone: it runs whatever the lists and its opt_level say, and without
+    /// what it requires. A longer one is a Sequential, and what a pass in it requires runs each time directly before
+    /// it, but not what that requires. Unknown names in the lists are ignored, and disabled beats required. Instruments
+    /// see Sequentials as passes, and hear no `run_failed`.
+    #[arg(long)]
+    tvm_compat: bool,
 }
 
 #[derive(Args)]
@@ -151,7 +172,7 @@ struct RunArgs {
     /// The module stays as it was before that pass. Passes that need it are skipped, and all later ones of a plugin
     /// that panicked; an instrument that fails is left out. The result is written; the exit code still says that a
     /// plugin failed.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "tvm_compat")]
     keep_going: bool,
     /// Looks after each pass whether it wrote into its input, which no pass may.
     #[arg(long)]
@@ -201,22 +222,30 @@ pub fn main() -> ExitCode {
         let cli = match Cli::try_parse() {
             Ok(cli) => cli,
             Err(error) => {
-                let _ = error.print();
+                let messages = Messages::of_arguments(std::env::args());
+                if error.use_stderr() && messages.is_json() {
+                    let text = error.to_string();
+                    messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
+                } else {
+                    let _ = error.print();
+                }
                 return if error.use_stderr() { exit::REQUEST } else { exit::DONE };
             }
         };
         cli.color.write_global();
-        start_log(cli.verbose);
-        match run_command(&cli.command) {
+        let messages = Messages::new(cli.message_format);
+        start_log(cli.verbose, messages);
+        match run_command(&cli.command, messages) {
             Ok(code) => code,
             Err(error) => {
-                error.reports().iter().for_each(complain);
+                error.reports().iter().for_each(|report| messages.report(report));
                 error.exit_code()
             }
         }
     });
     ExitCode::from(fault.unwrap_or_else(|_| {
-        tell("passhost: this is a fault of passhost itself; please report it with the message above");
+        Messages::of_arguments(std::env::args())
+            .tell("passhost: this is a fault of passhost itself; please report it with the message above");
         exit::FAULT
     }))
 }
@@ -236,17 +265,17 @@ impl WriteGlobal for ColorChoice {
     }
 }
 
-fn start_log(verbose: u8) {
+fn start_log(verbose: u8, messages: Messages) {
     let default = ["warn", "info", "debug"][usize::from(verbose.min(2))];
     let filter = std::env::var("PASSHOST_LOG").unwrap_or_else(|_| default.to_string());
     let filter = tracing_subscriber::EnvFilter::try_new(&filter).unwrap_or_else(|error| {
-        tell(&format!("passhost: PASSHOST_LOG: {error}; using `{default}`"));
+        messages.tell(&format!("passhost: PASSHOST_LOG: {error}; using `{default}`"));
         tracing_subscriber::EnvFilter::new(default)
     });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(move || LogWriter(messages))
+        .with_ansi(std::io::stderr().is_terminal() && !messages.is_json())
         .without_time()
         .finish();
     let _ = tracing::subscriber::set_global_default(subscriber);
@@ -261,15 +290,10 @@ pub(crate) fn tell(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
-fn complain(report: &Report) {
-    let mut stderr = anstream::stderr().lock();
-    let _ = stderr.write_all(report.render(true).as_bytes());
-}
-
-fn run_command(command: &Command) -> Result<u8, Error> {
+fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
     match command {
-        Command::Run(args) => return args.look.traced(|seen| run(args, seen)),
-        Command::Plan(args) => plan(args),
+        Command::Run(args) => return args.look.traced(messages, |seen| run(args, seen, messages)),
+        Command::Plan(args) => plan(args, messages),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins)?)),
         Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins)?.registry())),
         Command::Explain(args) => {
@@ -279,7 +303,7 @@ fn run_command(command: &Command) -> Result<u8, Error> {
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
-            return check::check(&path, args.plugins.locked, !args.no_load);
+            return check::check(&path, args.plugins.locked, !args.no_load, messages);
         }
         Command::Lock(args) => return lock::lock(args.manifest.as_ref()),
         Command::OpenPlugin { plugin, answer } => return probe::open_here(plugin, answer),
@@ -316,7 +340,7 @@ fn listed(arg: &Plugins) -> Result<Engine, Error> {
     Engine::with_lock(&manifest, &mut keeper)
 }
 
-fn plan(args: &PlanArgs) -> Result<(), Error> {
+fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     if let Some(input) = args.input.as_ref().filter(|input| input.as_os_str() != "-" && !input.exists()) {
         return Err(missing_input(input));
     }
@@ -324,9 +348,13 @@ fn plan(args: &PlanArgs) -> Result<(), Error> {
     let request = request(&args.select, &manifest)?;
     let engine = Arc::new(Engine::with_lock(&manifest, &mut keeper)?);
     let (context, pipeline) = request.context(&manifest, &engine)?;
-    let plan = context.plan(pipeline, &engine)?;
-    plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
-    to_stdout(&if args.json { show::plan_json(&plan, engine.registry()) } else { plan.render(engine.registry()) })
+    let plan = context.plan(pipeline.clone(), &engine)?;
+    plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
+    let registry = engine.registry();
+    to_stdout(&match args.json {
+        true => show::plan_json(&pipeline, &plan, registry),
+        false => format!("pipeline {pipeline}\n{}", plan.render(registry)),
+    })
 }
 
 fn missing_input(input: &Path) -> Error {
@@ -364,11 +392,11 @@ fn read_input(path: &Path) -> Result<(String, Arc<str>), Error> {
 }
 
 /// Reads a module and checks that it holds together.
-fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, Error> {
+fn read_module(origin: &str, text: Arc<str>, engine: &Engine, messages: Messages) -> Result<Module, Error> {
     let module = match script::read_with_warnings(&text, engine) {
         Ok(read) => {
             let warnings = read.warnings.iter().map(|warning| input_warning(origin, &text, warning));
-            warnings.for_each(|warning| complain(&warning));
+            warnings.for_each(|warning| messages.report(&warning));
             read.module
         }
         Err(error) => return Err(Error::Input { origin: origin.to_string(), text, error }),
@@ -383,7 +411,7 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine) -> Result<Module, 
     Ok(module)
 }
 
-fn run(args: &RunArgs, seen: &instruments::Seen) -> Result<u8, Error> {
+fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
     let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
     let timing = &seen.timing;
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
@@ -393,35 +421,41 @@ fn run(args: &RunArgs, seen: &instruments::Seen) -> Result<u8, Error> {
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, pipeline) = request.context(&manifest, &engine)?;
     let plan = timing.span("plan", || context.plan(pipeline, &engine))?;
-    plan.warnings.iter().for_each(|warning| complain(&Report::warning(warning.to_string())));
-    let looking = args.look.instruments(&engine, &plan, seen)?;
+    plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
+    let looking = args.look.instruments(&engine, &plan, seen, messages)?;
+    lock::tell(&keeper, messages);
+    lock::try_unknown(&keeper, &engine, &plan)?;
     timing.span("open plugins", || engine.open_for(&plan))?;
-    lock::keep(&keeper);
-    let module = timing.span("read", || read_module(&origin, text, &engine))?;
+    lock::keep(&keeper, messages);
+    let module = timing.span("read", || read_module(&origin, text, &engine, messages))?;
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let report = timing.span("passes", || runner.run(&plan, module))?;
     for diagnostic in &report.diagnostics {
-        complain(&show::pass_diagnostic(diagnostic));
+        messages.report(&show::pass_diagnostic(diagnostic, engine.registry()));
     }
-    report.warnings.iter().for_each(|warning| complain(&Report::warning(warning)));
-    report.failures.iter().flat_map(Error::reports).for_each(|failure| complain(&failure));
+    report.warnings.iter().for_each(|warning| messages.report(&Report::warning(warning)));
+    report.failures.iter().flat_map(Error::reports).for_each(|failure| messages.report(&failure));
     let printed = timing.span("print", || script::print(&report.module, &*engine));
-    let mut summary = show::summary(&report, engine.registry());
+    let summarize = |report: &RunReport| {
+        let registry = engine.registry();
+        messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));
+        args.look.tables(seen, report, messages);
+    };
+    if report.error.is_some() {
+        summarize(&report);
+    }
     if let Some(error) = report.error {
-        summary.push_str(&args.look.tables(seen, &report.steps, &report.statistics));
-        let _ = anstream::stderr().lock().write_all(summary.as_bytes());
-        return Err(keep_last_good(error, &output, &printed));
+        return Err(keep_last_good(error, &output, &printed, messages));
     }
     timing.span("write", || output.write(&printed))?;
-    summary.push_str(&args.look.tables(seen, &report.steps, &report.statistics));
-    let _ = anstream::stderr().lock().write_all(summary.as_bytes());
+    summarize(&report);
     Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
 }
 
 /// Writes the module before the failed step beside the output, and lets the error say so.
-fn keep_last_good(mut error: Error, output: &Output, printed: &str) -> Error {
+fn keep_last_good(mut error: Error, output: &Output, printed: &str, messages: Messages) -> Error {
     let kept = match &mut error {
         Error::Step { kept, .. } | Error::Instrument { kept: Some(kept), .. } => kept,
         _ => return error,
@@ -430,7 +464,9 @@ fn keep_last_good(mut error: Error, output: &Output, printed: &str) -> Error {
     match Output::look(&path).and_then(|file| file.write(printed)) {
         Ok(()) => *kept = Kept::File(path),
         // What stopped the run matters more.
-        Err(other) => complain(&Report::warning(format!("the module before the failed step is lost: {other}"))),
+        Err(other) => {
+            messages.report(&Report::warning(format!("the module before the failed step is lost: {other}")));
+        }
     }
     error
 }

@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     /// Levels of precedence, the highest first.
     pub(crate) selections: Vec<Selection>,
     pub(crate) opt_level: i32,
+    /// Whether runs in it are planned and run as TVM 0.27 does.
+    pub(crate) tvm_compat: bool,
     pub(crate) config: BTreeMap<String, OptionValue>,
     pub(crate) target: Option<Target>,
     /// Instruments of plugins, and the engine that makes them; `None` for a context that names nothing.
@@ -90,18 +92,18 @@ impl PassContext {
         PassContext::of(Settings { opt_level, config, ..Settings::default() })
     }
 
-    /// The context from names, which are looked up, and values that were checked before.
+    /// The context from names, which are looked up, and values that were checked before. `request` has no pipeline.
     pub(crate) fn from_parts(
         engine: &Arc<Engine>,
-        selections: Vec<Selection>,
+        request: Request,
         config: BTreeMap<String, OptionValue>,
         target: Option<Target>,
     ) -> Result<PassContext, Error> {
         // The planner knows what is wrong with a selection, and which of its levels counts.
-        let request = Request { pipeline: Pipeline::default(), selections };
         let Plan { opt_level, instruments, .. } = Plan::new(&request, engine.registry())?;
         let named = Some((Arc::clone(engine), instruments));
-        Ok(PassContext::of(Settings { selections: request.selections, opt_level, config, target, named }))
+        let Request { selections, tvm_compat, .. } = request;
+        Ok(PassContext::of(Settings { selections, opt_level, tvm_compat, config, target, named }))
     }
 
     /// This context at another opt_level; the same one if it has that.
@@ -139,6 +141,11 @@ impl PassContext {
         self.settings.selections.iter().flat_map(|selection| &selection.disabled).map(String::as_str)
     }
 
+    /// Whether what runs in it is planned and run as TVM 0.27 does.
+    pub fn tvm_compat(&self) -> bool {
+        self.settings.tvm_compat
+    }
+
     /// Value of a config key, as it was set.
     pub fn config(&self, key: &str) -> Option<&OptionValue> {
         self.settings.config.get(key)
@@ -159,7 +166,8 @@ impl PassContext {
     /// # Errors
     /// The first thing that stands in the way.
     pub fn plan(&self, pipeline: Pipeline, engine: &Engine) -> Result<Plan, Error> {
-        let request = Request { pipeline, selections: self.settings.selections.clone() };
+        let Settings { selections, tvm_compat, .. } = &*self.settings;
+        let request = Request { pipeline, selections: selections.clone(), tvm_compat: *tvm_compat };
         Ok(Plan::new(&request, engine.registry())?)
     }
 
@@ -259,10 +267,10 @@ impl PassContext {
 
 impl std::fmt::Debug for PassContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Settings { selections, opt_level, config, target, .. } = &*self.settings;
+        let Settings { selections, opt_level, tvm_compat, config, target, .. } = &*self.settings;
         let mut out = f.debug_struct("PassContext");
         out.field("opt_level", opt_level).field("selections", selections);
-        out.field("config", config).field("target", target).finish_non_exhaustive()
+        out.field("tvm_compat", tvm_compat).field("config", config).field("target", target).finish_non_exhaustive()
     }
 }
 

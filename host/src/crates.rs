@@ -1,21 +1,23 @@
 //! Plugins that are listed as crates: built with cargo when their library is missing or stale.
 
 use crate::error::Error;
+use crate::manifest::portable;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::DLL_EXTENSION;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 /// The library of each plugin crate, in the order of `folders`. Those that are missing or stale are built first, the
 /// ones of one workspace with one call of cargo. A crate that is wrong does not keep others from being built. `locked`:
-/// cargo must leave Cargo.lock as it is.
+/// cargo is asked about each, and must leave Cargo.lock as it is. What changed is judged by its time, as cargo does.
 pub fn libraries(folders: &[PathBuf], locked: bool) -> Vec<Result<PathBuf, Error>> {
     let found: Vec<Result<PluginCrate, Error>> = folders.iter().map(|folder| PluginCrate::read(folder)).collect();
     let mut stale: BTreeMap<&Path, Vec<&PluginCrate>> = BTreeMap::new();
-    for plugin in found.iter().flatten().filter(|plugin| !plugin.is_fresh()) {
+    // Cargo puts back a library that another one was written over.
+    for plugin in found.iter().flatten().filter(|plugin| locked || !plugin.is_fresh()) {
         let of_root = stale.entry(&plugin.root).or_default();
         if !of_root.iter().any(|other| other.folder == plugin.folder) {
             of_root.push(plugin);
@@ -151,6 +153,48 @@ pub(crate) fn sources(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     Ok(files.into_iter().collect())
 }
 
+/// Everything else that cargo built the library of a crate from, as its `.d` file has it: included files, what the build
+/// script names, the sources of crates by path with their Cargo.toml. Named from the root of the workspace, sorted; what
+/// builds made is left out.
+///
+/// # Errors
+/// If the crate is none, or a folder cannot be read.
+pub(crate) fn other_inputs(folder: &Path, library: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+    let plugin = PluginCrate::read(folder)?;
+    let known = sources(folder)?.into_iter().filter_map(|(_, path)| path.canonicalize().ok());
+    let mut seen: BTreeSet<PathBuf> = known.collect();
+    let target = library.parent().and_then(Path::parent).and_then(|target| target.canonicalize().ok());
+    let text = std::fs::read_to_string(library.with_extension("d"));
+    let text = text.map_err(|error| failed(&plugin, format!("cannot read what cargo built it from: {error}")))?;
+    let mut waiting: Vec<PathBuf> = dep_info(&text).iter().map(|input| plugin.root.join(input)).collect();
+    let (mut folders, mut files) = (BTreeSet::new(), BTreeMap::new());
+    while let Some(path) = waiting.pop() {
+        // A file that a build script waits for need not be there.
+        let Ok(path) = path.canonicalize() else { continue };
+        if target.as_ref().is_some_and(|target| path.starts_with(target)) || !seen.insert(path.clone()) {
+            continue;
+        }
+        if path.is_dir() {
+            let cannot = |error: std::io::Error| failed(&plugin, format!("cannot read {}: {error}", path.display()));
+            for entry in std::fs::read_dir(&path).map_err(cannot)? {
+                waiting.push(entry.map_err(cannot)?.path());
+            }
+            continue;
+        }
+        let new = path.ancestors().skip(1).take_while(|folder| folders.insert(folder.to_path_buf()));
+        waiting.extend(new.map(|folder| folder.join("Cargo.toml")));
+        files.insert(named_from(&plugin.root, &path), path);
+    }
+    Ok(files.into_iter().collect())
+}
+
+/// A path as seen from a folder: `../data/table.txt`.
+fn named_from(folder: &Path, path: &Path) -> String {
+    let common = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    portable(&up.chain(path.components().skip(common)).collect::<PathBuf>())
+}
+
 fn read_cargo_toml(folder: &Path) -> Result<toml::Table, String> {
     let text = std::fs::read_to_string(folder.join("Cargo.toml"))
         .map_err(|error| format!("cannot read its Cargo.toml: {error}; name the folder of a crate"))?;
@@ -216,7 +260,9 @@ fn build(root: &Path, plugins: &[&PluginCrate], locked: bool) -> Built {
     let what = format!("building {}", names.join(", "));
     let mut command = command(root, plugins);
     command.args(locked.then_some("--locked"));
-    let results = match cargo(&mut command, &what) {
+    // Nothing to be seen is done for those that are fresh.
+    let quiet = plugins.iter().all(|plugin| plugin.is_fresh());
+    let results = match cargo(&mut command, &what, quiet) {
         Ok(stdout) => {
             let mut artifacts = artifacts(&stdout);
             let missing = || "cargo built no dynamic library for it".to_string();
@@ -262,11 +308,11 @@ fn command(root: &Path, plugins: &[&PluginCrate]) -> Command {
 }
 
 /// Runs cargo and shows that it works; gives its standard output, or what happened and what it said.
-fn cargo(command: &mut Command, what: &str) -> Result<String, (String, String)> {
+fn cargo(command: &mut Command, what: &str, quiet: bool) -> Result<String, (String, String)> {
     let mut child = command
         .spawn()
         .map_err(|error| (format!("cannot run cargo: {error}"), "install Rust, or list built libraries".into()))?;
-    let progress = Progress::start(what);
+    let progress = Progress::start(what, quiet);
     let stderr = child.stderr.take();
     let reader = std::thread::spawn(move || progress.follow(stderr));
     let mut stdout = String::new();
@@ -304,10 +350,12 @@ struct Progress {
 }
 
 impl Progress {
-    fn start(what: &str) -> Progress {
-        if !std::io::stderr().is_terminal() {
+    fn start(what: &str, quiet: bool) -> Progress {
+        if quiet || !std::io::stderr().is_terminal() {
             tracing::info!("{what}");
-            crate::cli::tell(&format!("passhost: {what} …"));
+            if !quiet {
+                crate::cli::tell(&format!("passhost: {what} …"));
+            }
             return Progress { bar: None };
         }
         let bar = ProgressBar::new_spinner();

@@ -12,8 +12,8 @@ use plugin_api::ir::Call;
 use plugin_api::meta::{ConfigInfo, OpInfo};
 use plugin_api::op::{Infer, InferError, Inferred};
 use registry::{Brought, Owner, OwnerId, PassId, Plan, Registry};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -200,14 +200,27 @@ impl Engine {
         }
     }
 
-    /// Opens the plugins of a plan: those of its passes, then those of its instruments.
+    /// Who may be called while a plan runs: the owners of its passes and instruments, those who check a property that a
+    /// pass of it requires or establishes, and all that bring operators, since any pass may write those into a module.
+    pub(crate) fn needed(&self, plan: &Plan) -> BTreeSet<OwnerId> {
+        let registry = &self.registry;
+        let passes = plan.passes(registry);
+        let contracts = passes.iter().map(|pass| &registry.pass(*pass).contract);
+        let properties = contracts.flat_map(|contract| contract.requires.iter().chain(&contract.establishes));
+        let checkers = properties.filter_map(|name| registry.property(name));
+        let checkers = checkers.filter(|(info, ..)| info.checked).map(|(_, owner, _)| owner);
+        let instruments = plan.instruments.iter().map(|planned| registry.instrument_place(planned.instrument).0);
+        let passes = passes.iter().map(|pass| registry.pass_place(*pass).0);
+        let operators = registry.operators().map(|(_, owner)| owner);
+        passes.chain(instruments).chain(checkers).chain(operators).collect()
+    }
+
+    /// Opens the plugins that a plan may call, so that none is refused after work was done.
     ///
     /// # Errors
-    /// The first that cannot be opened.
+    /// The first, in the order of the manifest, that cannot be opened.
     pub fn open_for(&self, plan: &Plan) -> Result<(), Error> {
-        let passes = plan.passes(&self.registry).into_iter().map(|pass| self.registry.pass_place(pass).0);
-        let instruments = plan.instruments.iter().map(|planned| self.registry.instrument_place(planned.instrument).0);
-        passes.chain(instruments).try_for_each(|owner| self.code(owner).map(|_| ()))
+        self.needed(plan).into_iter().try_for_each(|owner| self.code(owner).map(|_| ()))
     }
 }
 
@@ -271,7 +284,14 @@ impl Infer for Engine {
         };
         plugin_api::op_check::check_call(info, call)?;
         let plugin = self.open(owner).map_err(|error| InferError::wrong(error.to_string()))?;
-        plugin.infer(at, call)
+        plugin.infer(at, call).map_err(|error| match error {
+            InferError::Panicked(text) => {
+                let owner = self.registry.owner(owner);
+                let file = owner.file.as_ref().map_or(String::new(), |file| format!(" ({})", file.display()));
+                InferError::Panicked(format!("operator `{name}` of plugin `{}`{file}: {text}", owner.name))
+            }
+            other => other,
+        })
     }
 }
 

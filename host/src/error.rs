@@ -295,18 +295,23 @@ impl Error {
 
     fn report(&self) -> Report {
         let message = self.to_string();
-        let report = Report::error(if matches!(self, Error::Plan(_)) { one_line(&message) } else { message });
+        let mut report = Report::error(if matches!(self, Error::Plan(_)) { one_line(&message) } else { message });
         match self {
             Error::Lockfile { path, text, problem: Problem { span: Some(span), help, .. } } => {
                 report.at(path.display().to_string(), Arc::clone(text), span.clone(), "").help(help)
             }
             Error::Lockfile { problem, .. } => report.help(&problem.help),
-            Error::Plugin { help, .. } | Error::Request { help, .. } | Error::InputFile { help, .. } => {
-                report.help(help)
-            }
+            Error::Plugin { path, help, .. } => report.help(help).about_file(Some(path)),
+            Error::Request { help, .. } | Error::InputFile { help, .. } => report.help(help),
             Error::Config { .. } => report.help(CONFIG_HELP),
             Error::Registry(error) => with_remedy(report, error),
             Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => with_remedy(report, error),
+            Error::Plan(error) => {
+                let (pass, plugin) = error.about();
+                report.about.extend(pass.map(|name| ("pass", name.to_string())));
+                report.about.extend(plugin.map(|name| ("plugin", name.to_string())));
+                report
+            }
             Error::Build { output, .. } if !output.trim().is_empty() => report.note(output.trim_end()),
             Error::IllFormed { origin, message, place } => {
                 let report = Report::error(message).note(format!(
@@ -317,8 +322,10 @@ impl Error {
                     None => Report::error(message).note(format!("in {origin}")),
                 }
             }
-            Error::Step { file, function, place, kept, .. } => {
-                let mut report = report;
+            Error::Step { position, pass, plugin, file, function, place, kept, .. } => {
+                report = report.about("pass", pass).about("plugin", plugin).about_file(file.as_deref());
+                report.about.extend(function.clone().map(|name| ("function", name)));
+                report = report.about("position", position.to_string());
                 if let Some((what, text, span)) = place {
                     report = report.at(what, Arc::clone(text), span.clone(), "");
                 }
@@ -327,8 +334,11 @@ impl Error {
                 report.notes.extend(function.into_iter().chain(file));
                 report.help(kept.help("the module before this step", "the module before this step"))
             }
-            Error::Instrument { file, kept, .. } => {
-                let mut report = report;
+            Error::Instrument { instrument, plugin, file, pass, kept, .. } => {
+                report = report.about("instrument", instrument).about("plugin", plugin).about_file(file.as_deref());
+                if let Some((position, pass)) = pass {
+                    report = report.about("pass", pass).about("position", position.to_string());
+                }
                 report.notes.extend(file.as_ref().map(|file| format!("plugin file {}", file.display())));
                 match kept {
                     Some(kept) => report.help(kept.help("the module of that moment", "everything but this instrument")),

@@ -4,7 +4,8 @@
 //! `should_run` of all; all must agree. `run_before` in order; whoever's succeeded gets exactly one `run_after` or
 //! `run_failed`, also when another instrument failed. `exit` in order; a failure clears the list, and later ones are not
 //! exited. The first failure stops the run; others that follow from it are told beside it. A run that keeps going leaves
-//! an instrument out that failed, and nothing else.
+//! an instrument out that failed, and nothing else. In a run as TVM does it there is no `run_failed`, and nobody is told
+//! of the end of a pass once anybody failed in it.
 
 pub mod dump;
 pub mod memory;
@@ -21,7 +22,8 @@ use plugin_api::ir::Module;
 use plugin_api::pass::PassError;
 use registry::Owner;
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// One instrument, and whose it is.
@@ -82,8 +84,11 @@ pub(crate) type Speaking = Rc<RefCell<Option<Rc<str>>>>;
 pub struct Instruments {
     list: Vec<Instrument>,
     keep_going: bool,
+    tvm_compat: bool,
     failures: Vec<Error>,
     speaking: Speaking,
+    /// Libraries of plugins of which one panicked, and where.
+    panicked: BTreeMap<PathBuf, String>,
     /// Passes that were begun and have not ended.
     open: usize,
     trace: Option<Trace>,
@@ -100,6 +105,11 @@ impl Instruments {
         self.keep_going = keep_going;
     }
 
+    /// Whether a pass that fails, or at which an instrument failed, has no end for the others, as in TVM.
+    pub fn tvm_compat(&mut self, tvm_compat: bool) {
+        self.tvm_compat = tvm_compat;
+    }
+
     /// Where each call is to be a span.
     pub(crate) fn trace(&mut self, trace: Option<Trace>) {
         self.trace = trace;
@@ -114,6 +124,17 @@ impl Instruments {
         Rc::clone(&self.speaking)
     }
 
+    /// Why a plugin cannot be trusted any more, if an instrument of it panicked.
+    pub(crate) fn panicked(&self, library: &Path) -> Option<String> {
+        self.panicked.get(library).cloned()
+    }
+
+    fn mark(&mut self, library: Option<PathBuf>, why: String) {
+        if let Some(library) = library {
+            self.panicked.entry(library).or_insert(why);
+        }
+    }
+
     /// Failures that did not stop anything, or that followed from one that did; they are forgotten here.
     pub fn take_failures(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.failures)
@@ -125,6 +146,9 @@ impl Instruments {
     /// That, unless everything else goes on.
     pub(crate) fn not_made(&mut self, name: &str, owner: &Owner, failure: &RunFailure) -> Result<(), Error> {
         let kept = Some(if self.keep_going { Kept::WentOn } else { Kept::Nothing });
+        if matches!(failure, RunFailure::Panic(_)) {
+            self.mark(owner.file.clone(), panicked_in(&owner.name, name, "new"));
+        }
         let (instrument, plugin, file) = (name.to_string(), owner.name.clone(), owner.file.clone());
         let message = failure.to_string();
         let error = Error::Instrument { instrument, plugin, file, event: "new", pass: None, message, kept };
@@ -229,6 +253,9 @@ impl Instruments {
             let told = self.call(at, "run_after", Some(pass), (), |instrument| instrument.run_after(module, pass));
             if first.is_ok() {
                 first = told;
+                if self.tvm_compat && first.is_err() {
+                    return first;
+                }
             } else {
                 self.beside(told);
             }
@@ -239,11 +266,19 @@ impl Instruments {
     /// A pass failed; `module` is the one before it.
     pub fn run_failed(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>, message: &str) {
         self.open = self.open.saturating_sub(1);
+        if self.tvm_compat {
+            return;
+        }
         for at in started.0 {
             let told =
                 self.call(at, "run_failed", Some(pass), (), |instrument| instrument.run_failed(module, pass, message));
             self.beside(told);
         }
+    }
+
+    /// A pass has no end, as in TVM where anything failed in it: nobody is told.
+    pub(crate) fn unfinished(&mut self, Started(_): Started) {
+        self.open = self.open.saturating_sub(1);
     }
 
     /// Drops all. What a destructor of a plugin does wrong is among the failures.
@@ -329,6 +364,8 @@ impl Instruments {
             Ok(answer) => return Ok(answer),
             Err(PassError { message, .. }) => message,
         };
+        let panicked =
+            instrument.what.try_borrow().is_ok_and(|what| matches!(&*what, What::Plugins(it) if it.panicked()));
         let error = Error::Instrument {
             instrument: instrument.name.to_string(),
             plugin: instrument.plugin.clone(),
@@ -342,9 +379,17 @@ impl Instruments {
             return Err(error);
         }
         instrument.left_out = true;
+        if panicked {
+            let (file, why) = (instrument.file.clone(), panicked_in(&instrument.plugin, &instrument.name, event));
+            self.mark(file, why);
+        }
         self.failures.push(error);
         Ok(instead)
     }
+}
+
+fn panicked_in(plugin: &str, instrument: &str, event: &str) -> String {
+    format!("plugin `{plugin}` panicked in `{event}` of the instrument `{instrument}`")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::object_file;
 use libloading::Library;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
-use plugin_api::abi::host::{FINGERPRINT, OpenPlugin, check_api};
+use plugin_api::abi::host::{OpenPlugin, fingerprint};
 use plugin_api::meta::{PluginHead, PluginMeta};
 use semver::VersionReq;
 use std::ffi::c_void;
@@ -59,7 +59,7 @@ pub fn list_with(
 
 /// Whether host, manifest and plugin are for each other.
 fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Option<&VersionReq>) -> Result<(), Error> {
-    check_api(&plugin.api).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    let ours = fingerprint(&plugin.api).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     if let Some(wanted) = api.filter(|wanted| !wanted.matches(&plugin.api)) {
         let message = format!("was built against plugin API {}, the manifest wants {wanted}", plugin.api);
         return Err(refuse(file, message, "change `api` in the manifest, or rebuild the plugin"));
@@ -68,9 +68,9 @@ fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Opt
         let message = format!("plugin `{}` has version {}, the manifest wants {wanted}", plugin.name, plugin.version);
         return Err(refuse(file, message, "change `version` in the manifest, or list another build"));
     }
-    if plugin.fingerprint != FINGERPRINT {
+    if plugin.fingerprint != ours {
         let found = plugin.fingerprint;
-        let message = format!("its records have fingerprint {found:016x}, this host has {FINGERPRINT:016x}");
+        let message = format!("its records have fingerprint {found:016x}, this host has {ours:016x}");
         return Err(refuse(file, message, "rebuild the plugin against the plugin API of this host"));
     }
     Ok(())

@@ -2,8 +2,9 @@
 //!
 //! It lies beside the manifest and has its name (`late.toml` → `late.lock`). A built library is pinned by one sha256 for
 //! each target triple, so that a lockfile made on one system does not fail on another. A crate is pinned by a digest of
-//! its sources, manifests and Cargo.lock, since a rebuilt library differs with profile and path; the sources of other
-//! crates that it depends on are pinned as far as Cargo.lock pins them. Entries are sorted, with one field on a line,
+//! its sources, manifests and Cargo.lock, since a rebuilt library differs with profile and path, and one of the other
+//! files that cargo says it was built from: included files, what its build script names, crates by path. Crates of a
+//! registry are pinned by Cargo.lock. Entries are sorted, with one field on a line,
 //! so that two changes merge.
 
 pub(crate) mod hashes;
@@ -51,8 +52,13 @@ pub struct Entry {
 pub enum Pin {
     /// sha256 of a built library, for each target triple on which it was used.
     Built(BTreeMap<String, String>),
-    /// Digest of the sources of a crate.
-    Sources(String),
+    /// A crate.
+    Sources {
+        /// Digest of its sources, manifests and Cargo.lock.
+        sources: String,
+        /// Digest of the other files that cargo built it from, if there are any.
+        inputs: Option<String>,
+    },
 }
 
 /// Entries by where the manifest has the plugin from: `crate plugins/a`, `path liba.so`, `name a`.
@@ -73,7 +79,10 @@ pub fn write(entries: &Entries) -> String {
         text("version", &entry.version.to_string());
         text("api", &entry.api.to_string());
         match &entry.pin {
-            Pin::Sources(digest) => text("sources", digest),
+            Pin::Sources { sources, inputs } => {
+                inputs.iter().for_each(|inputs| drop(text("inputs", inputs)));
+                text("sources", sources)
+            }
             Pin::Built(hashes) => {
                 let hashes = hashes.iter().map(|(target, hash)| (target.clone(), hash.as_str().into()));
                 table.insert("sha256".to_string(), toml::Value::Table(hashes.collect()))
@@ -96,6 +105,10 @@ pub fn write(entries: &Entries) -> String {
 pub fn load(path: &Path) -> Result<Option<Entries>, Error> {
     let wrong =
         |message: String| damaged(path, "", message, None, "correct that, or delete it and run `passhost lock`");
+    // A pipe would wait for its writer.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(wrong("is no regular file".to_string()));
+    }
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -204,7 +217,7 @@ fn read_entry(value: &Value<'_>) -> Result<(String, Entry), Wrong> {
     let DeValue::Table(table) = value.get_ref() else {
         return wrong("`plugin` must be a list of tables: [[plugin]]", value.span());
     };
-    known_keys(table, &["from", "name", "version", "api", "sources", "sha256"])?;
+    known_keys(table, &["from", "name", "version", "api", "sources", "inputs", "sha256"])?;
     let text = |key: &str| match table.get(key).map(|value| (value.get_ref(), value.span())) {
         Some((DeValue::String(text), span)) => Ok((text.to_string(), span)),
         Some((_, span)) => wrong(format!("`{key}` must be a string"), span),
@@ -218,7 +231,10 @@ fn read_entry(value: &Value<'_>) -> Result<(String, Entry), Wrong> {
         if is_hash(&text) { Ok(text) } else { wrong(format!("{what} is not 64 digits 0-9 and a-f"), span) }
     };
     let pin = match (table.get("sources"), table.get("sha256")) {
-        (Some(_), None) => Pin::Sources(hash("`sources`", text("sources")?)?),
+        (Some(_), None) => {
+            let inputs = table.contains_key("inputs").then(|| hash("`inputs`", text("inputs")?)).transpose()?;
+            Pin::Sources { sources: hash("`sources`", text("sources")?)?, inputs }
+        }
         (None, Some(hashes)) => {
             let DeValue::Table(hashes) = hashes.get_ref() else {
                 return wrong("`sha256` must be a table with one hash for each target triple", hashes.span());
@@ -247,11 +263,13 @@ mod tests {
         let version = |text| Version::parse(text).expect("a version");
         let entry =
             |name: &str, pin| Entry { name: name.to_string(), version: version("1.2.3-a"), api: version("0.1.0"), pin };
+        let crate_pin = |inputs| Pin::Sources { sources: "0".repeat(64), inputs };
         let hashes = [("x86_64-unknown-linux-gnu", "a"), ("aarch64-apple-darwin", "b")];
         let hashes = hashes.map(|(target, digit)| (target.to_string(), digit.repeat(64)));
         BTreeMap::from([
             ("path lib/libb.so".to_string(), entry("b", Pin::Built(hashes.into()))),
-            ("crate \"a\"\n".to_string(), entry("a", Pin::Sources("0".repeat(64)))),
+            ("crate \"a\"\n".to_string(), entry("a", crate_pin(Some("1".repeat(64))))),
+            ("crate c".to_string(), entry("c", crate_pin(None))),
         ])
     }
 
@@ -267,7 +285,7 @@ mod tests {
     fn entries_are_sorted_with_one_field_on_a_line() {
         let text = write(&entries());
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
-        assert_eq!(lines.iter().filter(|line| line.contains(" = ")).count(), 1 + 5 + 6, "{text}");
+        assert_eq!(lines.iter().filter(|line| line.contains(" = ")).count(), 1 + 6 + 6 + 5, "{text}");
         let at = |what: &str| lines.iter().position(|line| line.contains(what)).unwrap_or_else(|| panic!("{text}"));
         assert!(at("crate") < at("path lib") && at("aarch64") < at("x86_64"), "{text}");
     }

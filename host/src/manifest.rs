@@ -8,7 +8,7 @@ use semver::VersionReq;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
@@ -87,12 +87,23 @@ pub enum Source {
 pub struct PluginEntry {
     /// Where it comes from.
     pub source: Source,
+    /// The same as the manifest has it, in one form on every system: `path lib/liba.so`. It does not depend on how the
+    /// manifest was named.
+    pub from: String,
     /// Place of that in the manifest.
     pub span: Range<usize>,
     /// Requirement on its version.
     pub version: Option<VersionReq>,
     /// Requirement on the plugin API that it was built against.
     pub api: Option<VersionReq>,
+}
+
+/// A path without `.` parts, as Unix writes it; `.` for the folder itself.
+pub(crate) fn portable(path: &Path) -> String {
+    let path: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+    let text = path.to_string_lossy();
+    let text = if cfg!(windows) { text.replace('\\', "/") } else { text.into_owned() };
+    if text.is_empty() { ".".to_string() } else { text }
 }
 
 /// The manifest in the current folder or the nearest one above.
@@ -412,12 +423,13 @@ impl Reader<'_> {
             self.wrong(format!("`{key}` is empty"), place.span(), "path = \"target/release/libacme.so\"");
             return None;
         }
+        let from = format!("{key} {}", if key == "name" { text.clone() } else { portable(Path::new(&text)) });
         let source = match key {
             "path" => Source::Path(self.folder.join(text)),
             "name" => Source::Name(text),
             _ => Source::Crate(self.folder.join(text)),
         };
-        Some(PluginEntry { source, span: place.span(), version, api })
+        Some(PluginEntry { source, from, span: place.span(), version, api })
     }
 
     fn requirement(&self, table: &DeTable<'_>, key: &str) -> Option<VersionReq> {

@@ -8,6 +8,9 @@ use object::{Architecture, BinaryFormat, Endianness, Object, ObjectKind, ObjectS
 use std::fs::File;
 use std::path::Path;
 
+/// Bytes of metadata; those of 20,000 passes are fewer.
+const MAX_METADATA: u64 = 16 << 20;
+
 /// Why a file is no plugin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
@@ -38,6 +41,9 @@ pub enum ObjectError {
         /// Length of the file.
         len: u64,
     },
+    /// Its metadata section is larger than any could be.
+    #[error("its section `.passhost` has {0} bytes, at most {MAX_METADATA} are read")]
+    TooLarge(u64),
     /// It has no metadata section.
     #[error("is no passhost plugin: it has no section `.passhost`")]
     NoMetadata,
@@ -52,7 +58,7 @@ impl ObjectError {
                 "name the library that cargo builds for a crate of crate-type cdylib"
             }
             ObjectError::Foreign { .. } => "build the plugin for this system, or list it as `crate`",
-            ObjectError::Truncated { .. } => "copy or build it again",
+            ObjectError::Truncated { .. } | ObjectError::TooLarge(_) => "copy or build it again",
             ObjectError::NoMetadata => "its crate must call `export_plugin!` of passhost-plugin-api",
         }
     }
@@ -96,6 +102,9 @@ pub fn metadata_if(path: &Path, allowed: impl FnOnce() -> bool) -> Result<Vec<u8
     let names = [".passhost", ".passhos", "__passhost"];
     let section = object.sections().find(|section| section.name().is_ok_and(|name| names.contains(&name)));
     let section = section.ok_or(ObjectError::NoMetadata)?;
+    if section.size() > MAX_METADATA {
+        return Err(ObjectError::TooLarge(section.size()));
+    }
     Ok(section.data().map_err(not_a_library)?.to_vec())
 }
 

@@ -120,7 +120,14 @@ fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.prefix(".passhost");
     #[cfg(unix)]
     builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
-    builder.tempfile_in(folder(path))
+    let folder = folder(path);
+    // The name of the temporary file would only be in the way.
+    builder.tempfile_in(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
+        }
+        kind => io::Error::from(kind),
+    })
 }
 
 /// Whether another file in its place would be the same for everybody.

@@ -1,6 +1,6 @@
 //! Finds passes that write into what they were given. Bodies are immutable by contract only: they lie in the memory of
-//! the process, and code of a plugin can be unsafe. `--paranoid` copies every function before a pass and compares it
-//! afterwards. A copy rather than a hash, so that what was damaged can be put back.
+//! the process, and code of a plugin can be unsafe. `--paranoid` copies the module before a pass, and before a checker of
+//! a property, and compares it afterwards. A copy rather than a hash, so that what was damaged can be put back.
 
 use plugin_api::ir::{Body, Module, RawView, SealError, Sections, Tensor};
 
@@ -14,9 +14,11 @@ macro_rules! sections {
     };
 }
 
-/// The functions of a module, as they were before a pass.
+/// A module, as it was before a pass.
 pub(crate) struct Snapshot {
     functions: Vec<(String, Body, Content)>,
+    /// Attributes and global infos.
+    meta: Option<(Body, Content)>,
 }
 
 struct Content {
@@ -26,42 +28,55 @@ struct Content {
     data: Vec<Vec<u8>>,
 }
 
-/// A function that is not as it was.
+/// What is not as it was.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Its name.
-    pub(crate) function: String,
-    /// Which part of it.
-    pub(crate) part: &'static str,
+    /// Name of the function; none for what belongs to the module.
+    pub(crate) function: Option<String>,
+    /// What it is, for a message.
+    pub(crate) part: String,
 }
 
 impl Snapshot {
-    /// Copies all functions.
+    /// Copies a module.
     pub(crate) fn of(module: &Module) -> Snapshot {
         let copy = |(name, body): (&str, &Body)| (name.to_string(), body.clone(), Content::of(body.raw()));
-        Snapshot { functions: module.functions().map(copy).collect() }
+        let meta = module.meta().map(|body| (body.clone(), Content::of(body.raw())));
+        Snapshot { functions: module.functions().map(copy).collect(), meta }
     }
 
-    /// The first function that was written into.
-    pub(crate) fn written(&self) -> Option<Written> {
-        self.functions.iter().find_map(|(name, body, content)| {
-            let part = content.difference(body.raw())?;
-            Some(Written { function: name.clone(), part })
-        })
+    /// The first thing in the module that was written into.
+    pub(crate) fn written(&self, module: &Module) -> Option<Written> {
+        // Names may be anything now, also no text.
+        let mut names = module.functions().map(|(name, _)| name.as_bytes());
+        for (name, body, content) in &self.functions {
+            let function = Some(name.clone());
+            if names.next() != Some(name.as_bytes()) {
+                return Some(Written { function, part: "the name of the function".to_string() });
+            }
+            if let Some(section) = content.difference(body.raw()) {
+                return Some(Written {
+                    function,
+                    part: format!("the function that it was given (section `{section}`)"),
+                });
+            }
+        }
+        let section = self.meta.as_ref().and_then(|(body, content)| content.difference(body.raw()))?;
+        Some(Written { function: None, part: format!("the attributes of the module (section `{section}`)") })
     }
 
     /// The module with what was written into put back; other functions keep their handles.
     ///
     /// # Errors
     /// If a copy cannot be sealed, which it was before.
-    pub(crate) fn restore(&self, module: &Module) -> Result<Module, SealError> {
-        let mut edit = module.edit();
-        for (name, body, content) in &self.functions {
-            if content.difference(body.raw()).is_some() {
-                edit.set(name.clone(), content.seal()?);
-            }
-        }
-        Ok(edit.finish())
+    pub(crate) fn restore(&self) -> Result<Module, SealError> {
+        let whole = |body: &Body, content: &Content| match content.difference(body.raw()) {
+            Some(_) => content.seal(),
+            None => Ok(body.clone()),
+        };
+        let functions = self.functions.iter().map(|(name, body, content)| Ok((name.clone(), whole(body, content)?)));
+        let meta = self.meta.as_ref().map(|(body, content)| whole(body, content)).transpose()?;
+        Ok(Module::with_meta(functions.collect::<Result<Vec<_>, SealError>>()?, meta))
     }
 }
 
@@ -103,7 +118,7 @@ impl Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::ir::{BodyBuilder, DType, Type};
+    use plugin_api::ir::{Attr, BodyBuilder, DType, Type};
 
     fn body() -> Body {
         let mut b = BodyBuilder::new();
@@ -129,13 +144,28 @@ mod tests {
     fn what_is_written_is_found_and_put_back() {
         let module = Module::new([("main", body()), ("other", body())]);
         let mut snapshot = Snapshot::of(&module);
-        assert_eq!(snapshot.written(), None);
+        assert_eq!(snapshot.written(&module), None);
         // As if the pass had written into the function, and not into the copy.
         snapshot.functions[1].2.sections.name_bytes[2] = b'y';
-        let written = Written { function: "other".to_string(), part: "name_bytes" };
-        assert_eq!(snapshot.written(), Some(written));
-        let restored = snapshot.restore(&module).expect("a module");
+        let written = snapshot.written(&module).expect("it was written into");
+        assert_eq!(written.function.as_deref(), Some("other"));
+        assert_eq!(written.part, "the function that it was given (section `name_bytes`)");
+        let restored = snapshot.restore().expect("a module");
         let same = |name: &str| restored.get(name).zip(module.get(name)).map(|(a, b)| a.same(b));
         assert_eq!((same("main"), same("other")), (Some(true), Some(false)));
+    }
+
+    #[test]
+    fn names_and_attributes_are_watched_too() {
+        let mut edit = Module::new([("main", body())]).edit();
+        edit.set_attrs(vec![("a".to_string(), Attr::Int(1))], Vec::new()).expect("attributes");
+        let module = edit.finish();
+        let mut snapshot = Snapshot::of(&module);
+        snapshot.functions[0].0 = "mine".to_string();
+        assert_eq!(snapshot.written(&module).expect("a name").part, "the name of the function");
+        assert!(snapshot.restore().expect("a module").get("mine").is_some());
+        let mut snapshot = Snapshot::of(&module);
+        snapshot.meta.as_mut().expect("attributes").1.sections.str_bytes[0] ^= 1;
+        assert_eq!(snapshot.written(&module).expect("attributes").function, None);
     }
 }

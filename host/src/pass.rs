@@ -6,12 +6,12 @@ use crate::error::Error;
 use crate::run::{RunReport, Runner};
 use plugin_api::ir::Module;
 use plugin_api::meta::{OptionValue, PassInfo};
-use registry::{Pipeline, Plan, Stage};
+use registry::{Form, Pipeline, Plan, Stage};
 use std::fmt;
 use std::sync::Arc;
 
 /// A pass with its options, or a Sequential. It runs like a Sequential of one: what it requires runs before it, unless
-/// still valid, and the context decides whether it runs at all.
+/// still valid, and the context decides whether it runs at all. In a context as TVM has it, it always runs, and alone.
 #[derive(Clone)]
 pub struct Pass {
     engine: Arc<Engine>,
@@ -26,7 +26,7 @@ impl Pass {
     pub fn find(engine: &Arc<Engine>, name: &str) -> Result<Pass, Error> {
         let id = engine.registry().find(name)?;
         let name = engine.registry().pass(id).name.clone();
-        let stage = Stage { name, options: Vec::new(), members: None, span: 0..0 };
+        let stage = Stage { name, options: Vec::new(), form: Form::Pass, span: 0..0 };
         Ok(Pass { engine: Arc::clone(engine), stage })
     }
 
@@ -40,7 +40,7 @@ impl Pass {
     /// Facts of the pass; `None` for a Sequential.
     pub fn info(&self) -> Option<&PassInfo> {
         let registry = self.engine.registry();
-        registry.find_full(&self.stage.name).filter(|_| self.stage.members.is_none()).map(|id| registry.pass(id))
+        registry.find_full(&self.stage.name).filter(|_| self.stage.form == Form::Pass).map(|id| registry.pass(id))
     }
 
     /// Which steps would run in a context, and why.
@@ -134,9 +134,8 @@ impl Sequential {
 
     /// It as a pass of an engine. Members of an engine that had fewer passes are looked up by name.
     pub fn pass(self, engine: &Arc<Engine>) -> Pass {
-        let members = Some(self.members.into_iter().map(|member| member.stage).collect());
-        let stage =
-            Stage { name: registry::pipeline::SEQUENTIAL.to_string(), options: self.options, members, span: 0..0 };
+        let form = Form::Sequential(self.members.into_iter().map(|member| member.stage).collect());
+        let stage = Stage { name: registry::pipeline::SEQUENTIAL.to_string(), options: self.options, form, span: 0..0 };
         Pass { engine: Arc::clone(engine), stage }
     }
 }

@@ -3,6 +3,7 @@
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// How bad a report is.
@@ -73,7 +74,7 @@ pub struct Report {
     pub notes: Vec<String>,
     /// What to do.
     pub help: Option<String>,
-    /// What it is about, for programs: `pass`, `plugin`, `file`, `function`, `position`.
+    /// What it is about, for programs: `pass`, `plugin`, `file`, `function`, `position`, `instrument`.
     pub about: Vec<(&'static str, String)>,
 }
 
@@ -125,6 +126,19 @@ impl Report {
         self
     }
 
+    /// With the plugin that it is about, and its file.
+    pub fn about_owner(self, owner: &registry::Owner) -> Report {
+        self.about("plugin", &owner.name).about_file(owner.file.as_deref())
+    }
+
+    /// With the file of the plugin that it is about, if there is one.
+    pub fn about_file(self, file: Option<&Path>) -> Report {
+        match file {
+            Some(file) => self.about("file", file.display().to_string()),
+            None => self,
+        }
+    }
+
     /// As one line of JSON: `level`, `message`, what it is about by name, `places` (`origin`, `line` and `column` of
     /// both ends, counted from 1 in characters, `label`, `primary`), `notes`, `help`, and `rendered` as people read it.
     pub fn json(&self) -> String {
@@ -150,7 +164,11 @@ impl Report {
             "level": level, "message": self.title, "places": places, "notes": self.notes, "help": self.help,
             "rendered": self.render(false),
         });
-        self.about.iter().for_each(|(what, name)| line[what] = name.as_str().into());
+        for (what, name) in &self.about {
+            // A position is a number.
+            line[what] =
+                name.parse::<u64>().ok().filter(|_| *what == "position").map_or(name.as_str().into(), Into::into);
+        }
         format!("{line}\n")
     }
 

@@ -1,6 +1,8 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
 mod blocks;
+mod compat;
+mod marks;
 mod parallel;
 mod properties;
 mod services;
@@ -12,19 +14,20 @@ use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Speaking};
 use crate::made::Code;
 use crate::paranoia::Snapshot;
-use crate::verify::{Violation, verify_changed};
+use crate::verify::{Affected, Violation, affected};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::{Granularity, OptionValue, PassInfo};
 use plugin_api::pass::Severity;
-use registry::{Doing, Driver, Facts, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
+use registry::{Doing, Driver, Facts, Frame, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use marks::{Marks, Rules};
 use parallel::{Named, Workers};
 use services::{Services, Shown};
 pub use statistics::Statistic;
@@ -132,8 +135,7 @@ pub struct Runner<'e> {
     position: Cell<usize>,
     keep_going: bool,
     paranoid: bool,
-    /// Plugins that cannot be trusted any more, and why.
-    marked: RefCell<BTreeMap<OwnerId, String>>,
+    marks: Marks,
     /// The instrument that is being called.
     speaking: Speaking,
     workers: Workers,
@@ -198,7 +200,7 @@ impl<'e> Runner<'e> {
             position: Cell::new(0),
             keep_going: false,
             paranoid: false,
-            marked: RefCell::default(),
+            marks: Marks::default(),
             speaking: context.instruments().borrow().speaking(),
             workers: Workers::new(None),
         }
@@ -240,6 +242,7 @@ impl<'e> Runner<'e> {
         self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
         self.instruments().borrow_mut().keep_going(self.keep_going);
+        self.instruments().borrow_mut().tvm_compat(plan.tvm_compat);
         self.instruments().borrow_mut().trace(self.engine.trace().cloned());
         with_current(&self, plan.opt_level, || self.run_inside(plan))
     }
@@ -310,6 +313,8 @@ impl<'e> Runner<'e> {
             cost.set(Some(spent));
             Ok(changed)
         };
+        let frames = compat::Frames::default();
+        let mut framed = |frame: Frame<'_>| self.framed(frame, plan, &frames);
         let mut done = |StepRun { unit, given, why, nesting, inner, outcome }| {
             let mut row = self.row(unit, given, why, nesting, Fate::Done(outcome));
             if let Some(Cost { time, verify, bindings }) = cost.take() {
@@ -328,7 +333,10 @@ impl<'e> Runner<'e> {
             }
             other => Err(other),
         };
-        let Err(stop) = driver.run_step(plan, step, &mut run, &mut done, &mut pass_over) else { return Ok(()) };
+        let Err(stop) = driver.run_step(plan, step, &mut run, &mut framed, &mut done, &mut pass_over) else {
+            return Ok(());
+        };
+        self.unfinished(frames);
         self.stopped(stop, &driver.abandoned(), &mut rows.borrow_mut(), failures)
     }
 
@@ -423,13 +431,24 @@ impl<'e> Runner<'e> {
 
     /// Why the plugin of a pass is not called any more.
     fn marked(&self, pass: PassId) -> Option<String> {
-        self.marked.borrow().get(&self.engine.registry().pass_place(pass).0).cloned()
+        self.marked_plugin(self.engine.registry().pass_place(pass).0)
+    }
+
+    fn marked_plugin(&self, owner: OwnerId) -> Option<String> {
+        let file = self.engine.registry().owner(owner).file.as_deref();
+        let by_instrument = || self.instruments().borrow().panicked(file?);
+        self.marks.of(owner).or_else(by_instrument)
+    }
+
+    /// Type inference, as the run sees it.
+    fn rules(&self) -> Rules<'_> {
+        Rules { engine: self.engine, marks: &self.marks }
     }
 
     fn mark(&self, pass: PassId, did: &str) {
         let registry = self.engine.registry();
         let why = format!("plugin `{}` {did} `{}`", registry.pass_owner(pass).name, registry.pass(pass).name);
-        self.marked.borrow_mut().entry(registry.pass_place(pass).0).or_insert(why);
+        self.marks.add(registry.pass_place(pass).0, why);
     }
 
     /// Whether a pass failed on this very module.
@@ -448,21 +467,9 @@ impl<'e> Runner<'e> {
         let span = tracing::info_span!("pass", name = %info.name);
         let _entered = span.enter();
         let before = self.current.borrow().clone();
-        let facts = PassFacts {
-            name: &info.name,
-            opt_level: info.opt_level,
-            granularity: info.granularity,
-            required: &info.required,
-            plugin: &registry.pass_owner(pass).name,
-            position: self.position.get(),
-        };
+        let facts = self.facts(pass);
         let instruments = || self.instruments().borrow_mut();
-        if !plan.required.contains(&pass) {
-            let vetoes = instruments().should_run(&before, &facts).map_err(Stop::Before)?;
-            if !vetoes.is_empty() {
-                return Err(Stop::Vetoed(vetoes.join(", ")));
-            }
-        }
+        self.ask(&before, &facts, plan)?;
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;
         let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
         let counted = self.counted.borrow().len();
@@ -482,8 +489,32 @@ impl<'e> Runner<'e> {
         let after = self.current.borrow().clone();
         match instruments().run_after(started, &after, &facts) {
             Ok(()) => Ok((changed, cost)),
+            Err(error) if plan.tvm_compat => {
+                // The pass is done, and its result is lost.
+                self.counted.borrow_mut().truncate(counted);
+                *self.current.borrow_mut() = before;
+                Err(Stop::Before(error))
+            }
             Err(error) => Err(Stop::After(error, changed, cost)),
         }
+    }
+
+    /// What instruments are told of the pass at this position.
+    fn facts(&self, pass: PassId) -> PassFacts<'e> {
+        let registry = self.engine.registry();
+        let (info, position) = (registry.pass(pass), self.position.get());
+        let plugin = &registry.pass_owner(pass).name;
+        let (name, opt_level, granularity, required) = (&info.name, info.opt_level, info.granularity, &info.required);
+        PassFacts { name, opt_level, granularity, required, plugin, position }
+    }
+
+    /// Whether all instruments let a pass run that the context does not require.
+    fn ask(&self, module: &Module, pass: &PassFacts<'_>, plan: &Plan) -> Result<(), Stop> {
+        if plan.required.contains(pass.name) {
+            return Ok(());
+        }
+        let vetoes = self.instruments().borrow_mut().should_run(module, pass).map_err(Stop::Before)?;
+        if vetoes.is_empty() { Ok(()) } else { Err(Stop::Vetoed(vetoes.join(", "))) }
     }
 
     /// Runs one pass and verifies what it gave, which is the current module then.
@@ -506,7 +537,7 @@ impl<'e> Runner<'e> {
         let after = after?;
         let start = Instant::now();
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
-        verify_changed(before, &after, self.engine).map_err(|violation| self.violation(pass, &after, &violation))?;
+        self.verify(before, &after).map_err(|violation| self.violation(pass, &after, &violation))?;
         let changed = changed(before, &after);
         if changed {
             self.check_claims(pass, before, &after, held)?;
@@ -519,17 +550,28 @@ impl<'e> Runner<'e> {
         Ok((changed, Cost { time, verify, bindings }))
     }
 
+    /// Whether what a pass gave holds together. The first violation is told, however many threads look.
+    fn verify(&self, before: &Module, after: &Module) -> Result<(), Violation> {
+        let rules = self.rules();
+        let check = |stretch: &[Affected<'_>]| stretch.iter().try_for_each(|it| it.check(after, &rules));
+        self.workers.run(&affected(before, after), check).into_iter().collect()
+    }
+
     /// Whether a pass left its input alone. What it wrote into is put back.
     fn check_input(&self, pass: PassId, before: &Module, snapshot: &Snapshot) -> Result<(), Error> {
-        let Some(written) = snapshot.written() else { return Ok(()) };
+        let Some(written) = snapshot.written(before) else { return Ok(()) };
         self.mark(pass, "wrote into the input of");
-        let restored = snapshot.restore(before);
-        let mut message = format!("wrote into the function that it was given (section `{}`)", written.part);
-        match restored {
+        let message = self.put_back(snapshot, format!("wrote into {}", written.part));
+        Err(self.step_error(pass, written.function, message, None))
+    }
+
+    /// The current module is that of a snapshot again; gives what to say.
+    fn put_back(&self, snapshot: &Snapshot, message: String) -> String {
+        match snapshot.restore() {
             Ok(module) => *self.current.borrow_mut() = module,
-            Err(error) => message.push_str(&format!(", and that cannot be put back: {error}")),
+            Err(error) => return format!("{message}, and that cannot be put back: {error}"),
         }
-        Err(self.step_error(pass, Some(written.function), message, None))
+        message
     }
 
     fn call(
@@ -551,23 +593,58 @@ impl<'e> Runner<'e> {
         let functions: Vec<(&str, &Body)> =
             module.functions().filter(|(_, body)| body.kind() == wanted && !skips(body)).collect();
         let results = self.call_on_functions(pass, plugin, &functions, options);
-        let mut new = Vec::with_capacity(functions.len());
+        let (mut new, mut errors, mut more) = (Vec::with_capacity(functions.len()), Vec::new(), 0);
         for ((name, old), result) in functions.into_iter().zip(results) {
-            let body = result.map_err(|failure| self.failed(pass, Some(name), module, failure))?;
-            if granularity == Granularity::DataflowBlock {
-                self.check_blocks(pass, (name, old), &body, module)?;
+            if errors.len() == TOLD {
+                more += usize::from(result.is_err());
+                continue;
             }
-            if old.kind() != body.kind() {
-                let message = "gave back a function of another kind".to_string();
-                return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
+            let result = result.map_err(|failure| self.failed(pass, Some(name), module, failure));
+            match result.and_then(|body| self.fits(pass, granularity, (name, old), body, module)) {
+                Ok(body) => new.push((name, body)),
+                Err(error) => errors.push(error),
             }
-            new.push((name, body));
         }
+        self.several_failed(errors, more)?;
         let mut new = new.into_iter().peekable();
         module.map_functions(|name, body| match new.next_if(|(done, _)| *done == name) {
             Some((_, new)) => Ok(new),
             None => Ok(body.clone()),
         })
+    }
+
+    /// Every function was visited: what went wrong in others is told beside the first failure, as errors that the pass
+    /// reported. `more` failed than are told.
+    fn several_failed(&self, errors: Vec<Error>, more: usize) -> Result<(), Error> {
+        let mut errors = errors.into_iter();
+        let Some(first) = errors.next() else { return Ok(()) };
+        let mut diagnostics = self.diagnostics.borrow_mut();
+        diagnostics.extend(errors.filter_map(told_beside));
+        if more > 0 {
+            let (pass, message) = (self.pass.borrow().clone(), format!("failed on {more} more functions"));
+            let (instrument, function, place) = (None, None, None);
+            diagnostics.push(PassDiagnostic { pass, instrument, severity: Severity::Error, function, message, place });
+        }
+        Err(first)
+    }
+
+    /// A result of a pass over functions, if it may be one of that function.
+    fn fits(
+        &self,
+        pass: PassId,
+        granularity: Granularity,
+        (name, old): Named<'_>,
+        body: Body,
+        module: &Module,
+    ) -> Result<Body, Error> {
+        if granularity == Granularity::DataflowBlock {
+            self.check_blocks(pass, (name, old), &body, module)?;
+        }
+        if old.kind() != body.kind() {
+            let message = "gave back a function of another kind".to_string();
+            return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
+        }
+        Ok(body)
     }
 
     /// What a pass makes of each function, on as many threads as pay; what it reports comes in their order.
@@ -581,10 +658,11 @@ impl<'e> Runner<'e> {
         let registry = self.engine.registry();
         let (info, at) = (registry.pass(pass), registry.pass_place(pass).1);
         let (engine, settings, module) = (self.engine, self.context.settings(), self.current.borrow().clone());
+        let marks = &self.marks;
         let outer = tracing::Span::current();
         let run = |functions: &[Named<'_>]| {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
-            let services = Services::new(engine, settings, &info.name, None, &module);
+            let services = Services::new(engine, marks, settings, &info.name, None, &module);
             let work = || {
                 with_current(&services, settings.opt_level, || {
                     traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
@@ -679,4 +757,13 @@ fn changed(before: &Module, after: &Module) -> bool {
     }
     let same_names = before.len() == after.len() && before.functions().zip(after.functions()).all(|(a, b)| a.0 == b.0);
     !same_names || !before.structural_eq(after)
+}
+
+/// Failures of one pass that are told each by itself: a place is shown in the text of the whole module.
+const TOLD: usize = 10;
+
+/// A failure in one more function, as something that the pass reported.
+fn told_beside(error: Error) -> Option<PassDiagnostic> {
+    let Error::Step { pass, function, message, place, .. } = error else { return None };
+    Some(PassDiagnostic { pass, instrument: None, severity: Severity::Error, function, message, place })
 }

@@ -37,8 +37,31 @@ pub fn verify_module(module: &Module, infer: &dyn Infer) -> Result<(), Violation
 /// # Errors
 /// The first violation, in the order of the functions and of their nodes.
 pub fn verify_changed(before: &Module, after: &Module, infer: &dyn Infer) -> Result<(), Violation> {
+    affected(before, after).iter().try_for_each(|affected| affected.check(after, infer))
+}
+
+/// A function that has to be looked at behind a pass.
+pub(crate) struct Affected<'m> {
+    name: &'m str,
+    pub(crate) body: &'m Body,
+    /// It is new; else only functions that it names may be other ones.
+    whole: bool,
+}
+
+impl Affected<'_> {
+    /// Checks it as a function of `module`.
+    pub(crate) fn check(&self, module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
+        match self.whole {
+            true => verify_function(self.name, self.body, module, infer),
+            false => verify_globals(self.name, self.body, module),
+        }
+    }
+}
+
+/// What has to be looked at once `before` became `after`, in the order of the functions.
+pub(crate) fn affected<'m>(before: &Module, after: &'m Module) -> Vec<Affected<'m>> {
     if before.same(after) {
-        return Ok(());
+        return Vec::new();
     }
     // A changed set of functions, or a changed signature, can make calls in unchanged functions wrong.
     let signatures_changed = before.len() != after.len()
@@ -46,15 +69,11 @@ pub fn verify_changed(before: &Module, after: &Module, infer: &dyn Infer) -> Res
             .functions()
             .zip(after.functions())
             .any(|((n, a), (m, b))| n != m || !a.same(b) && a.root().ty().to_owned() != b.root().ty().to_owned());
-    for (name, body) in after.functions() {
-        let unchanged = before.get(name).is_some_and(|old| old.same(body));
-        if !unchanged {
-            verify_function(name, body, after, infer)?;
-        } else if signatures_changed {
-            verify_globals(name, body, after)?;
-        }
-    }
-    Ok(())
+    let all = after.functions().map(|(name, body)| {
+        let whole = !before.get(name).is_some_and(|old| old.same(body));
+        Affected { name, body, whole }
+    });
+    all.filter(|affected| affected.whole || signatures_changed).collect()
 }
 
 /// Checks one function.

@@ -261,6 +261,11 @@ cases! {
     unknown_pass: Case::standard, ["run", "small.py", "--passes", "relax.Normalise"];
     unknown_pipeline: Case::standard, ["run", "small.py", "--pipeline", "late"];
     no_default_pipeline: Case::standard, ["run", "small.py"];
+    plan_of_sequentials_and_all: Case::standard, ["plan", "--opt-level", "0", "--passes",
+        "Sequential(name=late,opt_level=3)[relax.Normalize],acme.GroupConvolutions{through=[relax.nn.relu]},Sequential[all(opt_level=0),],"];
+    plan_as_tvm: Case::standard, ["plan", "--tvm-compat", "--disable", "nobody", "--passes",
+        "relax.Normalize,acme.GroupConvolutions"];
+    compat_does_not_keep_going: Case::standard, ["run", "small.py", "--tvm-compat", "--keep-going", "--passes", ""];
     unknown_option: Case::standard, ["run", "small.py", "--passes", "acme.GroupConvolutions{thru=[relax.add]}"];
     option_of_wrong_type: Case::standard, ["run", "small.py", "--passes", "acme.GroupConvolutions{through=3}"];
     pipeline_with_syntax_error: Case::standard, ["run", "small.py", "--passes", "relax.Normalize,{x}"];
@@ -338,7 +343,7 @@ version = \"new\"
         case.file("passes.toml", format!("\
 opt_levle = 1
 pipelines.a = \"relax.Normalize\"
-pipelines.b = \"relax.Normalize,\"
+pipelines.b = \"relax.Normalize,,\"
 pipelines.c = \"of.NobodyThatIsThere\"
 [[plugin]]
 crate = \"nope1\"

@@ -119,7 +119,7 @@ pub fn each_dataflow_block(
 /// Number of bytes of the metadata block.
 pub const fn encoded_len(plugin: &PluginDecl) -> usize {
     let mut w = Writer::<0>::new();
-    write_plugin(&mut w, plugin);
+    write_plugin(&mut w, plugin, &Built::HERE);
     w.len()
 }
 
@@ -127,20 +127,37 @@ pub const fn encoded_len(plugin: &PluginDecl) -> usize {
 pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
     check(plugin);
     let mut w = Writer::<N>::new();
-    write_plugin(&mut w, plugin);
+    write_plugin(&mut w, plugin, &Built::HERE);
     w.finish()
 }
 
-const fn write_plugin<const N: usize>(w: &mut Writer<N>, plugin: &PluginDecl) {
+/// What the metadata says of the build.
+pub(crate) struct Built {
+    pub(crate) api: &'static str,
+    pub(crate) fingerprint: u64,
+    pub(crate) target: &'static str,
+    pub(crate) rustc: &'static str,
+}
+
+impl Built {
+    const HERE: Built = Built {
+        api: API_VERSION,
+        fingerprint: crate::abi::layout::FINGERPRINT,
+        target: env!("PASSHOST_TARGET"),
+        rustc: env!("PASSHOST_RUSTC"),
+    };
+}
+
+pub(crate) const fn write_plugin<const N: usize>(w: &mut Writer<N>, plugin: &PluginDecl, built: &Built) {
     w.bytes(&MAGIC);
     w.bytes(&FORMAT.to_le_bytes());
     let at = w.open(0);
     w.field(tag::NAME, plugin.name.as_bytes());
     w.field(tag::VERSION, plugin.version.as_bytes());
-    w.field(tag::API, API_VERSION.as_bytes());
-    w.field(tag::FINGERPRINT, &crate::abi::layout::FINGERPRINT.to_le_bytes());
-    w.field(tag::TARGET, env!("PASSHOST_TARGET").as_bytes());
-    w.field(tag::RUSTC, env!("PASSHOST_RUSTC").as_bytes());
+    w.field(tag::API, built.api.as_bytes());
+    w.field(tag::FINGERPRINT, &built.fingerprint.to_le_bytes());
+    w.field(tag::TARGET, built.target.as_bytes());
+    w.field(tag::RUSTC, built.rustc.as_bytes());
     let mut i = 0;
     while i < plugin.passes.len() {
         write_pass(w, plugin.passes[i]);

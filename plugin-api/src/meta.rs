@@ -37,20 +37,40 @@ pub struct PluginMeta {
     pub instruments: Vec<InstrumentInfo>,
 }
 
+/// An enum whose numbers cross the boundary: back from a number. To leave out a variant is a compile error.
+macro_rules! from_number {
+    ($Ty:ident { $($variant:ident),* $(,)? }) => {
+        impl $Ty {
+            /// The one of that number.
+            pub(crate) fn of(number: u8) -> Option<$Ty> {
+                const ALL: &[$Ty] = &[$($Ty::$variant),*];
+                const _: fn($Ty) = |one| match one { $($Ty::$variant => {})* };
+                ALL.iter().copied().find(|one| *one as u8 == number)
+            }
+        }
+    };
+}
+
 /// What a pass works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Granularity {
     /// The whole module.
-    Module,
+    Module = 0,
     /// Each Relax function.
-    Function,
+    Function = 1,
     /// Each dataflow block of each Relax function.
-    DataflowBlock,
+    DataflowBlock = 2,
     /// Each TIR PrimFunc.
-    PrimFunc,
+    PrimFunc = 3,
     /// What its members work on: a composite pass.
-    Composite,
+    Composite = 4,
 }
+
+from_number!(Granularity { Module, Function, DataflowBlock, PrimFunc, Composite });
+from_number!(OptionType { Bool, Int, Float, Str, BoolList, IntList, FloatList, StrList });
+from_number!(ArgKind { Any, Tensor, Tuple, Shape, Prim, Function });
+from_number!(AttrType { Bool, Int, Float, Str, IntList, DType, OptInt, OptIntList, Any, OptStr });
 
 impl fmt::Display for Granularity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,6 +18,9 @@ pub enum InferError {
         /// Nearest known names.
         near: Vec<String>,
     },
+    /// The rule of the operator panicked, which is a fault of its plugin.
+    #[error("{0}")]
+    Panicked(String),
     /// There is no host to ask.
     #[error("no host: type inference of `{0}` needs the plugin that declares the operator")]
     NoHost(String),

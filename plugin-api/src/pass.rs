@@ -1,6 +1,6 @@
 //! What a pass gets and gives: the context, errors, and batches of functions.
 
-use crate::abi::services::{self, Place, Query};
+use crate::abi::services::{self, Place, Query, function_key};
 use crate::abi::wire::read_value;
 use crate::ir::{AttrsId, Body, BodyBuilder, Call, Module, SealError, TypeId, Value};
 use crate::meta::OptionValue;
@@ -119,7 +119,7 @@ impl Ctx {
     pub fn target(&self) -> Option<String> {
         match self.function.get() {
             NO_FUNCTION => self.text(Query::Target, "".as_bytes()),
-            function => self.text(Query::Target, &function.to_le_bytes()),
+            function => self.text(Query::Target, &function_key(function)),
         }
     }
 
@@ -132,7 +132,7 @@ impl Ctx {
     pub fn function_name(&self) -> Option<String> {
         match self.function.get() {
             NO_FUNCTION => None,
-            function => self.text(Query::FunctionName, &function.to_le_bytes()),
+            function => self.text(Query::FunctionName, &function_key(function)),
         }
     }
 

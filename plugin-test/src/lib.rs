@@ -103,7 +103,7 @@ pub(crate) struct Tested {
 impl Tested {
     fn plan(&self, passes: &str) -> Result<Plan, String> {
         let pipeline = Pipeline::parse(passes).map_err(|error| error.to_string())?;
-        let request = Request { pipeline, selections: Vec::new() };
+        let request = Request { pipeline, selections: Vec::new(), ..Request::default() };
         Plan::new(&request, self.engine.registry()).map_err(|error| error.to_string())
     }
 }

@@ -1,8 +1,9 @@
 //! What holds of the module while a plan runs, and the driver that decides from it which required steps run.
 
-use crate::plan::{Plan, Skip, Step, Unit, Why};
+use crate::plan::{Plan, Skip, Step, Unit, Why, without_default};
 use crate::registry::{PassId, Registry};
-use plugin_api::meta::{OptionValue, PassInfo};
+use plugin_api::meta::{OptionValue, PassInfo, Required};
+use plugin_api::names::did_you_mean;
 use std::collections::BTreeSet;
 
 /// Passes and properties that hold of the module now.
@@ -101,6 +102,25 @@ pub struct Doing {
 /// Runs one pass with its options, and says whether the module changed. It may add facts that it finds.
 pub type Run<'a, E> = dyn FnMut(PassId, &[OptionValue], &mut Facts) -> Result<bool, E> + 'a;
 
+/// What a run as TVM does it has beside passes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame<'a> {
+    /// A Sequential or composite pass begins, after what it requires.
+    Begin(&'a Step),
+    /// Its members are done.
+    End(&'a Step),
+    /// A step was reached that cannot run.
+    Stuck {
+        /// The step.
+        step: &'a Step,
+        /// What it requires, and why that is not to be had.
+        message: String,
+    },
+}
+
+/// Is told of frames, in runs as TVM does them only.
+pub type Framed<'a, E> = dyn FnMut(Frame<'_>) -> Result<(), E> + 'a;
+
 /// Takes an error of a member, and the steps that it ends: the member first, then what it requires, each with the
 /// number of steps told since its members began. It tells of each of them itself. `Ok`: the next member runs.
 pub type PassOver<'a, E> = dyn FnMut(E, &[(Doing, usize)]) -> Result<(), E> + 'a;
@@ -117,6 +137,7 @@ pub struct Driver<'a> {
 /// Who does the work, and who is told of it.
 struct Work<'w, E> {
     run: &'w mut Run<'w, E>,
+    framed: &'w mut Framed<'w, E>,
     done: &'w mut dyn FnMut(StepRun),
     pass_over: &'w mut PassOver<'w, E>,
 }
@@ -155,7 +176,8 @@ impl<'a> Driver<'a> {
     /// # Errors
     /// The first error of `run`; nothing runs after it.
     pub fn run<E>(&mut self, plan: &Plan, run: &mut Run<'_, E>, done: &mut dyn FnMut(StepRun)) -> Result<(), E> {
-        plan.steps.iter().try_for_each(|step| self.run_step(plan, step, run, done, &mut |error, _| Err(error)))
+        let steps = &mut plan.steps.iter();
+        steps.try_for_each(|step| self.run_step(plan, step, run, &mut |_| Ok(()), done, &mut |error, _| Err(error)))
     }
 
     /// Runs one step of a plan that was asked for, with what it requires and contains.
@@ -167,12 +189,14 @@ impl<'a> Driver<'a> {
         plan: &Plan,
         step: &Step,
         run: &mut Run<'_, E>,
+        framed: &mut Framed<'_, E>,
         done: &mut dyn FnMut(StepRun),
         pass_over: &mut PassOver<'_, E>,
     ) -> Result<(), E> {
         let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| run(pass, options, facts);
+        let mut framed = |frame: Frame<'_>| framed(frame);
         let mut pass_over = |error: E, ended: &[(Doing, usize)]| pass_over(error, ended);
-        let mut work = Work { run: &mut run, done, pass_over: &mut pass_over };
+        let mut work = Work { run: &mut run, framed: &mut framed, done, pass_over: &mut pass_over };
         self.step(plan, step, Why::Asked, 0, &mut work).map(|_| ())
     }
 
@@ -191,15 +215,24 @@ impl<'a> Driver<'a> {
             self.tell(Outcome::Skipped(skip.clone()), work);
             return Ok(false);
         }
-        self.requirements(plan, step, nesting, work)?;
+        match plan.tvm_compat {
+            true => self.required_each_time(plan, step, nesting, work)?,
+            false => self.requirements(plan, step, nesting, work)?,
+        }
         if let Some(doing) = self.doing.last_mut() {
             doing.began = self.told;
         }
         let mut changed = false;
         match (plan.members(step), step.unit.pass()) {
             (Some(members), pass) => {
+                if plan.tvm_compat {
+                    (work.framed)(Frame::Begin(step))?;
+                }
                 for member in members {
-                    changed |= self.member(plan, member, &step.unit, nesting + 1, work)?;
+                    changed |= self.member(plan, member, Why::PartOf(step.unit.clone()), nesting + 1, work)?;
+                }
+                if plan.tvm_compat {
+                    (work.framed)(Frame::End(step))?;
                 }
                 // Its members have done to the facts what they do.
                 pass.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
@@ -214,17 +247,17 @@ impl<'a> Driver<'a> {
         Ok(changed)
     }
 
-    /// Runs a member of a composite pass; says whether the module changed.
+    /// Runs a member of a composite pass, which `pass_over` may pass over; says whether the module changed.
     fn member<E>(
         &mut self,
         plan: &Plan,
         member: &Step,
-        of: &Unit,
+        why: Why,
         nesting: usize,
         work: &mut Work<'_, E>,
     ) -> Result<bool, E> {
         let depth = self.doing.len();
-        let error = match self.step(plan, member, Why::PartOf(of.clone()), nesting, work) {
+        let error = match self.step(plan, member, why, nesting, work) {
             Ok(changed) => return Ok(changed),
             Err(error) => error,
         };
@@ -244,24 +277,56 @@ impl<'a> Driver<'a> {
         (work.done)(StepRun { unit, given, why, nesting, inner, outcome });
     }
 
+    /// Runs what `user` requires as TVM does: each time, whatever holds, but not what that requires.
+    fn required_each_time<E>(
+        &mut self,
+        plan: &Plan,
+        user: &Step,
+        nesting: usize,
+        work: &mut Work<'_, E>,
+    ) -> Result<(), E> {
+        for req in user.needs(self.registry) {
+            match self.alone(req) {
+                Ok(step) => {
+                    self.member(plan, &step, Why::RequiredBy(user.unit.clone()), nesting, work)?;
+                }
+                Err(message) => (work.framed)(Frame::Stuck { step: user, message })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A required pass as TVM makes it, or why it cannot.
+    fn alone(&self, req: &Required) -> Result<Step, String> {
+        let registry = self.registry;
+        let Some(pass) = registry.find_full(&req.name) else {
+            let near = did_you_mean(&registry.near_passes(&req.name));
+            return Err(format!("requires `{}`, which no listed plugin has{near}", req.name));
+        };
+        match without_default(registry.pass(pass)) {
+            Some(option) => Err(format!("requires `{}`, whose option `{option}` must be given", req.name)),
+            None => Ok(Step { alone: true, ..Step::of(pass, registry.pass(pass)) }),
+        }
+    }
+
     /// Satisfies the list of `user` once, from left to right.
     fn requirements<E>(&mut self, plan: &Plan, user: &Step, nesting: usize, work: &mut Work<'_, E>) -> Result<(), E> {
         let registry = self.registry;
-        let needs = user.needs(registry);
-        for pass in &needs {
-            let (step, why) = (Step::of(*pass, registry.pass(*pass)), Why::RequiredBy(user.unit.clone()));
-            if self.facts.is_valid(&registry.pass(*pass).name) {
+        for req in user.needs(registry) {
+            let Some(pass) = registry.find_full(&req.name) else { continue };
+            let (step, why) = (Step::of(pass, registry.pass(pass)), Why::RequiredBy(user.unit.clone()));
+            if self.facts.is_valid(&req.name) {
                 self.doing.push(Doing { unit: step.unit, given: step.given, why, nesting, began: self.told });
                 self.tell(Outcome::StillValid, work);
             } else {
                 self.step(plan, &step, why, nesting, work)?;
             }
         }
-        let undone = needs.iter().map(|pass| &registry.pass(*pass).name).find(|name| !self.facts.is_valid(name));
-        if let Some(undone) = undone {
+        if let Some(undone) = user.needs(registry).iter().find(|req| !self.facts.is_valid(&req.name)) {
             self.warnings.push(format!(
-                "`{}` requires `{undone}`, which a later requirement of it undid; it runs all the same",
-                user.unit.name(registry)
+                "`{}` requires `{}`, which a later requirement of it undid; it runs all the same",
+                user.unit.name(registry),
+                undone.name
             ));
         }
         Ok(())

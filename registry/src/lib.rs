@@ -10,8 +10,8 @@ pub mod plan;
 pub mod registry;
 
 pub use config::ConfigError;
-pub use facts::{Doing, Driver, Facts, Outcome, StepRun};
+pub use facts::{Doing, Driver, Facts, Frame, Outcome, StepRun};
 pub use instruments::{InstrumentId, PlannedInstrument};
-pub use pipeline::{Pipeline, PipelineError, Stage};
+pub use pipeline::{Form, Pipeline, PipelineError, Stage};
 pub use plan::{Plan, PlanError, Request, Selection, Skip, Step, Unit, Warning, Why};
 pub use registry::{Brought, Named, Owner, OwnerId, PassId, Registry, RegistryError};

@@ -1,8 +1,9 @@
-//! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`, and passes as one:
-//! `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`.
+//! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`, passes as one:
+//! `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`, and all passes up to a level: `all(opt_level=1)`. A
+//! comma may stand behind the last item of each list.
 
 use crate::registry::Named;
-use plugin_api::meta::{Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo};
+use plugin_api::meta::{OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, nearest};
 use std::fmt;
 use std::ops::Range;
@@ -17,18 +18,31 @@ pub struct Pipeline {
 /// One pass of a pipeline, as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Full or short name; `Sequential` for one.
+    /// Full or short name; `Sequential` or `all` for one.
     pub name: String,
     /// Options that were given.
     pub options: Vec<(String, OptionValue)>,
-    /// Members, if it is a Sequential.
-    pub members: Option<Vec<Stage>>,
+    /// What stands there.
+    pub form: Form,
     /// Place of the name in the text.
     pub span: Range<usize>,
 }
 
+/// What one item of a pipeline is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Form {
+    /// A pass by its name: `acme.A{n=1}`.
+    Pass,
+    /// Passes as one: `Sequential(name=late)[acme.A,acme.B]`.
+    Sequential(Vec<Stage>),
+    /// All passes up to a level: `all(opt_level=1)`.
+    All,
+}
+
 /// What passes are called that stand in a pipeline as one.
 pub const SEQUENTIAL: &str = "Sequential";
+/// What all passes up to a level are called.
+const ALL: &str = "all";
 /// Sequentials nest less than this deep.
 const DEEPEST: u32 = 16;
 
@@ -128,12 +142,6 @@ impl Pipeline {
             if parser.at < text.len() {
                 parser.expect(',', "`,` or the end")?;
                 parser.space();
-                if parser.at == text.len() {
-                    return Err(parser.error(match what {
-                        Named::Pass => "the name of a pass after `,`",
-                        Named::Instrument => "the name of an instrument after `,`",
-                    }));
-                }
             }
         }
         Ok(Pipeline { stages })
@@ -166,53 +174,89 @@ fn write_stages(f: &mut fmt::Formatter<'_>, stages: &[Stage]) -> fmt::Result {
 
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(members) = &self.members else {
-            return write!(f, "{}{}", self.name, options_text(&self.options));
-        };
         f.write_str(&self.name)?;
-        if !self.options.is_empty() {
-            let items: Vec<String> = self.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            write!(f, "({})", items.join(","))?;
+        let items: Vec<String> = self.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        match &self.form {
+            Form::Pass => f.write_str(&options_text(&self.options)),
+            Form::All => write!(f, "({})", items.join(",")),
+            Form::Sequential(members) => {
+                if !items.is_empty() {
+                    write!(f, "({})", items.join(","))?;
+                }
+                f.write_str("[")?;
+                write_stages(f, members)?;
+                f.write_str("]")
+            }
         }
-        f.write_str("[")?;
-        write_stages(f, members)?;
-        f.write_str("]")
     }
 }
 
-/// What a Sequential of a pipeline can be given.
-pub(crate) fn sequential_info() -> PassInfo {
-    let option = |name: &str, ty, default, doc: &str| OptionInfo {
-        name: name.to_string(),
-        ty,
-        default: Some(default),
-        doc: doc.to_string(),
+fn option(name: &str, ty: OptionType, default: OptionValue, doc: &str) -> OptionInfo {
+    OptionInfo { name: name.to_string(), ty, default: Some(default), doc: doc.to_string() }
+}
+
+fn as_level(option: &OptionValue) -> Option<i32> {
+    let OptionValue::Int(value) = *option else { return None };
+    Some(i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX }))
+}
+
+/// What a Sequential of a pipeline is given.
+pub(crate) struct SequentialOptions {
+    /// All options, in the order of their declaration.
+    pub(crate) all: Vec<OptionValue>,
+    /// What plans and summaries call it.
+    pub(crate) name: String,
+    /// Lowest opt_level at which it runs.
+    pub(crate) opt_level: i32,
+    /// What must hold before it, as written.
+    pub(crate) required: Vec<String>,
+}
+
+/// The options of a Sequential; `name` is that of one without a name.
+///
+/// # Errors
+/// If it has another option, or one of another type.
+pub(crate) fn sequential_options(
+    name: Option<&str>,
+    given: &[(String, OptionValue)],
+) -> Result<SequentialOptions, PipelineError> {
+    let name = OptionValue::Str(name.unwrap_or(SEQUENTIAL).to_string());
+    let needs = "full names of passes whose effect must hold before it";
+    let known = [
+        option("name", OptionType::Str, name, "what plans and summaries call it"),
+        option("opt_level", OptionType::Int, OptionValue::Int(0), "lowest opt_level at which it runs"),
+        option("required", OptionType::StrList, OptionValue::List(Vec::new()), needs),
+    ];
+    let all = resolve(Named::Pass, SEQUENTIAL, &known, given)?;
+    let text = |value: &OptionValue| match value {
+        OptionValue::Str(text) => text.clone(),
+        other => other.to_string(),
     };
-    PassInfo {
-        name: SEQUENTIAL.to_string(),
-        opt_level: 0,
-        required: Vec::new(),
-        traceable: false,
-        sequential: false,
-        granularity: Granularity::Composite,
-        contract: Contract::default(),
-        options: vec![
-            option(
-                "name",
-                OptionType::Str,
-                OptionValue::Str(SEQUENTIAL.to_string()),
-                "what plans and summaries call it",
-            ),
-            option("opt_level", OptionType::Int, OptionValue::Int(0), "lowest opt_level at which it runs"),
-            option(
-                "required",
-                OptionType::StrList,
-                OptionValue::List(Vec::new()),
-                "full names of passes whose effect must hold before it",
-            ),
-        ],
-        doc: String::new(),
+    let (mut name, mut required) = (String::new(), Vec::new());
+    for value in &all {
+        match value {
+            OptionValue::List(items) => required.extend(items.iter().map(text)),
+            OptionValue::Str(_) => name = text(value),
+            _ => {}
+        }
     }
+    Ok(SequentialOptions { name, opt_level: sequential_level(&all), required, all })
+}
+
+/// opt_level among the options of a Sequential.
+pub(crate) fn sequential_level(options: &[OptionValue]) -> i32 {
+    options.iter().find_map(as_level).unwrap_or(0)
+}
+
+/// Up to which level `all` chooses passes, where it is that of the context unless another is given.
+///
+/// # Errors
+/// If it has another option, or one of another type.
+pub(crate) fn all_options(context: i32, given: &[(String, OptionValue)]) -> Result<i32, PipelineError> {
+    let doc = "highest opt_level of the passes that it stands for; without it that of the context";
+    let known = [option("opt_level", OptionType::Int, OptionValue::Int(i64::from(context)), doc)];
+    let options = resolve(Named::Pass, ALL, &known, given)?;
+    Ok(options.iter().find_map(as_level).unwrap_or(context))
 }
 
 /// Options as written in a pipeline; nothing if there are none.
@@ -281,11 +325,15 @@ impl Parser<'_> {
         if self.what == Named::Pass && name == SEQUENTIAL && matches!(self.peek(), Some('(' | '[')) {
             let options = if self.peek() == Some('(') { self.options(')', "`,` or `)`")? } else { Vec::new() };
             self.space();
-            let members = Some(self.members()?);
-            return Ok(Stage { name, options, members, span });
+            let form = Form::Sequential(self.members()?);
+            return Ok(Stage { name, options, form, span });
+        }
+        if self.what == Named::Pass && name == ALL && self.peek() == Some('(') {
+            let options = self.options(')', "`,` or `)`")?;
+            return Ok(Stage { name, options, form: Form::All, span });
         }
         let options = if self.peek() == Some('{') { self.options('}', "`,` or `}`")? } else { Vec::new() };
-        Ok(Stage { name, options, members: None, span })
+        Ok(Stage { name, options, form: Form::Pass, span })
     }
 
     /// Options in brackets; a comma may stand behind the last one.

@@ -1,12 +1,21 @@
 //! The planner: from a request and the registry to steps with their reasons. Pure.
 
+mod asking;
+mod check;
+mod enabled;
+mod error;
+mod text;
+
+use self::asking::Asking;
+use self::check::Check;
+use self::enabled::Enabled;
+pub use self::error::{PlanError, Warning};
+pub use self::text::Line;
 use crate::instruments::{PlannedInstrument, planned};
-use crate::pipeline::{Pipeline, PipelineError, Stage, options_text, resolve_options, sequential_info};
-use crate::registry::{PassId, Registry, RegistryError};
+use crate::pipeline::{Pipeline, sequential_level};
+use crate::registry::{PassId, Registry};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
-use plugin_api::names::did_you_mean;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write};
 
 /// Which passes are enabled: one level of precedence (command line, named pipeline, manifest).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,181 +39,16 @@ pub struct Request {
     pub pipeline: Pipeline,
     /// Levels of precedence, highest first.
     pub selections: Vec<Selection>,
+    /// Whether to plan and run as TVM 0.27 does.
+    ///
+    /// A pipeline of one item is that item, called alone: it runs whatever the lists and its opt_level say, and without
+    /// what it requires. Otherwise the pipeline is a Sequential, and only in one there are `required`, lists and levels:
+    /// what a pass requires runs each time directly before it, whatever else holds, but not what that requires.
+    pub tvm_compat: bool,
 }
-
-/// A composite pass has at most this many steps, those of its members included.
-const LONGEST: usize = 100_000;
 
 /// opt_level where nobody sets it.
 pub const DEFAULT_OPT_LEVEL: i32 = 2;
-
-/// Why a request cannot be planned.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum PlanError {
-    /// A name in the pipeline.
-    #[error("in the pipeline: {0}")]
-    Name(RegistryError),
-    /// A name in a list of disabled or required passes, or of instruments.
-    #[error("{list} of {level}: {error}")]
-    ListedName {
-        /// `disabled`, `required` or `instruments`.
-        list: &'static str,
-        /// Whose list.
-        level: String,
-        /// What is wrong.
-        error: RegistryError,
-    },
-    /// Options or form of the pipeline.
-    #[error(transparent)]
-    Pipeline(#[from] PipelineError),
-    /// Required and disabled at once.
-    #[error("`{name}` is both required and disabled by {level}; choose one")]
-    RequiredAndDisabled {
-        /// Full name.
-        name: String,
-        /// Who says both.
-        level: String,
-    },
-    /// A required pass that nobody has.
-    #[error("pass `{by}` ({plugin}) requires `{name}`, which no listed plugin has{}", did_you_mean(.near))]
-    Missing {
-        /// Full name of the missing pass.
-        name: String,
-        /// Who requires it.
-        by: String,
-        /// Plugin of that pass.
-        plugin: String,
-        /// Nearest names.
-        near: Vec<String>,
-    },
-    /// A required pass of a plugin that is too old or too new.
-    #[error("pass `{by}` ({plugin}) requires `{required}`, but plugin `{provider}` has version {found}")]
-    Version {
-        /// The entry of `required`.
-        required: String,
-        /// Who requires it.
-        by: String,
-        /// Plugin of that pass.
-        plugin: String,
-        /// Plugin that has the required pass.
-        provider: String,
-        /// Its version.
-        found: String,
-    },
-    /// A pass that is needed, but disabled.
-    #[error(
-        "`{name}` is disabled by {level}, but `{by}` ({plugin}) requires it; \
-         do not disable it, or disable `{asked}` as well"
-    )]
-    Disabled {
-        /// Full name of the disabled pass.
-        name: String,
-        /// Who disables it.
-        level: String,
-        /// Who requires it.
-        by: String,
-        /// Plugin of that pass.
-        plugin: String,
-        /// The pass that was asked for and leads there.
-        asked: String,
-    },
-    /// Passes that require each other.
-    #[error("passes require each other: {}; remove one of these requirements", path.join(" → "))]
-    Cycle {
-        /// The path, each pass with the plugin that declares what it requires.
-        path: Vec<String>,
-    },
-    /// Passes that require or contain each other.
-    #[error("passes require or contain each other: {}; remove one of these requirements or members", path.join(""))]
-    CompositeCycle {
-        /// The path, each pass with the plugin that declares it, and what leads to the next one.
-        path: Vec<String>,
-    },
-    /// A member of a composite pass that nobody has.
-    #[error("composite pass `{composite}` ({plugin}) has the member `{name}`, which no listed plugin has{}", did_you_mean(.near))]
-    UnknownMember {
-        /// Full name of the missing pass.
-        name: String,
-        /// The composite pass.
-        composite: String,
-        /// Plugin of that pass.
-        plugin: String,
-        /// Nearest names.
-        near: Vec<String>,
-    },
-    /// Options of a member of a composite pass.
-    #[error("in composite pass `{composite}` ({plugin}): {error}")]
-    Member {
-        /// The composite pass.
-        composite: String,
-        /// Its plugin.
-        plugin: String,
-        /// What is wrong.
-        error: PipelineError,
-    },
-    /// A composite pass of too many members, with those of its members.
-    #[error("composite pass `{composite}` ({plugin}) has more than {LONGEST} steps; make it smaller")]
-    TooLong {
-        /// The composite pass.
-        composite: String,
-        /// Its plugin.
-        plugin: String,
-    },
-    /// Two required passes that declare to undo each other.
-    #[error(
-        "`{by}` ({plugin}) requires both `{first}` and `{second}`, which declare that they invalidate each other; \
-         no order can satisfy it"
-    )]
-    Conflict {
-        /// Who requires both.
-        by: String,
-        /// Its plugin.
-        plugin: String,
-        /// One of them.
-        first: String,
-        /// The other.
-        second: String,
-    },
-}
-
-/// Something that the user should know before the run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Warning {
-    /// `--require P`, and no step is P.
-    RequiredNotAsked {
-        /// Full name.
-        name: String,
-    },
-    /// Asked for, but its opt_level is too high.
-    SkippedByLevel {
-        /// Full name.
-        name: String,
-        /// opt_level of the pass.
-        level: i32,
-        /// opt_level of the context.
-        context: i32,
-        /// Whether it is a pass: a Sequential of the pipeline cannot be required by name.
-        can_be_required: bool,
-    },
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Warning::RequiredNotAsked { name } => {
-                write!(f, "`{name}` is required to run, but is not part of the pipeline")
-            }
-            Warning::SkippedByLevel { name, level, context, can_be_required } => {
-                write!(
-                    f,
-                    "`{name}` was asked for, but is skipped: its opt_level is {level}, that of the context {context}; \
-                     use --opt-level {level}"
-                )?;
-                if *can_be_required { write!(f, " or --require {name}") } else { Ok(()) }
-            }
-        }
-    }
-}
 
 /// Why a step that was asked for does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -266,8 +110,10 @@ pub struct Step {
     pub defaults: bool,
     /// Why it does not run, if so.
     pub skip: Option<Skip>,
+    /// Whether it runs without what it requires, as what TVM does not call inside a Sequential.
+    pub alone: bool,
     /// What a Sequential of the pipeline requires, in order. That of a pass is in the registry.
-    pub required: Vec<PassId>,
+    pub required: Vec<Required>,
     /// Members of a Sequential. Those of a composite pass are in the plan, once.
     pub members: Vec<Step>,
 }
@@ -275,17 +121,33 @@ pub struct Step {
 impl Step {
     /// A pass with its default options, as requirements mean it.
     pub fn of(pass: PassId, info: &PassInfo) -> Step {
-        let options = default_options(info);
-        let (required, members) = (Vec::new(), Vec::new());
-        Step { unit: Unit::Pass(pass), given: Vec::new(), options, defaults: true, skip: None, required, members }
+        Step { options: default_options(info), ..Step::new(Unit::Pass(pass)) }
     }
 
-    /// Passes whose effect must hold before it, in order; of one that nobody has, nothing.
-    pub(crate) fn needs(&self, registry: &Registry) -> Vec<PassId> {
-        match self.unit.pass() {
-            Some(pass) => registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name)).collect(),
-            None => self.required.clone(),
+    /// Entries of passes whose effect must hold before it, in order.
+    pub fn needs<'a>(&'a self, registry: &'a Registry) -> &'a [Required] {
+        match self.unit {
+            _ if self.alone => &[],
+            Unit::Pass(pass) => &registry.pass(pass).required,
+            Unit::Sequential(_) => &self.required,
         }
+    }
+
+    /// The lowest opt_level at which it runs by itself.
+    pub fn opt_level(&self, registry: &Registry) -> i32 {
+        match self.unit {
+            Unit::Pass(pass) => registry.pass(pass).opt_level,
+            Unit::Sequential(_) => sequential_level(&self.options),
+        }
+    }
+
+    fn sequential(name: String, members: Vec<Step>) -> Step {
+        Step { members, ..Step::new(Unit::Sequential(name)) }
+    }
+
+    fn new(unit: Unit) -> Step {
+        let (given, options, required, members) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Step { unit, given, options, defaults: true, skip: None, alone: false, required, members }
     }
 }
 
@@ -298,27 +160,14 @@ pub struct Plan {
     pub composites: BTreeMap<PassId, Vec<Step>>,
     /// opt_level of the context.
     pub opt_level: i32,
-    /// Passes that the context requires to run: no instrument is asked about them.
-    pub required: BTreeSet<PassId>,
+    /// Names of passes that the context requires to run: no instrument is asked about them.
+    pub required: BTreeSet<String>,
     /// Instruments, in the order in which they are called.
     pub instruments: Vec<PlannedInstrument>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
-}
-
-/// One printed line of a plan.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Line {
-    /// What it is about.
-    pub unit: Unit,
-    /// How many requirements lead to it from a step that was asked for; 0 for that step and its members.
-    pub depth: usize,
-    /// In how many composite passes and Sequentials it stands.
-    pub nesting: usize,
-    /// Name, with options that were given.
-    pub text: String,
-    /// Reason.
-    pub reason: String,
+    /// Whether it is for a run as TVM does it.
+    pub tvm_compat: bool,
 }
 
 /// Default values of all options.
@@ -333,23 +182,29 @@ impl Plan {
     /// The first thing that stands in the way.
     pub fn new(request: &Request, registry: &Registry) -> Result<Plan, PlanError> {
         let enabled = Enabled::new(request, registry)?;
-        let mut warnings = Vec::new();
-        let steps = asked(&request.pipeline.stages, registry, &enabled, &mut warnings)?;
+        let tvm_compat = request.tvm_compat;
+        let mut asking = Asking { registry, enabled: &enabled, warnings: Vec::new() };
+        let stages = &request.pipeline.stages;
+        let steps = if tvm_compat { vec![asking.called(stages)?] } else { asking.all(stages)? };
+        let mut warnings = asking.warnings;
         let mut check = Check::new(registry, &enabled);
-        check.needs_of_sequentials(&steps)?;
-        for step in flat(&steps) {
-            check.requirements(step)?;
+        if !tvm_compat {
+            check.needs_of_sequentials(&steps, true)?;
         }
-        for (id, level) in &enabled.required {
-            let part_of_it = flat_all(&steps).iter().any(|pass| pass == id) || check.done[id.0] || check.is_member(*id);
-            if level.is_top && !part_of_it {
-                warnings.push(Warning::RequiredNotAsked { name: registry.pass(*id).name.clone() });
+        for (pass, alone) in flat(&steps, registry, tvm_compat) {
+            check.requirements(pass, alone)?;
+        }
+        let all: BTreeSet<PassId> = flat_all(&steps).into_iter().collect();
+        let part_of_it = |pass: PassId| all.contains(&pass) || check.is_done(pass) || check.is_member(pass);
+        for (name, _) in enabled.required.iter().filter(|(_, level)| level.is_top && !tvm_compat) {
+            if !registry.find_full(name).is_some_and(part_of_it) {
+                warnings.push(Warning::RequiredNotAsked { name: name.clone() });
             }
         }
         let composites = check.composites;
         let instruments = planned(&request.selections, registry)?;
         let required = enabled.required.into_keys().collect();
-        Ok(Plan { steps, composites, opt_level: enabled.opt_level, required, instruments, warnings })
+        Ok(Plan { steps, composites, opt_level: enabled.opt_level, required, instruments, warnings, tvm_compat })
     }
 
     /// Members of a step; `None` for a pass with a body.
@@ -362,141 +217,46 @@ impl Plan {
 
     /// Every pass with a body that may run, each once, in the order of first use.
     pub fn passes(&self, registry: &Registry) -> Vec<PassId> {
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut out = Vec::new();
-        let mut work: Vec<PassId> = flat(&self.steps).into_iter().rev().collect();
-        while let Some(pass) = work.pop() {
-            if seen.insert(pass) {
-                match self.composites.get(&pass) {
-                    Some(members) => work.extend(flat(members)),
-                    None => out.push(pass),
-                }
-                work.extend(registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name)));
+        let mut work: Vec<(PassId, bool)> = flat(&self.steps, registry, self.tvm_compat).into_iter().rev().collect();
+        while let Some((pass, alone)) = work.pop() {
+            if !seen.insert((pass, alone)) {
+                continue;
             }
-        }
-        out
-    }
-
-    /// The lines of the plan: before each step what it requires, as it would be looked at if nothing were valid; a
-    /// pass that already stands before the same step is not unfolded again. Behind a composite pass its members.
-    pub fn lines(&self, registry: &Registry) -> Vec<Line> {
-        let mut lines = Lines { plan: self, registry, out: Vec::new(), unfolded: BTreeSet::new() };
-        for step in &self.steps {
-            lines.unfolded.clear();
-            lines.step(step, "asked", 0, 0);
-        }
-        lines.out
-    }
-
-    /// The plan as text, one line a step.
-    pub fn render(&self, registry: &Registry) -> String {
-        let lines = self.lines(registry);
-        let texts: Vec<String> =
-            lines.iter().map(|line| format!("{}{}", "  ".repeat(line.nesting), line.text)).collect();
-        let width = texts.iter().map(String::len).max().unwrap_or(0);
-        let mut out = String::new();
-        for (i, (line, text)) in lines.iter().zip(&texts).enumerate() {
-            let _ = writeln!(out, "{:>3}  {text:width$}  {}", i + 1, line.reason);
-        }
-        for planned in &self.instruments {
-            let (info, owner) =
-                (registry.instrument(planned.instrument), registry.instrument_owner(planned.instrument));
-            let _ = writeln!(out, "seen by {}{} ({})", info.name, options_text(&planned.given), owner.name);
+            match self.composites.get(&pass) {
+                Some(members) => work.extend(flat(members, registry, self.tvm_compat)),
+                None => out.extend(told.insert(pass).then_some(pass)),
+            }
+            if !alone {
+                let required = registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name));
+                work.extend(required.map(|needed| (needed, self.tvm_compat)));
+            }
         }
         out
     }
 }
 
-/// The steps of a pipeline, or of a Sequential in it.
-fn asked(
-    stages: &[Stage],
-    registry: &Registry,
-    enabled: &Enabled,
-    warnings: &mut Vec<Warning>,
-) -> Result<Vec<Step>, PlanError> {
-    let mut steps = Vec::with_capacity(stages.len());
-    for stage in stages {
-        let step = match &stage.members {
-            Some(members) => {
-                let options = resolve_options(&sequential_info(), &stage.options)?;
-                let [OptionValue::Str(name), OptionValue::Int(level), OptionValue::List(needs)] = options.as_slice()
-                else {
-                    continue;
-                };
-                let level = i32::try_from(*level).unwrap_or(if *level < 0 { i32::MIN } else { i32::MAX });
-                let skip = (level > enabled.opt_level).then_some(Skip::OptLevel(level));
-                // What is in a Sequential that does not run is of no interest, but its names must be right.
-                let mut ignored = Vec::new();
-                let inner = if skip.is_none() { &mut *warnings } else { &mut ignored };
-                let members = asked(members, registry, enabled, inner)?;
-                let required = sequential_needs(name, needs, registry)?;
-                let (unit, given) = (Unit::Sequential(name.clone()), stage.options.clone());
-                Step { unit, given, defaults: true, options, skip, required, members }
-            }
-            None => {
-                let pass = registry.find(&stage.name).map_err(PlanError::Name)?;
-                pass_step(pass, stage, registry, enabled)?
-            }
-        };
-        if let Some(Skip::OptLevel(level)) = step.skip {
-            let (name, context) = (step.unit.name(registry).to_string(), enabled.opt_level);
-            let can_be_required = step.unit.pass().is_some();
-            warnings.push(Warning::SkippedByLevel { name, level, context, can_be_required });
-        }
-        steps.push(step);
-    }
-    Ok(steps)
-}
-
-fn pass_step(pass: PassId, stage: &Stage, registry: &Registry, enabled: &Enabled) -> Result<Step, PipelineError> {
-    let info = registry.pass(pass);
-    let options = resolve_options(info, &stage.options)?;
-    let (defaults, skip) = (options == default_options(info), enabled.skip(pass, info));
-    let (given, required, members) = (stage.options.clone(), Vec::new(), Vec::new());
-    Ok(Step { unit: Unit::Pass(pass), given, options, defaults, skip, required, members })
+/// An option that must be given.
+pub(crate) fn without_default(info: &PassInfo) -> Option<&str> {
+    info.options.iter().find(|option| option.default.is_none()).map(|option| option.name.as_str())
 }
 
 /// What stands for the plugin of a Sequential of a pipeline.
 const PIPELINE: &str = "the pipeline";
 
-/// The `required` of a Sequential in a pipeline, as passes.
-fn sequential_needs(name: &str, needs: &[OptionValue], registry: &Registry) -> Result<Vec<PassId>, PlanError> {
-    let find = |need: &OptionValue| {
-        let OptionValue::Str(text) = need else {
-            return Err(PlanError::Name(registry.unknown_pass(&need.to_string())));
-        };
-        let req = Required::parse(text).map_err(|_| PlanError::Name(registry.unknown_pass(text)))?;
-        provider(registry, (name, PIPELINE), &req)
-    };
-    needs.iter().map(find).collect()
-}
-
-/// The pass that an entry of `required` means. `by`: who requires it, and its plugin.
-fn provider(registry: &Registry, (by, plugin): (&str, &str), req: &Required) -> Result<PassId, PlanError> {
-    let (by, plugin) = (by.to_string(), plugin.to_string());
-    let Some(id) = registry.find_full(&req.name) else {
-        return Err(PlanError::Missing { name: req.name.clone(), by, plugin, near: registry.near_passes(&req.name) });
-    };
-    let provider = registry.pass_owner(id);
-    match &req.version {
-        Some(version) if !version.matches(&provider.version) => Err(PlanError::Version {
-            required: req.to_string(),
-            by,
-            plugin,
-            provider: provider.name.clone(),
-            found: provider.version.to_string(),
-        }),
-        _ => Ok(id),
-    }
-}
-
-/// Passes that will run, those in Sequentials and what these require too.
-fn flat(steps: &[Step]) -> Vec<PassId> {
+/// Passes that will run, those in Sequentials and what these require too, and whether alone.
+fn flat(steps: &[Step], registry: &Registry, tvm_compat: bool) -> Vec<(PassId, bool)> {
     let mut out = Vec::new();
     for step in steps.iter().filter(|step| step.skip.is_none()) {
-        out.extend(step.unit.pass());
-        out.extend(&step.required);
-        out.extend(flat(&step.members));
+        match step.unit.pass() {
+            Some(pass) => out.push((pass, step.alone)),
+            None => {
+                let needs = step.needs(registry).iter().filter_map(|req| registry.find_full(&req.name));
+                out.extend(needs.map(|needed| (needed, tvm_compat)));
+                out.extend(flat(&step.members, registry, tvm_compat));
+            }
+        }
     }
     out
 }
@@ -504,295 +264,4 @@ fn flat(steps: &[Step]) -> Vec<PassId> {
 /// Passes that stand there, whether they will run or not.
 fn flat_all(steps: &[Step]) -> Vec<PassId> {
     steps.iter().flat_map(|step| step.unit.pass().into_iter().chain(flat_all(&step.members))).collect()
-}
-
-/// Collects the lines of a plan.
-struct Lines<'a> {
-    plan: &'a Plan,
-    registry: &'a Registry,
-    out: Vec<Line>,
-    /// Passes that stand before the same step already.
-    unfolded: BTreeSet<PassId>,
-}
-
-impl Lines<'_> {
-    fn step(&mut self, step: &Step, why: &str, depth: usize, nesting: usize) {
-        if step.skip.is_none() {
-            self.required(step, depth + 1, nesting);
-        }
-        let reason = match &step.skip {
-            None => why.to_string(),
-            Some(Skip::Disabled(level)) => format!("skipped: disabled by {level}"),
-            Some(Skip::OptLevel(level)) => format!("skipped: opt_level {level} > {}", self.plan.opt_level),
-        };
-        let text = match &step.unit {
-            Unit::Pass(pass) => format!("{}{}", self.registry.pass(*pass).name, options_text(&step.given)),
-            Unit::Sequential(name) => name.clone(),
-        };
-        self.out.push(Line { unit: step.unit.clone(), depth, nesting, text, reason });
-        if step.skip.is_none() {
-            self.members(step, depth, nesting);
-        }
-    }
-
-    fn members(&mut self, step: &Step, depth: usize, nesting: usize) {
-        let why = format!("part of {}", step.unit.name(self.registry));
-        for member in self.plan.members(step).unwrap_or_default() {
-            self.step(member, &why, depth, nesting + 1);
-        }
-    }
-
-    fn required(&mut self, user: &Step, depth: usize, nesting: usize) {
-        let (registry, opt_level) = (self.registry, self.plan.opt_level);
-        let plugin = user.unit.pass().map_or(PIPELINE, |pass| &registry.pass_owner(pass).name);
-        for pass in user.needs(registry) {
-            let step = Step::of(pass, registry.pass(pass));
-            let first = self.unfolded.insert(pass);
-            if first {
-                self.required(&step, depth + 1, nesting);
-            }
-            let PassInfo { name, opt_level: level, .. } = registry.pass(pass);
-            let despite = if *level > opt_level {
-                format!(", in spite of opt_level {level} > {opt_level}")
-            } else {
-                String::new()
-            };
-            let reason = format!("required by {} ({plugin}), unless still valid{despite}", user.unit.name(registry));
-            self.out.push(Line { unit: Unit::Pass(pass), depth, nesting, text: name.clone(), reason });
-            if first {
-                self.members(&step, depth, nesting);
-            }
-        }
-    }
-}
-
-/// Who listed a pass.
-#[derive(Clone, Debug)]
-struct Level {
-    name: String,
-    is_top: bool,
-}
-
-/// The lists of all levels, resolved: a higher level cancels what lower ones say of the same pass.
-struct Enabled {
-    opt_level: i32,
-    disabled: BTreeMap<PassId, Level>,
-    required: BTreeMap<PassId, Level>,
-}
-
-impl Enabled {
-    fn new(request: &Request, registry: &Registry) -> Result<Enabled, PlanError> {
-        let opt_level = request.selections.iter().find_map(|selection| selection.opt_level);
-        let mut enabled = Enabled {
-            opt_level: opt_level.unwrap_or(DEFAULT_OPT_LEVEL),
-            disabled: BTreeMap::new(),
-            required: BTreeMap::new(),
-        };
-        for (i, selection) in request.selections.iter().enumerate() {
-            enabled.add(selection, i == 0, registry)?;
-        }
-        Ok(enabled)
-    }
-
-    fn add(&mut self, selection: &Selection, is_top: bool, registry: &Registry) -> Result<(), PlanError> {
-        let level = Level { name: selection.source.clone(), is_top };
-        let resolve = |list: &'static str, names: &[String]| {
-            let find = |name: &String| {
-                let error = |error| PlanError::ListedName { list, level: level.name.clone(), error };
-                registry.find(name).map_err(error)
-            };
-            names.iter().map(find).collect::<Result<BTreeSet<PassId>, _>>()
-        };
-        let disabled = resolve("disabled", &selection.disabled)?;
-        let required = resolve("required", &selection.required)?;
-        if let Some(both) = disabled.intersection(&required).next() {
-            let name = registry.pass(*both).name.clone();
-            return Err(PlanError::RequiredAndDisabled { name, level: level.name });
-        }
-        let known: BTreeSet<PassId> = self.disabled.keys().chain(self.required.keys()).copied().collect();
-        let fresh = |ids: BTreeSet<PassId>| ids.into_iter().filter(|id| !known.contains(id)).collect::<Vec<_>>();
-        self.disabled.extend(fresh(disabled).into_iter().map(|id| (id, level.clone())));
-        self.required.extend(fresh(required).into_iter().map(|id| (id, level.clone())));
-        Ok(())
-    }
-
-    /// TVM's rule: disabled, then required, then the opt_level.
-    fn skip(&self, id: PassId, info: &PassInfo) -> Option<Skip> {
-        if let Some(level) = self.disabled.get(&id) {
-            return Some(Skip::Disabled(level.name.clone()));
-        }
-        if self.required.contains_key(&id) || self.opt_level >= info.opt_level {
-            return None;
-        }
-        Some(Skip::OptLevel(info.opt_level))
-    }
-}
-
-/// Checks what enabled steps need, each pass once, and finds the members of composite passes.
-struct Check<'a> {
-    registry: &'a Registry,
-    enabled: &'a Enabled,
-    done: Vec<bool>,
-    composites: BTreeMap<PassId, Vec<Step>>,
-    /// Steps of each composite pass, with those of its members.
-    lengths: BTreeMap<PassId, usize>,
-}
-
-impl<'a> Check<'a> {
-    fn new(registry: &'a Registry, enabled: &'a Enabled) -> Check<'a> {
-        let done = vec![false; registry.passes().count()];
-        Check { registry, enabled, done, composites: BTreeMap::new(), lengths: BTreeMap::new() }
-    }
-
-    fn is_member(&self, pass: PassId) -> bool {
-        self.composites.values().flatten().any(|step| step.unit.pass() == Some(pass))
-    }
-
-    /// Walks what `asked` requires and contains, with an explicit stack: pass, and how many of its edges were looked
-    /// at.
-    fn requirements(&mut self, asked: PassId) -> Result<(), PlanError> {
-        let mut stack: Vec<(PassId, usize)> = vec![(asked, 0)];
-        while let Some((pass, next)) = stack.last_mut() {
-            let (pass, at) = (*pass, *next);
-            *next += 1;
-            if at == 0 {
-                if self.done[pass.0] {
-                    stack.pop();
-                    continue;
-                }
-                self.expand(pass)?;
-            }
-            let info = self.registry.pass(pass);
-            let needed = match info.required.get(at) {
-                Some(req) => self.required(asked, pass, req)?,
-                None => match self.member(pass, at - info.required.len()) {
-                    // Members that do not run need nothing.
-                    Some(member) if member.skip.is_some() => continue,
-                    Some(member) => member.unit.pass(),
-                    None => None,
-                },
-            };
-            let Some(needed) = needed else {
-                self.conflicts(pass)?;
-                self.measure(pass)?;
-                self.done[pass.0] = true;
-                stack.pop();
-                continue;
-            };
-            if let Some(start) = stack.iter().position(|(on_path, _)| *on_path == needed) {
-                return Err(self.cycle(&stack[start..]));
-            }
-            stack.push((needed, 0));
-        }
-        Ok(())
-    }
-
-    fn member(&self, pass: PassId, at: usize) -> Option<&Step> {
-        self.composites.get(&pass)?.get(at)
-    }
-
-    /// An entry of `required` as a pass that may run.
-    fn required(&self, asked: PassId, user: PassId, req: &Required) -> Result<Option<PassId>, PlanError> {
-        let by = (self.registry.pass(user).name.as_str(), self.registry.pass_owner(user).name.as_str());
-        let needed = provider(self.registry, by, req)?;
-        self.may_run(needed, by, &self.registry.pass(asked).name).map(|()| Some(needed))
-    }
-
-    /// Whether a pass that is needed may run.
-    fn may_run(&self, needed: PassId, (by, plugin): (&str, &str), asked: &str) -> Result<(), PlanError> {
-        let disabled = |level: &Level| PlanError::Disabled {
-            name: self.registry.pass(needed).name.clone(),
-            level: level.name.clone(),
-            by: by.to_string(),
-            plugin: plugin.to_string(),
-            asked: asked.to_string(),
-        };
-        self.enabled.disabled.get(&needed).map_or(Ok(()), |level| Err(disabled(level)))
-    }
-
-    /// Whether what Sequentials of the pipeline require may run.
-    fn needs_of_sequentials(&self, steps: &[Step]) -> Result<(), PlanError> {
-        for step in steps.iter().filter(|step| step.skip.is_none()) {
-            let name = step.unit.name(self.registry);
-            step.required.iter().try_for_each(|needed| self.may_run(*needed, (name, PIPELINE), name))?;
-            self.needs_of_sequentials(&step.members)?;
-        }
-        Ok(())
-    }
-
-    /// Looks up the members of a composite pass.
-    fn expand(&mut self, pass: PassId) -> Result<(), PlanError> {
-        let Some(members) = self.registry.members(pass) else { return Ok(()) };
-        let composite = || self.registry.pass(pass).name.clone();
-        let plugin = || self.registry.pass_owner(pass).name.clone();
-        let step = |stage: &Stage| {
-            let Some(member) = self.registry.find_full(&stage.name) else {
-                let (name, near) = (stage.name.clone(), self.registry.near_passes(&stage.name));
-                return Err(PlanError::UnknownMember { name, composite: composite(), plugin: plugin(), near });
-            };
-            pass_step(member, stage, self.registry, self.enabled).map_err(|error| PlanError::Member {
-                composite: composite(),
-                plugin: plugin(),
-                error,
-            })
-        };
-        let steps = members.iter().map(step).collect::<Result<Vec<Step>, _>>()?;
-        self.composites.insert(pass, steps);
-        Ok(())
-    }
-
-    /// Counts the steps of a composite pass, whose members were counted before.
-    fn measure(&mut self, pass: PassId) -> Result<(), PlanError> {
-        let Some(members) = self.composites.get(&pass) else { return Ok(()) };
-        let length = |step: &Step| {
-            let composite = step.unit.pass().filter(|_| step.skip.is_none());
-            composite.and_then(|pass| self.lengths.get(&pass)).copied().unwrap_or(1)
-        };
-        let all = members.iter().map(length).fold(1, usize::saturating_add);
-        if all > LONGEST {
-            let composite = self.registry.pass(pass).name.clone();
-            return Err(PlanError::TooLong { composite, plugin: self.registry.pass_owner(pass).name.clone() });
-        }
-        self.lengths.insert(pass, all);
-        Ok(())
-    }
-
-    fn cycle(&self, on_path: &[(PassId, usize)]) -> PlanError {
-        let name =
-            |id: PassId| format!("`{}` (plugin `{}`)", self.registry.pass(id).name, self.registry.pass_owner(id).name);
-        let first = on_path.first().map(|(id, _)| format!("`{}`", self.registry.pass(*id).name));
-        // The edge that was looked at last leads to the next one.
-        let contains = |(id, next): &(PassId, usize)| *next > self.registry.pass(*id).required.len();
-        if !on_path.iter().any(contains) {
-            let path = on_path.iter().map(|(id, _)| name(*id)).chain(first).collect();
-            return PlanError::Cycle { path };
-        }
-        let edge = |at: &(PassId, usize)| {
-            let verb = if contains(at) { "contains" } else { "requires" };
-            format!("{} {verb} ", name(at.0))
-        };
-        PlanError::CompositeCycle { path: on_path.iter().map(edge).chain(first).collect() }
-    }
-
-    /// Two required passes that declare to invalidate each other.
-    fn conflicts(&self, by: PassId) -> Result<(), PlanError> {
-        let info = self.registry.pass(by);
-        let invalidates = |a: &Required, b: &Required| {
-            let contract = self.registry.find_full(&a.name).map(|id| &self.registry.pass(id).contract);
-            contract.is_some_and(|contract| contract.invalidates.contains(&b.name))
-        };
-        for (i, a) in info.required.iter().enumerate() {
-            for b in &info.required[i + 1..] {
-                if invalidates(a, b) && invalidates(b, a) {
-                    return Err(PlanError::Conflict {
-                        by: info.name.clone(),
-                        plugin: self.registry.pass_owner(by).name.clone(),
-                        first: a.name.clone(),
-                        second: b.name.clone(),
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
 }

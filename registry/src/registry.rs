@@ -22,9 +22,12 @@ pub struct Owner {
 }
 
 impl Owner {
+    /// What the program that embeds the host is called.
+    pub const EMBEDDER: &str = "host";
+
     /// The program that embeds the host.
     pub fn embedder() -> Owner {
-        Owner { name: "host".to_string(), version: Version::new(0, 0, 0), file: None }
+        Owner { name: Owner::EMBEDDER.to_string(), version: Version::new(0, 0, 0), file: None }
     }
 
     /// Name, and the file where there is one.

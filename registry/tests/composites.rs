@@ -47,7 +47,7 @@ fn registry(passes: Vec<PassInfo>, composites: Vec<CompositeInfo>) -> Registry {
 fn request(pipeline: &str, disabled: &[&str]) -> Request {
     let disabled = disabled.iter().map(|name| format!("t.{name}")).collect();
     let selection = Selection { source: "the command line".into(), disabled, ..Selection::default() };
-    Request { pipeline: Pipeline::parse(pipeline).unwrap(), selections: vec![selection] }
+    Request { pipeline: Pipeline::parse(pipeline).unwrap(), selections: vec![selection], ..Request::default() }
 }
 
 fn error(registry: &Registry, pipeline: &str) -> String {
@@ -213,4 +213,61 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     assert_eq!(column("Sequential[t.A"), "pipeline `Sequential[t.A`, column 15: expected `,` or `]`, found the end");
     let deep = format!("{}t.A{}", "Sequential[".repeat(17), "]".repeat(17));
     assert!(column(&deep).contains("a Sequential that is nested less than 16 deep"), "{}", column(&deep));
+}
+
+/// As TVM does it: a required pass runs without what it requires, but a composite one contains the same.
+#[test]
+fn cycles_that_tvm_would_run_for_ever_are_errors() {
+    let registry = registry(
+        vec![pass("A", &["All"]), pass("B", &["B"]), pass("X", &["Y"]), pass("Y", &["X"])],
+        vec![composite("All", &[], &["A"])],
+    );
+    let plan = |text: &str| Plan::new(&Request { tvm_compat: true, ..request(text, &[]) }, &registry);
+    assert_eq!(
+        plan("t.A,t.B").unwrap_err().to_string(),
+        "passes require or contain each other: `t.A` (plugin `passes`) requires `t.All` (plugin `composites`) contains \
+         `t.A`; remove one of these requirements or members"
+    );
+    // Alone it requires nothing, and what passes require of each other ends by itself.
+    assert!(plan("t.A").is_ok());
+    assert_eq!(
+        plan("t.B,t.X").unwrap().render(&registry),
+        "  1  sequential  asked\n  2    t.B       required by t.B (passes)\n  3    t.B       part of sequential\n  \
+           4    t.Y       required by t.X (passes)\n  5    t.X       part of sequential\n"
+    );
+}
+
+/// What a Sequential of a pipeline requires: each time, without what that requires, and only where it is inside another.
+#[test]
+fn required_of_a_sequential_as_tvm_has_it() {
+    let registry = registry(vec![pass("A", &[]), pass("B", &["A"]), pass("X", &[])], vec![]);
+    let plan = |text: &str| {
+        let request = Request { tvm_compat: true, ..request(text, &[]) };
+        Plan::new(&request, &registry).unwrap().render(&registry)
+    };
+    assert_eq!(
+        plan("t.A,Sequential(name=late,required=[t.B,Nobody])[t.X]"),
+        "  1  sequential  asked\n  2    t.A       part of sequential\n  \
+           3    t.B       required by late (the pipeline)\n  \
+           4    Nobody    required by late (the pipeline), but no listed plugin has it: the run fails here\n  \
+           5    late      part of sequential\n  6      t.X     part of late\n"
+    );
+    assert_eq!(plan("Sequential(name=late,required=[t.B])[t.X]"), "  1  late   asked\n  2    t.X  part of late\n");
+}
+
+/// Names are looked up even where the Sequential does not run; whether they may run, only where it does.
+#[test]
+fn required_of_a_sequential_must_be_there() {
+    let registry = registry(vec![pass("A", &[]), pass("X", &[])], vec![]);
+    assert_eq!(
+        error(&registry, "Sequential(name=late,opt_level=9,required=[t.Aa])[t.X]"),
+        "pass `late` (the pipeline) requires `t.Aa`, which no listed plugin has; did you mean `t.A`?"
+    );
+    let text = |level: i32| format!("Sequential(name=late,opt_level={level},required=[t.A])[t.X]");
+    assert!(Plan::new(&request(&text(9), &["A"]), &registry).is_ok());
+    assert_eq!(
+        Plan::new(&request(&text(0), &["A"]), &registry).unwrap_err().to_string(),
+        "`t.A` is disabled by the command line, but `late` (the pipeline) requires it; do not disable it, or disable \
+         `late` as well"
+    );
 }

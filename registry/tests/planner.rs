@@ -1,14 +1,12 @@
 //! The rows of the planner's table, and its clash rules, with a runner that only pretends.
 
-use plugin_api::meta::{Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo, Required};
-use registry::plan::default_options;
+use plugin_api::meta::{ConfigInfo, Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{
-    Brought, Driver, Facts, Outcome, Owner, PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request,
-    Selection,
+    Brought, Driver, Facts, Form, Outcome, Owner, PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request,
+    Selection, Stage,
 };
 use registry::{StepRun, Warning};
 use semver::{Version, VersionReq};
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 fn pass(name: &str, required: &[&str]) -> PassInfo {
@@ -40,7 +38,8 @@ fn registry_of(passes: Vec<PassInfo>) -> Registry {
 }
 
 fn request(pipeline: &str) -> Request {
-    Request { pipeline: Pipeline::parse(pipeline).expect("a pipeline"), selections: vec![selection(None, &[], &[])] }
+    let pipeline = Pipeline::parse(pipeline).expect("a pipeline");
+    Request { pipeline, selections: vec![selection(None, &[], &[])], ..Request::default() }
 }
 
 fn selection(opt_level: Option<i32>, disabled: &[&str], required: &[&str]) -> Selection {
@@ -294,18 +293,38 @@ mod properties {
         scalar.prop_recursive(2, 8, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(OptionValue::List))
     }
 
+    fn options() -> impl Strategy<Value = Vec<(String, OptionValue)>> {
+        prop::collection::vec(("[a-z]{1,6}", value()), 0..3)
+    }
+
+    fn stage() -> impl Strategy<Value = Stage> {
+        let of = |name: String, options, form| Stage { name, options, form, span: 0..0 };
+        let leaf = prop_oneof![
+            4 => ("[a-z]{1,6}\\.[A-Z][a-z]{0,6}", options()).prop_map(move |(name, options)| of(name, options, Form::Pass)),
+            1 => options().prop_map(move |options| of("all".into(), options, Form::All)),
+        ];
+        leaf.prop_recursive(4, 16, 4, move |inner| {
+            (options(), prop::collection::vec(inner, 0..4))
+                .prop_map(move |(options, members)| of("Sequential".into(), options, Form::Sequential(members)))
+        })
+    }
+
+    fn without_places(stage: &mut Stage) {
+        stage.span = 0..0;
+        if let Form::Sequential(members) = &mut stage.form {
+            members.iter_mut().for_each(without_places);
+        }
+    }
+
     proptest! {
         #[test]
-        fn pipelines_round_trip(
-            stages in prop::collection::vec(("[a-z]{1,6}\\.[A-Z][a-z]{0,6}", prop::collection::vec(("[a-z]{1,6}", value()), 0..3)), 0..5)
-        ) {
-            let text = stages.iter().map(|(name, options)| {
-                let options: Vec<(String, OptionValue)> = options.clone();
-                format!("{name}{}", registry::pipeline::options_text(&options))
-            }).collect::<Vec<_>>().join(",");
-            let parsed = Pipeline::parse(&text).expect("what is printed can be read");
-            prop_assert_eq!(parsed.to_string(), text.clone());
-            prop_assert_eq!(Pipeline::parse(&parsed.to_string()), Ok(parsed));
+        fn what_is_printed_is_read_again(stages in prop::collection::vec(stage(), 0..5), comma in any::<bool>()) {
+            let printed = Pipeline { stages: stages.clone() };
+            let text = format!("{printed}{}", if comma && !stages.is_empty() { " , " } else { "" });
+            let mut parsed = Pipeline::parse(&text).expect("what is printed can be read");
+            prop_assert_eq!(parsed.to_string(), printed.to_string());
+            parsed.stages.iter_mut().for_each(without_places);
+            prop_assert_eq!(parsed.stages, stages);
         }
 
         #[test]
@@ -314,68 +333,120 @@ mod properties {
                 prop_assert!(error.to_string().contains("expected"));
             }
         }
-
-        /// A plain recursive model of "precondition, satisfied once, left to right" agrees with planner and driver.
-        #[test]
-        fn the_driver_agrees_with_a_model(
-            edges in prop::collection::vec(prop::collection::vec(0usize..6, 0..3), 6),
-            asked in prop::collection::vec(0usize..6, 1..5),
-            changing in prop::collection::btree_set(0usize..6, 0..6),
-            keeps in prop::collection::vec(prop::collection::btree_set(0usize..6, 0..6), 6),
-        ) {
-            // Only earlier passes are required, so there is no cycle.
-            let edges: Vec<Vec<usize>> = edges.iter().enumerate()
-                .map(|(i, list)| list.iter().copied().filter(|j| *j < i).collect()).collect();
-            let infos = (0..6).map(|i| {
-                let required: Vec<String> = edges[i].iter().map(|j| format!("P{j}")).collect();
-                let mut info = pass(&format!("P{i}"), &required.iter().map(String::as_str).collect::<Vec<_>>());
-                info.contract.preserves = keeps[i].iter().map(|j| format!("t.P{j}")).collect();
-                info
-            }).collect();
-            let registry = registry_of(infos);
-            let pipeline: Vec<String> = asked.iter().map(|i| format!("t.P{i}")).collect();
-            let names: Vec<String> = changing.iter().map(|i| format!("P{i}")).collect();
-            let got = ran(&registry, &pipeline.join(","), &names.iter().map(String::as_str).collect::<Vec<_>>());
-
-            struct Model<'a> { edges: &'a [Vec<usize>], changing: &'a BTreeSet<usize>, keeps: &'a [BTreeSet<usize>], valid: BTreeSet<usize>, ran: Vec<String> }
-            impl Model<'_> {
-                fn run(&mut self, i: usize) {
-                    for j in self.edges[i].clone() {
-                        if !self.valid.contains(&j) {
-                            self.run(j);
-                        }
-                    }
-                    if self.changing.contains(&i) {
-                        self.valid = self.valid.intersection(&self.keeps[i]).copied().collect();
-                    }
-                    self.valid.insert(i);
-                    self.ran.push(format!("P{i}"));
-                }
-            }
-            let mut model = Model { edges: &edges, changing: &changing, keeps: &keeps, valid: BTreeSet::new(), ran: vec![] };
-            asked.iter().for_each(|i| model.run(*i));
-            prop_assert_eq!(got, model.ran);
-        }
     }
 }
 
-/// Planning is linear in passes and requirements; prints the time of a large plan.
 #[test]
-#[ignore = "prints a figure; run with --ignored --nocapture"]
-fn planning_a_thousand_passes() {
-    let infos: Vec<PassInfo> = (0..1000usize)
-        .map(|i| {
-            let required: Vec<String> =
-                (1..=5).filter_map(|k| i.checked_sub(k * 7 + 1)).map(|j| format!("P{j}")).collect();
-            pass(&format!("P{i}"), &required.iter().map(String::as_str).collect::<Vec<_>>())
-        })
-        .collect();
-    let registry = registry_of(infos);
-    let names: Vec<String> = (0..1000).map(|i| format!("t.P{i}")).collect();
-    let request = request(&names.join(","));
-    let start = std::time::Instant::now();
+fn row_10_config_values_that_do_not_fit_name_key_type_range_default_and_doc() {
+    let limit = ConfigInfo {
+        name: "t.limit".into(),
+        ty: OptionType::Int,
+        default: Some(OptionValue::Int(16)),
+        from: Some(OptionValue::Int(0)),
+        to: Some(OptionValue::Int(99)),
+        doc: "How many.".into(),
+    };
+    let mut registry = Registry::new();
+    registry.add(owner("limits"), Brought { config: vec![limit], ..Brought::default() }).expect("a fresh name");
+    let error = |key: &str, value| registry::config::check(&registry, key, &value).expect_err("wrong").to_string();
+    assert_eq!(error("t.limits", OptionValue::Int(1)), "no config option `t.limits`; did you mean `t.limit`?");
+    for (value, what) in [(OptionValue::Int(100), "not in 0..=99"), (OptionValue::Bool(true), "no int")] {
+        let text = error("t.limit", value);
+        assert!([what, "limits", "16", "How many."].iter().all(|part| text.contains(part)), "{text}");
+    }
+}
+
+#[test]
+fn clash_a_needed_pass_of_a_higher_level_runs_and_the_plan_says_why() {
+    let registry = registry_of(vec![pass("B", &["A"]), PassInfo { opt_level: 3, ..pass("A", &[]) }]);
+    assert_eq!(ran(&registry, "t.B", &[]), ["A", "B"]);
+    let plan = Plan::new(&request("t.B"), &registry).expect("a plan");
+    assert!(plan.warnings.is_empty());
+    assert!(plan.render(&registry).contains("in spite of opt_level 3 > 2"));
+}
+
+#[test]
+fn clash_needed_and_disabled_is_an_error_even_if_a_property_holds() {
+    let mut a = pass("A", &[]);
+    a.contract.establishes = vec!["t.flat".into()];
+    let mut b = pass("B", &["A"]);
+    b.contract.requires = vec!["t.flat".into()];
+    let other = PassInfo { name: "t.O".into(), ..a.clone() };
+    let registry = registry_of(vec![a, b, other]);
+    let mut request = request("t.O,t.B");
+    request.selections = vec![selection(None, &["t.A"], &[])];
+    assert!(matches!(Plan::new(&request, &registry), Err(PlanError::Disabled { .. })));
+    request.selections = vec![selection(None, &["t.A", "t.B"], &[])];
+    assert!(Plan::new(&request, &registry).is_ok());
+}
+
+#[test]
+fn clash_of_a_skipped_sequential_only_its_own_members_go() {
+    let registry = registry_of(vec![pass("C", &["A"]), pass("A", &[]), pass("X", &[])]);
+    let names = ran(&registry, "Sequential(name=late,opt_level=3)[t.C,t.X],t.C", &[]);
+    assert_eq!(names, ["A", "C"]);
+    // What a member needs stands inside, directly before it.
+    let plan = Plan::new(&request("Sequential(name=in)[t.X,t.C]"), &registry).expect("a plan");
+    assert_eq!(
+        plan.render(&registry),
+        "  1  in     asked\n  2    t.X  part of in\n  3    t.A  required by t.C (plugin_C), unless still valid\n  \
+           4    t.C  part of in\n"
+    );
+}
+
+#[test]
+fn clash_a_vetoed_requirement_ends_its_user_and_not_the_run() {
+    let registry = registry_of(vec![pass("B", &["A"]), pass("A", &[]), pass("X", &[])]);
+    let plan = Plan::new(&request("t.B,t.X"), &registry).expect("a plan");
+    let (mut driver, mut ended, mut names) = (Driver::new(&registry), Vec::new(), Vec::new());
+    for step in &plan.steps {
+        let mut run = |pass: PassId, _: &[OptionValue], _: &mut Facts| {
+            if registry.pass(pass).name == "t.A" { Err("vetoed") } else { Ok(false) }
+        };
+        let mut done = |step: StepRun| names.push(step.unit.name(&registry).to_string());
+        let told = driver.run_step(&plan, step, &mut run, &mut |_| Ok(()), &mut done, &mut |error, _| Err(error));
+        if told.is_err() {
+            ended.extend(driver.abandoned().into_iter().map(|(doing, _)| doing.unit.name(&registry).to_string()));
+        }
+    }
+    assert_eq!((ended, names), (vec!["t.B".to_string(), "t.A".to_string()], vec!["t.X".to_string()]));
+}
+
+#[test]
+fn a_required_pass_must_have_default_options() {
+    let option = OptionInfo { name: "n".into(), ty: OptionType::Int, default: None, doc: "How many.".into() };
+    let a = PassInfo { options: vec![option], ..pass("A", &[]) };
+    let registry = registry_of(vec![pass("C", &["A"]), a]);
+    assert_eq!(
+        Plan::new(&request("t.C"), &registry).expect_err("no default").to_string(),
+        "pass `t.C` (plugin_C) requires `t.A` with its default options, but option `n` of it has none"
+    );
+}
+
+#[test]
+fn all_stands_for_the_passes_up_to_a_level_but_for_the_disabled_ones() {
+    let option = OptionInfo { name: "n".into(), ty: OptionType::Int, default: None, doc: "How many.".into() };
+    let registry = registry_of(vec![
+        pass("B", &["A"]),
+        PassInfo { opt_level: 1, ..pass("A", &[]) },
+        PassInfo { opt_level: 2, ..pass("X", &[]) },
+        PassInfo { options: vec![option], ..pass("O", &[]) },
+        pass("D", &[]),
+    ]);
+    let mut request = request("all(opt_level=1),t.X");
+    request.selections = vec![selection(None, &["t.D"], &[])];
     let plan = Plan::new(&request, &registry).expect("a plan");
-    println!("1,000 passes, 5 requirements each: {:?}", start.elapsed());
-    assert_eq!(plan.steps.len(), 1000);
-    assert!(default_options(registry.pass(PassId(0))).is_empty());
+    assert_eq!(
+        plan.render(&registry),
+        "  1  all(opt_level=1)  asked\n  2    t.A             required by t.B (plugin_B), unless still valid\n  \
+           3    t.B             part of all(opt_level=1)\n  4    t.A             part of all(opt_level=1)\n  \
+           5  t.X               asked\n"
+    );
+    assert_eq!(
+        plan.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["`t.O` is not among `all(opt_level=1)`: its option `n` must be given; write it by its name"]
+    );
+    request.pipeline = Pipeline::parse("all(),").expect("a pipeline");
+    assert_eq!(Plan::new(&request, &registry).expect("a plan").steps[0].members.len(), 3);
+    assert_eq!(request.pipeline.to_string(), "all()");
 }

@@ -17,7 +17,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 fn plan(engine: &Engine, passes: &str) -> Plan {
-    let request = Request { pipeline: Pipeline::parse(passes).expect("a pipeline"), selections: Vec::new() };
+    let request = Request {
+        pipeline: Pipeline::parse(passes).expect("a pipeline"),
+        selections: Vec::new(),
+        ..Request::default()
+    };
     Plan::new(&request, engine.registry()).expect("a plan")
 }
 
@@ -177,7 +181,8 @@ fn instruments(c: &mut Criterion) {
             });
             let instruments = vec!["zoo.Silent".to_string(); n];
             let selections = vec![Selection { instruments, ..Selection::default() }];
-            let request = Request { pipeline: Pipeline::parse(passes).expect("a pipeline"), selections };
+            let request =
+                Request { pipeline: Pipeline::parse(passes).expect("a pipeline"), selections, ..Request::default() };
             let with = Plan::new(&request, zoo.registry()).expect("a plan");
             group.bench_function(BenchmarkId::new(format!("{what}, plugin's"), n), |b| {
                 b.iter(|| Runner::new(&zoo, BTreeMap::new()).run(&with, module.clone()).expect("plugins open"));

@@ -49,7 +49,7 @@ fn a_plugin_of_api_0_1_walks_and_rewrites_what_it_does_not_know() {
     let other = with_new_kinds("relax.exp");
     let module = Module::new([("main", relu.clone()), ("other", other.clone())]);
     let pipeline = Pipeline::parse("old.Count, old.TanhForRelu, old.Count").expect("a pipeline");
-    let request = Request { pipeline, selections: Vec::new() };
+    let request = Request { pipeline, selections: Vec::new(), ..Request::default() };
     let plan = Plan::new(&request, engine.registry()).expect("a plan");
     let report = Runner::new(&engine, BTreeMap::new()).run(&plan, module.clone()).expect("both plugins open");
     assert!(report.error.is_none(), "{:?}", report.error);

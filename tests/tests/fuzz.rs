@@ -148,7 +148,10 @@ fn lockfile() -> String {
     let hashes = hashes.map(|(target, digit)| (target.to_string(), digit.repeat(64))).into();
     write(&Entries::from([
         ("path lib/libb.so".to_string(), entry("b", Pin::Built(hashes))),
-        ("crate \"a\"\n".to_string(), entry("a", Pin::Sources("0".repeat(64)))),
+        (
+            "crate \"a\"\n".to_string(),
+            entry("a", Pin::Sources { sources: "0".repeat(64), inputs: Some("1".repeat(64)) }),
+        ),
     ]))
 }
 

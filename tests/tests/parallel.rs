@@ -10,7 +10,11 @@ use std::collections::BTreeMap;
 const PLUGINS: [&str; 3] = ["plugins/relax-ops", "plugins/relax-passes", "tests/bad-plugins/misbehaves"];
 
 fn run(engine: &Engine, passes: &str, module: &Module, jobs: usize) -> RunReport {
-    let request = Request { pipeline: Pipeline::parse(passes).expect("a pipeline"), selections: Vec::new() };
+    let request = Request {
+        pipeline: Pipeline::parse(passes).expect("a pipeline"),
+        selections: Vec::new(),
+        ..Request::default()
+    };
     let plan = Plan::new(&request, engine.registry()).expect("a plan");
     Runner::new(engine, BTreeMap::new()).jobs(jobs).run(&plan, module.clone()).expect("plugins open")
 }

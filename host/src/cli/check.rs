@@ -1,19 +1,22 @@
 //! The command `check`: everything that is wrong with a manifest and its plugins, without follow-ups.
 
+use super::messages::Messages;
+use super::probe;
 use super::select::{checked_settings, selection};
-use super::{complain, probe, tell};
 use crate::engine::Engine;
 use crate::error::{Error, exit};
 use crate::lock::{Keeper, Mode};
 use crate::manifest::Manifest;
 use crate::output::to_stdout;
 use crate::report::Report;
-use registry::{Pipeline, Plan, PlanError, Registry, RegistryError, Request};
+use plugin_api::meta::PassInfo;
+use registry::{PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Shows all problems; gives the exit code of the gravest. `locked`: also where plugins are not those of the lockfile.
 /// `loads`: each plugin is opened, in a process of its own.
-pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error> {
+pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) -> Result<u8, Error> {
     let (manifest, problems) = Manifest::load_all(path)?;
     let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
     let mode = if locked { Mode::Locked } else { Mode::Off };
@@ -28,7 +31,12 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error>
     let mut fine = 0;
     for (_, owner) in engine.registry().owners() {
         let Some(file) = &owner.file else { continue };
-        match if loads { probe::open(file) } else { Ok(()) } {
+        let cannot = |error: std::io::Error| Error::Plugin {
+            path: file.clone(),
+            message: format!("cannot be tried in a process of its own: {error}"),
+            help: "`passhost check --no-load` leaves this part out".to_string(),
+        };
+        match if loads { probe::open(file).map_err(cannot).flatten() } else { Ok(()) } {
             Ok(()) => {
                 fine += 1;
                 let what = if loads { "" } else { ", not opened" };
@@ -42,6 +50,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error>
     );
     // So may keys.
     if complete {
+        errors.extend(wrong_passes(engine.registry(), &errors));
         let all = std::iter::once(&manifest.settings).chain(manifest.pipelines.values().map(|named| &named.settings));
         let problems = all.flat_map(|settings| checked_settings(&settings.config, engine.registry()).1).collect();
         errors.extend(manifest.error(problems));
@@ -52,10 +61,10 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool) -> Result<u8, Error>
         to_stdout(&format!("{}, {}, no problems\n", counted(fine, "plugin"), counted(n, "pipeline")))?;
         return Ok(exit::DONE);
     }
-    reports.iter().for_each(complain);
-    tell(&format!("{} in {}", counted(reports.len(), "problem"), manifest.path.display()));
+    reports.iter().for_each(|report| messages.report(report));
+    messages.tell(&format!("{} in {}", counted(reports.len(), "problem"), manifest.path.display()));
     if !complete && !manifest.pipelines.is_empty() {
-        tell("names of passes were not looked up, since plugins or parts of the manifest are missing");
+        messages.tell("names of passes were not looked up, since plugins or parts of the manifest are missing");
     }
     Ok(Error::Several(errors).exit_code())
 }
@@ -68,7 +77,7 @@ fn counted(n: usize, what: &str) -> String {
 fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
     let mut settings = vec![selection(manifest.path.display().to_string(), &manifest.settings)];
     let mut errors: Vec<Error> = Vec::new();
-    let alone = Request { pipeline: Pipeline::default(), selections: settings.clone() };
+    let alone = Request { selections: settings.clone(), ..Request::default() };
     if let Err(error) = Plan::new(&alone, registry) {
         errors.push(error.into());
         // Every pipeline would say it again, and nothing else.
@@ -78,10 +87,43 @@ fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
         let mut selections = vec![selection(format!("pipeline `{name}`"), &pipeline.settings)];
         selections.extend(settings.iter().cloned());
         let request = Pipeline::parse(&pipeline.passes).map_err(PlanError::Pipeline);
-        let planned = request.and_then(|pipeline| Plan::new(&Request { pipeline, selections }, registry));
+        let planned =
+            request.and_then(|pipeline| Plan::new(&Request { pipeline, selections, ..Request::default() }, registry));
         errors.extend(planned.err().map(|error| manifest.entry(&pipeline.span, error.into())));
     }
     errors
+}
+
+/// What keeps a pass from being planned whatever the pipeline, beyond what is said already: cycles, and required passes
+/// and members that nobody has.
+fn wrong_passes(registry: &Registry, said: &[Error]) -> Vec<Error> {
+    // A cycle is found from each pass in it, starting there.
+    let told = |error: &PlanError| match error {
+        PlanError::Cycle { path } => {
+            // The last one of the path is the first, without its plugin.
+            let members: BTreeSet<&str> = path.iter().filter_map(|step| step.split('`').nth(1)).collect();
+            format!("{members:?}")
+        }
+        other => other.to_string(),
+    };
+    let of_pipelines = said.iter().filter_map(|error| match error {
+        Error::Entry { error, .. } => plan_error(error),
+        other => plan_error(other),
+    });
+    let mut seen: BTreeSet<String> = of_pipelines.map(told).collect();
+    let plan = |(_, pass): (PassId, &PassInfo)| {
+        let pipeline = Pipeline::parse(&pass.name).ok()?;
+        Plan::new(&Request { pipeline, ..Request::default() }, registry).err()
+    };
+    let errors = registry.passes().filter_map(plan).filter(|error| seen.insert(told(error)));
+    errors.map(Error::from).collect()
+}
+
+fn plan_error(error: &Error) -> Option<&PlanError> {
+    match error {
+        Error::Plan(error) => Some(error),
+        _ => None,
+    }
 }
 
 /// Whether a name could not be found.

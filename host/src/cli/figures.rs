@@ -20,6 +20,18 @@ pub(super) fn memory(passes: &[Row]) -> String {
     format!("\n{}", table(&rows))
 }
 
+/// The same for programs.
+pub(super) fn memory_json(passes: &[Row]) -> serde_json::Value {
+    let row = |row: &Row| {
+        let (before, after) = row.bodies;
+        serde_json::json!({
+            "pass": row.pass, "failed": row.failed, "bodies": { "before": before, "after": after },
+            "resident": row.resident,
+        })
+    };
+    passes.iter().map(row).collect()
+}
+
 /// What passes counted.
 pub(super) fn statistics(counted: &[Statistic]) -> String {
     if counted.is_empty() {
@@ -29,6 +41,12 @@ pub(super) fn statistics(counted: &[Statistic]) -> String {
     let row = |counter: &Statistic| vec![counter.pass.clone(), counter.name.clone(), counter.sum.to_string()];
     rows.extend(counted.iter().map(row));
     format!("\n{}", table(&rows))
+}
+
+/// The same for programs.
+pub(super) fn statistics_json(counted: &[Statistic]) -> serde_json::Value {
+    let row = |Statistic { pass, name, sum }: &Statistic| serde_json::json!({ "pass": pass, "name": name, "sum": sum });
+    counted.iter().map(row).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Instruments on the command line: those of the host, and what is known of those of plugins.
 
+use super::figures;
+use super::messages::Messages;
 use super::show::{explain_option, milliseconds, sha256, table};
-use super::{complain, figures};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::instruments::Instrument;
@@ -12,12 +13,11 @@ use crate::instruments::timing::{Span, Timing};
 use crate::instruments::trace::Trace;
 use crate::output::Output;
 use crate::report::Report;
-use crate::run::{Fate, Statistic, StepReport};
+use crate::run::{Fate, RunReport, StepReport};
 use clap::{Args, ValueEnum};
 use registry::{InstrumentId, Outcome, Plan, Registry};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,7 +94,7 @@ impl LookArgs {
     }
 
     /// Runs `run`, and writes the trace whatever becomes of it.
-    pub(super) fn traced(&self, run: impl FnOnce(&Seen) -> Result<u8, Error>) -> Result<u8, Error> {
+    pub(super) fn traced(&self, messages: Messages, run: impl FnOnce(&Seen) -> Result<u8, Error>) -> Result<u8, Error> {
         let file = self.trace.as_deref().map(Output::look).transpose()?;
         let seen = self.begin();
         let result = run(&seen);
@@ -103,7 +103,7 @@ impl LookArgs {
             (Err(error), Ok(_)) => Err(error),
             (Err(error), Err(first)) => {
                 // What stopped the run matters more.
-                complain(&Report::warning(format!("the trace is lost: {error}")));
+                messages.report(&Report::warning(format!("the trace is lost: {error}")));
                 Err(first)
             }
             (Ok(()), result) => result,
@@ -111,7 +111,13 @@ impl LookArgs {
     }
 
     /// The instruments of the host that are asked for.
-    pub(super) fn instruments(&self, engine: &Arc<Engine>, plan: &Plan, seen: &Seen) -> Result<Vec<Instrument>, Error> {
+    pub(super) fn instruments(
+        &self,
+        engine: &Arc<Engine>,
+        plan: &Plan,
+        seen: &Seen,
+        messages: Messages,
+    ) -> Result<Vec<Instrument>, Error> {
         let mut out = Vec::new();
         if self.timing.is_some() {
             // First, so that what the others do after a pass is not in its time.
@@ -121,14 +127,12 @@ impl LookArgs {
             out.push(Instrument::new("memory", seen.memory.instrument()));
         }
         let printed = Printed {
-            before: chosen(&self.print_before, self.print_before_all, engine, plan)?,
-            after: chosen(&self.print_after, self.print_after_all, engine, plan)?,
+            before: chosen(&self.print_before, self.print_before_all, engine, plan, messages)?,
+            after: chosen(&self.print_after, self.print_after_all, engine, plan, messages)?,
             changes: self.print_changed,
         };
         if printed != Printed::default() {
-            let write = |text: &str| {
-                let _ = anstream::stderr().lock().write_all(text.as_bytes());
-            };
+            let write = move |text: &str| messages.text("printed", text);
             out.push(Instrument::new(
                 "print IR",
                 Box::new(PrintIr::new(printed, Arc::clone(engine) as _, Box::new(write))),
@@ -149,34 +153,44 @@ impl LookArgs {
     }
 
     /// Tables that are asked for, behind the summary.
-    pub(super) fn tables(&self, seen: &Seen, steps: &[StepReport], counted: &[Statistic]) -> String {
-        let memory = if self.memory { figures::memory(&seen.memory.rows()) } else { String::new() };
-        let statistics = if self.statistics { figures::statistics(counted) } else { String::new() };
-        let timing = self.timing(&seen.timing, steps);
-        match self.timing {
-            // Its line is the last one.
-            Some(TimingFormat::Json) => memory + &statistics + &timing,
-            _ => timing + &memory + &statistics,
+    pub(super) fn tables(&self, seen: &Seen, report: &RunReport, messages: Messages) {
+        // As JSON, its line is the last one.
+        let last = self.timing == Some(TimingFormat::Json);
+        if !last {
+            self.timing(&seen.timing, &report.steps, messages);
+        }
+        if self.memory {
+            let rows = seen.memory.rows();
+            messages.table("memory", || figures::memory(&rows), || figures::memory_json(&rows));
+        }
+        if self.statistics {
+            let counted = &report.statistics;
+            messages.table("statistics", || figures::statistics(counted), || figures::statistics_json(counted));
+        }
+        if last {
+            self.timing(&seen.timing, &report.steps, messages);
         }
     }
 
-    /// Where the time went, if that was asked for.
-    fn timing(&self, timing: &Timing, steps: &[StepReport]) -> String {
-        let Some(format) = self.timing else { return String::new() };
+    /// Where the time went, if that was asked for; to programs always as JSON.
+    fn timing(&self, timing: &Timing, steps: &[StepReport], messages: Messages) {
+        let Some(format) = self.timing else { return };
         let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
         // Composite passes have no time of their own.
         let verify: Vec<Duration> =
             steps.iter().filter(ran).filter(|step| !step.has_members).map(|step| step.verify).collect();
         let spans = timing.spans(&verify);
-        match format {
+        let json = || timing_json(&spans, whole(&spans)).0;
+        let text = || match format {
             TimingFormat::Text => timing_text(&spans),
-            TimingFormat::Json => format!("{}\n", timing_json(&spans, whole(&spans)).0),
-        }
+            TimingFormat::Json => format!("{}\n", json()),
+        };
+        messages.table("timing", text, json);
     }
 }
 
 /// Passes by full or short name.
-fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan) -> Result<Passes, Error> {
+fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan, messages: Messages) -> Result<Passes, Error> {
     let registry = engine.registry();
     let planned = plan.passes(registry);
     let mut found = BTreeSet::new();
@@ -184,7 +198,8 @@ fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan) -> Result<P
         let pass = registry.find(name)?;
         let name = &registry.pass(pass).name;
         if !planned.contains(&pass) {
-            complain(&Report::warning(format!("`{name}` is to be printed, but no step of the plan is it")));
+            let title = format!("`{name}` is to be printed, but no step of the plan is it");
+            messages.report(&Report::warning(title).about("pass", name));
         }
         found.insert(name.clone());
     }

@@ -1,12 +1,14 @@
 //! The command `lock`, and what `run` says of the lockfile.
 
-use super::{complain, manifest_path};
+use super::messages::Messages;
+use super::{manifest_path, probe};
 use crate::engine::Engine;
 use crate::error::{Error, exit};
 use crate::lock::{Keeper, Mode};
 use crate::manifest::Manifest;
 use crate::output::to_stdout;
 use crate::report::Report;
+use registry::Plan;
 use std::path::PathBuf;
 
 /// Lists all plugins and writes the lockfile. If one is refused, the file stays as it was.
@@ -26,20 +28,36 @@ pub(super) fn lock(manifest: Option<&PathBuf>) -> Result<u8, Error> {
     to_stdout(&out).map(|()| exit::DONE)
 }
 
-/// Tells which plugins changed, and brings the lockfile up to date. A file that cannot be written stops no run.
-pub(super) fn keep(keeper: &Keeper) {
-    let saved = keeper.save();
+/// Tells which plugins changed, before any of their code runs.
+pub(super) fn tell(keeper: &Keeper, messages: Messages) {
     let lock = keeper.path().display();
     for change in keeper.changes() {
         let title = format!("plugin `{}` is not the one of {lock} any more: {}", change.name, change.what.join(", "));
-        let help = match saved {
-            Ok(_) => "it was accepted, and the lockfile brought up to date; --locked refuses plugins that changed",
-            Err(_) => "it was accepted; --locked refuses plugins that changed",
-        };
-        complain(&Report::remark(title).help(help));
+        let help = "the lockfile is brought up to date once it could be opened; --locked refuses plugins that changed";
+        messages.report(&Report::remark(title).help(help));
     }
-    if let Err(error) = saved {
-        let title = format!("lockfile {lock} cannot be written: {error}");
-        complain(&Report::warning(title).help("make it and its folder writable, or use --locked"));
+}
+
+/// Opens the libraries of a plan that the lockfile does not know in processes of their own: one that is damaged in its
+/// middle, or whose constructors go wrong, would kill this one without a word.
+///
+/// # Errors
+/// The first that does not survive it.
+pub(super) fn try_unknown(keeper: &Keeper, engine: &Engine, plan: &Plan) -> Result<(), Error> {
+    let files = engine.needed(plan).into_iter().filter_map(|owner| engine.registry().owner(owner).file.as_ref());
+    for file in files.filter(|file| keeper.is_unknown(file)) {
+        match probe::open(file) {
+            Ok(opened) => opened?,
+            Err(error) => tracing::warn!(%error, file = %file.display(), "not tried in a process of its own"),
+        }
+    }
+    Ok(())
+}
+
+/// Brings the lockfile up to date. A file that cannot be written stops no run.
+pub(super) fn keep(keeper: &Keeper, messages: Messages) {
+    if let Err(error) = keeper.save() {
+        let title = format!("lockfile {} cannot be written: {error}", keeper.path().display());
+        messages.report(&Report::warning(title).help("make it and its folder writable, or use --locked"));
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, exit};
 use crate::loader;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -32,19 +33,27 @@ pub(super) fn open_here(plugin: &Path, answer: &Path) -> Result<u8, Error> {
 }
 
 /// In the parent: opens a plugin in a child.
-pub(super) fn open(plugin: &Path) -> Result<(), Error> {
-    let help = "`passhost check --no-load` leaves this part out";
-    let cannot =
-        |error: std::io::Error| refuse(plugin, format!("cannot be tried in a process of its own: {error}"), help);
-    let folder = tempfile::tempdir().map_err(cannot)?;
+///
+/// # Errors
+/// If no child can be started. The inner error is why the plugin is refused.
+pub(super) fn open(plugin: &Path) -> std::io::Result<Result<(), Error>> {
+    let folder = tempfile::tempdir()?;
     let (answer, said) = (folder.path().join("answer"), folder.path().join("said"));
-    let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
+    let mut command = Command::new(std::env::current_exe()?);
     command.arg(COMMAND).arg(plugin).arg(&answer).stdin(Stdio::null()).stdout(Stdio::null());
-    let mut child = command.stderr(std::fs::File::create(&said).map_err(cannot)?).spawn().map_err(cannot)?;
-    let status = wait(&mut child, LIMIT).map_err(cannot)?;
+    let detailed = tracing::enabled!(tracing::Level::DEBUG);
+    if detailed && std::env::var_os("PASSHOST_LOG").is_none() {
+        command.env("PASSHOST_LOG", "debug");
+    }
+    let mut child = command.stderr(std::fs::File::create(&said)?).spawn()?;
+    let status = wait(&mut child, LIMIT)?;
     let said = std::fs::read(&said).unwrap_or_default();
+    if detailed {
+        // Nobody can be told that standard error is gone.
+        let _ = anstream::stderr().lock().write_all(&said);
+    }
     let answer = std::fs::read(&answer).ok().and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
-    match (status, answer) {
+    Ok(match (status, answer) {
         (Some(status), Some(answer)) if status.success() && answer["opened"] == true => Ok(()),
         (Some(_), Some(answer)) if answer["message"].is_string() => {
             let text = |key: &str| answer[key].as_str().unwrap_or_default().to_string();
@@ -54,9 +63,9 @@ pub(super) fn open(plugin: &Path) -> Result<(), Error> {
             let when = if answer.is_some() { "after it was opened" } else { "while it was opened" };
             let how = status
                 .map_or_else(|| format!("did not come to an end in {} s", LIMIT.as_secs()), |status| death(&status));
-            Err(refuse(plugin, format!("{how} {when}{}", quoted(&said)), &format!("{CORRECT}; {help}")))
+            Err(refuse(plugin, format!("{how} {when}{}", quoted(&said)), CORRECT))
         }
-    }
+    })
 }
 
 const CORRECT: &str = "correct its constructors and its initialization, or leave it out of the manifest";

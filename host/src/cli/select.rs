@@ -6,15 +6,13 @@ use crate::engine::Engine;
 use crate::error::{CONFIG_HELP, Error, Problem};
 use crate::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
 use plugin_api::meta::OptionValue;
-use registry::{Pipeline, PlanError, Registry, Selection};
+use registry::{Pipeline, PlanError, Registry, Request, Selection};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What is asked for, with values as they were given.
 pub(super) struct Asked {
-    pipeline: Pipeline,
-    /// Levels of precedence, the highest first.
-    selections: Vec<Selection>,
+    request: Request,
     config: Config,
     target: Option<Target>,
 }
@@ -31,9 +29,14 @@ impl Asked {
     ///
     /// # Errors
     /// All config values that do not fit, else the first name in a list that nobody has.
-    pub(super) fn context(self, manifest: &Manifest, engine: &Arc<Engine>) -> Result<(PassContext, Pipeline), Error> {
+    pub(super) fn context(
+        mut self,
+        manifest: &Manifest,
+        engine: &Arc<Engine>,
+    ) -> Result<(PassContext, Pipeline), Error> {
         let config = self.config.checked(manifest, engine.registry())?;
-        Ok((PassContext::from_parts(engine, self.selections, config, self.target)?, self.pipeline))
+        let pipeline = std::mem::take(&mut self.request.pipeline);
+        Ok((PassContext::from_parts(engine, self.request, config, self.target)?, pipeline))
     }
 }
 
@@ -113,7 +116,8 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Err
         config.line.push(config_entry(entry)?);
     }
     let pipeline = Pipeline::parse(&text).map_err(PlanError::Pipeline)?;
-    Ok(Asked { pipeline, selections, config, target: target.or_else(|| manifest.settings.target.clone()) })
+    let request = Request { pipeline, selections, tvm_compat: select.tvm_compat };
+    Ok(Asked { request, config, target: target.or_else(|| manifest.settings.target.clone()) })
 }
 
 pub(super) fn selection(source: String, settings: &Settings) -> Selection {

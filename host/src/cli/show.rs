@@ -6,7 +6,7 @@ use crate::report::{Report, visible, visible_line};
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
 use plugin_api::meta::{OptionInfo, PassInfo, doc_lines};
 use plugin_api::pass::Severity;
-use registry::{Outcome, Owner, PassId, Plan, Registry, Skip, Why};
+use registry::{Outcome, Owner, PassId, Pipeline, Plan, Registry, Skip, Warning, Why};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ pub(super) fn explain_option(out: &mut String, option: &OptionInfo) {
 }
 
 /// A plan as JSON.
-pub(super) fn plan_json(plan: &Plan, registry: &Registry) -> String {
+pub(super) fn plan_json(pipeline: &Pipeline, plan: &Plan, registry: &Registry) -> String {
     let lines = plan.lines(registry);
     let steps: Vec<serde_json::Value> = lines
         .iter()
@@ -157,13 +157,42 @@ pub(super) fn plan_json(plan: &Plan, registry: &Registry) -> String {
     let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
     let instruments = super::instruments::planned_json(plan, registry);
     let value = serde_json::json!({
-        "opt_level": plan.opt_level, "steps": steps, "instruments": instruments, "warnings": warnings,
+        "pipeline": pipeline.to_string(), "opt_level": plan.opt_level, "tvm_compat": plan.tvm_compat, "steps": steps, "instruments": instruments, "warnings": warnings,
     });
     format!("{value:#}\n")
 }
 
 pub(super) fn milliseconds(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
+}
+
+/// What a plan warns of.
+pub(super) fn plan_warning(warning: &Warning) -> Report {
+    Report::warning(warning.to_string()).about("pass", warning.pass())
+}
+
+/// What each step did, for programs.
+pub(super) fn summary_json(report: &RunReport, registry: &Registry) -> serde_json::Value {
+    let step = |step: &StepReport| {
+        let (fate, ran) = fate(&step.fate);
+        let pass = step.unit.pass();
+        let mut value = serde_json::json!({
+            "pass": pass.map(|pass| &registry.pass(pass).name),
+            "text": step.text(registry).trim_start(),
+            "plugin": pass.map(|pass| &registry.pass_owner(pass).name),
+            "nesting": step.nesting,
+            "outcome": fate,
+            "reason": reason(&step.why, registry),
+        });
+        if ran && !step.has_members {
+            let (before, after) = step.bindings;
+            value["time_ms"] = (step.time.as_secs_f64() * 1e3).into();
+            value["verify_ms"] = (step.verify.as_secs_f64() * 1e3).into();
+            value["bindings"] = serde_json::json!({ "before": before, "after": after });
+        }
+        value
+    };
+    report.steps.iter().map(step).collect()
 }
 
 /// What each step did.
@@ -176,7 +205,17 @@ fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
     let name = report.text(registry);
     let (before, after) = report.bindings;
     let bindings = if before == after { format!("{before} bindings") } else { format!("{before} -> {after} bindings") };
-    let (what, ran) = match &report.fate {
+    let (what, ran) = fate(&report.fate);
+    let reason = reason(&report.why, registry);
+    // What a composite pass took and changed stands at its members.
+    let ran = ran && !report.has_members;
+    let time = if ran { milliseconds(report.time) } else { "-".to_string() };
+    vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]
+}
+
+/// What became of a step, and whether it ran.
+fn fate(fate: &Fate) -> (String, bool) {
+    match fate {
         Fate::Done(Outcome::Changed) => ("changed".to_string(), true),
         Fate::Done(Outcome::Unchanged) => ("unchanged".to_string(), true),
         Fate::Done(Outcome::StillValid) => ("kept: still valid".to_string(), false),
@@ -186,20 +225,19 @@ fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
         Fate::Stopped(member) => (format!("stopped at {member}"), false),
         Fate::Skipped(why) => (format!("skipped: {why}"), false),
         Fate::Vetoed(by) => (format!("vetoed by {by}"), false),
-    };
-    let reason = match &report.why {
+    }
+}
+
+fn reason(why: &Why, registry: &Registry) -> String {
+    match why {
         Why::Asked => "asked".to_string(),
         Why::RequiredBy(by) => format!("required by {}", by.name(registry)),
         Why::PartOf(unit) => format!("part of {}", unit.name(registry)),
-    };
-    // What a composite pass took and changed stands at its members.
-    let ran = ran && !report.has_members;
-    let time = if ran { milliseconds(report.time) } else { "-".to_string() };
-    vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]
+    }
 }
 
 /// What a pass reported.
-pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic) -> Report {
+pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic, registry: &Registry) -> Report {
     let mut report = match diagnostic.severity {
         Severity::Error => Report::error(&diagnostic.message),
         Severity::Warning => Report::warning(&diagnostic.message),
@@ -210,5 +248,11 @@ pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic) -> Report {
     }
     let function = diagnostic.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
     let whose = diagnostic.instrument.as_ref().map_or(String::new(), |name| format!("instrument {name}, at "));
-    report.note(format!("from {whose}pass {}{function}", diagnostic.pass))
+    report = report.note(format!("from {whose}pass {}{function}", diagnostic.pass)).about("pass", &diagnostic.pass);
+    if let Some(pass) = registry.find_full(&diagnostic.pass) {
+        report = report.about_owner(registry.pass_owner(pass));
+    }
+    report.about.extend(diagnostic.function.clone().map(|name| ("function", name)));
+    report.about.extend(diagnostic.instrument.clone().map(|name| ("instrument", name)));
+    report
 }

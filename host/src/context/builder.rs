@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::instruments::Instrument;
 use plugin_api::meta::OptionValue;
-use registry::Selection;
+use registry::{Request, Selection};
 use std::fmt;
 use std::sync::Arc;
 
@@ -54,6 +54,7 @@ impl fmt::Display for Target {
 #[derive(Default)]
 pub struct ContextBuilder {
     own: Selection,
+    tvm_compat: Option<bool>,
     config: Vec<(String, OptionValue)>,
     target: Option<String>,
     instruments: Vec<Instrument>,
@@ -76,6 +77,12 @@ impl ContextBuilder {
     /// Passes that must not run.
     pub fn disable<N: Into<String>>(mut self, passes: impl IntoIterator<Item = N>) -> Self {
         self.own.disabled.extend(passes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Whether what runs in it is planned and run as TVM 0.27 does: what `--tvm-compat` says.
+    pub fn tvm_compat(mut self, tvm_compat: bool) -> Self {
+        self.tvm_compat = Some(tvm_compat);
         self
     }
 
@@ -127,6 +134,7 @@ impl ContextBuilder {
             let settings = outer.settings();
             selections.push(Selection { opt_level: Some(settings.opt_level), ..Selection::default() });
             (config, target) = (settings.config.clone(), settings.target.clone());
+            self.tvm_compat = self.tvm_compat.or(Some(settings.tvm_compat));
             instruments = outer.instruments().borrow().inherited();
         }
         for (key, value) in self.config {
@@ -139,7 +147,8 @@ impl ContextBuilder {
             Ok(own) => target = own.or(target),
             Err(error) => errors.push(error),
         }
-        let context = PassContext::from_parts(engine, selections, config, target);
+        let request = Request { selections, tvm_compat: self.tvm_compat.unwrap_or_default(), ..Request::default() };
+        let context = PassContext::from_parts(engine, request, config, target);
         match (context, errors.len()) {
             (Ok(context), 0) => {
                 let all = instruments.into_iter().chain(self.instruments);

@@ -179,3 +179,22 @@ fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
     );
     assert_eq!(list.take_failures().len(), 2);
 }
+
+/// As TVM does it: a failure is the last thing that is heard of a pass.
+#[test]
+fn as_tvm_nobody_hears_of_an_end_once_anybody_failed() {
+    let (mut list, log) = list(&[("a", PLAIN), ("b", &["run_before"]), ("c", PLAIN)]);
+    list.tvm_compat(true);
+    list.run_before(&module(), &pass("t.P")).expect_err("`b` fails");
+    assert_eq!(*log.borrow(), ["a.run_before t.P", "b.run_before t.P"]);
+    let (mut list, log) = super::tests::list(&[("a", PLAIN), ("b", &["run_after"]), ("c", PLAIN)]);
+    list.tvm_compat(true);
+    let started = list.run_before(&module(), &pass("t.P")).expect("all may begin");
+    log.borrow_mut().clear();
+    list.run_after(started, &module(), &pass("t.P")).expect_err("`b` fails");
+    assert_eq!(*log.borrow(), ["a.run_after t.P", "b.run_after t.P"]);
+    let started = list.run_before(&module(), &pass("t.P")).expect("all may begin");
+    log.borrow_mut().clear();
+    list.run_failed(started, &module(), &pass("t.P"), "it failed");
+    assert!(log.borrow().is_empty());
+}

@@ -41,12 +41,12 @@ pub struct Change {
 pub struct Keeper {
     mode: Mode,
     path: PathBuf,
-    /// Folder of the manifest.
-    folder: PathBuf,
     /// What the file says; nothing if there is none.
     old: Option<Entries>,
     new: Entries,
     hashes: Hashes,
+    /// Libraries that the file does not have as they are.
+    unknown: Vec<PathBuf>,
     /// Hash of the plugin that is being listed.
     pending: Option<String>,
 }
@@ -54,9 +54,8 @@ pub struct Keeper {
 impl Keeper {
     /// One that does nothing.
     pub fn off() -> Keeper {
-        let (path, folder) = (PathBuf::new(), PathBuf::new());
-        let (old, new, hashes) = (None, Entries::new(), Hashes::fresh());
-        Keeper { mode: Mode::Off, path, folder, old, new, hashes, pending: None }
+        let (path, old, new, hashes) = (PathBuf::new(), None, Entries::new(), Hashes::fresh());
+        Keeper { mode: Mode::Off, path, old, new, hashes, unknown: Vec::new(), pending: None }
     }
 
     /// Reads the lockfile of a manifest.
@@ -71,8 +70,7 @@ impl Keeper {
         let old = load(&path)?;
         let remembers = mode == Mode::Update;
         let hashes = if remembers { Hashes::remembered(&manifest.path) } else { Hashes::fresh() };
-        let folder = manifest.path.parent().unwrap_or(Path::new("")).to_path_buf();
-        let keeper = Keeper { mode, path, folder, old, new: Entries::new(), hashes, pending: None };
+        let keeper = Keeper { mode, path, old, new: Entries::new(), hashes, unknown: Vec::new(), pending: None };
         if mode == Mode::Locked {
             keeper.check_entries(manifest)?;
         }
@@ -88,8 +86,7 @@ impl Keeper {
             let help = "write it with `passhost lock`, look at it, and keep it under version control";
             return wrong("not found, and --locked needs it".to_string(), help);
         };
-        let listed: Vec<String> = manifest.plugins.iter().map(|entry| self.from(entry)).collect();
-        match old.iter().find(|(from, _)| !listed.contains(from)) {
+        match old.iter().find(|(from, _)| !manifest.plugins.iter().any(|entry| entry.from == **from)) {
             Some((from, entry)) => wrong(
                 format!(
                     "it has plugin `{}` from `{from}`, which {} does not list",
@@ -99,20 +96,6 @@ impl Keeper {
                 "list the plugin again, or bring the lockfile up to date with `passhost lock`",
             ),
             None => Ok(()),
-        }
-    }
-
-    /// Where the manifest has a plugin from, as the lockfile writes it on every system.
-    fn from(&self, entry: &PluginEntry) -> String {
-        let relative = |path: &Path| {
-            let path = path.strip_prefix(&self.folder).unwrap_or(path).to_string_lossy().into_owned();
-            let path = if cfg!(windows) { path.replace('\\', "/") } else { path };
-            if path.is_empty() { ".".to_string() } else { path }
-        };
-        match &entry.source {
-            Source::Path(path) => format!("path {}", relative(path)),
-            Source::Crate(folder) => format!("crate {}", relative(folder)),
-            Source::Name(name) => format!("name {name}"),
         }
     }
 
@@ -132,8 +115,8 @@ impl Keeper {
         }
         let found = self.digest(folder)?;
         match self.locked(entry, folder)?.pin.clone() {
-            Pin::Sources(locked) if locked == found => Ok(()),
-            Pin::Sources(locked) => {
+            Pin::Sources { sources, .. } if sources == found => Ok(()),
+            Pin::Sources { sources: locked, .. } => {
                 let what = "the digest of its sources, manifests and Cargo.lock";
                 Err(self.differs(folder, what, &found, &locked))
             }
@@ -183,22 +166,42 @@ impl Keeper {
                     ("its version", meta.version.to_string(), locked.version.to_string()),
                     ("its plugin API", meta.api.to_string(), locked.api.to_string()),
                 ];
-                match pairs.iter().find(|(_, found, locked)| found != locked) {
-                    Some((what, found, locked)) => Err(self.differs(file, what, found, locked)),
-                    None => Ok(()),
+                if let Some((what, found, locked)) = pairs.iter().find(|(_, found, locked)| found != locked) {
+                    return Err(self.differs(file, what, found, locked));
                 }
+                self.same_inputs(entry, file)
             }
             Mode::Update | Mode::Renew => {
-                let from = self.from(entry);
+                let from = entry.from.clone();
                 let pin = match (&entry.source, self.pending.take()) {
-                    (Source::Crate(folder), _) => Pin::Sources(self.digest(folder)?),
+                    (Source::Crate(folder), _) => {
+                        Pin::Sources { sources: self.digest(folder)?, inputs: self.inputs(folder, file)? }
+                    }
                     (_, Some(hash)) => self.with_other_targets(&from, meta, hash),
                     (_, None) => return Ok(()),
                 };
                 let (name, version, api) = (meta.name.clone(), meta.version.clone(), meta.api.clone());
+                if let Pin::Built(hashes) = &pin
+                    && hashes.get(TARGET) != self.old_hash(&from)
+                {
+                    self.unknown.push(file.to_path_buf());
+                }
                 self.new.insert(from, Entry { name, version, api, pin });
                 Ok(())
             }
+        }
+    }
+
+    /// With [`Mode::Locked`], whether a crate was built from the files of the lockfile, those outside its sources, too.
+    fn same_inputs(&mut self, entry: &PluginEntry, file: &Path) -> Result<(), Error> {
+        let Source::Crate(folder) = &entry.source else { return Ok(()) };
+        let found = self.inputs(folder, file)?;
+        match &self.locked(entry, folder)?.pin {
+            Pin::Sources { inputs: locked, .. } if *locked != found => {
+                let what = "the digest of the other files that it is built from";
+                Err(self.differs(folder, what, said(&found), said(locked)))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -215,7 +218,7 @@ impl Keeper {
     }
 
     fn locked(&self, entry: &PluginEntry, file: &Path) -> Result<&Entry, Error> {
-        let found = self.old.as_ref().and_then(|old| old.get(&self.from(entry)));
+        let found = self.old.as_ref().and_then(|old| old.get(&entry.from));
         found.ok_or_else(|| {
             let message = format!("is not in {}, and --locked was given", self.path.display());
             refuse(file, message, "`passhost lock` adds it; look at what it changes")
@@ -230,12 +233,36 @@ impl Keeper {
 
     /// A digest of everything that a plugin crate is made of and that lies in its workspace.
     fn digest(&mut self, folder: &Path) -> Result<String, Error> {
+        let sources = crates::sources(folder)?;
+        self.digest_of(sources)
+    }
+
+    /// A digest of what cargo built a library from beyond [`Keeper::digest`]: files that it includes, what its build
+    /// script reads, crates that it has by path. Nothing if there is none.
+    fn inputs(&mut self, folder: &Path, library: &Path) -> Result<Option<String>, Error> {
+        let inputs = crates::other_inputs(folder, library)?;
+        if inputs.is_empty() { Ok(None) } else { self.digest_of(inputs).map(Some) }
+    }
+
+    fn digest_of(&mut self, files: Vec<(String, PathBuf)>) -> Result<String, Error> {
         let mut digest = Sha256::new();
-        for (label, path) in crates::sources(folder)? {
+        for (label, path) in files {
             let hash = self.hashes.sha256(&path).map_err(|error| cannot_be_hashed(&path, &error))?;
             digest.update(format!("{} {label}\n{hash}\n", label.len()));
         }
         Ok(hex(&digest.finalize()))
+    }
+
+    fn old_hash(&self, from: &str) -> Option<&String> {
+        match &self.old.as_ref()?.get(from)?.pin {
+            Pin::Built(hashes) => hashes.get(TARGET),
+            Pin::Sources { .. } => None,
+        }
+    }
+
+    /// Whether a library is one that the lockfile does not know: one that is new, or another than it was.
+    pub fn is_unknown(&self, library: &Path) -> bool {
+        self.unknown.iter().any(|other| other == library)
     }
 
     /// Plugins that are not those of the lockfile any more. One that is new there is none.
@@ -291,6 +318,10 @@ fn cannot_be_hashed(path: &Path, error: &io::Error) -> Error {
     refuse(path, format!("cannot be hashed: {error}"), "make it readable")
 }
 
+fn said(digest: &Option<String>) -> &str {
+    digest.as_deref().unwrap_or("none")
+}
+
 /// What differs, old and new.
 fn differences(old: &Entry, new: &Entry) -> Vec<String> {
     let mut out = Vec::new();
@@ -303,15 +334,18 @@ fn differences(old: &Entry, new: &Entry) -> Vec<String> {
     compare("version", &old.version.to_string(), &new.version.to_string());
     compare("plugin API", &old.api.to_string(), &new.api.to_string());
     match (&old.pin, &new.pin) {
-        (Pin::Sources(old), Pin::Sources(new)) => compare("digest of its sources", old, new),
+        (Pin::Sources { sources: old, inputs: others }, Pin::Sources { sources: new, inputs: now }) => {
+            compare("digest of its sources", old, new);
+            compare("digest of the other files that it is built from", said(others), said(now));
+        }
         (Pin::Built(old), Pin::Built(new)) => {
             // A target that was not there is no change.
             if let Some((old, new)) = old.get(TARGET).zip(new.get(TARGET)) {
                 compare("sha256", old, new);
             }
         }
-        (Pin::Sources(_), Pin::Built(_)) => compare("kind", "crate", "built library"),
-        (Pin::Built(_), Pin::Sources(_)) => compare("kind", "built library", "crate"),
+        (Pin::Sources { .. }, Pin::Built(_)) => compare("kind", "crate", "built library"),
+        (Pin::Built(_), Pin::Sources { .. }) => compare("kind", "built library", "crate"),
     }
     out
 }

@@ -1,5 +1,6 @@
-//! Function passes on several threads: the same results, diagnostics and errors as on one, in the same order.
+//! Work on functions, passes and their verification, on several threads: the same results, diagnostics and errors as on one, in the same order.
 
+use crate::verify::Affected;
 use plugin_api::ir::Body;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::Range;
@@ -22,6 +23,24 @@ const STACK: usize = 16 << 20;
 /// A function with its name.
 pub(super) type Named<'a> = (&'a str, &'a Body);
 
+/// Something that is done for a function.
+pub(super) trait Work: Sync {
+    /// The function.
+    fn body(&self) -> &Body;
+}
+
+impl Work for Named<'_> {
+    fn body(&self) -> &Body {
+        self.1
+    }
+}
+
+impl Work for Affected<'_> {
+    fn body(&self) -> &Body {
+        self.body
+    }
+}
+
 impl Workers {
     /// As many threads as that, or as there are cores.
     pub(super) fn new(jobs: Option<usize>) -> Workers {
@@ -42,11 +61,11 @@ impl Workers {
 
     /// Runs `run` over stretches of the functions that together are all, and gives what each gave, in their order.
     /// The first few run here and tell what the rest will cost.
-    pub(super) fn run<R: Send>(&self, functions: &[Named<'_>], run: impl Fn(&[Named<'_>]) -> R + Sync) -> Vec<R> {
+    pub(super) fn run<W: Work, R: Send>(&self, functions: &[W], run: impl Fn(&[W]) -> R + Sync) -> Vec<R> {
         if self.jobs == Some(1) || functions.len() < 2 {
             return vec![run(functions)];
         }
-        let weights: Vec<usize> = functions.iter().map(|(_, body)| body.raw().nodes().len() + 1).collect();
+        let weights: Vec<usize> = functions.iter().map(|work| work.body().raw().nodes().len() + 1).collect();
         let (mut done, mut out) = (0, Vec::new());
         let start = Instant::now();
         while done < functions.len() && start.elapsed() < WORTH_IT / 4 {

@@ -2,6 +2,7 @@
 
 use super::{Runner, skips};
 use crate::error::{Error, exit};
+use crate::paranoia::{Snapshot, Written};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::names::did_you_mean;
@@ -37,7 +38,15 @@ impl Runner<'_> {
                 error
             };
             let remedy = self.who_establishes(property);
-            match self.verdict(property, module.functions())? {
+            let snapshot = self.paranoid.then(|| Snapshot::of(module));
+            let verdict = self.verdict(property, module.functions())?;
+            if let Some(snapshot) = snapshot
+                && let Some(why) = self.checker_wrote(&snapshot, module, property)
+            {
+                let message = self.put_back(&snapshot, why);
+                return Err(self.step_error(pass, None, message, None));
+            }
+            match verdict {
                 Verdict::Holds => facts.found(property),
                 Verdict::Unknown => {
                     let message =
@@ -74,7 +83,12 @@ impl Runner<'_> {
         let kept = held.properties().filter(|name| facts::preserves(info, name) && !is_established(name));
         for (property, claim) in established.chain(kept.map(|name| (name, "preserve"))) {
             let changed = after.functions().filter(|(name, body)| !before.get(name).is_some_and(|old| old.same(body)));
-            match self.verdict(property, changed)? {
+            let snapshot = self.paranoid.then(|| Snapshot::of(after));
+            let verdict = self.verdict(property, changed)?;
+            if let Some(why) = snapshot.and_then(|snapshot| self.checker_wrote(&snapshot, after, property)) {
+                return Err(self.step_error(pass, None, why, None));
+            }
+            match verdict {
                 Verdict::Holds | Verdict::Unknown => {}
                 Verdict::Fails(function, PassError { message, node, function: _ }) => {
                     let place = node.and_then(|node| self.place(after, &function, node, "what the pass returned"));
@@ -93,6 +107,17 @@ impl Runner<'_> {
         Ok(())
     }
 
+    /// What a checker wrote into, which marks its plugin.
+    fn checker_wrote(&self, snapshot: &Snapshot, module: &Module, property: &str) -> Option<String> {
+        let Written { function, part } = snapshot.written(module)?;
+        let registry = self.engine.registry();
+        let (_, owner, _) = registry.property(property)?;
+        let plugin = &registry.owner(owner).name;
+        self.marks.add(owner, format!("plugin `{plugin}` wrote into the input of its checker of `{property}`"));
+        let of = function.map_or(String::new(), |function| format!(", function `{function}`"));
+        Some(format!("the checker of `{property}` in plugin `{plugin}` wrote into {part}{of}"))
+    }
+
     /// What a checker says of functions. Its plugin is opened if it was not before.
     fn verdict<'m>(
         &self,
@@ -104,7 +129,7 @@ impl Runner<'_> {
             return Ok(Verdict::Unknown);
         };
         let name = &registry.owner(owner).name;
-        if let Some(why) = self.marked.borrow().get(&owner) {
+        if let Some(why) = self.marked_plugin(owner) {
             return Ok(Verdict::Broken(format!("{why}, and is not called any more")));
         }
         let plugin = self.engine.open(owner)?;
@@ -117,7 +142,7 @@ impl Runner<'_> {
             Some((function, RunFailure::Error(error))) => Verdict::Fails(function.to_string(), error),
             Some((function, RunFailure::Panic(text))) => {
                 let why = format!("plugin `{name}` panicked in the checker of `{property}`");
-                self.marked.borrow_mut().entry(owner).or_insert(why);
+                self.marks.add(owner, why);
                 Verdict::Broken(format!("its checker in plugin `{name}` panicked on function `{function}`: {text}"))
             }
             Some((_, RunFailure::Protocol(text))) => Verdict::Broken(format!("its checker in plugin `{name}` {text}")),

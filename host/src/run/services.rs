@@ -1,5 +1,6 @@
 //! What passes, checkers and instruments ask the host for, on whichever thread they run.
 
+use super::marks::{Marks, Rules};
 use super::statistics::{self, Statistic};
 use super::{PassDiagnostic, Runner, ShownPlace};
 use crate::context::Settings;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 /// The host as code of plugins sees it on one thread.
 pub(super) struct Services<'a> {
     pub(super) engine: &'a Engine,
+    pub(super) marks: &'a Marks,
     pub(super) settings: &'a Settings,
     /// Full name of the pass.
     pub(super) pass: &'a str,
@@ -37,13 +39,14 @@ impl<'a> Services<'a> {
     /// Services to which nothing was reported yet.
     pub(super) fn new(
         engine: &'a Engine,
+        marks: &'a Marks,
         settings: &'a Settings,
         pass: &'a str,
         instrument: Option<String>,
         module: &'a Module,
     ) -> Services<'a> {
         let (printed, said, counted) = (OnceCell::new(), RefCell::default(), RefCell::default());
-        Services { engine, settings, pass, instrument, module, printed, said, counted }
+        Services { engine, marks, settings, pass, instrument, module, printed, said, counted }
     }
 
     fn print_module(&self) -> Shown {
@@ -74,7 +77,7 @@ impl Shown {
 
 impl HostServices for Services<'_> {
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        self.engine.infer(call)
+        Rules { engine: self.engine, marks: self.marks }.infer(call)
     }
 
     fn print(&self, body: &Body) -> String {
@@ -129,7 +132,7 @@ impl Runner<'_> {
     pub(super) fn with_services<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
         let (pass, module) = (self.pass.borrow().clone(), self.current.borrow().clone());
         let instrument = self.speaking.borrow().as_deref().map(str::to_string);
-        let services = Services::new(self.engine, self.context.settings(), &pass, instrument, &module);
+        let services = Services::new(self.engine, &self.marks, self.context.settings(), &pass, instrument, &module);
         let result = f(&services);
         self.diagnostics.borrow_mut().append(&mut services.said.take());
         self.counted.borrow_mut().append(&mut services.counted.take());
@@ -140,7 +143,7 @@ impl Runner<'_> {
 /// Between passes: for instruments and checkers.
 impl HostServices for Runner<'_> {
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        self.engine.infer(call)
+        self.rules().infer(call)
     }
 
     fn print(&self, body: &Body) -> String {

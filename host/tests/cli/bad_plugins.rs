@@ -320,6 +320,74 @@ fn runs_with_composite_passes() {
     ]);
 }
 
+/// One that is listed, and refused when it is opened.
+fn opens_not(name: &str) -> Vec<u8> {
+    Library::read(&example(name)).entry(0, &[0; 8]).0
+}
+
+/// Whoever may be called while a plan runs is opened before its first step: here a checker, and who brings operators.
+#[test]
+fn opened_before_the_first_step() {
+    let case = Case::new("opened_before_the_first_step").file("libx.so", opens_not("contributes"));
+    let case = case.libraries(&[Path::new("libx.so"), &good()]).operators();
+    let log = case.path("log");
+    let args = ["run", "small.py", "-o", "out.py", "--passes", "zoo.Notes"];
+    let mut command = case.command(&args);
+    command.env("ZOO_LOG", &log);
+    let said = transcript(&args, case.finish(command, b""));
+    compare("plugins", case.name, &said);
+    assert!(!log.exists(), "a step ran");
+}
+
+/// A panic in an instrument or in a rule tells of its plugin as one in a pass does.
+#[test]
+fn whoever_panics_is_marked() {
+    let files = [example("contributes"), example("instruments")];
+    let case = Case::new("whoever_panics_is_marked").libraries(&files).operators();
+    case.says(&[
+        &[
+            "run",
+            "small.py",
+            "-o",
+            "out.py",
+            "--keep-going",
+            "--instrument",
+            "zoo.Recorder{panics=run_before}",
+            "--passes",
+            "zoo.First,zoo.Plain,zoo.Second",
+        ],
+        &["run", "small.py", "-o", "out.py", "--keep-going", "--passes", "zoo.UsesPanics,zoo.First,zoo.Plain"],
+    ]);
+}
+
+/// `check` plans each pass alone.
+fn checks_with(name: &'static str, required: &str) {
+    let library = Library::read(&example("instruments"));
+    let library = library.replace(".passhost", b"zoo.First (>= 0.1)", required.as_bytes());
+    Case::new(name).library(library.0).says(&[&["check", "--no-load"]]);
+}
+
+#[test]
+fn cycle_that_no_pipeline_names() {
+    checks_with("cycle_that_no_pipeline_names", "zoo.Third (>= 0.1)");
+}
+
+#[test]
+fn missing_that_no_pipeline_names() {
+    checks_with("missing_that_no_pipeline_names", "zoo.Fisrt (>= 0.1)");
+}
+
+/// A section that nobody could want is not read.
+#[test]
+fn metadata_section_that_is_huge() {
+    let mut library = Library::read(&good());
+    library.section_size(".passhost", 1 << 34);
+    let case = Case::new("metadata_section_that_is_huge").library(library.0);
+    let file = std::fs::OpenOptions::new().write(true).open(case.path("libx.so")).expect("the library");
+    file.set_len(1 << 35).expect("a sparse file");
+    case.says(LIST);
+}
+
 #[test]
 fn contracts() {
     let case = Case::new("contracts").libraries(&[example("contributes")]).operators();

@@ -34,6 +34,20 @@ fn a_failure_stops_the_run() {
     assert!(!case.path("out.py").exists());
 }
 
+/// A pass over functions visits them all; what failed beside the first one is told, too, whatever the threads.
+#[test]
+fn failures_in_several_functions() {
+    let function = |at: usize| {
+        format!("    @R.function\n    def f{at:02}(x: R.Tensor((2,), dtype=\"float32\")):\n        return x\n")
+    };
+    let text = format!("@I.ir_module\nclass Module:\n{}", (0..13).map(function).collect::<String>());
+    let case = Case::new("failures_in_several_functions").odd(&[OPS]).file("many.py", text);
+    let args = ["run", "many.py", "-o", "out.py", "--passes", "odd.Fails"];
+    case.check(&args, b"");
+    let one = case.run(&[&args[..], &["--jobs", "1"]].concat(), b"");
+    assert_eq!(one.1, case.run(&args, b"").1);
+}
+
 #[test]
 fn paranoid() {
     let case = Case::new("paranoid").odd(&[OPS]);
@@ -44,6 +58,42 @@ fn paranoid() {
     assert_eq!(code, 0, "{stderr}");
     let kept = std::fs::read_to_string(case.path("out.failed.py")).expect("the last good module");
     assert_eq!(kept.trim_end(), whole.trim_end());
+}
+
+/// Names of functions belong to the module; checkers are lent functions, too.
+#[test]
+fn paranoid_sees_names_and_checkers() {
+    let case = Case::new("paranoid_sees_names_and_checkers").odd(&[OPS]);
+    let (whole, stderr, code) = case.run(&["run", "small.py", "--passes", ""], b"");
+    assert_eq!(code, 0, "{stderr}");
+    let mut all = String::new();
+    for pass in ["odd.WritesNames", "odd.NeedsCheck"] {
+        let args = ["run", "small.py", "--paranoid", "-o", "out.py", "--passes", pass];
+        all.push_str(&case.shown(&args, case.command(&args), b""));
+        let kept = std::fs::read_to_string(case.path("out.failed.py")).expect("the last good module");
+        assert_eq!(kept.trim_end(), whole.trim_end(), "{pass}");
+    }
+    case.golden(&all);
+}
+
+/// The message is that of the panic that ended the pass, not of one before it.
+#[test]
+fn panics_that_were_caught_before() {
+    let case = Case::new("panics_that_were_caught_before").odd(&[OPS]);
+    case.check(&["run", "small.py", "-o", "out.py", "--passes", "odd.Catches,odd.GoesOn"], b"");
+}
+
+/// What would kill the host is tried in a process of its own while the lockfile does not know it.
+#[test]
+fn runs_survive_constructors() {
+    let case = Case::new("runs_survive_constructors").odd(&[OPS]);
+    let run = ["run", "small.py", "-o", "out.py", "--passes", "odd.Quiet"];
+    let mut all = case.shown(&run, case.odd_command("segv", &run), b"");
+    assert!(!case.path("passes.lock").exists());
+    assert_eq!(case.run(&run, b"").2, 0);
+    case.touch_odd();
+    all.push_str(&case.shown(&run, case.odd_command("abort", &run), b""));
+    case.golden(&all);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use super::bad_plugins::example;
 use super::{Case, compare, transcript};
+use serde_json::Value;
 
 fn zoo(name: &'static str) -> Case {
     Case::new(name).libraries(&[example("instruments")]).operators()
@@ -44,6 +45,32 @@ macro_rules! called {
 }
 
 called! {
+    // As TVM does it: the order of calls of each row of its table; `tests/oracle/compat.py` compares more with TVM itself.
+    tvm_compat_calls: [
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.High", "--disable", "zoo.High", "--instrument", A],
+        ["--tvm-compat", "--passes", "zoo.Third,zoo.Second,Sequential(name=late,opt_level=3)[zoo.Adds]", "--disable",
+         "zoo.First", "--disable", "nobody", "--instrument", A],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--disable", "zoo.First", "--require", "zoo.First"],
+        ["--tvm-compat", "--passes", "zoo.Second,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, vetoes=[zoo.First]}"],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Both", "--require", "zoo.Both", "--instrument",
+         "zoo.Recorder{vetoes=[zoo.Both, zoo.High]}"],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Lost", "--instrument", A],
+    ];
+    tvm_compat_failures: [
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=enter}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=exit}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=should_run}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=run_before}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
+         "zoo.Recorder{name=b, fails=run_after}", "--instrument", C],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Fails,zoo.Adds", "--instrument", A, "--instrument", C],
+    ];
     // Required steps are seen; what is still valid, disabled or of too high a level is not.
     instruments_see_every_step: [
         ["--passes", "zoo.Third,zoo.Adds,zoo.Second", "--instrument", A, "--instrument", C],
@@ -191,7 +218,7 @@ fn two_plugins_with_one_instrument() {
     use super::bad_plugins::{content, tag};
     let other = super::bad_plugins::Library::read(&example("instruments")).metadata(|plugin| {
         *content(plugin, tag::NAME) = b"other".to_vec();
-        plugin.retain(|field| field.0 != tag::PASS);
+        plugin.retain(|field| ![tag::PASS, tag::COMPOSITE].contains(&field.0));
     });
     let case = Case::new("two_plugins_with_one_instrument").file("libother.so", other.0);
     let case = case.libraries(&[example("instruments"), "libother.so".into()]);
@@ -227,10 +254,9 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     let args = ["run", "small.py", "-o", "out.py", "--passes", "zoo.First,zoo.Adds", "--timing=json"];
     let (_, stderr, code) = case.run(&args, b"");
     assert_eq!(code, 0, "{stderr}");
-    let json: serde_json::Value =
-        serde_json::from_str(stderr.lines().last().unwrap_or_default()).expect("a line of JSON");
-    let name = |value: &serde_json::Value| value["name"].as_str().unwrap_or_default().to_string();
-    let children = |value: &serde_json::Value| value["children"].as_array().cloned().unwrap_or_default();
+    let json: Value = serde_json::from_str(stderr.lines().last().unwrap_or_default()).expect("a line of JSON");
+    let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_string();
+    let children = |value: &Value| value["children"].as_array().cloned().unwrap_or_default();
     let parts = children(&json);
     let names: Vec<String> = parts.iter().map(name).collect();
     assert_eq!(names, ["list plugins", "plan", "open plugins", "read", "passes", "print", "write"]);
@@ -238,4 +264,37 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     let sum: f64 = parts.iter().map(|part| part["total_ms"].as_f64().unwrap_or(-1.0)).sum();
     let (total, own) = (json["total_ms"].as_f64().unwrap_or(-1.0), json["self_ms"].as_f64().unwrap_or(-1.0));
     assert!((total - own - sum).abs() < 1e-6 && own >= 0.0, "{json}");
+}
+
+/// With `--message-format json` all that is said on standard error is a line of JSON.
+#[test]
+fn messages_for_programs() {
+    let commands: [&[&str]; 5] = [
+        &["run", "small.py", "-o", "out.py", "--passes", "zoo.First,zoo.High", "--memory", "--statistics"],
+        &["run", "small.py", "-o", "out.py", "--passes", "zoo.First,zoo.Fails"],
+        &["run", "small.py", "--passes", "zoo.First", "--instrument", "zoo.Recorder{talks=true, fails=run_after}"],
+        &["plan", "--passes", "zoo.Second", "--disable", "zoo.First"],
+        &["run", "small.py", "--pases", "zoo.First"],
+    ];
+    let case = zoo("messages_for_programs");
+    let mut said = String::new();
+    for command in commands {
+        let args = [command, &["--message-format", "json"]].concat();
+        let (_, stderr, code) = case.run(&args, b"");
+        said.push_str(&format!("$ passhost {}\nexit code {code}\n", args.join(" ")));
+        for line in stderr.lines() {
+            let mut value: Value = serde_json::from_str(line).expect("a line of JSON");
+            for step in value.get_mut("summary").and_then(Value::as_array_mut).into_iter().flatten() {
+                for time in ["time_ms", "verify_ms"] {
+                    let time = step.get_mut(time).map(|time| std::mem::replace(time, "?".into()));
+                    assert!(time.is_none_or(|time| time.is_number()), "{line}");
+                }
+            }
+            for row in value.get_mut("memory").and_then(Value::as_array_mut).into_iter().flatten() {
+                row["resident"] = "?".into();
+            }
+            said.push_str(&format!("{value:#}\n"));
+        }
+    }
+    compare("plugins", "messages_for_programs", &said);
 }

@@ -11,6 +11,7 @@ pub(crate) const OK_IMPURE: u32 = 1;
 pub(crate) const WRONG: u32 = 2;
 pub(crate) const UNKNOWN_OP: u32 = 3;
 pub(crate) const NO_HOST: u32 = 4;
+pub(crate) const RULE_PANICKED: u32 = 5;
 
 /// Status and bytes of an answer.
 pub(crate) fn encode_inferred(answer: &Result<Inferred, InferError>) -> (u32, Vec<u8>) {
@@ -25,6 +26,7 @@ pub(crate) fn encode_inferred(answer: &Result<Inferred, InferError>) -> (u32, Ve
             });
             (UNKNOWN_OP, text.into_bytes())
         }
+        Err(InferError::Panicked(message)) => (RULE_PANICKED, message.clone().into_bytes()),
         Err(InferError::NoHost(name)) => (NO_HOST, name.clone().into_bytes()),
     }
 }
@@ -45,6 +47,7 @@ pub(crate) fn decode_inferred(status: u32, bytes: &[u8]) -> Result<Inferred, Inf
             Err(InferError::UnknownOp { name: lines.next().unwrap_or_default(), near: lines.collect() })
         }
         NO_HOST => Err(InferError::NoHost(text())),
+        RULE_PANICKED => Err(InferError::Panicked(text())),
         _ => Err(InferError::Wrong(text())),
     }
 }

@@ -3,7 +3,7 @@
 use super::codec::encode_inferred;
 use super::layout::{FINGERPRINT, layout};
 use super::module::{Module, ModuleHdr};
-use super::services::{self, CtxRecord, RawBytes, Services, Sink};
+use super::services::{self, CtxRecord, NO_NODE, RawBytes, Services, Sink, level};
 use super::view::{Body, BodyHdr, RawView};
 use super::wire::{Fields, read_value, tag};
 use crate::decl::{PluginDecl, RunFn};
@@ -25,6 +25,8 @@ pub const ENTRY_SYMBOL: &str = "passhost_plugin_entry_v0";
 pub(crate) const OK: u32 = 0;
 pub(crate) const FAILED: u32 = 1;
 pub(crate) const PANICKED: u32 = 2;
+/// Status of `should_run` when the pass must not run.
+pub(super) const VETOED: u32 = 3;
 
 /// The entry table. The types of its functions are written out: the comparison of layouts sees through no alias. Grows
 /// at its end only; `decl` is for the plugin's own shims.
@@ -151,34 +153,43 @@ impl Entry {
 thread_local! {
     /// Whether a shim on this thread waits for a panic.
     static IN_SHIM: Cell<bool> = const { Cell::new(false) };
-    /// Message and place of the last panic on this thread.
-    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// Message and place of the last panic on this thread, which somebody may have caught already.
+    static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 
 /// The hook of this copy of the standard library. It keeps message and place for the shim; panics of threads that the
 /// plugin started itself go to the log.
 fn hook(info: &std::panic::PanicHookInfo<'_>) {
     let (file, line) = info.location().map_or(("", 0), |at| (at.file(), at.line()));
-    let message = info.payload_as_str().unwrap_or("a payload that is no text");
+    let message = info.payload_as_str().unwrap_or(NO_TEXT);
     if IN_SHIM.try_with(Cell::get).unwrap_or(false) {
-        let _ = PANIC.try_with(|panic| *panic.borrow_mut() = Some(format!("{message} ({file}:{line})")));
+        let _ = PANIC.try_with(|panic| *panic.borrow_mut() = Some((message.to_string(), format!("{file}:{line}"))));
     } else {
-        services::log(1, "panic", (file, line), message, &[]);
+        services::log(level::ERROR, "panic", (file, line), message, &[]);
     }
 }
 
-/// Takes the text, then forgets the payload: its destructor could panic again.
+/// What stands for the message of a panic whose payload is neither `&str` nor `String`.
+const NO_TEXT: &str = "a payload that is no text";
+
+/// The payload's text, with the place if the hook saw this panic: one that goes on from another thread does not pass
+/// the hook, so what it kept may be of another one. Then forgets the payload, whose destructor could panic again.
 fn panic_text(payload: Box<dyn Any + Send>) -> String {
     let hooked = PANIC.try_with(|panic| panic.borrow_mut().take()).ok().flatten();
-    let text = hooked.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_string()));
-    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or(NO_TEXT);
+    let text = match hooked {
+        Some((message, place)) if message == text => format!("{text} ({place})"),
+        _ => text.to_string(),
+    };
     std::mem::forget(payload);
-    text.unwrap_or_else(|| "a payload that is no text".to_string())
+    text
 }
 
 /// Runs the work of a shim. A panic ends here, as text.
 pub(super) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     let outer = IN_SHIM.replace(true);
+    let _ = PANIC.try_with(|panic| panic.borrow_mut().take());
     let result = catch_unwind(AssertUnwindSafe(work)).map_err(panic_text);
     IN_SHIM.set(outer);
     result
@@ -209,7 +220,7 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
 /// An error as bytes: node (u64), length of the function's name (u32), name, message.
 pub(super) fn error_bytes(error: &PassError) -> Vec<u8> {
     let function = error.function.as_deref().unwrap_or("").as_bytes();
-    let node = error.node.map_or(u64::MAX, |node| node as u64);
+    let node = error.node.map_or(NO_NODE, |node| node as u64);
     let length = (function.len() as u32).to_le_bytes();
     [&node.to_le_bytes()[..], &length, function, error.message.as_bytes()].concat()
 }
@@ -224,7 +235,7 @@ pub(crate) fn read_error(bytes: &[u8]) -> PassError {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         Some(PassError {
             message: text(message),
-            node: (node != u64::MAX).then_some(node as usize),
+            node: (node != NO_NODE).then_some(node as usize),
             function: (!function.is_empty()).then(|| text(function)),
         })
     };
@@ -296,7 +307,7 @@ extern "C" fn run_module(
 }
 
 /// One failure of a batch as bytes: position (u32), status (u32), length (u32), text or error.
-fn put_failure(errors: Sink, at: usize, status: u32, bytes: &[u8]) {
+pub(super) fn put_failure(errors: Sink, at: usize, status: u32, bytes: &[u8]) {
     [at as u32, status, bytes.len() as u32].iter().for_each(|word| errors.put(&word.to_le_bytes()));
     errors.put(bytes);
 }
@@ -404,7 +415,7 @@ extern "C" fn infer(entry: *const Entry, op: u32, raw: *const RawView<'static>, 
         Ok(Inferred { ty, pure: decl.pure })
     };
     let answer = caught(rule).unwrap_or_else(|panic| {
-        Err(InferError::wrong(format!("the rule of the operator panicked: {panic}; this is a fault of its plugin")))
+        Err(InferError::Panicked(format!("the rule of the operator panicked: {panic}; this is a fault of its plugin")))
     });
     let (status, bytes) = encode_inferred(&answer);
     out.put(&bytes);

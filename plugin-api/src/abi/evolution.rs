@@ -3,7 +3,7 @@
 //! `docs/decisions/0004-how-the-api-evolves.md` says which changes keep older plugins working; the tests here hold it.
 
 use super::entry::Entry;
-use super::layout::Boundary;
+use super::layout::{Boundary, FINGERPRINT, RECORDS};
 use crate::decl::API_VERSION;
 use abi_stable::StableAbi;
 use abi_stable::type_layout::TypeLayout;
@@ -13,6 +13,8 @@ use std::mem::size_of;
 /// What a plugin of one minor version of the API has.
 struct Served {
     minor: u64,
+    /// Hash over the records and the contract; those of 0.1 say the one over the records alone.
+    fingerprint: u64,
     layout: &'static TypeLayout,
     /// Bytes of its entry table.
     entry: usize,
@@ -20,8 +22,13 @@ struct Served {
 
 /// Minor versions of the API that this host serves, oldest first; the last is its own.
 static SERVED: &[Served] = &[
-    Served { minor: 1, layout: <v0_1::Boundary as StableAbi>::LAYOUT, entry: size_of::<v0_1::Entry>() },
-    Served { minor: 2, layout: <Boundary as StableAbi>::LAYOUT, entry: size_of::<Entry>() },
+    Served {
+        minor: 1,
+        fingerprint: RECORDS,
+        layout: <v0_1::Boundary as StableAbi>::LAYOUT,
+        entry: size_of::<v0_1::Entry>(),
+    },
+    Served { minor: 2, fingerprint: FINGERPRINT, layout: <Boundary as StableAbi>::LAYOUT, entry: size_of::<Entry>() },
 ];
 
 /// Why a plugin of another version of the API cannot be served: it tells which side to upgrade.
@@ -59,12 +66,12 @@ fn served(found: &Version) -> Result<&'static Served, ApiMismatch> {
     SERVED.iter().find(|served| served.minor == found.minor).ok_or(ApiMismatch::OlderPlugin { found })
 }
 
-/// Whether this host can serve a plugin of that version of the API.
+/// What a plugin of that version of the API has as fingerprint, if this host can serve it.
 ///
 /// # Errors
 /// Which side is too old.
-pub fn check_api(found: &Version) -> Result<(), ApiMismatch> {
-    served(found).map(|_| ())
+pub fn fingerprint(api: &Version) -> Result<u64, ApiMismatch> {
+    served(api).map(|served| served.fingerprint)
 }
 
 /// The layouts of that version.

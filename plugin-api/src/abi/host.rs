@@ -2,7 +2,7 @@
 
 use super::codec::decode_inferred;
 use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, option_bytes, read_error, read_failures};
-pub use super::evolution::{ApiMismatch, check_api};
+pub use super::evolution::{ApiMismatch, fingerprint};
 pub use super::host_log::{LogEvent, LogSink, LogSpan, Parent, TracingSink, max_level, set_log_sink, set_max_level};
 use super::host_spans;
 pub use super::layout::FINGERPRINT;

@@ -1,6 +1,6 @@
 //! Where log events and spans of plugins go: to a sink of the host.
 
-use super::services::{LogRecord, RawBytes, SpanRecord};
+use super::services::{LogRecord, RawBytes, SpanRecord, level};
 pub use super::tracing_sink::TracingSink;
 use super::wire::{Fields, tag};
 use std::sync::OnceLock;
@@ -75,7 +75,7 @@ pub trait LogSink: Send + Sync {
 
 static SINK: OnceLock<Box<dyn LogSink>> = OnceLock::new();
 /// Highest level that anyone wants; plugins look at it before they call.
-pub(crate) static MAX_LEVEL: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static MAX_LEVEL: AtomicUsize = AtomicUsize::new(level::NONE as usize);
 
 /// Sets where log events of plugins go, and the highest level that is wanted. The first sink stays, the level can be
 /// set again with [`set_max_level`].
@@ -86,34 +86,34 @@ pub fn set_log_sink(sink: Box<dyn LogSink>, max_level: LevelFilter) {
 
 /// Sets the highest level that is wanted; to be called whenever the host's filter changes.
 pub fn set_max_level(level: LevelFilter) {
-    MAX_LEVEL.store(level.into_level().map_or(0, |level| number(level) as usize), Ordering::Relaxed);
+    MAX_LEVEL.store(level.into_level().map_or(level::NONE, number) as usize, Ordering::Relaxed);
 }
 
 /// The highest level that plugins send. Just after a change of the filter it can be higher than what is wanted.
 pub fn max_level() -> LevelFilter {
-    match MAX_LEVEL.load(Ordering::Relaxed) {
-        0 => LevelFilter::OFF,
-        highest => LevelFilter::from_level(level(highest as u32)),
+    match MAX_LEVEL.load(Ordering::Relaxed) as u32 {
+        level::NONE => LevelFilter::OFF,
+        highest => LevelFilter::from_level(level(highest)),
     }
 }
 
-/// 1 error … 5 trace.
+/// How a level crosses the boundary.
 pub(crate) fn number(level: Level) -> u32 {
     match level {
-        Level::ERROR => 1,
-        Level::WARN => 2,
-        Level::INFO => 3,
-        Level::DEBUG => 4,
-        Level::TRACE => 5,
+        Level::ERROR => level::ERROR,
+        Level::WARN => level::WARN,
+        Level::INFO => level::INFO,
+        Level::DEBUG => level::DEBUG,
+        Level::TRACE => level::TRACE,
     }
 }
 
 fn level(number: u32) -> Level {
     match number {
-        0 | 1 => Level::ERROR,
-        2 => Level::WARN,
-        3 => Level::INFO,
-        4 => Level::DEBUG,
+        level::NONE | level::ERROR => Level::ERROR,
+        level::WARN => Level::WARN,
+        level::INFO => Level::INFO,
+        level::DEBUG => Level::DEBUG,
         _ => Level::TRACE,
     }
 }

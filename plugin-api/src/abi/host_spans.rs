@@ -5,7 +5,7 @@
 //! guard that comes later finds nothing to leave. A plugin knows its spans by numbers, which are looked up.
 
 use super::host_log::{Parent, fields, sink, span};
-use super::services::{RawBytes, SpanOp, SpanRecord, parent};
+use super::services::{NO_SPAN, RawBytes, SpanOp, SpanRecord, parent};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -112,7 +112,7 @@ pub(super) unsafe fn wanted(record: *const SpanRecord) -> bool {
 /// The record and its texts live during the call.
 pub(super) unsafe fn new(record: *const SpanRecord) -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    let Some(sink) = sink().filter(|_| open().len() < MOST_OPEN) else { return 0 };
+    let Some(sink) = sink().filter(|_| open().len() < MOST_OPEN) else { return NO_SPAN };
     let parent = |id: u64| match id {
         parent::CURRENT => Parent::Current,
         parent::NONE => Parent::None,
@@ -121,9 +121,9 @@ pub(super) unsafe fn new(record: *const SpanRecord) -> u64 {
     // SAFETY: the caller vouches for the record.
     let span = sink.span(&unsafe { span(record, parent) });
     if span.is_disabled() {
-        return 0;
+        return NO_SPAN;
     }
-    let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    let id = LAST.fetch_add(1, Ordering::Relaxed) + NO_SPAN + 1;
     open().insert(id, span);
     id
 }
@@ -154,11 +154,11 @@ pub(super) fn happens(id: u64, what: u32, other: u64) -> u64 {
             }
         }
         what if what == SpanOp::Current as u32 => {
-            return ENTERED.with_borrow(|entered| entered.spans[entered.base..].last().map_or(0, |(id, _)| *id));
+            return ENTERED.with_borrow(|entered| entered.spans[entered.base..].last().map_or(NO_SPAN, |(id, _)| *id));
         }
         _ => {}
     }
-    0
+    NO_SPAN
 }
 
 fn enter(id: u64) {

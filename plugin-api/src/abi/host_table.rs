@@ -4,7 +4,10 @@ use super::codec::encode_inferred;
 use super::host::{Diagnostic, with_frame, with_run};
 use super::host_spans;
 use super::module::{Module, ModuleHdr};
-use super::services::{DiagnosticRecord, LogRecord, Query, RawBytes, Services, Sink, SpanRecord};
+use super::services::{
+    DiagnosticRecord, LogRecord, NO_NODE, NO_SPAN, Query, RawBytes, Services, Sink, SpanRecord, answer,
+    read_function_key, wanted,
+};
 use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
 use super::wire::value_bytes;
 use crate::ir::{Call, Value};
@@ -132,20 +135,20 @@ extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> 
 }
 
 extern "C" fn host_print(body: *const BodyHdr, out: Sink) -> u32 {
-    guarded(1, || {
-        let Some(body) = Body::borrowed(body) else { return 1 };
+    guarded(answer::NONE, || {
+        let Some(body) = Body::borrowed(body) else { return answer::NONE };
         match with_frame(|frame| frame.services.print(&body)) {
             Some(text) => {
                 out.put(text.as_bytes());
-                0
+                answer::GIVEN
             }
-            None => 1,
+            None => answer::NONE,
         }
     })
 }
 
 extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
-    guarded(1, || {
+    guarded(answer::NONE, || {
         // SAFETY: the bytes live during the call.
         let key = unsafe { key.get() };
         let answer = with_run(run, |frame| match what {
@@ -155,22 +158,21 @@ extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
             what if what == Query::PassName as u32 => Some(frame.services.pass_name().into_bytes()),
             what if what == Query::Target as u32 => {
                 // Plugins of API 0.1 name no function.
-                let index = key.try_into().map(u32::from_le_bytes).ok();
-                let own = index.and_then(|index| frame.body(index as usize)).and_then(Body::target);
+                let index = read_function_key(key);
+                let own = index.and_then(|index| frame.body(index)).and_then(Body::target);
                 own.or_else(|| frame.services.target()).map(String::into_bytes)
             }
             what if what == Query::FunctionName as u32 => {
-                let index = u32::from_le_bytes(key.try_into().ok()?);
-                frame.function(index as usize).map(|name| name.as_bytes().to_vec())
+                frame.function(read_function_key(key)?).map(|name| name.as_bytes().to_vec())
             }
             _ => None,
         });
         match answer.flatten() {
             Some(bytes) => {
                 out.put(&bytes);
-                0
+                answer::GIVEN
             }
-            None => 1,
+            None => answer::NONE,
         }
     })
 }
@@ -181,11 +183,11 @@ extern "C" fn host_diagnose(run: u64, record: *const DiagnosticRecord) {
         let (record, name, message) = unsafe { (&*record, (*record).function.get(), (*record).message.get()) };
         let (name, message) = (String::from_utf8_lossy(name), String::from_utf8_lossy(message));
         let severity = match record.severity {
-            1 => Severity::Error,
-            2 => Severity::Warning,
+            what if what == Severity::Error as u32 => Severity::Error,
+            what if what == Severity::Warning as u32 => Severity::Warning,
             _ => Severity::Remark,
         };
-        let node = usize::try_from(record.node).ok().filter(|_| record.node != u64::MAX);
+        let node = usize::try_from(record.node).ok().filter(|_| record.node != NO_NODE);
         let _ = with_run(run, |frame| {
             let named = (!name.is_empty()).then_some(&*name);
             let function = named.or_else(|| frame.function(record.index as usize));
@@ -196,7 +198,8 @@ extern "C" fn host_diagnose(run: u64, record: *const DiagnosticRecord) {
 
 extern "C" fn host_log_enabled(level: u32, target: RawBytes) -> u32 {
     // SAFETY: the bytes live during the call.
-    guarded(0, || u32::from(unsafe { super::host_log::wanted(level, target) }))
+    let is_wanted = || unsafe { super::host_log::wanted(level, target) };
+    guarded(wanted::NO, || if is_wanted() { wanted::YES } else { wanted::NO })
 }
 
 extern "C" fn host_log(record: *const LogRecord) {
@@ -206,12 +209,13 @@ extern "C" fn host_log(record: *const LogRecord) {
 
 extern "C" fn host_span_wanted(record: *const SpanRecord) -> u32 {
     // SAFETY: the record and its texts live during the call.
-    guarded(0, || u32::from(unsafe { host_spans::wanted(record) }))
+    let is_wanted = || unsafe { host_spans::wanted(record) };
+    guarded(wanted::NO, || if is_wanted() { wanted::YES } else { wanted::NO })
 }
 
 extern "C" fn host_span_new(record: *const SpanRecord) -> u64 {
     // SAFETY: the record and its texts live during the call.
-    guarded(0, || unsafe { host_spans::new(record) })
+    guarded(NO_SPAN, || unsafe { host_spans::new(record) })
 }
 
 extern "C" fn host_span_record(span: u64, fields: RawBytes) {
@@ -220,7 +224,7 @@ extern "C" fn host_span_record(span: u64, fields: RawBytes) {
 }
 
 extern "C" fn host_span(span: u64, what: u32, other: u64) -> u64 {
-    guarded(0, || host_spans::happens(span, what, other))
+    guarded(NO_SPAN, || host_spans::happens(span, what, other))
 }
 
 extern "C" fn host_statistic(run: u64, name: RawBytes, n: u64) {
@@ -232,10 +236,10 @@ extern "C" fn host_statistic(run: u64, name: RawBytes, n: u64) {
 }
 
 extern "C" fn host_show_module(run: u64, module: *const ModuleHdr, header: RawBytes) -> u32 {
-    guarded(1, || {
-        let Some(module) = Module::borrowed(module) else { return 1 };
+    guarded(answer::NONE, || {
+        let Some(module) = Module::borrowed(module) else { return answer::NONE };
         // SAFETY: the bytes live during the call.
         let header = String::from_utf8_lossy(unsafe { header.get() });
-        with_run(run, |frame| frame.services.show_module(&module, &header)).map_or(1, |()| 0)
+        with_run(run, |frame| frame.services.show_module(&module, &header)).map_or(answer::NONE, |()| answer::GIVEN)
     })
 }

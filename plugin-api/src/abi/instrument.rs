@@ -3,7 +3,7 @@
 //! The state of an instrument belongs to the plugin; the host keeps a pointer that it never looks behind. What an
 //! instrument sees of a pass crosses as tagged fields, so that later versions can add to it.
 
-use super::entry::{Entry, FAILED, OK, PANICKED, caught, error_bytes, read_error, read_options};
+use super::entry::{Entry, FAILED, OK, PANICKED, VETOED, caught, error_bytes, read_error, read_options};
 use super::host::{OpenPlugin, RunFailure};
 use super::host_spans;
 use super::module::{Module, ModuleHdr};
@@ -13,9 +13,6 @@ use crate::instrument::{PassFacts, PassInstrument};
 use crate::meta::{Granularity, OptionValue, Required};
 use crate::pass::PassError;
 use semver::VersionReq;
-
-/// Status of `should_run` when the pass must not run.
-const VETOED: u32 = 3;
 
 /// Numbers of the events. Never reused.
 mod event {
@@ -28,22 +25,22 @@ mod event {
 }
 
 /// Tags of what an event says. Never reused.
-mod field {
-    pub(super) const NAME: u16 = 1;
-    pub(super) const OPT_LEVEL: u16 = 2;
-    pub(super) const GRANULARITY: u16 = 3;
+pub(super) mod field {
+    pub(in super::super) const NAME: u16 = 1;
+    pub(in super::super) const OPT_LEVEL: u16 = 2;
+    pub(in super::super) const GRANULARITY: u16 = 3;
     /// Name of a required pass.
-    pub(super) const REQUIRED: u16 = 4;
+    pub(in super::super) const REQUIRED: u16 = 4;
     /// Requirement on the plugin of the required pass before it.
-    pub(super) const VERSION: u16 = 5;
-    pub(super) const PLUGIN: u16 = 6;
-    pub(super) const POSITION: u16 = 7;
+    pub(in super::super) const VERSION: u16 = 5;
+    pub(in super::super) const PLUGIN: u16 = 6;
+    pub(in super::super) const POSITION: u16 = 7;
     /// Why a pass failed.
-    pub(super) const MESSAGE: u16 = 8;
+    pub(in super::super) const MESSAGE: u16 = 8;
 }
 
 /// What an instrument sees of a pass, as fields.
-fn facts_bytes(pass: &PassFacts<'_>) -> Vec<u8> {
+pub(super) fn facts_bytes(pass: &PassFacts<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     put_field(&mut out, field::NAME, pass.name.as_bytes());
     put_field(&mut out, field::OPT_LEVEL, &pass.opt_level.to_le_bytes());
@@ -60,7 +57,7 @@ fn facts_bytes(pass: &PassFacts<'_>) -> Vec<u8> {
 }
 
 /// What [`facts_bytes`] wrote, and the message behind it.
-fn with_facts<R>(bytes: &[u8], f: impl FnOnce(&PassFacts<'_>, &str) -> R) -> R {
+pub(super) fn with_facts<R>(bytes: &[u8], f: impl FnOnce(&PassFacts<'_>, &str) -> R) -> R {
     let mut required: Vec<Required> = Vec::new();
     let granularity = Granularity::Module;
     let mut facts = PassFacts { name: "", opt_level: 0, granularity, required: &[], plugin: "", position: 0 };
@@ -87,12 +84,8 @@ fn with_facts<R>(bytes: &[u8], f: impl FnOnce(&PassFacts<'_>, &str) -> R) -> R {
 }
 
 fn granularity_of(content: &[u8]) -> Granularity {
-    match content {
-        [1] => Granularity::Function,
-        [2] => Granularity::DataflowBlock,
-        [3] => Granularity::PrimFunc,
-        _ => Granularity::Module,
-    }
+    let known = if let [number] = content { Granularity::of(*number) } else { None };
+    known.unwrap_or(Granularity::Module)
 }
 
 /// Table, instrument, options, place for the state, error.
@@ -262,6 +255,11 @@ impl PluginInstrument {
         }
     }
 
+    /// Whether it panicked.
+    pub fn panicked(&self) -> bool {
+        self.panicked
+    }
+
     /// Gives it back to its plugin.
     ///
     /// # Errors
@@ -347,8 +345,13 @@ mod tests {
             Required { name: "t.A".to_string(), version: None },
             Required { name: "t.B".to_string(), version: Some(version) },
         ];
-        let granularities =
-            [Granularity::Module, Granularity::Function, Granularity::DataflowBlock, Granularity::PrimFunc];
+        let granularities = [
+            Granularity::Module,
+            Granularity::Function,
+            Granularity::DataflowBlock,
+            Granularity::PrimFunc,
+            Granularity::Composite,
+        ];
         for granularity in granularities {
             let pass =
                 PassFacts { name: "t.C", opt_level: -3, granularity, required: &required, plugin: "p", position: 7 };

@@ -132,8 +132,8 @@ pub(super) use boundary;
 
 macro_rules! fingerprint {
     ($($field:ident: $ty:ty),* $(,)?) => {
-        /// Hash over all of them. Equal on both sides, or the plugin is not opened.
-        pub const FINGERPRINT: u64 = {
+        /// Hash over all of them, as version 0.1 of the API had them.
+        pub(super) const RECORDS: u64 = {
             let hash = mix(0xcbf2_9ce4_8422_2325, std::mem::size_of::<TypeLayout>() as u64);
             $(let hash = mix(hash, <$ty as Layout>::HASH);)*
             hash
@@ -143,6 +143,24 @@ macro_rules! fingerprint {
 
 records!(boundary);
 records!(fingerprint);
+
+/// What plugins of a version whose contract is that text say. The records alone would not tell a number of another
+/// meaning.
+pub(super) const fn fingerprint_of(contract: &str) -> u64 {
+    let (mut hash, mut bytes) = (RECORDS, contract.as_bytes());
+    while let Some((eight, rest)) = bytes.split_first_chunk::<8>() {
+        hash = mix(hash, u64::from_le_bytes(*eight));
+        bytes = rest;
+    }
+    while let Some((one, rest)) = bytes.split_first() {
+        hash = mix(hash, *one as u64);
+        bytes = rest;
+    }
+    hash
+}
+
+/// Hash over the records and the contract of this version. Equal on both sides, or the plugin is not opened.
+pub const FINGERPRINT: u64 = fingerprint_of(include_str!("../../tests/api/0.2.txt"));
 
 /// Layouts of this side.
 pub(crate) extern "C" fn layout_here() -> *const u8 {

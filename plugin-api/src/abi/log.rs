@@ -3,7 +3,7 @@
 //! is known to the host alone, which also takes care of what a plugin leaves open.
 
 use super::host_log::number;
-use super::services::{self, RawBytes, SpanOp, SpanRecord, parent};
+use super::services::{self, NO_SPAN, RawBytes, SpanOp, SpanRecord, parent};
 use super::wire::{put_field, tag};
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -33,12 +33,13 @@ pub(crate) fn forward() {
     let _ = tracing::subscriber::set_global_default(Forward::default());
 }
 
+/// The values of an event or span, as they cross.
 #[derive(Default)]
-struct Text {
+pub(super) struct Text {
     /// Whether field `message` is not one like the others.
-    event: bool,
-    message: String,
-    fields: Vec<u8>,
+    pub(super) event: bool,
+    pub(super) message: String,
+    pub(super) fields: Vec<u8>,
 }
 
 impl Visit for Text {
@@ -64,7 +65,12 @@ impl Text {
 }
 
 /// Calls `f` with a span that has these values.
-fn describe<R>(metadata: &Metadata<'_>, parent: u64, mut values: Vec<u8>, f: impl FnOnce(&SpanRecord) -> R) -> R {
+pub(super) fn describe<R>(
+    metadata: &Metadata<'_>,
+    parent: u64,
+    mut values: Vec<u8>,
+    f: impl FnOnce(&SpanRecord) -> R,
+) -> R {
     for field in metadata.fields() {
         put_field(&mut values, tag::NAME, field.name().as_bytes());
     }
@@ -110,7 +116,7 @@ impl Subscriber for Forward {
             None => parent::CURRENT,
         };
         match describe(span.metadata(), parent, text.fields, services::span_new) {
-            0 => Id::from_u64(UNWANTED),
+            NO_SPAN => Id::from_u64(UNWANTED),
             id => {
                 self.open().insert(id, Open { handles: 1, metadata: span.metadata() });
                 Id::from_u64(id)

@@ -150,6 +150,11 @@ impl<'a> Record<'a> {
         MetaError::Declared { field, within: self.within.clone(), why: why.into() }
     }
 
+    /// A number that means something to a newer host only.
+    fn unknown(&self, field: &'static str, number: u8) -> MetaError {
+        self.wrong(field, format!("is {number}, which this host does not know"))
+    }
+
     fn str(&self, field: &'static str, bytes: &[u8]) -> Result<String, MetaError> {
         let text = std::str::from_utf8(bytes).map_err(|_| self.wrong(field, "is not UTF-8"))?;
         Ok(text.to_string())
@@ -326,13 +331,8 @@ fn once<'a>(what: &'static str, mut names: impl Iterator<Item = &'a String>) -> 
 fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
     let name = record.full_name("namespace.Name")?;
     let [granularity] = record.array(tag::GRANULARITY, "granularity")?;
-    let granularity = match granularity {
-        0 => Granularity::Module,
-        1 => Granularity::Function,
-        2 => Granularity::DataflowBlock,
-        3 => Granularity::PrimFunc,
-        other => return Err(record.wrong("granularity", format!("is {other}, which this host does not know"))),
-    };
+    let known = Granularity::of(granularity).filter(|known| *known != Granularity::Composite);
+    let granularity = known.ok_or_else(|| record.unknown("granularity", granularity))?;
     Ok(PassInfo {
         required: record.required(&name)?,
         name,
@@ -353,17 +353,7 @@ fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
 
 fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
     let [ty] = record.array(tag::TYPE, "type")?;
-    let ty = match ty {
-        0 => OptionType::Bool,
-        1 => OptionType::Int,
-        2 => OptionType::Float,
-        3 => OptionType::Str,
-        4 => OptionType::BoolList,
-        5 => OptionType::IntList,
-        6 => OptionType::FloatList,
-        7 => OptionType::StrList,
-        other => return Err(record.wrong("type", format!("is {other}, which this host does not know"))),
-    };
+    let ty = OptionType::of(ty).ok_or_else(|| record.unknown("type", ty))?;
     let default = match record.default()? {
         None => None,
         Some(AttrDefault::None) => return Err(record.wrong("default", format!("is nothing, which is no {ty}"))),
@@ -393,35 +383,14 @@ fn instrument(record: Record<'_>) -> Result<InstrumentInfo, MetaError> {
 
 fn argument(record: Record<'_>) -> Result<ArgInfo, MetaError> {
     let [kind] = record.array(tag::TYPE, "type")?;
-    let kind = match kind {
-        0 => ArgKind::Any,
-        1 => ArgKind::Tensor,
-        2 => ArgKind::Tuple,
-        3 => ArgKind::Shape,
-        4 => ArgKind::Prim,
-        5 => ArgKind::Function,
-        other => return Err(record.wrong("type", format!("is {other}, which this host does not know"))),
-    };
+    let kind = ArgKind::of(kind).ok_or_else(|| record.unknown("type", kind))?;
     let optional = record.array::<1>(tag::OPTIONAL, "optional")? != [0];
     Ok(ArgInfo { name: record.text(tag::NAME, "name")?, kind, optional })
 }
 
 fn attribute(record: Record<'_>) -> Result<AttrInfo, MetaError> {
-    const TYPES: [AttrType; 10] = [
-        AttrType::Bool,
-        AttrType::Int,
-        AttrType::Float,
-        AttrType::Str,
-        AttrType::IntList,
-        AttrType::DType,
-        AttrType::OptInt,
-        AttrType::OptIntList,
-        AttrType::Any,
-        AttrType::OptStr,
-    ];
     let [ty] = record.array(tag::TYPE, "type")?;
-    let unknown = || record.wrong("type", format!("is {ty}, which this host does not know"));
-    let ty = *TYPES.get(usize::from(ty)).ok_or_else(unknown)?;
+    let ty = AttrType::of(ty).ok_or_else(|| record.unknown("type", ty))?;
     Ok(AttrInfo { name: record.text(tag::NAME, "name")?, ty, default: record.default()? })
 }
 

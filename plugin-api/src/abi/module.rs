@@ -96,7 +96,8 @@ impl Module {
         unsafe { std::slice::from_raw_parts(hdr.entries, hdr.n_entries) }
     }
 
-    pub(crate) fn meta(&self) -> Option<&Body> {
+    /// The body that has the attributes and global infos of the module, if there are any.
+    pub fn meta(&self) -> Option<&Body> {
         self.hdr().meta.as_ref()
     }
 

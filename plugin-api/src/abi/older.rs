@@ -1,25 +1,25 @@
 //! A plugin under a host of an older API: what that host's table does not have, has nothing here.
 
 use super::module::ModuleHdr;
-use super::services::{RawBytes, Services, SpanRecord};
+use super::services::{NO_SPAN, RawBytes, Services, SpanRecord, answer, wanted};
 use std::mem::offset_of;
 
 /// Where the functions of version 0.1 end.
 const FIRST: usize = offset_of!(Services, span_wanted);
 
 extern "C" fn span_not_wanted(_: *const SpanRecord) -> u32 {
-    0
+    wanted::NO
 }
 extern "C" fn no_span(_: *const SpanRecord) -> u64 {
-    0
+    NO_SPAN
 }
 extern "C" fn no_fields(_: u64, _: RawBytes) {}
 extern "C" fn nothing(_: u64, _: u32, _: u64) -> u64 {
-    0
+    NO_SPAN
 }
 extern "C" fn not_counted(_: u64, _: RawBytes, _: u64) {}
 extern "C" fn not_shown(_: u64, _: *const ModuleHdr, _: RawBytes) -> u32 {
-    1
+    answer::NONE
 }
 
 /// The host's table, or a copy that has everything that this version knows if the host's ends earlier; `None` if it

@@ -93,11 +93,38 @@ pub enum Query {
     FunctionName = 4,
 }
 
+/// What a service that may have nothing to give returns.
+pub(super) mod answer {
+    pub(in super::super) const GIVEN: u32 = 0;
+    pub(in super::super) const NONE: u32 = 1;
+}
+
+/// Whether a log event or a span is wanted.
+pub(super) mod wanted {
+    pub(in super::super) const NO: u32 = 0;
+    pub(in super::super) const YES: u32 = 1;
+}
+
+/// Levels of log events and spans; 0 where a highest level is said: none.
+pub(super) mod level {
+    pub(in super::super) const NONE: u32 = 0;
+    pub(in super::super) const ERROR: u32 = 1;
+    pub(in super::super) const WARN: u32 = 2;
+    pub(in super::super) const INFO: u32 = 3;
+    pub(in super::super) const DEBUG: u32 = 4;
+    pub(in super::super) const TRACE: u32 = 5;
+}
+
+/// Node of a diagnostic or an error that is about none.
+pub(crate) const NO_NODE: u64 = u64::MAX;
+/// Number of a span that is none.
+pub(crate) const NO_SPAN: u64 = 0;
+
 /// A log event.
 #[repr(C)]
 #[derive(abi_stable::StableAbi)]
 pub struct LogRecord {
-    /// 1 error … 5 trace.
+    /// See [`level`].
     pub(crate) level: u32,
     pub(crate) line: u32,
     pub(crate) target: RawBytes,
@@ -111,7 +138,7 @@ pub struct LogRecord {
 #[repr(C)]
 #[derive(abi_stable::StableAbi)]
 pub struct SpanRecord {
-    /// 1 error … 5 trace.
+    /// See [`level`].
     pub(crate) level: u32,
     pub(crate) line: u32,
     /// A span of the same plugin, or one of [`parent`].
@@ -143,7 +170,7 @@ pub enum SpanOp {
     Close = 3,
     /// It follows from the other span.
     Follows = 4,
-    /// Which span of the plugin is current on this thread; 0: none.
+    /// Which span of the plugin is current on this thread, or [`NO_SPAN`].
     Current = 5,
 }
 
@@ -156,18 +183,18 @@ pub struct DiagnosticRecord {
     pub(crate) index: u32,
     /// Name of the function, or empty.
     pub(crate) function: RawBytes,
-    /// Node of the function, or `u64::MAX`.
+    /// Node of the function, or [`NO_NODE`].
     pub(crate) node: u64,
     pub(crate) message: RawBytes,
 }
 
-/// The table. Functions are added at its end; `size` says how far it goes. 0 means success.
+/// The table. Functions are added at its end; `size` says how far it goes.
 #[repr(C)]
 #[derive(abi_stable::StableAbi)]
 pub struct Services {
     pub(crate) size: u32,
     pub(crate) reserved: u32,
-    /// Highest level of log events that anyone wants: 0 none, 1 error … 5 trace. It changes with the host's filter.
+    /// Highest [`level`] of log events that anyone wants. It changes with the host's filter.
     pub(crate) max_level: &'static AtomicUsize,
     pub(crate) seal: extern "C" fn(*const RawView<'static>, Sink) -> *const BodyHdr,
     pub(crate) module: extern "C" fn(*const RawBytes, *const *const BodyHdr, usize, *const BodyHdr) -> *const ModuleHdr,
@@ -181,9 +208,9 @@ pub struct Services {
     pub(crate) diagnose: extern "C" fn(u64, *const DiagnosticRecord),
     pub(crate) log_enabled: extern "C" fn(u32, RawBytes) -> u32,
     pub(crate) log: extern "C" fn(*const LogRecord),
-    /// Whether a span like this is wanted.
+    /// Whether a span like this is [`wanted`].
     pub(crate) span_wanted: extern "C" fn(*const SpanRecord) -> u32,
-    /// Makes a span; 0: none.
+    /// Makes a span, or gives [`NO_SPAN`].
     pub(crate) span_new: extern "C" fn(*const SpanRecord) -> u64,
     /// Gives values to fields of a span.
     pub(crate) span_record: extern "C" fn(u64, RawBytes),
@@ -278,7 +305,7 @@ pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
 pub(crate) fn print(body: &Body) -> Option<String> {
     let table = context_table()?;
     let (status, bytes) = Sink::to(|sink| (table.print)(body.as_ptr(), sink));
-    (status == 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    (status == answer::GIVEN).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The context that is current on this thread.
@@ -299,7 +326,17 @@ pub(crate) unsafe fn ctx(record: *const CtxRecord) -> Ctx {
 pub(crate) fn query(run: u64, what: Query, key: &[u8]) -> Option<Vec<u8>> {
     let table = context_table()?;
     let (status, bytes) = Sink::to(|sink| (table.query)(run, what as u32, RawBytes::of(key), sink));
-    (status == 0).then_some(bytes)
+    (status == answer::GIVEN).then_some(bytes)
+}
+
+/// The key of a query that is about a function of the batch.
+pub(crate) fn function_key(index: u32) -> [u8; 4] {
+    index.to_le_bytes()
+}
+
+/// What [`function_key`] wrote.
+pub(super) fn read_function_key(key: &[u8]) -> Option<usize> {
+    Some(u32::from_le_bytes(key.try_into().ok()?) as usize)
 }
 
 /// Where a diagnostic belongs.
@@ -319,7 +356,7 @@ pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &st
             severity: severity as u32,
             index: at.index,
             function: RawBytes::of(at.name.as_bytes()),
-            node: at.node.map_or(u64::MAX, |node| node as u64),
+            node: at.node.map_or(NO_NODE, |node| node as u64),
             message: RawBytes::of(message.as_bytes()),
         };
         (table.diagnose)(run, &record);
@@ -336,17 +373,17 @@ pub(crate) fn statistic(run: u64, name: &str, n: u64) {
 /// Shows a module; false without a host that does.
 pub(crate) fn show_module(run: u64, module: &Module, header: &str) -> bool {
     let show = |table: &Services| (table.show_module)(run, module.as_ptr(), RawBytes::of(header.as_bytes()));
-    table().is_some_and(|table| show(table) == 0)
+    table().is_some_and(|table| show(table) == answer::GIVEN)
 }
 
-/// Whether the host wants anything of this level (1 error … 5 trace).
+/// Whether the host wants anything of this [`level`].
 pub(crate) fn level_wanted(level: u32) -> bool {
     table().is_some_and(|table| level as usize <= table.max_level.load(Ordering::Relaxed))
 }
 
 /// Whether the host wants events of this level and target.
 pub(crate) fn log_enabled(level: u32, target: &str) -> bool {
-    let asked = |table: &Services| (table.log_enabled)(level, RawBytes::of(target.as_bytes())) != 0;
+    let asked = |table: &Services| (table.log_enabled)(level, RawBytes::of(target.as_bytes())) != wanted::NO;
     level_wanted(level) && table().is_some_and(asked)
 }
 
@@ -361,12 +398,12 @@ pub(crate) fn log(level: u32, target: &str, (file, line): (&str, u32), message: 
 
 /// Whether the host wants spans like this.
 pub(crate) fn span_wanted(span: &SpanRecord) -> bool {
-    level_wanted(span.level) && table().is_some_and(|table| (table.span_wanted)(span) != 0)
+    level_wanted(span.level) && table().is_some_and(|table| (table.span_wanted)(span) != wanted::NO)
 }
 
-/// Makes a span; 0: none.
+/// Makes a span, or gives [`NO_SPAN`].
 pub(crate) fn span_new(span: &SpanRecord) -> u64 {
-    table().map_or(0, |table| (table.span_new)(span))
+    table().map_or(NO_SPAN, |table| (table.span_new)(span))
 }
 
 /// Gives values to fields of a span.
@@ -378,5 +415,5 @@ pub(crate) fn span_record(span: u64, fields: &[u8]) {
 
 /// Tells the host what happens to a span.
 pub(crate) fn span(span: u64, what: SpanOp, other: u64) -> u64 {
-    table().map_or(0, |table| (table.span)(span, what as u32, other))
+    table().map_or(NO_SPAN, |table| (table.span)(span, what as u32, other))
 }

@@ -66,6 +66,10 @@ pub const SLOTS: usize = 24;
 
 macro_rules! sections {
     ($($(#[$doc:meta])* $slot:literal $name:ident: $ty:ty;)*) => {
+        /// Slot, name and record of every section.
+        #[cfg(test)]
+        pub(super) const SECTIONS: &[(usize, &str, &str)] = &[$(($slot, stringify!($name), stringify!($ty)),)*];
+
         /// Sections by name, owned: what a builder fills and `seal` takes.
         #[derive(Clone, Debug, Default)]
         pub struct Sections {

@@ -12,8 +12,13 @@ use std::collections::BTreeMap;
 impl Module {
     /// A module of these functions; of two with one name the last one stays.
     pub fn new<N: Into<String>>(functions: impl IntoIterator<Item = (N, Body)>) -> Module {
-        let functions = functions.into_iter().map(|(name, body)| (name.into(), body)).collect();
-        ModuleEdit { old: None, functions, meta: None, next: BTreeMap::new(), dirty: true }.finish()
+        Module::with_meta(functions.into_iter().map(|(name, body)| (name.into(), body)), None)
+    }
+
+    /// A module of these functions, with the attributes of another one ([`Module::meta`]).
+    pub fn with_meta(functions: impl IntoIterator<Item = (String, Body)>, meta: Option<Body>) -> Module {
+        let functions = functions.into_iter().collect();
+        ModuleEdit { old: None, functions, meta, next: BTreeMap::new(), dirty: true }.finish()
     }
 
     /// Functions in the order of their names (bytes).

@@ -5,7 +5,7 @@ use super::{Failure, Outcome, guarded};
 use passhost::{Engine, PassContext, Runner};
 use plugin_api::ir::Module;
 use plugin_api::meta::{OptionValue, PassInfo};
-use registry::{Pipeline, Plan, Request, Selection, Stage};
+use registry::{Form, Pipeline, Plan, Request, Selection, Stage};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn replay(case: &PassCase, before: Module, engine: &Arc<Engine>) -> Result<Resul
         return Err(Failure::new("no such pass", name));
     };
     let options = options(case, engine.registry().pass(id))?;
-    let stage = Stage { name: name.clone(), options, span: 0..name.len(), members: None };
+    let stage = Stage { name: name.clone(), options, span: 0..name.len(), form: Form::Pass };
     let names = |key: &str| -> Vec<String> {
         let names = case.context[key].as_array().into_iter().flatten().filter_map(Value::as_str);
         names.map(str::to_string).collect()
@@ -80,7 +80,8 @@ fn replay(case: &PassCase, before: Module, engine: &Arc<Engine>) -> Result<Resul
         required: names("required_pass"),
         ..Selection::default()
     };
-    let request = Request { pipeline: Pipeline { stages: vec![stage] }, selections: vec![selection] };
+    let request =
+        Request { pipeline: Pipeline { stages: vec![stage] }, selections: vec![selection], ..Request::default() };
     let plan = Plan::new(&request, engine.registry()).map_err(|why| Failure::new("not planned", why))?;
     let report = Runner::in_context(engine, &context(case, engine)?).run(&plan, before);
     let report = report.map_err(|why| Failure::new("not planned", why))?;

@@ -158,3 +158,28 @@ fn instruments_stay_while_a_pass_runs() {
     );
     assert_eq!(log.take(), "a.enter a.should:Replaces a.before:Replaces a.failed:Replaces a.exit");
 }
+
+/// As TVM does it: a pass called alone runs whatever its level, a Sequential is seen, and a failure is the last thing that
+/// anybody hears of a pass.
+#[test]
+fn a_context_as_tvm_has_it() {
+    let log = Log::default();
+    let engine = engine([noted("t.Y", 0, &[], &log), noted("t.X", 3, &["t.Y"], &log), failing("t.Bad")]);
+    let module = module(&engine, &["main"]);
+    let builder = PassContext::builder().tvm_compat(true).opt_level(0).disable(["nobody"]);
+    let context = builder.instrument(watcher("a", "", &log)).build(&engine).expect("a context");
+    let scope = context.enter().expect("enters");
+    pass(&engine, "t.X").run(&module).expect("runs");
+    assert_eq!(log.take(), "a.enter a.should:X a.before:X t.X a.after:X");
+    let late = Sequential::new(["t.Y", "t.Bad"].map(|name| pass(&engine, name))).name("late").pass(&engine);
+    late.run(&module).expect_err("t.Bad fails");
+    let y = "a.should:Y a.before:Y t.Y a.after:Y";
+    assert_eq!(log.take(), format!("a.should:late a.before:late {y} a.should:Bad a.before:Bad"));
+    let inner = PassContext::builder().inherit().build(&engine).expect("a context");
+    let own = PassContext::builder().inherit().tvm_compat(false).build(&engine).expect("a context");
+    assert!(inner.tvm_compat() && !own.tvm_compat());
+    // Nothing runs any more.
+    context.override_instruments(vec![watcher("b", "", &log)]).expect("they are replaced");
+    scope.exit().expect("leaves");
+    assert_eq!(log.take(), "a.exit b.enter b.exit");
+}

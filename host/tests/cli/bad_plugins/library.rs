@@ -43,6 +43,15 @@ impl Library {
         at as usize..(at + len) as usize
     }
 
+    /// Lets the table of sections say that one has this size.
+    pub(super) fn section_size(&mut self, name: &str, size: u64) {
+        let range = self.section(name);
+        // Offset and size stand beside each other in the record of a section.
+        let record = [(range.start as u64).to_le_bytes(), (range.len() as u64).to_le_bytes()].concat();
+        let found = self.0.windows(record.len()).rposition(|window| window == record).expect("its record");
+        self.0[found + 8..found + 16].copy_from_slice(&size.to_le_bytes());
+    }
+
     /// The only place of these bytes in a section.
     fn find(&self, section: &str, bytes: &[u8]) -> usize {
         let range = self.section(section);

@@ -2,7 +2,12 @@
 
 use plugin_api::prelude::*;
 
-export_plugin! { passes: [PANICS, QUIET, FAILS, NEEDS_FAILS, NEEDS_NEEDS, WRITES, LOGS] }
+export_plugin! {
+    passes: [
+        PANICS, QUIET, FAILS, NEEDS_FAILS, NEEDS_NEEDS, WRITES, WRITES_NAMES, NEEDS_CHECK, LOGS, CATCHES, GOES_ON
+    ],
+    properties: [CHECKED],
+}
 
 /// What the loader calls when the library is opened.
 #[used]
@@ -73,6 +78,52 @@ fn writes(body: &Body, _: &Ctx) -> Result<Body, PassError> {
         unsafe { std::ptr::from_ref(node).cast_mut().cast::<u16>().write_volatile(0) };
     }
     Ok(body.clone())
+}
+
+declare_pass! {
+    /// Gives every function another name, in place.
+    pub module pass WRITES_NAMES = "odd.WritesNames" { opt_level: 0, run: writes_names }
+}
+
+fn writes_names(module: &Module, _: &Ctx) -> Result<Module, PassError> {
+    for (name, _) in module.functions() {
+        unsafe { name.as_ptr().cast_mut().write_volatile(b'z') };
+    }
+    Ok(module.clone())
+}
+
+declare_property! {
+    /// Its checker writes into what it looks at.
+    pub CHECKED = "odd.checked" { check: checked }
+}
+
+fn checked(body: &Body, ctx: &Ctx) -> Result<(), PassError> {
+    writes(body, ctx).map(drop)
+}
+
+declare_pass! {
+    /// Asks for a property whose checker writes.
+    pub function pass NEEDS_CHECK = "odd.NeedsCheck" { opt_level: 0, requires: ["odd.checked"], run: nothing }
+}
+
+declare_pass! {
+    /// Catches a panic of its own.
+    pub function pass CATCHES = "odd.Catches" { opt_level: 0, run: catches }
+}
+
+fn catches(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let _ = std::panic::catch_unwind(|| panic!("this was caught"));
+    Ok(body.clone())
+}
+
+declare_pass! {
+    /// Lets a panic of another thread go on, which no hook sees again.
+    pub function pass GOES_ON = "odd.GoesOn" { opt_level: 0, run: goes_on }
+}
+
+fn goes_on(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let _ = catches(body, ctx);
+    std::panic::resume_unwind(Box::new("this is the reason"))
 }
 
 declare_pass! {

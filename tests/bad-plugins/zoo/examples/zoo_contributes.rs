@@ -1,13 +1,14 @@
 //! A plugin that brings something of every kind, with contracts that are true, false, and not to be checked.
 #![forbid(unsafe_code)]
 
+use plugin_api::ir::AttrsId;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::meta::ArgKind;
 use plugin_api::prelude::*;
 
 export_plugin! {
-    passes: [PLAIN, UNWRAPS, ASKS, CLAIMS, MERGES, NEEDS_PLAIN_BLOCKS, NEEDS_PANIC, NEEDS_NOBODY, NEEDS_CLEANUP],
-    operators: [IDENTITY],
+    passes: [PLAIN, UNWRAPS, ASKS, CLAIMS, MERGES, NEEDS_PLAIN_BLOCKS, NEEDS_PANIC, NEEDS_NOBODY, NEEDS_CLEANUP, USES_PANICS],
+    operators: [IDENTITY, BOOM],
     config: [LIMIT, RATE, NAMES, DEPTH, EXPLICIT],
     properties: [NO_DATAFLOW, TWO_USED, PANICS, UNCHECKED],
     composites: [CLEANUP, LATE, STUMBLES],
@@ -161,6 +162,23 @@ declare_pass! {
     pub function pass NEEDS_CLEANUP = "zoo.NeedsCleanup" { opt_level: 0, required: ["zoo.Cleanup"], run: nothing }
 }
 
+declare_pass! {
+    /// Calls an operator whose rule panics.
+    pub function pass USES_PANICS = "zoo.UsesPanics" { opt_level: 0, run: uses_panics }
+}
+
+fn uses_panics(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let Some((first, data)) = body.bindings().find_map(|it| Some((it, it.as_call()?.arg(0)?))) else {
+        return Ok(body.clone());
+    };
+    let mut edit = body.edit();
+    edit.before(first);
+    let (boom, ty, data) = (edit.builder().op(BOOM.name), edit.builder().ty(&data.ty().to_owned()), edit.v(data));
+    let new = edit.call(boom, &[data], AttrsId::NONE, ty, false, Some("boom"));
+    edit.replace(first, new);
+    Ok(edit.finish()?)
+}
+
 declare_property! {
     /// There are no dataflow blocks.
     pub NO_DATAFLOW = "zoo.no_dataflow" { check: no_dataflow }
@@ -232,3 +250,10 @@ const IDENTITY: OpDecl = OpDecl {
     doc: "Its argument.",
     infer: |call| call.arg(0).map(|arg| arg.ty().to_owned()).ok_or_else(|| InferError::wrong("no argument")),
 };
+
+const BOOM: OpDecl = OpDecl { name: "zoo.boom", doc: "Nobody knows.", infer: boom, ..IDENTITY };
+
+#[allow(clippy::panic, reason = "this is what it is for")]
+fn boom(_: Call<'_>) -> Result<Type, InferError> {
+    panic!("the rule lost its way");
+}

@@ -1,0 +1,101 @@
+//! What the command line says on standard error, for people or for programs.
+
+use crate::report::Report;
+use clap::ValueEnum;
+use std::io::Write;
+
+/// How diagnostics, warnings, errors and summaries are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// As text.
+    #[default]
+    Human,
+    /// Each as one line of JSON.
+    Json,
+}
+
+/// Writes messages; handed down to whoever has something to say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Messages {
+    format: Format,
+}
+
+impl Messages {
+    pub(crate) fn new(format: Format) -> Messages {
+        Messages { format }
+    }
+
+    /// The format that arguments ask for which could not be read as a whole.
+    pub(crate) fn of_arguments(mut arguments: impl Iterator<Item = String>) -> Messages {
+        while let Some(argument) = arguments.next() {
+            let value = match argument.strip_prefix("--message-format") {
+                Some("") => arguments.next(),
+                Some(rest) => rest.strip_prefix('=').map(str::to_string),
+                None => None,
+            };
+            if value.as_deref() == Some("json") {
+                return Messages::new(Format::Json);
+            }
+        }
+        Messages::default()
+    }
+
+    pub(crate) fn is_json(self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// A diagnostic, warning or error.
+    pub(crate) fn report(self, report: &Report) {
+        self.write(&if self.is_json() { report.json() } else { report.render(true) });
+    }
+
+    /// A line that goes with reports.
+    pub(crate) fn tell(self, line: &str) {
+        match self.format {
+            Format::Human => self.write(&format!("{line}\n")),
+            Format::Json => self.report(&Report::remark(line)),
+        }
+    }
+
+    /// Text of some kind, as it is; for programs `{"KIND": TEXT}`.
+    pub(crate) fn text(self, kind: &str, text: &str) {
+        match self.format {
+            Format::Human => self.write(text),
+            Format::Json => self.data(kind, text.into()),
+        }
+    }
+
+    /// Data for programs: `{"KIND": DATA}`.
+    pub(crate) fn data(self, kind: &str, data: serde_json::Value) {
+        self.write(&format!("{}\n", serde_json::json!({ kind: data })));
+    }
+
+    /// What programs get as data and people as text.
+    pub(crate) fn table(self, kind: &str, text: impl FnOnce() -> String, data: impl FnOnce() -> serde_json::Value) {
+        match self.format {
+            Format::Human => self.write(&text()),
+            Format::Json => self.data(kind, data()),
+        }
+    }
+
+    fn write(self, text: &str) {
+        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+/// Where log events go: each is written with one call.
+pub(crate) struct LogWriter(pub(crate) Messages);
+
+impl Write for LogWriter {
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        match self.0.format {
+            Format::Human => std::io::stderr().lock().write_all(event)?,
+            Format::Json => self.0.data("log", String::from_utf8_lossy(event).trim_end().into()),
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
+}

@@ -1,0 +1,129 @@
+//! The contract of the present code, as text: a line for each fact that both sides must agree on.
+
+use super::super::super::entry::{Entry, RunResult};
+use super::super::super::layout::{Layout, RECORDS, records};
+use super::super::super::module::{FuncEntry, ModuleHdr};
+use super::super::super::services::*;
+use super::super::super::view::{BodyHdr, RawSlice, RawView, SECTIONS, TensorHdr};
+use crate::ir::records::*;
+use abi_stable::StableAbi;
+use abi_stable::type_layout::TLField;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Numbers of `src/abi` that nobody on the other side ever meets.
+const INNER: [&str; 5] = [
+    // Made of all that is said here.
+    "layout.FINGERPRINT",
+    // Spans that the host keeps for plugins before it gives no more of them.
+    "host_spans.MOST_OPEN",
+    // A word in a message.
+    "entry.NO_TEXT",
+    // Locks of the host's list of headers.
+    "live.SHARDS",
+    // Fields that the host shows of their own; the others it shows in the message.
+    "tracing_sink.MOST_FIELDS",
+];
+
+/// Every record with places and types of its fields, every section, every number that has a meaning on both sides,
+/// and an example of all that crosses as bytes.
+pub(super) fn contract() -> String {
+    let mut text = format!("fingerprint = {RECORDS:016x}\n");
+    let mut types = String::new();
+    macro_rules! list {
+        ($($field:ident: $ty:ty),* $(,)?) => { $(record::<$ty>(&mut text, &mut types, stringify!($ty));)* };
+    }
+    records!(list);
+    // Later than the fingerprint, which covers what 0.1 had.
+    record::<SpanRecord>(&mut text, &mut types, "SpanRecord");
+    sources().iter().for_each(|source| numbers(&mut text, source));
+    text.push_str(&types);
+    SECTIONS.iter().for_each(|(slot, name, record)| text.push_str(&format!("section {slot} {name}: {record}\n")));
+    super::forms::all(&mut text);
+    text
+}
+
+fn record<T: Layout + StableAbi>(text: &mut String, types: &mut String, name: &str) {
+    let size = if T::SIZE == 0 { "may grow".to_string() } else { format!("{} bytes", T::SIZE) };
+    text.push_str(&format!("record {name}: {size}\n"));
+    T::FIELDS.iter().for_each(|(field, at)| text.push_str(&format!("record {name}.{field} at {at}\n")));
+    for field in T::LAYOUT.get_fields().expect("a record has fields").iter() {
+        types.push_str(&format!("type {name}.{}: {}\n", field.name(), type_of(&field)));
+    }
+}
+
+/// The type of a field; parameters and result of a function.
+fn type_of(field: &TLField) -> String {
+    match field.function_range().get(0).filter(|_| field.is_function()) {
+        Some(function) => signature(&function.to_string()),
+        None => field.full_type().to_string().trim().to_string(),
+    }
+}
+
+/// `fn(u32, Sink) -> u32` of abi_stable's `fn(,: u32, param_1: Sink)->u32` with its lifetimes in further lines.
+fn signature(text: &str) -> String {
+    let parts = text.lines().next().and_then(|line| line.strip_prefix("fn(")?.rsplit_once(")->"));
+    let (params, result) = parts.unwrap_or_else(|| panic!("`{text}` is no signature"));
+    let params = params.trim_start_matches(',').split(", ");
+    let params: Vec<&str> = params.map(|param| param.split_once(": ").map_or(param, |(_, ty)| ty).trim()).collect();
+    format!("fn({}) -> {}", params.join(", "), result.trim())
+}
+
+/// Where numbers stand that cross: everything in `src/abi`, so that a new file is not forgotten, and what it uses.
+fn sources() -> Vec<PathBuf> {
+    let src = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
+    let inside = std::fs::read_dir(src.join("abi")).expect("can be listed").map(|file| file.expect("a file").path());
+    let inside: BTreeSet<PathBuf> = inside.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect();
+    let outside = ["ir/module.rs", "ir/records.rs", "meta.rs", "pass.rs"].map(|path| src.join(path));
+    outside.into_iter().chain(inside).collect()
+}
+
+/// The constants of a source file, those of its modules, and the enums with numbers.
+fn numbers(text: &mut String, path: &Path) {
+    let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let file = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+    let (mut within, mut is_numbered) = (None, false);
+    for line in source.lines() {
+        let item = without_visibility(line);
+        if line == "}" {
+            (within, is_numbered) = (None, false);
+        } else if line.starts_with("#[repr(u") {
+            is_numbered = true;
+        } else if let Some(name) = opened(item) {
+            within = Some(name);
+        } else if within == Some("tests") || (within.is_none() && line.starts_with(' ')) {
+            // Tests, or the inside of something else.
+        } else if let Some((name, value)) = constant(without_visibility(line.trim_start())) {
+            let name = format!("{}.{name}", within.unwrap_or(file));
+            if !INNER.contains(&name.as_str()) {
+                text.push_str(&format!("{name}: {value}\n"));
+            }
+        } else if let Some(name) = within.filter(|_| is_numbered)
+            && let Some(variant) = line.trim().strip_suffix(',').filter(|variant| !variant.starts_with("//"))
+        {
+            let number = variant.split_once(" = ").filter(|(_, number)| number.parse::<u32>().is_ok());
+            let (variant, number) = number.unwrap_or_else(|| panic!("`{name}::{variant}` has no number of its own"));
+            text.push_str(&format!("{name}.{variant}: {number}\n"));
+        }
+    }
+}
+
+fn without_visibility(line: &str) -> &str {
+    let Some(rest) = line.strip_prefix("pub") else { return line };
+    let rest = if rest.starts_with('(') { rest.split_once(')').map_or(rest, |(_, rest)| rest) } else { rest };
+    rest.trim_start()
+}
+
+/// The module or enum that starts here.
+fn opened(item: &str) -> Option<&str> {
+    ["mod ", "enum "].iter().find_map(|start| item.strip_prefix(start))?.strip_suffix(" {")
+}
+
+/// Name, and type with value, of a constant that can cross.
+fn constant(item: &str) -> Option<(&str, &str)> {
+    let (name, value) = item.strip_prefix("const ")?.strip_suffix(';')?.split_once(": ")?;
+    let ty = value.split_once(" = ")?.0;
+    let crosses = ["u8", "u16", "u32", "u64", "usize", "i32", "i64", "&str"].contains(&ty) || ty.starts_with("[u8; ");
+    // The place of a field is a fact of its record.
+    (crosses && !value.contains("offset_of!")).then_some((name, value))
+}

@@ -1,0 +1,115 @@
+//! From the items of a pipeline to steps.
+
+use super::enabled::Enabled;
+use super::{PlanError, Skip, Step, Warning, default_options, without_default};
+use crate::pipeline::{
+    Form, PipelineError, SequentialOptions, Stage, all_options, resolve_options, sequential_options,
+};
+use crate::registry::{PassId, Registry};
+use plugin_api::meta::Required;
+
+/// What TVM calls a Sequential without a name.
+const TVM_SEQUENTIAL: &str = "sequential";
+
+/// Makes steps of what was asked for.
+pub(super) struct Asking<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) enabled: &'a Enabled,
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl Asking<'_> {
+    /// The steps of a pipeline, or of a Sequential in it.
+    pub(super) fn all(&mut self, stages: &[Stage]) -> Result<Vec<Step>, PlanError> {
+        let mut steps = Vec::with_capacity(stages.len());
+        for stage in stages {
+            let step = self.step(stage, false)?;
+            if let Some(Skip::OptLevel(level)) = step.skip {
+                let (name, context) = (step.unit.name(self.registry).to_string(), self.enabled.opt_level);
+                let can_be_required = step.unit.pass().is_some();
+                self.warnings.push(Warning::SkippedByLevel { name, level, context, can_be_required });
+            }
+            steps.push(step);
+        }
+        Ok(steps)
+    }
+
+    /// A pipeline as TVM has it: one item that is called, or a Sequential of several.
+    pub(super) fn called(&mut self, stages: &[Stage]) -> Result<Step, PlanError> {
+        match stages {
+            [one] => self.step(one, true),
+            several => Ok(Step { alone: true, ..Step::sequential(TVM_SEQUENTIAL.to_string(), self.all(several)?) }),
+        }
+    }
+
+    fn step(&mut self, stage: &Stage, alone: bool) -> Result<Step, PlanError> {
+        let mut step = match &stage.form {
+            Form::Sequential(members) => self.sequential(stage, members, alone)?,
+            Form::All => self.selected(stage)?,
+            Form::Pass => {
+                let pass = self.registry.find(&stage.name).map_err(PlanError::Name)?;
+                pass_step(pass, stage, self.registry, self.enabled)?
+            }
+        };
+        if alone {
+            (step.skip, step.alone) = (None, true);
+        }
+        Ok(step)
+    }
+
+    fn sequential(&mut self, stage: &Stage, members: &[Stage], alone: bool) -> Result<Step, PlanError> {
+        let tvm_compat = self.enabled.tvm_compat;
+        let default = tvm_compat.then_some(TVM_SEQUENTIAL);
+        let SequentialOptions { all: options, name, opt_level, required } =
+            sequential_options(default, &stage.options)?;
+        let skip = match tvm_compat {
+            true => self.enabled.skip(&name, opt_level),
+            false => (opt_level > self.enabled.opt_level).then_some(Skip::OptLevel(opt_level)),
+        };
+        let entry = |text: &String| match Required::parse(text) {
+            Ok(req) => Ok(req),
+            // That nobody has it is noticed when the Sequential is reached.
+            Err(_) if tvm_compat => Ok(Required { name: text.clone(), version: None }),
+            Err(_) => Err(PlanError::Name(self.registry.unknown_pass(text))),
+        };
+        let required = required.iter().map(entry).collect::<Result<_, _>>()?;
+        let known = self.warnings.len();
+        let members = self.all(members)?;
+        if skip.is_some() && !alone {
+            // What is in a Sequential that does not run is of no interest, but its names must be right.
+            self.warnings.truncate(known);
+        }
+        Ok(Step { given: stage.options.clone(), options, skip, required, ..Step::sequential(name, members) })
+    }
+
+    /// All passes with a body up to a level, but for the disabled ones.
+    fn selected(&mut self, stage: &Stage) -> Result<Step, PlanError> {
+        let (registry, enabled) = (self.registry, self.enabled);
+        let level = all_options(enabled.opt_level, &stage.options)?;
+        let mut members = Vec::new();
+        for (pass, info) in registry.passes().filter(|(_, info)| info.opt_level <= level) {
+            if registry.members(pass).is_some() || enabled.disabled.contains_key(&info.name) {
+                continue;
+            }
+            if let Some(option) = without_default(info) {
+                let (name, selector) = (info.name.clone(), stage.to_string());
+                self.warnings.push(Warning::LeftOut { name, selector, option: option.to_string() });
+                continue;
+            }
+            members.push(Step { skip: enabled.skip(&info.name, info.opt_level), ..Step::of(pass, info) });
+        }
+        Ok(Step::sequential(stage.to_string(), members))
+    }
+}
+
+pub(super) fn pass_step(
+    pass: PassId,
+    stage: &Stage,
+    registry: &Registry,
+    enabled: &Enabled,
+) -> Result<Step, PipelineError> {
+    let info = registry.pass(pass);
+    let options = resolve_options(info, &stage.options)?;
+    let (defaults, skip) = (options == default_options(info), enabled.skip(&info.name, info.opt_level));
+    Ok(Step { given: stage.options.clone(), options, defaults, skip, ..Step::of(pass, info) })
+}

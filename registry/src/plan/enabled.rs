@@ -1,0 +1,72 @@
+//! Which passes are enabled.
+
+use super::{DEFAULT_OPT_LEVEL, PlanError, Request, Selection, Skip};
+use crate::registry::Registry;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who listed a pass.
+#[derive(Clone, Debug)]
+pub(super) struct Level {
+    pub(super) name: String,
+    pub(super) is_top: bool,
+}
+
+/// The lists of all levels by full name, a higher level cancels what lower ones say of the same pass.
+pub(super) struct Enabled {
+    pub(super) tvm_compat: bool,
+    pub(super) opt_level: i32,
+    pub(super) disabled: BTreeMap<String, Level>,
+    pub(super) required: BTreeMap<String, Level>,
+}
+
+impl Enabled {
+    pub(super) fn new(request: &Request, registry: &Registry) -> Result<Enabled, PlanError> {
+        let opt_level = request.selections.iter().find_map(|selection| selection.opt_level);
+        let mut enabled = Enabled {
+            tvm_compat: request.tvm_compat,
+            opt_level: opt_level.unwrap_or(DEFAULT_OPT_LEVEL),
+            disabled: BTreeMap::new(),
+            required: BTreeMap::new(),
+        };
+        for (i, selection) in request.selections.iter().enumerate() {
+            enabled.add(selection, i == 0, registry)?;
+        }
+        Ok(enabled)
+    }
+
+    fn add(&mut self, selection: &Selection, is_top: bool, registry: &Registry) -> Result<(), PlanError> {
+        let level = Level { name: selection.source.clone(), is_top };
+        let resolve = |list: &'static str, names: &[String]| -> Result<BTreeSet<String>, PlanError> {
+            if self.tvm_compat {
+                // Names are compared as they are, those of Sequentials too.
+                return Ok(names.iter().cloned().collect());
+            }
+            let find = |name: &String| {
+                let error = |error| PlanError::ListedName { list, level: level.name.clone(), error };
+                registry.find(name).map(|pass| registry.pass(pass).name.clone()).map_err(error)
+            };
+            names.iter().map(find).collect()
+        };
+        let disabled = resolve("disabled", &selection.disabled)?;
+        let required = resolve("required", &selection.required)?;
+        if let Some(both) = disabled.intersection(&required).next().filter(|_| !self.tvm_compat) {
+            return Err(PlanError::RequiredAndDisabled { name: both.clone(), level: level.name });
+        }
+        let known: BTreeSet<String> = self.disabled.keys().chain(self.required.keys()).cloned().collect();
+        let fresh = |names: BTreeSet<String>| names.into_iter().filter(|name| !known.contains(name));
+        self.disabled.extend(fresh(disabled).map(|name| (name, level.clone())));
+        self.required.extend(fresh(required).map(|name| (name, level.clone())));
+        Ok(())
+    }
+
+    /// TVM's rule: disabled, then required, then the opt_level.
+    pub(super) fn skip(&self, name: &str, opt_level: i32) -> Option<Skip> {
+        if let Some(level) = self.disabled.get(name) {
+            return Some(Skip::Disabled(level.name.clone()));
+        }
+        if self.required.contains_key(name) || self.opt_level >= opt_level {
+            return None;
+        }
+        Some(Skip::OptLevel(opt_level))
+    }
+}

@@ -1,0 +1,233 @@
+//! What stands in the way of a plan, and what the user should know.
+
+use crate::pipeline::PipelineError;
+use crate::registry::RegistryError;
+use plugin_api::names::did_you_mean;
+use std::fmt;
+
+/// A composite pass has at most this many steps, those of its members included.
+pub(super) const LONGEST: usize = 100_000;
+
+/// Why a request cannot be planned.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// A name in the pipeline.
+    #[error("in the pipeline: {0}")]
+    Name(RegistryError),
+    /// A name in a list of disabled or required passes, or of instruments.
+    #[error("{list} of {level}: {error}")]
+    ListedName {
+        /// `disabled`, `required` or `instruments`.
+        list: &'static str,
+        /// Whose list.
+        level: String,
+        /// What is wrong.
+        error: RegistryError,
+    },
+    /// Options or form of the pipeline.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// Required and disabled at once.
+    #[error("`{name}` is both required and disabled by {level}; choose one")]
+    RequiredAndDisabled {
+        /// Full name.
+        name: String,
+        /// Who says both.
+        level: String,
+    },
+    /// A required pass that nobody has.
+    #[error("pass `{by}` ({plugin}) requires `{name}`, which no listed plugin has{}", did_you_mean(.near))]
+    Missing {
+        /// Full name of the missing pass.
+        name: String,
+        /// Who requires it.
+        by: String,
+        /// Plugin of that pass.
+        plugin: String,
+        /// Nearest names.
+        near: Vec<String>,
+    },
+    /// A required pass that does not run with its default options, as it has not all of them.
+    #[error("pass `{by}` ({plugin}) requires `{name}` with its default options, but option `{option}` of it has none")]
+    NoDefault {
+        /// Full name of the required pass.
+        name: String,
+        /// Who requires it.
+        by: String,
+        /// Plugin of that pass.
+        plugin: String,
+        /// The option.
+        option: String,
+    },
+    /// A required pass of a plugin that is too old or too new.
+    #[error("pass `{by}` ({plugin}) requires `{required}`, but plugin `{provider}` has version {found}")]
+    Version {
+        /// The entry of `required`.
+        required: String,
+        /// Who requires it.
+        by: String,
+        /// Plugin of that pass.
+        plugin: String,
+        /// Plugin that has the required pass.
+        provider: String,
+        /// Its version.
+        found: String,
+    },
+    /// A pass that is needed, but disabled.
+    #[error(
+        "`{name}` is disabled by {level}, but `{by}` ({plugin}) requires it; \
+         do not disable it, or disable `{asked}` as well"
+    )]
+    Disabled {
+        /// Full name of the disabled pass.
+        name: String,
+        /// Who disables it.
+        level: String,
+        /// Who requires it.
+        by: String,
+        /// Plugin of that pass.
+        plugin: String,
+        /// The pass that was asked for and leads there.
+        asked: String,
+    },
+    /// Passes that require each other.
+    #[error("passes require each other: {}; remove one of these requirements", path.join(" → "))]
+    Cycle {
+        /// The path, each pass with the plugin that declares what it requires.
+        path: Vec<String>,
+    },
+    /// Passes that require or contain each other.
+    #[error("passes require or contain each other: {}; remove one of these requirements or members", path.join(""))]
+    CompositeCycle {
+        /// The path, each pass with the plugin that declares it, and what leads to the next one.
+        path: Vec<String>,
+    },
+    /// A member of a composite pass that nobody has.
+    #[error("composite pass `{composite}` ({plugin}) has the member `{name}`, which no listed plugin has{}", did_you_mean(.near))]
+    UnknownMember {
+        /// Full name of the missing pass.
+        name: String,
+        /// The composite pass.
+        composite: String,
+        /// Plugin of that pass.
+        plugin: String,
+        /// Nearest names.
+        near: Vec<String>,
+    },
+    /// Options of a member of a composite pass.
+    #[error("in composite pass `{composite}` ({plugin}): {error}")]
+    Member {
+        /// The composite pass.
+        composite: String,
+        /// Its plugin.
+        plugin: String,
+        /// What is wrong.
+        error: PipelineError,
+    },
+    /// A composite pass of too many members, with those of its members.
+    #[error("composite pass `{composite}` ({plugin}) has more than {LONGEST} steps; make it smaller")]
+    TooLong {
+        /// The composite pass.
+        composite: String,
+        /// Its plugin.
+        plugin: String,
+    },
+    /// Two required passes that declare to undo each other.
+    #[error(
+        "`{by}` ({plugin}) requires both `{first}` and `{second}`, which declare that they invalidate each other; \
+         no order can satisfy it"
+    )]
+    Conflict {
+        /// Who requires both.
+        by: String,
+        /// Its plugin.
+        plugin: String,
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}
+
+impl PlanError {
+    /// The pass that it is about, and its plugin, as far as there is one.
+    pub fn about(&self) -> (Option<&str>, Option<&str>) {
+        match self {
+            PlanError::Missing { by, plugin, .. }
+            | PlanError::NoDefault { by, plugin, .. }
+            | PlanError::Version { by, plugin, .. }
+            | PlanError::Disabled { by, plugin, .. }
+            | PlanError::Conflict { by, plugin, .. } => (Some(by), Some(plugin)),
+            PlanError::UnknownMember { composite, plugin, .. }
+            | PlanError::Member { composite, plugin, .. }
+            | PlanError::TooLong { composite, plugin } => (Some(composite), Some(plugin)),
+            PlanError::RequiredAndDisabled { name, .. } => (Some(name), None),
+            _ => (None, None),
+        }
+    }
+}
+
+/// Something that the user should know before the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// `--require P`, and no step is P.
+    RequiredNotAsked {
+        /// Full name.
+        name: String,
+    },
+    /// Asked for, but its opt_level is too high.
+    SkippedByLevel {
+        /// Full name.
+        name: String,
+        /// opt_level of the pass.
+        level: i32,
+        /// opt_level of the context.
+        context: i32,
+        /// Whether it is a pass: a Sequential of the pipeline cannot be required by name.
+        can_be_required: bool,
+    },
+    /// A pass that `all(…)` cannot stand for.
+    LeftOut {
+        /// Full name.
+        name: String,
+        /// The selector.
+        selector: String,
+        /// The option that it must be given.
+        option: String,
+    },
+}
+
+impl Warning {
+    /// Name of the pass, or Sequential, that it is about.
+    pub fn pass(&self) -> &str {
+        match self {
+            Warning::RequiredNotAsked { name }
+            | Warning::SkippedByLevel { name, .. }
+            | Warning::LeftOut { name, .. } => name,
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::RequiredNotAsked { name } => {
+                write!(f, "`{name}` is required to run, but is not part of the pipeline")
+            }
+            Warning::SkippedByLevel { name, level, context, can_be_required } => {
+                write!(
+                    f,
+                    "`{name}` was asked for, but is skipped: its opt_level is {level}, that of the context {context}; \
+                     use --opt-level {level}"
+                )?;
+                if *can_be_required { write!(f, " or --require {name}") } else { Ok(()) }
+            }
+            Warning::LeftOut { name, selector, option } => {
+                write!(
+                    f,
+                    "`{name}` is not among `{selector}`: its option `{option}` must be given; write it by its name"
+                )
+            }
+        }
+    }
+}
