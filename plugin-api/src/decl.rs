@@ -344,7 +344,7 @@ pub(crate) const fn check_required(what: &str, name: &str, required: &[&str]) {
 const fn check_contract(name: &str, list: &str, items: &[&str], all: bool) {
     let mut i = 0;
     while i < items.len() {
-        if !is_full_name(items[i]) && !(all && same(items[i], ALL)) {
+        if !(is_full_name(items[i]) || all && same(items[i], ALL)) {
             let right = if all {
                 "` is no full name, as `relax.anf`, and not `all`"
             } else {

@@ -24,7 +24,6 @@ PASSES = {
     "zoo.Fails": (0, []),
     "zoo.High": (9, []),
     "zoo.NeedsHigh": (0, ["zoo.High"]),
-    "zoo.Itself": (0, ["zoo.Itself"]),
     "zoo.Unmet": (0, ["zoo.Nowhere"]),
 }
 BOTH = (1, ["zoo.High"], ["zoo.Second", "zoo.Adds"])
@@ -213,7 +212,6 @@ SCENARIOS = {
     "three deep": {"run": ["zoo.First", Seq(Seq("zoo.Third", name="in"), "zoo.Adds", name="out")], "instruments": [A]},
     "required before every owner": {"run": ["zoo.Second", "zoo.Second"], "instruments": SEES},
     "required is not recursive": {"run": ["zoo.Third", "zoo.Adds"], "instruments": [A]},
-    "required of itself": {"run": ["zoo.Itself", "zoo.Adds"], "instruments": [A]},
     "required and disabled": {"run": ["zoo.Second", "zoo.Adds"], "disabled": ["zoo.First"], "instruments": [A]},
     "required of a high level": {"run": ["zoo.NeedsHigh", "zoo.Adds"], "level": 0, "instruments": [A]},
     "required, vetoed": {"run": ["zoo.Second", "zoo.Adds"], "instruments": [A, ("b", "", ["zoo.First"])]},

@@ -234,7 +234,7 @@ impl<'a> Record<'a> {
     /// A list of a contract; `all` is in it only where that means something.
     fn names(&self, tag: u16, field: &'static str, all: bool) -> Result<Vec<String>, MetaError> {
         let names = self.texts(tag, field)?;
-        match names.iter().find(|name| !is_full_name(name) && !(all && *name == ALL)) {
+        match names.iter().find(|name| !(is_full_name(name) || all && *name == ALL)) {
             Some(wrong) => Err(self.declared(field, format!("has `{wrong}`, which is no full name, as `relax.anf`"))),
             None => Ok(names),
         }

@@ -5,7 +5,7 @@ use plugin_api::prelude::*;
 use std::io::Write;
 
 export_plugin! {
-    passes: [HIGH, NEEDS_HIGH, ITSELF, UNMET],
+    passes: [HIGH, NEEDS_HIGH, UNMET],
     composites: [BOTH],
 }
 
@@ -17,11 +17,6 @@ declare_pass! {
 declare_pass! {
     /// Needs one of a high opt_level.
     pub module pass NEEDS_HIGH = "zoo.NeedsHigh" { opt_level: 0, required: ["zoo.High"], run: needs_high }
-}
-
-declare_pass! {
-    /// Needs itself.
-    pub module pass ITSELF = "zoo.Itself" { opt_level: 0, required: ["zoo.Itself"], run: itself }
 }
 
 declare_pass! {
@@ -49,11 +44,6 @@ fn high(module: &Module, _: &Ctx) -> Result<Module, PassError> {
 
 fn needs_high(module: &Module, _: &Ctx) -> Result<Module, PassError> {
     note("zoo.NeedsHigh runs");
-    Ok(module.clone())
-}
-
-fn itself(module: &Module, _: &Ctx) -> Result<Module, PassError> {
-    note("zoo.Itself runs");
     Ok(module.clone())
 }
 
