@@ -78,6 +78,17 @@ called! {
         ["--passes", "zoo.Third", "--opt-level", "1", "--instrument", A],
         ["--passes", "", "--instrument", A],
     ];
+    // A Sequential is a pass: it begins, ends, fails and is vetoed as one.
+    instruments_see_sequentials: [
+        ["--passes", "Sequential(name=late)[zoo.First,Sequential(name=inner)[zoo.Adds]],zoo.Second", "--instrument", A],
+        ["--passes", "Sequential(name=late)[zoo.First,Sequential(name=inner)[zoo.Fails],zoo.Adds]", "--instrument", A],
+        ["--passes", "Sequential(name=late)[zoo.First,Sequential(name=inner)[zoo.Adds]],zoo.First",
+         "--instrument", "zoo.Recorder{name=b, vetoes=[inner]}"],
+        ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds],zoo.Second",
+         "--instrument", "zoo.Recorder{name=b, vetoes=[late]}"],
+        ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds]", "--instrument",
+         "zoo.Recorder{name=b, vetoes=[zoo.First]}"],
+    ];
     // A failing pass ends for each instrument, and the context is left.
     instruments_see_a_pass_fail: [
         ["--passes", "zoo.First,zoo.Fails,zoo.Adds", "--instrument", A, "--instrument", C],
