@@ -475,6 +475,7 @@ impl<'e> Runner<'e> {
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;
         let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
         let counted = self.counted.borrow().len();
+        let span = self.engine.span("pass", &info.name, || json!({ "step": self.position.get() }));
         let (changed, cost) = match self.verified(pass, options, &before, held) {
             Ok(done) => done,
             Err(error) => {
@@ -484,10 +485,13 @@ impl<'e> Runner<'e> {
                     Error::Step { message, .. } => message.clone(),
                     other => other.to_string(),
                 };
+                span.iter().for_each(|span| span.note("failed", &message));
+                drop(span);
                 instruments().run_failed(started, &self.current.borrow(), &facts, &message);
                 return Err(Stop::Failed(error));
             }
         };
+        drop(span);
         let after = self.current.borrow().clone();
         match instruments().run_after(started, &after, &facts) {
             Ok(()) => Ok((changed, cost)),
@@ -528,7 +532,6 @@ impl<'e> Runner<'e> {
         held: &Facts,
     ) -> Result<(bool, Cost), Error> {
         let info = self.engine.registry().pass(pass);
-        let _span = self.engine.span("pass", &info.name, || json!({ "step": self.position.get() }));
         let snapshot = self.paranoid.then(|| Snapshot::of(before));
         let start = Instant::now();
         let after = self.call(pass, info.granularity, before, options);

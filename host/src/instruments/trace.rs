@@ -30,6 +30,15 @@ pub struct Span {
     at: usize,
 }
 
+impl Span {
+    /// Adds what is known only now.
+    pub fn note(&self, key: &str, value: &str) {
+        if let Some(args) = self.trace.events().get_mut(self.at).and_then(|event| event.args.as_object_mut()) {
+            args.insert(key.to_string(), value.into());
+        }
+    }
+}
+
 impl Drop for Span {
     fn drop(&mut self) {
         let now = (self.trace.0.clock)();
@@ -136,7 +145,8 @@ mod tests {
             after(250);
         });
         drop(outer);
-        let _open = trace.span("passhost", "write", json!({}));
+        let open = trace.span("passhost", "write", json!({}));
+        open.note("failed", "no room");
         after(1000);
         let json: Value = serde_json::from_str(&trace.json()).expect("valid JSON");
         let events = json["traceEvents"].as_array().expect("a list");
@@ -155,7 +165,7 @@ mod tests {
             "2 \"functions 1\"",
             "1 0.0 1.75 \"t.\\\"Outer\\\"\" {\"step\":1}",
             "2 1.5 0.25 \"f\" {}",
-            "1 1.75 1.0 \"write\" {}",
+            "1 1.75 1.0 \"write\" {\"failed\":\"no room\"}",
         ];
         assert_eq!(shown, expected);
     }

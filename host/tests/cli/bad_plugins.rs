@@ -546,6 +546,17 @@ fn a_context_that_is_kept() {
     runs("a_context_that_is_kept", &[good()], &["zoo.Keeps,zoo.AsksLater", "zoo.Keeps"]);
 }
 
+/// What the command line says of the context is what a loaded plugin finds in `Ctx::current()`.
+#[test]
+fn target_and_level_in_a_plugin() {
+    let case = Case::new("target_and_level_in_a_plugin").libraries(&[good()]).operators();
+    let run = ["run", "small.py", "-o", "out.py", "--opt-level", "3", "--passes", "zoo.Keeps"];
+    case.says(&[
+        &[&run[..], &["--target", "llvm"]].concat(),
+        &[&run[..], &["--target", r#"{"kind": "cuda", "arch": "sm_80"}"#]].concat(),
+    ]);
+}
+
 #[test]
 fn results_that_are_none() {
     let passes = ["zoo.GivesNothing", "zoo.EndsOddly", "zoo.LiesInItsFailure", "zoo.ModuleEndsOddly"];
