@@ -8,20 +8,22 @@ use crate::ir::Value;
 /// `same` gives the value that stands for an operand: itself, or the first of those that were found equal to it.
 pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -> Vec<u32> {
     let mut key = Vec::with_capacity(4 + value.n_operands());
-    add_key(value, same, &mut key);
-    key
-}
-
-fn add_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>, key: &mut Vec<u32>) {
-    let payload = value.node().map_or(0, |node| node.a);
-    key.extend([u32::from(value.kind()), value.ty().id(), value.attrs().id(), payload]);
-    for operand in value.operands() {
+    add_head(value, &mut key);
+    let mut rest: Vec<Value<'a>> = value.operands().rev().collect();
+    while let Some(operand) = rest.pop() {
         if operand.is_nested() {
             // No operand word is this number, and the count tells where the nested expression ends.
             key.extend([u32::MAX, operand.n_operands() as u32]);
-            add_key(operand, same, key);
+            add_head(operand, &mut key);
+            rest.extend(operand.operands().rev());
         } else {
             key.push(same(operand).word());
         }
     }
+    key
+}
+
+fn add_head(value: Value<'_>, key: &mut Vec<u32>) {
+    let payload = value.node().map_or(0, |node| node.a);
+    key.extend([u32::from(value.kind()), value.ty().id(), value.attrs().id(), payload]);
 }

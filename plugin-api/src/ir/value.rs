@@ -283,7 +283,19 @@ impl<'a> Value<'a> {
     /// Whether it has an effect: a call, a region that holds one, or a value with one nested in it.
     #[inline]
     pub fn has_effect(self) -> bool {
-        self.has(flag::IMPURE) && self.kind() != kind::FUNC || self.nested().any(Value::has_effect)
+        let own = |value: Value<'_>| value.has(flag::IMPURE) && value.kind() != kind::FUNC;
+        if own(self) {
+            return true;
+        }
+        // Allocates only where something is nested.
+        let mut inner: Vec<Value<'_>> = self.nested().collect();
+        while let Some(value) = inner.pop() {
+            if own(value) {
+                return true;
+            }
+            inner.extend(value.nested());
+        }
+        false
     }
 
     /// Operands that have no name: parts of this expression.
