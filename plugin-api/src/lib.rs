@@ -6,6 +6,7 @@ pub mod block_builder;
 pub mod contributions;
 pub mod decl;
 pub mod dump;
+pub mod functor;
 pub mod index;
 mod inline;
 pub mod instrument;
