@@ -102,7 +102,7 @@ macro_rules! functor {
                 visit.extend(value.operands().map(|operand| (operand, args.clone())));
             }
 
-            /// Any value whose hook is not overridden.
+            /// Any value whose hook is not overridden; a use of a name too, whose kind is that of what has the name.
             fn visit_default(
                 &mut self,
                 value: Value<'a>,

@@ -15,6 +15,7 @@ mod macros;
 mod macros_more;
 pub mod meta;
 pub mod names;
+pub mod normalize;
 pub mod numbering;
 pub mod op;
 pub mod op_check;

@@ -6,6 +6,7 @@ use common::*;
 use plugin_api::functor::Results;
 use plugin_api::index::index_to_dim;
 use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::normalize::normalize;
 use plugin_api::prelude::*;
 use plugin_api::rewrite::ExprMutatorBase;
 use plugin_api::visit::post_order_visit_value;
@@ -56,6 +57,10 @@ struct Depth;
 impl<'a> ExprFunctor<'a> for Depth {
     type Output = usize;
     type Args = ();
+
+    fn visit_var(&mut self, _: Value<'a>, _: ()) -> usize {
+        0
+    }
 
     fn visit_default(&mut self, value: Value<'a>, parts: Results<'_, usize>, _: ()) -> usize {
         parts.max().unwrap_or(0) + usize::from(matches!(value.kind(), kind::CALL | kind::ARITH))
@@ -138,6 +143,8 @@ fn nested_calls_are_walked_and_rewritten() {
         assert_eq!((base.n_bindings(), base.len()), (1, body.len() + N / 2));
         let named = SwapAndName.mutate(&body).expect("valid");
         assert_eq!((named.n_bindings(), named.len()), (1 + N / 2, body.len() + N / 2));
+        let normal = normalize(&body, &Elementwise).expect("valid");
+        assert_eq!((normal.n_bindings(), normal.len()), (N, body.len()));
     });
 }
 
