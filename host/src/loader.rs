@@ -6,7 +6,7 @@ use crate::object_file;
 use libloading::Library;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::{OpenPlugin, fingerprint};
-use plugin_api::meta::PluginMeta;
+use plugin_api::meta::{PluginHead, PluginMeta};
 use semver::VersionReq;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -50,22 +50,30 @@ pub fn list_with(
         return Err(error);
     }
     let section = section.map_err(|error| refuse(file, error.to_string(), error.help()))?;
-    let rebuild = "rebuild the plugin against the plugin API of this host";
+    let head = PluginHead::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    // The rest of the metadata of a newer API may have what this host cannot read.
+    fits(file, &head, version, api)?;
     let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
-    let ours = fingerprint(&meta.api).map_err(|error| refuse(file, error.to_string(), error.help()))?;
-    if let Some(wanted) = api.filter(|wanted| !wanted.matches(&meta.api)) {
-        let message = format!("was built against plugin API {}, the manifest wants {wanted}", meta.api);
+    Ok(Listed { file: file.to_path_buf(), meta })
+}
+
+/// Whether host, manifest and plugin are for each other.
+fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Option<&VersionReq>) -> Result<(), Error> {
+    let ours = fingerprint(&plugin.api).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    if let Some(wanted) = api.filter(|wanted| !wanted.matches(&plugin.api)) {
+        let message = format!("was built against plugin API {}, the manifest wants {wanted}", plugin.api);
         return Err(refuse(file, message, "change `api` in the manifest, or rebuild the plugin"));
     }
-    if let Some(wanted) = version.filter(|wanted| !wanted.matches(&meta.version)) {
-        let message = format!("plugin `{}` has version {}, the manifest wants {wanted}", meta.name, meta.version);
+    if let Some(wanted) = version.filter(|wanted| !wanted.matches(&plugin.version)) {
+        let message = format!("plugin `{}` has version {}, the manifest wants {wanted}", plugin.name, plugin.version);
         return Err(refuse(file, message, "change `version` in the manifest, or list another build"));
     }
-    if meta.fingerprint != ours {
-        let message = format!("its records have fingerprint {:016x}, this host has {ours:016x}", meta.fingerprint);
-        return Err(refuse(file, message, rebuild));
+    if plugin.fingerprint != ours {
+        let found = plugin.fingerprint;
+        let message = format!("its records have fingerprint {found:016x}, this host has {ours:016x}");
+        return Err(refuse(file, message, "rebuild the plugin against the plugin API of this host"));
     }
-    Ok(Listed { file: file.to_path_buf(), meta })
+    Ok(())
 }
 
 /// Opens a plugin: loads the library, compares its entry table with the metadata, checks layouts, initializes it.

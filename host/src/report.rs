@@ -1,6 +1,7 @@
 //! The one renderer of diagnostics.
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +37,28 @@ pub struct Excerpt {
     pub text: Arc<str>,
     /// Places in it.
     pub places: Vec<Place>,
+}
+
+/// A text that others wrote, as it can be shown: characters that would do something to a terminal, or to the order of the
+/// text, are written out. Ends of lines and tabs stay.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| {
+        c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    text.chars().for_each(|c| if acts(c) { out.extend(c.escape_unicode()) } else { out.push(c) });
+    Cow::Owned(out)
+}
+
+/// The same on one line.
+pub(crate) fn visible_line(text: &str) -> Cow<'_, str> {
+    match visible(text) {
+        shown if shown.contains(['\n', '\t']) => shown.replace('\n', "\\n").replace('\t', "\\t").into(),
+        shown => shown,
+    }
 }
 
 /// A diagnostic, ready to be shown.
@@ -149,7 +172,7 @@ impl Report {
         format!("{line}\n")
     }
 
-    /// As text; `styled` with colours.
+    /// As text; `styled` with colours. The renderer itself looks after the excerpts.
     pub fn render(&self, styled: bool) -> String {
         let level = match self.grade {
             Grade::Error => Level::ERROR,
@@ -161,15 +184,15 @@ impl Report {
         for (excerpt, (text, places, line)) in self.excerpts.iter().zip(&clipped) {
             let annotations = places.iter().map(|place| {
                 let kind = if place.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
-                let label = Some(place.label.as_str()).filter(|label| !label.is_empty());
+                let label = Some(visible(&place.label)).filter(|label| !label.is_empty());
                 kind.span(place.span.clone()).label(label)
             });
             let snippet = Snippet::source(text.as_str()).path(excerpt.origin.as_str()).line_start(*line);
             elements.push(snippet.annotations(annotations).into());
         }
-        elements.extend(self.notes.iter().map(|note| Level::NOTE.message(note.as_str()).into()));
-        elements.extend(self.help.iter().map(|help| Level::HELP.message(help.as_str()).into()));
-        let title = level.primary_title(self.title.as_str());
+        elements.extend(self.notes.iter().map(|note| Level::NOTE.message(visible(note)).into()));
+        elements.extend(self.help.iter().map(|help| Level::HELP.message(visible(help)).into()));
+        let title = level.primary_title(visible(&self.title));
         let groups: &[Group<'_>] = &[title.elements(elements)];
         let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
         let mut out = renderer.render(groups);
@@ -268,6 +291,20 @@ mod tests {
             (&"so it is".into(), &"mend it".into(), &"acme.A".into())
         );
         assert_eq!(json["rendered"], report.render(false));
+    }
+
+    /// Of the texts that a plugin gives, none does anything to a terminal.
+    #[test]
+    fn texts_of_others_are_only_text() {
+        let odd = "a\u{1b}[2J\u{7}\u{9b}m\u{202e}b\r\nc\td";
+        assert_eq!(visible(odd), "a\\u{1b}[2J\\u{7}\\u{9b}m\\u{202e}b\\u{d}\nc\td");
+        assert_eq!(visible_line(odd), "a\\u{1b}[2J\\u{7}\\u{9b}m\\u{202e}b\\u{d}\\nc\\td");
+        assert!(matches!(visible("plain π\n"), Cow::Borrowed(_)));
+        let report = Report::error(odd).at("a.py", "x = 1\n", 0..1, odd).note(odd).help(odd);
+        let shown = report.render(false);
+        let acts = |c: char| c.is_control() && c != '\n' && c != '\t' || c == '\u{202e}';
+        assert!(!shown.contains(acts), "{}", shown.escape_debug());
+        assert_eq!(shown.matches("\\u{1b}[2J").count(), 4, "{shown}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
 mod blocks;
-mod compat;
+mod frames;
 mod marks;
 mod parallel;
 mod properties;
@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use frames::Frames;
 use marks::{Marks, Rules};
 use parallel::{Named, Workers};
 use services::{Services, Shown};
@@ -151,8 +152,9 @@ enum Stop {
     Vetoed(String),
     /// An instrument failed, and the pass did not run.
     Before(Error),
-    /// An instrument failed after the pass had run.
-    After(Error, bool, Cost),
+    /// An instrument failed after the pass had run; whether that changed the module, and its cost, if it was no
+    /// Sequential.
+    After(Error, bool, Option<Cost>),
 }
 
 /// A pass with its options, and the module on which it failed.
@@ -313,7 +315,7 @@ impl<'e> Runner<'e> {
             cost.set(Some(spent));
             Ok(changed)
         };
-        let frames = compat::Frames::default();
+        let frames = Frames::default();
         let mut framed = |frame: Frame<'_>| self.framed(frame, plan, &frames);
         let mut done = |StepRun { unit, given, why, nesting, inner, outcome }| {
             let mut row = self.row(unit, given, why, nesting, Fate::Done(outcome));
@@ -336,7 +338,7 @@ impl<'e> Runner<'e> {
         let Err(stop) = driver.run_step(plan, step, &mut run, &mut framed, &mut done, &mut pass_over) else {
             return Ok(());
         };
-        self.unfinished(frames);
+        self.unfinished(frames, &stop, plan);
         self.stopped(stop, &driver.abandoned(), &mut rows.borrow_mut(), failures)
     }
 
@@ -359,10 +361,10 @@ impl<'e> Runner<'e> {
                 failures.errors.push(error);
                 self.abandon(doing, &Fate::Failed, steps, |_| true);
             }
-            Stop::After(error, changed, Cost { time, verify, bindings }) => {
+            Stop::After(error, changed, cost) => {
                 let fate = Fate::Done(if changed { Outcome::Changed } else { Outcome::Unchanged });
                 self.abandon(doing, &fate, steps, |row| row.has_members || row.fate == fate);
-                if let Some(row) = steps.last_mut() {
+                if let (Some(row), Some(Cost { time, verify, bindings })) = (steps.last_mut(), cost) {
                     (row.time, row.verify, row.bindings) = (time, verify, bindings);
                 }
                 return Err(error);
@@ -495,7 +497,7 @@ impl<'e> Runner<'e> {
                 *self.current.borrow_mut() = before;
                 Err(Stop::Before(error))
             }
-            Err(error) => Err(Stop::After(error, changed, cost)),
+            Err(error) => Err(Stop::After(error, changed, Some(cost))),
         }
     }
 

@@ -1,14 +1,21 @@
-//! A plugin that logs: events and spans, and spans that it leaves open.
+//! A plugin that logs: events and spans, and spans that it leaves open, in a pass, a checker and an instrument.
 #![forbid(unsafe_code)]
 
+use plugin_api::instrument::{PassFacts, PassInstrument};
 use plugin_api::prelude::*;
 use std::cell::RefCell;
 use tracing::field::Empty;
 use tracing::span::EnteredSpan;
 
 export_plugin! {
+    passes: [LOG],
+    properties: [CHECKED],
+    instruments: [SPANS, FORGETS],
+}
+
+declare_pass! {
     /// Logs as its option says.
-    module pass "logs.Log" {
+    module pass LOG = "logs.Log" {
         opt_level: 0,
         options: Options {
             /// What to log.
@@ -67,6 +74,98 @@ fn levels(ctx: &Ctx) {
 
 thread_local! {
     static KEPT: RefCell<Option<EnteredSpan>> = const { RefCell::new(None) };
+}
+
+declare_property! {
+    /// Nothing; its checker forgets a span.
+    pub CHECKED = "logs.checked" { check: forget }
+}
+
+fn forget(_: &Body, _: &Ctx) -> Result<(), PassError> {
+    std::mem::forget(tracing::info_span!("of_the_checker").entered());
+    Ok(())
+}
+
+declare_instrument! {
+    /// Has a span around the run and one around each pass.
+    pub SPANS = "logs.Spans" { new: spans }
+}
+
+#[derive(Default)]
+struct Spans(Vec<EnteredSpan>);
+
+fn spans(_: &Ctx) -> Result<Spans, PassError> {
+    Ok(Spans::default())
+}
+
+impl PassInstrument for Spans {
+    fn enter(&mut self) -> Result<(), PassError> {
+        self.0.push(tracing::info_span!("of_enter").entered());
+        Ok(())
+    }
+    fn exit(&mut self) -> Result<(), PassError> {
+        self.0.pop();
+        Ok(())
+    }
+    fn run_before(&mut self, _: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        self.0.push(tracing::info_span!("of_pass", name = pass.name).entered());
+        Ok(())
+    }
+    fn run_after(&mut self, _: &Module, _: &PassFacts<'_>) -> Result<(), PassError> {
+        tracing::info!("after");
+        self.0.pop();
+        Ok(())
+    }
+}
+
+declare_instrument! {
+    /// Forgets a span in each event.
+    pub FORGETS = "logs.Forgets" {
+        options: ForgetsOptions {
+            /// Passes before which it panics.
+            panics: Vec<String> = [],
+        },
+        new: forgets,
+    }
+}
+
+struct Forgets(ForgetsOptions);
+
+fn forgets(options: &ForgetsOptions, _: &Ctx) -> Result<Forgets, PassError> {
+    std::mem::forget(tracing::info_span!("of_new").entered());
+    Ok(Forgets(options.clone()))
+}
+
+impl PassInstrument for Forgets {
+    fn enter(&mut self) -> Result<(), PassError> {
+        std::mem::forget(tracing::info_span!("of_enter").entered());
+        Ok(())
+    }
+    fn exit(&mut self) -> Result<(), PassError> {
+        std::mem::forget(tracing::info_span!("of_exit").entered());
+        Ok(())
+    }
+    fn should_run(&mut self, _: &Module, _: &PassFacts<'_>) -> Result<bool, PassError> {
+        std::mem::forget(tracing::info_span!("of_should_run").entered());
+        Ok(true)
+    }
+    fn run_before(&mut self, _: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        std::mem::forget(tracing::info_span!("of_pass", name = pass.name).entered());
+        if self.0.panics.iter().any(|name| name == pass.name) {
+            panic!("in a span");
+        }
+        Ok(())
+    }
+    fn run_failed(&mut self, _: &Module, _: &PassFacts<'_>, _: &str) -> Result<(), PassError> {
+        std::mem::forget(tracing::info_span!("of_run_failed").entered());
+        Ok(())
+    }
+}
+
+impl Drop for Forgets {
+    fn drop(&mut self) {
+        std::mem::forget(tracing::info_span!("of_drop").entered());
+    }
 }
 
 fn thread() {

@@ -2,7 +2,7 @@
 
 use crate::abi::wire::{Writer, tag};
 use crate::decl::OptionDecl;
-use crate::decl::{fail, is_blank, is_full_name, is_required, same, write_default, write_strs};
+use crate::decl::{check_required, fail, is_blank, is_full_name, same, write_default, write_strs};
 use crate::instrument::NewInstrument;
 use crate::ir::Body;
 use crate::meta::OptionType;
@@ -170,15 +170,7 @@ impl CompositeDecl {
                 "` has no documentation: write `/// What it does.` above its declaration",
             ]);
         }
-        let mut i = 0;
-        while i < self.required.len() {
-            let entry = self.required[i];
-            if !is_required(entry) {
-                let right = "` is no full name: write it as in `relax.Normalize` or `relax.Normalize (>= 0.2)`";
-                fail(&["`required` of composite pass `", name, "`: `", entry, right]);
-            }
-            i += 1;
-        }
+        check_required("composite pass", name, self.required);
         if self.passes.is_empty() {
             fail(&["`passes` of composite pass `", name, "` is empty: name at least one pass"]);
         }

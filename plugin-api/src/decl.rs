@@ -2,6 +2,8 @@
 
 use crate::abi::wire::{FORMAT, MAGIC, Writer, tag, value};
 use crate::contributions::Contributions;
+pub use crate::forms::is_full_name;
+use crate::forms::{ALL, is_plugin_name, is_required, required_name};
 use crate::ir::{Body, Edit, Module, Value};
 use crate::meta::{Granularity, OptionType, OptionValue};
 use crate::op::{DefaultDecl, OpDecl};
@@ -303,17 +305,54 @@ impl PassDecl {
         if is_blank(self.doc) {
             fail(&["pass `", name, "` has no documentation: write `/// What it does.` above its declaration"]);
         }
-        let mut i = 0;
-        while i < self.required.len() {
-            let entry = self.required[i];
-            if !is_required(entry) {
-                let right = "` is no full name: write it as in `relax.Normalize` or `relax.Normalize (>= 0.2)`";
-                fail(&["`required` of pass `", name, "`: `", entry, right]);
-            }
-            i += 1;
-        }
+        check_required("pass", name, self.required);
+        check_contract(name, "requires", self.requires, false);
+        check_contract(name, "establishes", self.establishes, false);
+        check_contract(name, "preserves", self.preserves, true);
+        check_contract(name, "invalidates", self.invalidates, false);
         check_options("pass", name, self.options);
         self
+    }
+}
+
+/// Whether `required` of a pass or a composite pass has full names of others, each once.
+pub(crate) const fn check_required(what: &str, name: &str, required: &[&str]) {
+    let mut i = 0;
+    while i < required.len() {
+        let entry = required[i];
+        if !is_required(entry) {
+            let right = "` is no full name, alone or with a version: write it as in `relax.Normalize` or `relax.Normalize \
+                         (>= 0.2)`";
+            fail(&["`required` of ", what, " `", name, "`: `", entry, right]);
+        }
+        let other = required_name(entry);
+        if same(other, name) {
+            fail(&["`required` of ", what, " `", name, "` has the pass itself; remove it"]);
+        }
+        let mut j = 0;
+        while j < i {
+            if same(required_name(required[j]), other) {
+                fail(&["`required` of ", what, " `", name, "` has `", other, "` twice; remove one of them"]);
+            }
+            j += 1;
+        }
+        i += 1;
+    }
+}
+
+/// Whether a list of the contract of a pass has full names, or `all` where that means something.
+const fn check_contract(name: &str, list: &str, items: &[&str], all: bool) {
+    let mut i = 0;
+    while i < items.len() {
+        if !(is_full_name(items[i]) || all && same(items[i], ALL)) {
+            let right = if all {
+                "` is no full name, as `relax.anf`, and not `all`"
+            } else {
+                "` is no full name: write it as in `relax.anf`"
+            };
+            fail(&["`", list, "` of pass `", name, "`: `", items[i], right]);
+        }
+        i += 1;
     }
 }
 
@@ -331,6 +370,11 @@ pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]
 
 /// What a compiler can tell the author about the plugin as a whole.
 const fn check(plugin: &PluginDecl) {
+    if !is_plugin_name(plugin.name) {
+        let right =
+            "` is no name of a plugin: it is that of a crate, of letters, digits, `_` and `-`, as in `acme-passes`";
+        fail(&["`", plugin.name, right]);
+    }
     crate::instrument::check(plugin.more.instruments);
     let mut i = 0;
     while i < plugin.passes.len() {
@@ -400,38 +444,4 @@ pub(crate) const fn same(a: &str, b: &str) -> bool {
         i += 1;
     }
     true
-}
-
-/// Whether an entry of `required` is a full name, or one with a version requirement in brackets.
-pub(crate) const fn is_required(entry: &str) -> bool {
-    let bytes = entry.as_bytes();
-    let mut i = 0;
-    while i < bytes.len() {
-        if bytes[i] == b' ' {
-            let (name, rest) = entry.split_at(i);
-            let rest = rest.as_bytes();
-            return is_full_name(name) && rest.len() > 3 && rest[1] == b'(' && rest[rest.len() - 1] == b')';
-        }
-        i += 1;
-    }
-    is_full_name(entry)
-}
-
-/// Whether a name has at least two parts, joined by dots; a part is a letter or `_`, then letters, digits and `_`.
-pub const fn is_full_name(name: &str) -> bool {
-    let bytes = name.as_bytes();
-    let (mut i, mut dots, mut part) = (0, 0, 0);
-    while i < bytes.len() {
-        let letter = bytes[i].is_ascii_alphabetic() || bytes[i] == b'_';
-        if bytes[i] == b'.' && part > 0 {
-            dots += 1;
-            part = 0;
-        } else if letter || (part > 0 && bytes[i].is_ascii_digit()) {
-            part += 1;
-        } else {
-            return false;
-        }
-        i += 1;
-    }
-    dots > 0 && part > 0
 }

@@ -233,19 +233,25 @@ fn visit<'a, F: ExprFunctor<'a>>(f: &mut F, root: Value<'a>, args: F::Args) -> F
         return dispatch_leaf(f, root, args);
     }
     let (mut steps, mut done, mut next) = (Vec::new(), Vec::new(), Vec::new());
+    // No valid body is nested deeper than it has nodes; while a pass edits, nested expressions can be a cycle.
+    let mut left = root.raw.nodes().len();
     f.operands(root, &args, &mut next);
     steps.extend(next.drain(..).rev().map(|(value, args)| Step::Enter(value, args)));
     while let Some(step) = steps.pop() {
         let result = match step {
             Step::Enter(value, args) if value.is_leaf() => dispatch_leaf(f, value, args),
-            Step::Enter(value, args) if value.has(flag::BOUND) => f.visit_var(value, args),
+            Step::Enter(value, args) if value.has(flag::BOUND) || left == 0 => f.visit_var(value, args),
             Step::Enter(value, args) => {
+                left -= 1;
                 f.operands(value, &args, &mut next);
                 steps.push(Step::Leave(value, args, done.len()));
                 steps.extend(next.drain(..).rev().map(|(value, args)| Step::Enter(value, args)));
                 continue;
             }
-            Step::Leave(value, args, from) => dispatch(f, value, done.drain(from..), args),
+            Step::Leave(value, args, from) => {
+                left += 1;
+                dispatch(f, value, done.drain(from..), args)
+            }
         };
         done.push(result);
     }

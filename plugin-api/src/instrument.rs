@@ -29,6 +29,9 @@ pub struct PassFacts<'a> {
 ///
 /// Each method that returns an error stops the run. Whoever's `run_before` succeeded gets exactly one `run_after` or
 /// `run_failed` for that pass.
+///
+/// A `tracing` span that is entered in `run_before` may be left in `run_after` or `run_failed`, one of `enter` in `exit`;
+/// what is still entered at the end of these is left, and so is, at its own end, what any other method entered.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no instrument: it does not implement `PassInstrument`",
     label = "`new` of an instrument must give one",

@@ -6,6 +6,7 @@ pub mod block_builder;
 pub mod contributions;
 pub mod decl;
 pub mod dump;
+mod forms;
 pub mod functor;
 pub mod index;
 mod inline;

@@ -168,6 +168,20 @@ pub fn summary(doc: &str) -> &str {
     doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
 }
 
+/// What of the metadata says whether the host and the plugin understand each other at all. A plugin of a newer plugin API
+/// has these fields too, whatever else it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginHead {
+    /// Name of the plugin.
+    pub name: String,
+    /// Version of the plugin.
+    pub version: Version,
+    /// Version of the plugin API (the protocol) that it was built against.
+    pub api: Version,
+    /// Fingerprint of the layouts that cross the boundary.
+    pub fingerprint: u64,
+}
+
 /// An entry of `required`: a full name, and optionally a requirement on the plugin that provides it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Required {

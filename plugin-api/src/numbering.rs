@@ -10,8 +10,11 @@ pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -
     let mut key = Vec::with_capacity(4 + value.n_operands());
     add_head(value, &mut key);
     let mut rest: Vec<Value<'a>> = value.operands().rev().collect();
+    // More than a valid body can use up: while a pass edits, nested expressions can be a cycle.
+    let mut left = value.raw.nodes().len();
     while let Some(operand) = rest.pop() {
-        if operand.is_nested() {
+        if operand.is_nested() && left > 0 {
+            left -= 1;
             // No operand word is this number, and the count tells where the nested expression ends.
             key.extend([u32::MAX, operand.n_operands() as u32]);
             add_head(operand, &mut key);

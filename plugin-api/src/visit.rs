@@ -438,11 +438,14 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 pub fn post_order_visit_value<'a>(root: Value<'a>, mut f: impl FnMut(Value<'a>)) {
     // With whether its parts were visited.
     let mut work = vec![(root, false)];
+    // No valid body has more; while a pass edits, nested expressions can be a cycle.
+    let mut left = root.raw.nodes().len();
     while let Some((value, entered)) = work.pop() {
-        if entered || value.is_leaf() {
+        if entered || value.is_leaf() || left == 0 {
             f(value);
             continue;
         }
+        left -= 1;
         work.push((value, true));
         let first = work.len();
         work.extend(value.operands().filter(|operand| operand.is_leaf() || operand.is_nested()).map(|v| (v, false)));

@@ -4,7 +4,7 @@
 use plugin_api::abi::MetaError;
 use plugin_api::contributions::Contributions;
 use plugin_api::decl::{PluginDecl, encode, encoded_len, is_full_name};
-use plugin_api::meta::{AttrDefault, OptionValue, PluginMeta};
+use plugin_api::meta::{AttrDefault, OptionValue, PluginHead, PluginMeta};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 
@@ -275,6 +275,86 @@ fn errors_say_what_is_wrong_and_where() {
     );
 }
 
+/// The block with a field more in its pass.
+fn pass_with(tag: u16, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = &BLOCK[HEAD..];
+    while let Some((head, behind)) = rest.split_first_chunk::<6>() {
+        let found = u16::from_le_bytes([head[0], head[1]]);
+        let (mine, behind) = behind.split_at(u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize);
+        let more = if found == 16 { field(tag, content) } else { Vec::new() };
+        out.extend(field(found, &[mine, &more].concat()));
+        rest = behind;
+    }
+    block(&out)
+}
+
+/// What is refused is up to the plugin's source: to build it again as it is would not help.
+#[test]
+fn declarations_that_do_not_compile_are_refused() {
+    let refused = |bytes: &[u8]| {
+        let error = PluginMeta::decode(bytes).unwrap_err();
+        assert!(error.help().contains("in the source of the plugin"), "{error}: {}", error.help());
+        error.to_string()
+    };
+    let of_pass = |tag, content: &str| {
+        let said = refused(&pass_with(tag, content.as_bytes()));
+        let start = "its metadata is wrong: field ";
+        said.strip_prefix(start).unwrap_or_else(|| panic!("{said}")).replace(" of pass `test.First`", "")
+    };
+    let (required, requires, establishes, preserves, invalidates) = (34, 37, 38, 39, 40);
+    assert_eq!(of_pass(required, "test.First (>= 1)"), "`required` has the pass itself");
+    assert_eq!(of_pass(required, "test.Second"), "`required` has `test.Second` twice");
+    assert_eq!(
+        of_pass(required, "a.C (>= x)"),
+        "`required` entry `a.C (>= x)` has no version requirement in its brackets; as in `a.C (>= 0.2)`"
+    );
+    assert_eq!(of_pass(required, "a.C >= 1"), "`required` entry `a.C >= 1` is no full name, as in `relax.Normalize`");
+    assert_eq!(of_pass(requires, "anf"), "`requires` has `anf`, which is no full name, as `relax.anf`");
+    assert_eq!(of_pass(establishes, ""), "`establishes` has ``, which is no full name, as `relax.anf`");
+    assert_eq!(of_pass(preserves, "anf"), "`preserves` has `anf`, which is no full name, as `relax.anf`");
+    assert_eq!(of_pass(invalidates, "all"), "`invalidates` has `all`, which is no full name, as `relax.anf`");
+    assert!(PluginMeta::decode(&pass_with(preserves, b"all")).is_ok());
+    let named = |name: &[u8]| refused(&block(&[&field(1, name), &BLOCK[HEAD..]].concat()));
+    let right = "it must be that of a crate: letters, digits, `_` and `-`, as in `acme-passes`";
+    assert_eq!(named(b""), format!("its metadata is wrong: field `name` of the plugin is ``; {right}"));
+    assert_eq!(named(b"a b"), format!("its metadata is wrong: field `name` of the plugin is `a b`; {right}"));
+}
+
+#[test]
+fn two_of_one_name_are_refused() {
+    let mut rest = &BLOCK[HEAD..];
+    let mut said = Vec::new();
+    while let Some((head, behind)) = rest.split_first_chunk::<6>() {
+        let whole = 6 + u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
+        if u16::from_le_bytes([head[0], head[1]]) >= 16 {
+            said.push(error(&block(&[&BLOCK[HEAD..], &rest[..whole]].concat())));
+        }
+        rest = &behind[whole - 6..];
+    }
+    said.dedup_by_key(|text| text.split('`').next().unwrap_or_default().to_string());
+    let expected = [
+        "it has two passes called `test.First`",
+        "it has two operators called `test.op`",
+        "it has two config options called `test.limit`",
+        "it has two properties called `test.well`",
+        "it has two passes called `test.Both`",
+        "it has two instruments called `test.Sees`",
+    ];
+    assert_eq!(said, expected);
+}
+
+/// Of a plugin of a newer API at least that much can be read.
+#[test]
+fn the_head_is_read_whatever_the_rest_is() {
+    let granularity = replaced(&field(36, &[0]), &field(36, &[99]));
+    assert!(error(&granularity).contains("is 99, which this host does not know"));
+    let (head, meta) = (PluginHead::decode(&granularity).unwrap(), PluginMeta::decode(&BLOCK).unwrap());
+    let whole = PluginHead { name: meta.name, version: meta.version, api: meta.api, fingerprint: meta.fingerprint };
+    assert_eq!(head, whole);
+    assert_eq!(PluginHead::decode(b"no metadata"), Err(PluginMeta::decode(b"no metadata").unwrap_err()));
+}
+
 #[test]
 fn errors_of_contributions_say_what_is_wrong() {
     assert_eq!(
@@ -313,8 +393,8 @@ fn names_have_two_parts() {
 proptest! {
     #[test]
     fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = PluginMeta::decode(&bytes);
-        let _ = PluginMeta::decode(&block(&bytes));
+        let _ = (PluginMeta::decode(&bytes), PluginHead::decode(&bytes));
+        let _ = (PluginMeta::decode(&block(&bytes)), PluginHead::decode(&block(&bytes)));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 mod opened;
 
 use plugin_api::abi::host::*;
-use plugin_api::ir::{Body, Call, Module};
-use plugin_api::meta::OptionValue;
+use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::ir::{AttrsId, Body, BodyBuilder, Call, DType, Module, Type};
+use plugin_api::meta::{Granularity, OptionValue};
 use plugin_api::op::{InferError, Inferred};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -78,12 +79,18 @@ impl HostServices for Host {
     fn diagnose(&self, _: &Diagnostic<'_>) {}
 }
 
-fn try_log(host: &Host, what: &str, times: i64) -> Result<Module, RunFailure> {
+fn plugin() -> &'static OpenPlugin {
     static PLUGIN: OnceLock<OpenPlugin> = OnceLock::new();
-    let plugin = PLUGIN.get_or_init(|| opened::open("logs").0);
+    PLUGIN.get_or_init(|| opened::open("logs").0)
+}
+
+fn nothing() -> Module {
+    Module::new([] as [(String, Body); 0])
+}
+
+fn try_log(host: &Host, what: &str, times: i64) -> Result<Module, RunFailure> {
     let options = [OptionValue::Str(what.into()), OptionValue::Int(times)];
-    let module = Module::new([] as [(String, Body); 0]);
-    with_current(host, 2, || plugin.run_module(0, &module, &options))
+    with_current(host, 2, || plugin().run_module(0, &nothing(), &options))
 }
 
 fn log(what: &str) {
@@ -205,15 +212,11 @@ fn a_filter_that_changes_while_a_pass_runs_applies() {
 fn what_is_left_open_is_left_at_the_end_of_the_call() {
     let _alone = alone();
     set_filter("info");
-    let host = || tracing::info!(target: "host", "here");
-    let here = |lines: Vec<String>| lines.into_iter().filter(|line| line.contains("host: here")).collect::<Vec<_>>();
     for what in ["forget", "keep", "panic"] {
         let _ = try_log(&Host::default(), what, 3);
         host();
         let found = lines();
-        assert_eq!(here(found.clone()), ["INFO host: here"], "{found:?}");
-        let count = |end: &str| found.iter().filter(|line| line.ends_with(end)).count();
-        assert!(count(" enter") > 0 && count(" enter") == count(" exit"), "{found:?}");
+        assert_eq!(here(&found), ["INFO "], "{found:?}");
     }
     // The guard of the run before is dropped in this one, and a span of the host is not mistaken for its.
     tracing::info_span!("pass").in_scope(|| {
@@ -222,9 +225,116 @@ fn what_is_left_open_is_left_at_the_end_of_the_call() {
         host();
     });
     let found = lines();
-    assert_eq!(here(found.clone()), ["INFO pass: host: here"], "{found:?}");
+    assert_eq!(here(&found), ["INFO pass: "], "{found:?}");
     assert!(found.iter().any(|line| line == "INFO kept: logs: close"), "{found:?}");
     assert!(found.iter().any(|line| line == "INFO pass: logs: nothing"), "{found:?}");
+}
+
+/// The host says where it is; each span that was entered was left once.
+fn host() {
+    tracing::info!(target: "host", "here");
+}
+
+fn here(found: &[String]) -> Vec<&str> {
+    let count = |end: &str| found.iter().filter(|line| line.ends_with(end)).count();
+    assert!(count(" enter") > 0 && count(" enter") == count(" exit"), "{found:?}");
+    found.iter().filter_map(|line| line.strip_suffix("host: here")).collect()
+}
+
+#[test]
+fn what_a_checker_leaves_open_is_left_at_its_end() {
+    let _alone = alone();
+    set_filter("info");
+    let ty = Type::tensor([2], DType::F32);
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let id = b.ty(&ty);
+    let x = b.param("x", id);
+    b.end_function(x, id);
+    let body = b.finish().unwrap();
+    with_current(&Host::default(), 2, || plugin().check_property(0, ("main", &body))).unwrap();
+    host();
+    assert_eq!(here(&lines()), ["INFO "]);
+}
+
+fn pass(name: &str) -> PassFacts<'_> {
+    PassFacts { name, opt_level: 0, granularity: Granularity::Module, required: &[], plugin: "p", position: 1 }
+}
+
+/// A span of `run_before` lies around the pass, one of `enter` around the run.
+#[test]
+fn an_instrument_can_have_a_span_around_a_pass() {
+    let _alone = alone();
+    set_filter("info");
+    with_current(&Host::default(), 2, || {
+        let mut spans = plugin().make_instrument(0, &[]).unwrap();
+        spans.enter().unwrap();
+        host();
+        spans.run_before(&nothing(), &pass("p.Outer")).unwrap();
+        spans.run_before(&nothing(), &pass("p.Inner")).unwrap();
+        plugin().run_module(0, &nothing(), &[OptionValue::Str("forget".into()), OptionValue::Int(1)]).unwrap();
+        host();
+        spans.run_after(&nothing(), &pass("p.Inner")).unwrap();
+        host();
+        spans.run_after(&nothing(), &pass("p.Outer")).unwrap();
+        host();
+        spans.exit().unwrap();
+        host();
+    });
+    let found = lines();
+    let (outer, inner) = (r#"INFO of_enter:of_pass{name="p.Outer"}: "#, r#"of_pass{name="p.Inner"}: "#);
+    let inner = format!("{}:{inner}", outer.trim_end_matches(": "));
+    assert_eq!(here(&found), ["INFO of_enter: ", &inner, outer, "INFO of_enter: ", "INFO "], "{found:?}");
+    assert!(found.contains(&format!("{inner}logs: after")), "{found:?}");
+}
+
+#[test]
+fn what_an_instrument_leaves_open_is_left() {
+    let _alone = alone();
+    set_filter("info");
+    let make = |panics: &str| {
+        let made = plugin().make_instrument(1, &[OptionValue::List(vec![OptionValue::Str(panics.into())])]);
+        host();
+        made.unwrap()
+    };
+    let of_pass = |name| format!("INFO of_enter:of_pass{{name=\"{name}\"}}: ");
+    with_current(&Host::default(), 2, || {
+        let mut forgets = make("");
+        forgets.enter().unwrap();
+        for name in ["p.One", "p.Two"] {
+            forgets.should_run(&nothing(), &pass(name)).unwrap();
+            host();
+            forgets.run_before(&nothing(), &pass(name)).unwrap();
+            host();
+            match name {
+                "p.One" => forgets.run_after(&nothing(), &pass(name)).unwrap(),
+                _ => forgets.run_failed(&nothing(), &pass(name), "why").unwrap(),
+            }
+            host();
+        }
+        forgets.exit().unwrap();
+        host();
+        forgets.close().unwrap();
+        host();
+    });
+    let run = "INFO of_enter: ";
+    let expected = ["INFO ", run, &of_pass("p.One"), run, run, &of_pass("p.Two"), run, "INFO ", "INFO "];
+    let found = lines();
+    assert_eq!(here(&found), expected, "{found:?}");
+    // One that panicked, or was dropped, gets no other half of what it began.
+    with_current(&Host::default(), 2, || {
+        let mut forgets = make("p.Two");
+        forgets.enter().unwrap();
+        forgets.run_before(&nothing(), &pass("p.One")).unwrap();
+        forgets.run_before(&nothing(), &pass("p.Two")).unwrap_err();
+        host();
+        let mut forgets = make("");
+        forgets.enter().unwrap();
+        drop(forgets);
+        host();
+    });
+    let found = lines();
+    assert_eq!(here(&found), ["INFO "; 4], "{found:?}");
 }
 
 #[test]

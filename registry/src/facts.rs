@@ -102,14 +102,14 @@ pub struct Doing {
 /// Runs one pass with its options, and says whether the module changed. It may add facts that it finds.
 pub type Run<'a, E> = dyn FnMut(PassId, &[OptionValue], &mut Facts) -> Result<bool, E> + 'a;
 
-/// What a run as TVM does it has beside passes.
+/// What a run has beside passes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame<'a> {
     /// A Sequential or composite pass begins, after what it requires.
     Begin(&'a Step),
     /// Its members are done.
     End(&'a Step),
-    /// A step was reached that cannot run.
+    /// A step was reached that cannot run, in a run as TVM does it.
     Stuck {
         /// The step.
         step: &'a Step,
@@ -118,7 +118,7 @@ pub enum Frame<'a> {
     },
 }
 
-/// Is told of frames, in runs as TVM does them only.
+/// Is told of frames.
 pub type Framed<'a, E> = dyn FnMut(Frame<'_>) -> Result<(), E> + 'a;
 
 /// Takes an error of a member, and the steps that it ends: the member first, then what it requires, each with the
@@ -225,15 +225,11 @@ impl<'a> Driver<'a> {
         let mut changed = false;
         match (plan.members(step), step.unit.pass()) {
             (Some(members), pass) => {
-                if plan.tvm_compat {
-                    (work.framed)(Frame::Begin(step))?;
-                }
+                (work.framed)(Frame::Begin(step))?;
                 for member in members {
                     changed |= self.member(plan, member, Why::PartOf(step.unit.clone()), nesting + 1, work)?;
                 }
-                if plan.tvm_compat {
-                    (work.framed)(Frame::End(step))?;
-                }
+                (work.framed)(Frame::End(step))?;
                 // Its members have done to the facts what they do.
                 pass.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
             }

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::lock::hashes::Hashes;
-use crate::report::Report;
+use crate::report::{Report, visible, visible_line};
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
 use plugin_api::meta::{OptionInfo, PassInfo, doc_lines};
 use plugin_api::pass::Severity;
@@ -12,13 +12,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Columns, as wide as they need to be; the last one is not padded.
+/// Columns, as wide as they need to be; the last one is not padded. What is in them may be from plugins.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|cell| visible_line(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (i, cell) in row.iter().enumerate() {
             let _ = write!(line, "{cell:<width$}  ", width = widths[i]);
@@ -53,7 +54,7 @@ pub(super) fn list(engine: &Engine) -> String {
 /// Name and documentation.
 pub(super) fn heading(name: &str, doc: &str) -> String {
     let mut out = format!("{name}\n\n");
-    for line in doc_lines(doc) {
+    for line in doc_lines(&visible(doc)) {
         let _ = writeln!(out, "{}", format!("    {line}").trim_end());
     }
     out.push('\n');
@@ -130,8 +131,9 @@ pub(super) fn sha256(file: &Path) -> Option<String> {
 
 pub(super) fn explain_option(out: &mut String, option: &OptionInfo) {
     let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default {value}"));
-    let _ = writeln!(out, "    {}: {} ({default})", option.name, option.ty);
-    for line in option.doc.trim().lines() {
+    let (name, default) = (visible_line(&option.name), visible_line(&default));
+    let _ = writeln!(out, "    {name}: {} ({default})", option.ty);
+    for line in visible(&option.doc).trim().lines() {
         let _ = writeln!(out, "        {}", line.trim());
     }
 }

@@ -50,6 +50,10 @@ impl PassInstrument for Dump {
         if before.as_ref().is_some_and(|before| before.same(module)) {
             return Ok(());
         }
+        // What a Sequential made is in the file of its last member.
+        if !self.all && self.printed.as_ref().is_some_and(|(written, _)| written.same(module)) {
+            return Ok(());
+        }
         let before = before.map(|before| self.print(&before));
         let text = self.print(module);
         if before.is_none_or(|before| before != text) {

@@ -2,6 +2,7 @@
 
 use plugin_api::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
+use plugin_api::meta::Granularity;
 use plugin_api::pass::PassError;
 use script::Operators;
 use std::collections::BTreeSet;
@@ -21,11 +22,12 @@ pub enum Passes {
 }
 
 impl Passes {
-    fn has(&self, name: &str) -> bool {
+    /// All are those that do something themselves: a Sequential is printed if it is named.
+    fn has(&self, pass: &PassFacts<'_>) -> bool {
         match self {
             Passes::None => false,
-            Passes::Named(names) => names.contains(name),
-            Passes::All => true,
+            Passes::Named(names) => names.contains(pass.name),
+            Passes::All => pass.granularity != Granularity::Composite,
         }
     }
 }
@@ -37,7 +39,7 @@ pub struct Printed {
     pub before: Passes,
     /// The module after these passes.
     pub after: Passes,
-    /// What each pass changed, as a unified diff; nothing if that is nothing.
+    /// What each pass that is no Sequential changed, as a unified diff; nothing if that is nothing.
     pub changes: bool,
 }
 
@@ -84,7 +86,7 @@ fn difference(before: &Module, after: &Module, operators: &dyn Operators) -> Opt
 
 impl PassInstrument for PrintIr {
     fn run_before(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
-        if self.printed.before.has(pass.name) {
+        if self.printed.before.has(pass) {
             self.module("before", pass, module);
         }
         if self.printed.changes {
@@ -94,11 +96,11 @@ impl PassInstrument for PrintIr {
     }
 
     fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
-        let before = self.before.pop();
+        let before = self.before.pop().filter(|_| pass.granularity != Granularity::Composite);
         if let Some(text) = before.and_then(|before| difference(&before, module, &*self.operators)) {
             self.tell("changed by", pass, &text);
         }
-        if self.printed.after.has(pass.name) {
+        if self.printed.after.has(pass) {
             self.module("after", pass, module);
         }
         Ok(())
@@ -106,7 +108,7 @@ impl PassInstrument for PrintIr {
 
     fn run_failed(&mut self, _: &Module, pass: &PassFacts<'_>, message: &str) -> Result<(), PassError> {
         self.before.pop();
-        if self.printed.after.has(pass.name) {
+        if self.printed.after.has(pass) {
             let message = message.lines().map(|line| format!("# {line}\n")).collect::<String>();
             self.tell("failed in", pass, &message);
         }

@@ -118,7 +118,7 @@ impl HostServices for Services<'_> {
 
     fn show_module(&self, module: &Module, header: &str) {
         let _span = self.engine.span("print", "print the module", || json!({ "pass": self.pass }));
-        let header = format!("{}: {header}", self.pass);
+        let header = format!("{}: {}", self.pass, crate::report::visible(header));
         let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
         text.push_str(&script::print(module, self.engine));
         text.push('\n');

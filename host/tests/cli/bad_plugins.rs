@@ -111,6 +111,38 @@ refused! {
     api_too_old: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"0.0.9".to_vec()), LIST;
     api_too_new: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"0.9.0".to_vec()), LIST;
     api_of_another_major: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"1.0.0".to_vec()), LIST;
+    api_too_new_with_unknown_values: |good| good.metadata(|plugin| {
+        *content(plugin, tag::API) = b"0.9.0".to_vec();
+        edit(plugin, tag::PASS, |pass| *content(pass, tag::GRANULARITY) = vec![99]);
+    }), LIST;
+    metadata_with_an_unknown_granularity: |good| good.metadata(|plugin| {
+        edit(plugin, tag::PASS, |pass| *content(pass, tag::GRANULARITY) = vec![99]);
+    }), LIST;
+    plugin_without_a_name: |good| good.metadata(|plugin| content(plugin, tag::NAME).clear()), LIST;
+    plugin_with_a_name_for_terminals: |good| good.metadata(|plugin| {
+        *content(plugin, tag::NAME) = b"zoo\x1b[2J\nzoo".to_vec();
+    }), LIST;
+    one_pass_name_twice: |good| good.metadata(|plugin| {
+        let first = plugin.iter().find(|field| field.0 == tag::PASS).expect("a pass").clone();
+        plugin.push(first);
+    }), &[&["list"], &["check"]];
+    required_that_is_no_requirement: |good| good.metadata(|plugin| {
+        edit(plugin, tag::PASS, |pass| pass.push((tag::REQUIRED, b"zoo.Nothing (>= x)".to_vec())));
+    }), LIST;
+    required_that_is_the_pass_itself: |good| good.metadata(|plugin| edit(plugin, tag::PASS, |pass| {
+        let own = content(pass, tag::NAME).clone();
+        pass.push((tag::REQUIRED, own));
+    })), LIST;
+    required_twice: |good| good.metadata(|plugin| edit(plugin, tag::PASS, |pass| {
+        pass.push((tag::REQUIRED, b"acme.A".to_vec()));
+        pass.push((tag::REQUIRED, b"acme.A (>= 1)".to_vec()));
+    })), LIST;
+    property_without_namespace: |good| good.metadata(|plugin| {
+        edit(plugin, tag::PASS, |pass| pass.push((tag::PRESERVES, b"anf".to_vec())));
+    }), LIST;
+    property_all_established: |good| good.metadata(|plugin| {
+        edit(plugin, tag::PASS, |pass| pass.push((tag::ESTABLISHES, b"all".to_vec())));
+    }), LIST;
     another_architecture: |mut good| {
         good.0[18..20].copy_from_slice(&object::elf::EM_S390.0.to_le_bytes());
         good
@@ -458,7 +490,7 @@ fn clashes() {
         (tag::CONFIG, |name| name.extend(b".most")),
         (tag::CONFIG, |name| *name = b"zoo.unroll".to_vec()),
         (tag::PROPERTY, |_| ()),
-        (tag::COMPOSITE, |name| *name = b"zoo.Plain".to_vec()),
+        (tag::COMPOSITE, |name| *name = b"zoo.Asks".to_vec()),
         (tag::OPERATOR, |_| ()),
     ];
     for (kept, change) in changes {
@@ -518,6 +550,36 @@ fn a_context_that_is_kept() {
 fn results_that_are_none() {
     let passes = ["zoo.GivesNothing", "zoo.EndsOddly", "zoo.LiesInItsFailure", "zoo.ModuleEndsOddly"];
     runs("results_that_are_none", &[example("by_hand")], &passes);
+}
+
+#[test]
+fn two_functions_of_one_name() {
+    runs("two_functions_of_one_name", &[example("by_hand")], &["zoo.TwoOfOneName"]);
+}
+
+/// What a plugin says of itself does nothing to a terminal.
+#[test]
+fn texts_for_terminals() {
+    let damage = |good: Library| {
+        good.metadata(|plugin| {
+            edit(plugin, tag::PASS, |pass| {
+                *content(pass, tag::DOC) = "a\u{1b}[2J\u{7}b\tc\u{9b}31m\u{202e}d\r\nmore\u{1b}]0;e\u{7}".into();
+                edit(pass, tag::OPTION, |option| {
+                    *content(option, tag::NAME) = b"o\x1b[1m".to_vec();
+                    *content(option, tag::DOC) = b"x\x1b[0m".to_vec();
+                });
+            });
+        })
+    };
+    let case = Case::new("texts_for_terminals").library(damaged(damage)).operators();
+    let name = "zoo.Nothing";
+    for args in [&["list"][..], &["explain", name]] {
+        let colour = [&["--color", "always"], args].concat();
+        let (out, errors, code) = case.finish(case.command(&colour), b"");
+        let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == '\u{202e}';
+        assert!(code == 0 && !out.contains(acts), "{}{errors}", out.escape_debug());
+    }
+    case.says(&[&["list"], &["plan", "--passes", "zoo.Nothing{o=1}"]]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn zoo(name: &'static str) -> Case {
 
 /// Runs pipelines, each with its instruments; the golden has what was said, and how passes and instruments were called.
 fn runs(name: &'static str, commands: &[&[&str]]) {
-    let case = zoo(name);
+    let case = Case::new(name).libraries(&["instruments", "required"].map(example)).operators();
     let mut said = Vec::new();
     for args in commands {
         let log = case.path("log");
@@ -56,7 +56,7 @@ called! {
          "zoo.Recorder{name=b, vetoes=[zoo.First]}"],
         ["--tvm-compat", "--passes", "zoo.First,zoo.Both", "--require", "zoo.Both", "--instrument",
          "zoo.Recorder{vetoes=[zoo.Both, zoo.High]}"],
-        ["--tvm-compat", "--passes", "zoo.First,zoo.Lost", "--instrument", A],
+        ["--tvm-compat", "--passes", "zoo.First,zoo.Unmet", "--instrument", A],
     ];
     tvm_compat_failures: [
         ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument",
@@ -77,6 +77,17 @@ called! {
         ["--passes", "zoo.First,zoo.Adds", "--disable", "zoo.Adds", "--instrument", "Recorder{talks=true}"],
         ["--passes", "zoo.Third", "--opt-level", "1", "--instrument", A],
         ["--passes", "", "--instrument", A],
+    ];
+    // A Sequential is a pass: it begins, ends, fails and is vetoed as one.
+    instruments_see_sequentials: [
+        ["--passes", "Sequential(name=late)[zoo.First,Sequential(name=inner)[zoo.Adds]],zoo.Second", "--instrument", A],
+        ["--passes", "Sequential(name=late)[zoo.First,Sequential(name=inner)[zoo.Fails],zoo.Adds]", "--instrument", A],
+        ["--passes", "Sequential(name=late)[zoo.First,Sequential(name=inner)[zoo.Adds]],zoo.First",
+         "--instrument", "zoo.Recorder{name=b, vetoes=[inner]}"],
+        ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds],zoo.Second",
+         "--instrument", "zoo.Recorder{name=b, vetoes=[late]}"],
+        ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds]", "--instrument",
+         "zoo.Recorder{name=b, vetoes=[zoo.First]}"],
     ];
     // A failing pass ends for each instrument, and the context is left.
     instruments_see_a_pass_fail: [
@@ -270,7 +281,18 @@ fn timing_is_a_tree_also_of_a_failed_run() {
 #[test]
 fn messages_for_programs() {
     let commands: [&[&str]; 5] = [
-        &["run", "small.py", "-o", "out.py", "--passes", "zoo.First,zoo.High", "--memory", "--statistics"],
+        &[
+            "run",
+            "small.py",
+            "-o",
+            "out.py",
+            "--passes",
+            "zoo.First,zoo.Third",
+            "--opt-level",
+            "1",
+            "--memory",
+            "--statistics",
+        ],
         &["run", "small.py", "-o", "out.py", "--passes", "zoo.First,zoo.Fails"],
         &["run", "small.py", "--passes", "zoo.First", "--instrument", "zoo.Recorder{talks=true, fails=run_after}"],
         &["plan", "--passes", "zoo.Second", "--disable", "zoo.First"],

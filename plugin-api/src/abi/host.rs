@@ -15,7 +15,7 @@ use crate::meta::{OptionValue, PluginMeta};
 use crate::op::{InferError, Inferred};
 use crate::pass::{PassError, Severity};
 use abi_stable::type_layout::TypeLayout;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_128;
@@ -58,6 +58,13 @@ pub struct Diagnostic<'a> {
 
 thread_local! {
     static CURRENT: Cell<*const CtxRecord> = const { Cell::new(std::ptr::null()) };
+    /// Why the host made no module for the pass that runs: the service itself can only give none.
+    static NO_MODULE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps the reason for the end of the call.
+pub(super) fn no_module(why: String) {
+    NO_MODULE.set(Some(why));
 }
 
 /// A function that a pass is run over, with its name.
@@ -297,19 +304,18 @@ impl OpenPlugin {
         let ctx = current();
         let _call = host_spans::Call::begin();
         let run = |sink| (self.entry.run_module)(self.own, pass as u32, module.as_ptr(), options, ctx, sink);
+        let outer = NO_MODULE.take();
         let (result, error) = Sink::to(run);
+        let refused = NO_MODULE.replace(outer);
         if result.status != OK {
             return Err(RunFailure::read(result.status, &error));
         }
-        if result.handle.is_null() {
-            return Err(RunFailure::Protocol("gave no module back".into()));
+        let protocol = |why: &str| RunFailure::Protocol(refused.unwrap_or_else(|| why.to_string()));
+        if !result.handle.is_null() && !ModuleHdr::is_live(result.handle) {
+            return Err(protocol("gave back a module that this host did not make"));
         }
-        if !ModuleHdr::is_live(result.handle) {
-            return Err(RunFailure::Protocol("gave back a module that this host did not make".into()));
-        }
-        // SAFETY: the plugin gives ownership of a handle, and its module lives.
-        let new = unsafe { Module::from_ptr(result.handle) };
-        new.ok_or_else(|| RunFailure::Protocol("gave no module back".into()))
+        // SAFETY: null, or a handle whose ownership the plugin gives, and whose module lives.
+        unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("gave no module back"))
     }
 
     /// Runs a function, PrimFunc or dataflow-block pass on each function, with the values of all its options, in the
@@ -351,6 +357,7 @@ impl OpenPlugin {
         };
         let (body, ctx) = (function.1.as_ptr(), current());
         let run = |sink| check(self.own, property as u32, body, ctx, sink);
+        let _call = host_spans::Call::begin();
         match with_batch(&[function], || Sink::to(run)) {
             (OK, _) => Ok(()),
             (status, error) => Err(RunFailure::read(status, &error)),

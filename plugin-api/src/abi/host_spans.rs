@@ -53,12 +53,8 @@ thread_local! {
 
 /// Leaves the span that was entered last, if there are more than `base`; says whether there was one.
 fn leave_last(base: usize) -> bool {
-    let pop = |entered: &RefCell<Entered>| {
-        let mut entered = entered.borrow_mut();
-        if entered.spans.len() > base { entered.spans.pop() } else { None }
-    };
-    let last = ENTERED.try_with(pop).ok().flatten();
-    last.map(|(_, span)| span.with_subscriber(|(id, subscriber)| subscriber.exit(id))).is_some()
+    let pop = |entered: &mut Entered| if entered.spans.len() > base { entered.spans.pop() } else { None };
+    with_entered(pop).flatten().map(|(_, span)| span.with_subscriber(|(id, subscriber)| subscriber.exit(id))).is_some()
 }
 
 /// A call into a plugin. When it ends, spans that were entered in it are left.
@@ -66,21 +62,43 @@ pub(super) struct Call {
     outer: usize,
 }
 
+/// Spans that stay entered when their call ends: those of an instrument between two events that belong together. Of one
+/// thread.
+#[derive(Default)]
+pub(super) struct Kept(Vec<(u64, Span)>);
+
 impl Call {
     pub(super) fn begin() -> Call {
-        ENTERED.with_borrow_mut(|entered| {
+        Call::resume(Kept::default())
+    }
+
+    /// A call that goes on where another one ended.
+    pub(super) fn resume(kept: Kept) -> Call {
+        let begin = |entered: &mut Entered| {
             let outer = std::mem::replace(&mut entered.base, entered.spans.len());
-            Call { outer }
-        })
+            entered.spans.extend(kept.0);
+            outer
+        };
+        Call { outer: with_entered(begin).unwrap_or(0) }
+    }
+
+    /// Ends the call without leaving the spans that were entered in it.
+    pub(super) fn pause(self) -> Kept {
+        Kept(with_entered(|entered| entered.spans.split_off(entered.base)).unwrap_or_default())
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let base = ENTERED.with_borrow(|entered| entered.base);
+        let base = with_entered(|entered| entered.base).unwrap_or(0);
         while leave_last(base) {}
-        ENTERED.with_borrow_mut(|entered| entered.base = self.outer);
+        with_entered(|entered| entered.base = self.outer);
     }
+}
+
+/// Nothing where the thread is about to end: an instrument can be dropped as late as that.
+fn with_entered<R>(f: impl FnOnce(&mut Entered) -> R) -> Option<R> {
+    ENTERED.try_with(|entered| f(&mut entered.borrow_mut())).ok()
 }
 
 /// # Safety

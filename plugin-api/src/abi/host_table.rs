@@ -77,7 +77,10 @@ extern "C" fn host_module(
             functions.push((String::from_utf8_lossy(name).into_owned(), body));
         }
         functions.sort_by(|a, b| a.0.cmp(&b.0));
-        functions.dedup_by(|a, b| a.0 == b.0);
+        if let Some(two) = functions.windows(2).find(|two| two[0].0 == two[1].0) {
+            super::host::no_module(format!("gave the host two functions called `{}` for one module", two[0].0));
+            return std::ptr::null();
+        }
         let given = !meta.is_null();
         let meta = Body::borrowed(meta);
         if given && meta.is_none() {

@@ -5,6 +5,7 @@
 
 use super::entry::{Entry, FAILED, OK, PANICKED, VETOED, caught, error_bytes, read_error, read_options};
 use super::host::{OpenPlugin, RunFailure};
+use super::host_spans;
 use super::module::{Module, ModuleHdr};
 use super::services::{self, RawBytes, Sink};
 use super::wire::{Fields, put_field};
@@ -186,6 +187,7 @@ impl OpenPlugin {
             .ok_or_else(|| RunFailure::Protocol("was built against a plugin API without instruments".to_string()))?;
         let options = super::entry::option_bytes(options);
         let mut state = std::ptr::null_mut();
+        let _call = host_spans::Call::begin();
         let make = |sink| (functions.make)(self.own, at as u32, RawBytes::of(&options), &raw mut state, sink);
         let (status, error) = Sink::to(make);
         if status != OK {
@@ -194,7 +196,7 @@ impl OpenPlugin {
         if state.is_null() {
             return Err(RunFailure::Protocol("gave no instrument".to_string()));
         }
-        Ok(PluginInstrument { functions, state, panicked: false })
+        Ok(PluginInstrument { functions, state, panicked: false, kept: Vec::new() })
     }
 }
 
@@ -204,23 +206,50 @@ pub struct PluginInstrument {
     /// Null once it was given back.
     state: *mut u8,
     panicked: bool,
+    /// Spans that it entered in events whose other half is still to come: `enter` and `run_before`.
+    kept: Vec<host_spans::Kept>,
 }
 
 impl PluginInstrument {
+    /// The call for an event. One that ends what another event began has the spans that were entered in that.
+    fn begin(&mut self, what: u32) -> host_spans::Call {
+        match what {
+            event::EXIT | event::RUN_AFTER | event::RUN_FAILED => {
+                host_spans::Call::resume(self.kept.pop().unwrap_or_default())
+            }
+            _ => host_spans::Call::begin(),
+        }
+    }
+
+    /// Leaves the spans of events whose other half does not come.
+    fn leave_spans(&mut self) {
+        while let Some(kept) = self.kept.pop() {
+            drop(host_spans::Call::resume(kept));
+        }
+    }
+
     /// Whether a pass may run, where that is asked.
     fn event(&mut self, what: u32, module: Option<&Module>, facts: &[u8]) -> Result<bool, PassError> {
         if self.panicked {
             return Ok(true);
         }
         let module = module.map_or(std::ptr::null(), Module::as_ptr);
+        let spans = self.begin(what);
         let call = |sink| (self.functions.call)(self.state, what, module, RawBytes::of(facts), sink);
         let (status, error) = Sink::to(call);
         match status {
-            OK => Ok(true),
+            OK => {
+                if matches!(what, event::ENTER | event::RUN_BEFORE) {
+                    self.kept.push(spans.pause());
+                }
+                Ok(true)
+            }
             VETOED => Ok(false),
             FAILED => Err(read_error(&error)),
             other => {
                 self.panicked = true;
+                drop(spans);
+                self.leave_spans();
                 Err(PassError::new(RunFailure::read(other, &error).to_string()))
             }
         }
@@ -244,7 +273,10 @@ impl PluginInstrument {
         if state.is_null() {
             return Ok(());
         }
+        let spans = host_spans::Call::begin();
         let (status, error) = Sink::to(|sink| (self.functions.drop)(state, sink));
+        drop(spans);
+        self.leave_spans();
         if status == OK { Ok(()) } else { Err(RunFailure::read(status, &error)) }
     }
 }

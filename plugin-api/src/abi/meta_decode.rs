@@ -1,8 +1,10 @@
 //! Reads the metadata section: any bytes give either records or an error that names the field.
 
 use super::wire::{self, FORMAT, Fields, MAGIC, read_value, tag};
+use crate::forms::{ALL, is_full_name, is_plugin_name};
 use crate::meta::*;
 use semver::Version;
+use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Why the metadata of a plugin cannot be read.
@@ -40,6 +42,24 @@ pub enum MetaError {
         /// What is wrong with it.
         why: String,
     },
+    /// A declaration that does not compile today, but did with an older plugin API, or was never compiled.
+    #[error("its metadata is wrong: field `{field}` of {within} {why}")]
+    Declared {
+        /// Which field.
+        field: &'static str,
+        /// In which record.
+        within: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Two things of one name, which nobody could tell apart.
+    #[error("it has two {what} called `{name}`")]
+    Twice {
+        /// What they are.
+        what: &'static str,
+        /// Their name.
+        name: String,
+    },
     /// A field that must be there is not.
     #[error("its metadata is wrong: {within} has no field `{field}`")]
     Missing {
@@ -55,34 +75,53 @@ impl MetaError {
     pub fn help(&self) -> &'static str {
         match self {
             MetaError::Format { .. } => "use a host or a plugin of the same age",
+            MetaError::Declared { .. } => "correct the declaration in the source of the plugin, and build it again",
+            MetaError::Twice { .. } => "give one of them another name in the source of the plugin, and build it again",
             _ => "build it again with `export_plugin!` of the plugin API of this host",
         }
     }
 }
 
+/// The fields of a metadata section, and how many bytes the block has that holds them; bytes behind it must be zero
+/// (padding).
+fn content(section: &[u8]) -> Result<(&[u8], usize), MetaError> {
+    let start = || section[..section.len().min(MAGIC.len())].to_vec();
+    let rest = section.strip_prefix(&MAGIC).ok_or_else(|| MetaError::Magic { found: start() })?;
+    let cut = |at| MetaError::Truncated { at, len: section.len(), within: "the block".into() };
+    let (format, rest) = rest.split_first_chunk::<2>().ok_or(cut(8))?;
+    let found = u16::from_le_bytes(*format);
+    if found != FORMAT {
+        return Err(MetaError::Format { found });
+    }
+    let (len, rest) = rest.get(2..).and_then(|rest| rest.split_first_chunk::<4>()).ok_or(cut(10))?;
+    let len = u32::from_le_bytes(*len) as usize;
+    let content = rest.get(..len).ok_or(cut(16))?;
+    if rest[len..].iter().any(|byte| *byte != 0) {
+        let why = "is followed by other bytes; link one plugin into one library".to_string();
+        return Err(MetaError::Field { field: "block", within: "the section".into(), why });
+    }
+    Ok((content, section.len() - (rest.len() - len)))
+}
+
+impl PluginHead {
+    /// Reads what stands for itself in a metadata section. Whether the rest can be read depends on the plugin API, which
+    /// is to be looked at before.
+    ///
+    /// # Errors
+    /// What is wrong, and in which field.
+    pub fn decode(section: &[u8]) -> Result<PluginHead, MetaError> {
+        head(&Record::plugin(content(section)?.0))
+    }
+}
+
 impl PluginMeta {
-    /// Reads the content of a metadata section; bytes behind the block must be zero (padding).
+    /// Reads the content of a metadata section.
     ///
     /// # Errors
     /// What is wrong, and in which field.
     pub fn decode(section: &[u8]) -> Result<PluginMeta, MetaError> {
-        let start = || section[..section.len().min(MAGIC.len())].to_vec();
-        let rest = section.strip_prefix(&MAGIC).ok_or_else(|| MetaError::Magic { found: start() })?;
-        let cut = |at| MetaError::Truncated { at, len: section.len(), within: "the block".into() };
-        let (format, rest) = rest.split_first_chunk::<2>().ok_or(cut(8))?;
-        let found = u16::from_le_bytes(*format);
-        if found != FORMAT {
-            return Err(MetaError::Format { found });
-        }
-        let (len, rest) = rest.get(2..).and_then(|rest| rest.split_first_chunk::<4>()).ok_or(cut(10))?;
-        let len = u32::from_le_bytes(*len) as usize;
-        let content = rest.get(..len).ok_or(cut(16))?;
-        if rest[len..].iter().any(|byte| *byte != 0) {
-            let why = "is followed by other bytes; link one plugin into one library".to_string();
-            return Err(MetaError::Field { field: "block", within: "the section".into(), why });
-        }
-        let digest = xxh3_128(&section[..section.len() - (rest.len() - len)]);
-        Ok(PluginMeta { digest, ..plugin(content)? })
+        let (content, len) = content(section)?;
+        Ok(PluginMeta { digest: xxh3_128(&section[..len]), ..plugin(content)? })
     }
 }
 
@@ -93,6 +132,10 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    fn plugin(bytes: &'a [u8]) -> Record<'a> {
+        Record { bytes, within: "the plugin".to_string() }
+    }
+
     fn fields(&self) -> impl Iterator<Item = Result<(u16, &'a [u8]), MetaError>> + '_ {
         let (len, within) = (self.bytes.len(), &self.within);
         Fields::new(self.bytes)
@@ -101,6 +144,10 @@ impl<'a> Record<'a> {
 
     fn wrong(&self, field: &'static str, why: impl Into<String>) -> MetaError {
         MetaError::Field { field, within: self.within.clone(), why: why.into() }
+    }
+
+    fn declared(&self, field: &'static str, why: impl Into<String>) -> MetaError {
+        MetaError::Declared { field, within: self.within.clone(), why: why.into() }
     }
 
     /// A number that means something to a newer host only.
@@ -162,10 +209,35 @@ impl<'a> Record<'a> {
     /// Name of something that has a namespace.
     fn full_name(&self, right: &str) -> Result<String, MetaError> {
         let name = self.text(tag::NAME, "name")?;
-        if crate::decl::is_full_name(&name) {
+        if is_full_name(&name) {
             return Ok(name);
         }
-        Err(self.wrong("name", format!("is `{name}`; it must be `{right}`")))
+        Err(self.declared("name", format!("is `{name}`; it must be `{right}`")))
+    }
+
+    /// Entries of `required` of a pass or a composite pass of that name.
+    fn required(&self, name: &str) -> Result<Vec<Required>, MetaError> {
+        let mut required: Vec<Required> = Vec::new();
+        for text in self.texts(tag::REQUIRED, "required")? {
+            let entry = Required::parse(&text).map_err(|why| self.declared("required", why))?;
+            if entry.name == name {
+                return Err(self.declared("required", "has the pass itself"));
+            }
+            if required.iter().any(|other| other.name == entry.name) {
+                return Err(self.declared("required", format!("has `{}` twice", entry.name)));
+            }
+            required.push(entry);
+        }
+        Ok(required)
+    }
+
+    /// A list of a contract; `all` is in it only where that means something.
+    fn names(&self, tag: u16, field: &'static str, all: bool) -> Result<Vec<String>, MetaError> {
+        let names = self.texts(tag, field)?;
+        match names.iter().find(|name| !(is_full_name(name) || all && *name == ALL)) {
+            Some(wrong) => Err(self.declared(field, format!("has `{wrong}`, which is no full name, as `relax.anf`"))),
+            None => Ok(names),
+        }
     }
 
     /// The default, if the record has one.
@@ -203,17 +275,31 @@ impl<'a> Record<'a> {
     }
 }
 
-fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
-    let record = Record { bytes, within: "the plugin".to_string() };
+fn head(record: &Record<'_>) -> Result<PluginHead, MetaError> {
     let version = |tag, field| {
         let text = record.text(tag, field)?;
         Version::parse(&text).map_err(|error| record.wrong(field, format!("is `{text}`, no version: {error}")))
     };
-    Ok(PluginMeta {
+    Ok(PluginHead {
         name: record.text(tag::NAME, "name")?,
         version: version(tag::VERSION, "version")?,
         api: version(tag::API, "api")?,
         fingerprint: u64::from_le_bytes(record.array(tag::FINGERPRINT, "fingerprint")?),
+    })
+}
+
+fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
+    let record = Record::plugin(bytes);
+    let PluginHead { name, version, api, fingerprint } = head(&record)?;
+    if !is_plugin_name(&name) {
+        let right = "it must be that of a crate: letters, digits, `_` and `-`, as in `acme-passes`";
+        return Err(record.declared("name", format!("is `{name}`; {right}")));
+    }
+    let meta = PluginMeta {
+        name,
+        version,
+        api,
+        fingerprint,
         digest: 0,
         target: record.text(tag::TARGET, "target")?,
         rustc: record.text(tag::RUSTC, "rustc")?,
@@ -223,7 +309,23 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
         properties: record.records(tag::PROPERTY, "property", property)?,
         composites: record.records(tag::COMPOSITE, "composite pass", composite)?,
         instruments: record.records(tag::INSTRUMENT, "instrument", instrument)?,
-    })
+    };
+    let composites = meta.composites.iter().map(|composite| &composite.name);
+    once("passes", meta.passes.iter().map(|pass| &pass.name).chain(composites))?;
+    once("operators", meta.operators.iter().map(|operator| &operator.name))?;
+    once("config options", meta.config.iter().map(|option| &option.name))?;
+    once("properties", meta.properties.iter().map(|property| &property.name))?;
+    once("instruments", meta.instruments.iter().map(|instrument| &instrument.name))?;
+    Ok(meta)
+}
+
+/// Whether each name is there once.
+fn once<'a>(what: &'static str, mut names: impl Iterator<Item = &'a String>) -> Result<(), MetaError> {
+    let mut seen = HashSet::new();
+    match names.find(|name| !seen.insert(*name)) {
+        Some(name) => Err(MetaError::Twice { what, name: name.clone() }),
+        None => Ok(()),
+    }
 }
 
 fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
@@ -231,27 +333,22 @@ fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
     let [granularity] = record.array(tag::GRANULARITY, "granularity")?;
     let known = Granularity::of(granularity).filter(|known| *known != Granularity::Composite);
     let granularity = known.ok_or_else(|| record.unknown("granularity", granularity))?;
-    let required = record.texts(tag::REQUIRED, "required")?;
     Ok(PassInfo {
+        required: record.required(&name)?,
         name,
         opt_level: i32::from_le_bytes(record.array(tag::OPT_LEVEL, "opt_level")?),
-        required: required.iter().map(|text| required_entry(&record, text)).collect::<Result<_, _>>()?,
         traceable: record.array::<1>(tag::TRACEABLE, "traceable")? != [0],
         sequential: record.optional_flag(tag::SEQUENTIAL, "sequential")?,
         granularity,
         contract: Contract {
-            requires: record.texts(tag::REQUIRES, "requires")?,
-            establishes: record.texts(tag::ESTABLISHES, "establishes")?,
-            preserves: record.texts(tag::PRESERVES, "preserves")?,
-            invalidates: record.texts(tag::INVALIDATES, "invalidates")?,
+            requires: record.names(tag::REQUIRES, "requires", false)?,
+            establishes: record.names(tag::ESTABLISHES, "establishes", false)?,
+            preserves: record.names(tag::PRESERVES, "preserves", true)?,
+            invalidates: record.names(tag::INVALIDATES, "invalidates", false)?,
         },
         options: record.records(tag::OPTION, "option", option)?,
         doc: record.text(tag::DOC, "doc")?,
     })
-}
-
-fn required_entry(record: &Record<'_>, text: &str) -> Result<Required, MetaError> {
-    Required::parse(text).map_err(|why| record.wrong("required", why))
 }
 
 fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
@@ -270,7 +367,7 @@ fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
 
 fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
     Ok(OpInfo {
-        name: record.text(tag::NAME, "name")?,
+        name: record.full_name("namespace.name")?,
         args: record.records(tag::ARG, "argument", argument)?,
         attrs: record.records(tag::ATTR, "attribute", attribute)?,
         pure: record.array::<1>(tag::PURE, "pure")? != [0],
@@ -279,10 +376,7 @@ fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
 }
 
 fn instrument(record: Record<'_>) -> Result<InstrumentInfo, MetaError> {
-    let name = record.text(tag::NAME, "name")?;
-    if !crate::decl::is_full_name(&name) {
-        return Err(record.wrong("name", format!("is `{name}`; it must be `namespace.Name`")));
-    }
+    let name = record.full_name("namespace.Name")?;
     let options = record.records(tag::OPTION, "option", option)?;
     Ok(InstrumentInfo { name, options, doc: record.text(tag::DOC, "doc")? })
 }
@@ -329,11 +423,11 @@ fn property(record: Record<'_>) -> Result<PropertyInfo, MetaError> {
 }
 
 fn composite(record: Record<'_>) -> Result<CompositeInfo, MetaError> {
-    let required = record.texts(tag::REQUIRED, "required")?;
+    let name = record.full_name("namespace.Name")?;
     Ok(CompositeInfo {
-        name: record.full_name("namespace.Name")?,
+        required: record.required(&name)?,
+        name,
         opt_level: i32::from_le_bytes(record.array(tag::OPT_LEVEL, "opt_level")?),
-        required: required.iter().map(|text| required_entry(&record, text)).collect::<Result<_, _>>()?,
         members: record.texts(tag::MEMBER, "member")?,
         doc: record.text(tag::DOC, "doc")?,
     })

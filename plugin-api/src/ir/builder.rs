@@ -452,7 +452,7 @@ impl BodyBuilder {
         if op & LEAF_BIT != 0 {
             return &[];
         }
-        &self.pool.s.operands[self.pool.s.nodes[op as usize].op_range()]
+        self.pool.s.nodes.get(op as usize).map_or(&[], |node| node.ops(&self.pool.s.operands))
     }
 
     /// Says that a call has an effect; the regions around it have one too.

@@ -162,8 +162,7 @@ impl<'b> Edit<'b> {
             self.dirty = true;
             self.state[op as usize] = State::Removed;
             let node = self.b.pool.s.nodes[op as usize];
-            for i in node.op_range() {
-                let operand = self.b.pool.s.operands[i];
+            for operand in node.ops(&self.b.pool.s.operands).iter().copied() {
                 if operand < self.n_old && !self.b.pool.s.nodes[operand as usize].has(flag::BOUND) {
                     work.push(operand);
                 }
@@ -195,8 +194,10 @@ impl<'b> Edit<'b> {
         if self.forward.is_empty() {
             self.forward.resize(self.n_old as usize, NONE);
         }
+        // Only what stands in the old body has uses that another value can take over.
+        let Some(forward) = self.forward.get_mut(from as usize) else { return };
+        *forward = to;
         self.dirty = true;
-        self.forward[from as usize] = to;
         self.make_visible(from, to);
     }
 
@@ -246,10 +247,11 @@ impl<'b> Edit<'b> {
     /// Replaces one operand of a node, old or new.
     pub fn set_operand(&mut self, v: V, i: usize, with: V) {
         let (op, with) = (self.b.word(v), self.b.word(with));
-        let node = self.b.pool.s.nodes[op as usize];
-        if i < node.n_ops as usize {
+        let s = &mut self.b.pool.s;
+        let Some(node) = s.nodes.get(op as usize).filter(|node| i < node.n_ops as usize) else { return };
+        if let Some(operand) = s.operands.get_mut((node.ops as usize).saturating_add(i)) {
             self.dirty = true;
-            self.b.pool.s.operands[node.ops as usize + i] = with;
+            *operand = with;
         }
     }
 
@@ -257,12 +259,12 @@ impl<'b> Edit<'b> {
     pub fn set_operands(&mut self, v: V, ops: &[V]) {
         let op = self.b.word(v);
         let at = self.b.pool.s.operands.len() as u32;
+        let Some(node) = self.b.pool.s.nodes.get_mut(op as usize) else { return };
+        (node.ops, node.n_ops) = (at, ops.len() as u32);
         for operand in ops {
             let word = self.b.word(*operand);
             self.b.pool.s.operands.push(word);
         }
-        let node = &mut self.b.pool.s.nodes[op as usize];
-        (node.ops, node.n_ops) = (at, ops.len() as u32);
         self.dirty = true;
     }
 
@@ -446,10 +448,9 @@ impl<'b> Edit<'b> {
         let mut uses = vec![0u32; s.nodes.len()];
         let gone = |i: usize| self.state.get(i).is_some_and(|state| matches!(state, State::Removed | State::Dissolved));
         for (_, node) in s.nodes.iter().enumerate().filter(|(i, _)| !gone(*i)) {
-            for op in &s.operands[node.op_range()] {
-                let op = self.resolve_word(*op);
-                if op & LEAF_BIT == 0 {
-                    uses[op as usize] += 1;
+            for op in node.ops(&s.operands) {
+                if let Some(uses) = uses.get_mut(self.resolve_word(*op) as usize) {
+                    *uses += 1;
                 }
             }
         }
@@ -457,10 +458,9 @@ impl<'b> Edit<'b> {
             let node = self.b.pool.s.nodes[i];
             if uses[i] == 0 && is_nested(&node) && matches!(self.state[i], State::Keep | State::Moved) {
                 self.state[i] = State::Removed;
-                for op in &self.b.pool.s.operands[node.op_range()] {
-                    let op = self.resolve_word(*op);
-                    if op & LEAF_BIT == 0 {
-                        uses[op as usize] -= 1;
+                for op in node.ops(&self.b.pool.s.operands) {
+                    if let Some(uses) = uses.get_mut(self.resolve_word(*op) as usize) {
+                        *uses -= 1;
                     }
                 }
             }
@@ -518,7 +518,7 @@ impl<'e> Compact<'e> {
             let node = self.old.nodes[at as usize];
             match self.edit.state[at as usize] {
                 State::Removed | State::Moved => {
-                    let end = at + 1 + if node.has(flag::REGION) { node.a } else { 0 };
+                    let end = node.end(at).min(n_old);
                     self.skip_items(end);
                     at = end;
                     continue;
@@ -527,7 +527,7 @@ impl<'e> Compact<'e> {
                 State::Keep => {
                     self.emit(at)?;
                     if node.has(flag::REGION) {
-                        self.open.push((self.map[at as usize], at + 1 + node.a, at));
+                        self.open.push((self.map[at as usize], node.end(at), at));
                     }
                 }
             }
@@ -583,7 +583,7 @@ impl<'e> Compact<'e> {
             if node.has(flag::IMPURE) && !function {
                 return true;
             }
-            at += 1 + if node.has(flag::REGION) { node.a } else { 0 };
+            at = node.end(at);
         }
         false
     }
@@ -632,11 +632,16 @@ impl<'e> Compact<'e> {
             return Ok(());
         }
         let ops = self.operands.len() as u32;
-        for i in node.op_range() {
-            let word = self.edit.resolve_word(self.old.operands[i]);
-            let word = if word & LEAF_BIT != 0 { word } else { self.map[word as usize] };
+        let range = node.op_range();
+        let (end, len) = (range.end as u64, self.old.operands.len());
+        let Some(operands) = self.old.operands.get(range) else {
+            return Err(SealError::Dangling { what: "node", index: op as usize, field: "operands", found: end, len });
+        };
+        for operand in operands {
+            let word = self.edit.resolve_word(*operand);
+            let word = if word & LEAF_BIT != 0 { word } else { self.map.get(word as usize).copied().unwrap_or(NONE) };
             if word == NONE {
-                return Err(self.dangling(op, self.old.operands[i]));
+                return Err(self.dangling(op, *operand));
             }
             self.operands.push(word);
         }

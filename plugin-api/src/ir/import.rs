@@ -231,17 +231,25 @@ impl<'a> Importer<'a> {
     /// What a value of the other body is here: a leaf is brought over, a node must have been copied or mapped.
     pub fn value_of(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> Option<V> {
         if value.op & LEAF_BIT != 0 {
+            value.leaf()?;
             let id = self.leaf_id(&mut b.pool, value.op & !LEAF_BIT);
             return Some(b.v(id | LEAF_BIT));
         }
+        value.node()?;
         let op = *slot(&mut self.nodes, value.op, self.from.nodes().len());
         (op != NONE).then(|| b.v(op))
     }
 
     /// Copies one node (with its content if it is a region). `None` if an operand was neither copied nor mapped.
     pub fn copy(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> Option<V> {
+        self.copy_before(b, value, usize::MAX, MAX_DEPTH)
+    }
+
+    /// The same, but nothing from `end` on, and no deeper: in a body that is being built, regions may lie across each
+    /// other.
+    fn copy_before(&mut self, b: &mut BodyBuilder, value: Value<'_>, end: usize, depth: u32) -> Option<V> {
         let node = *value.node()?;
-        let mut ops = Vec::with_capacity(node.n_ops as usize);
+        let mut ops = Vec::with_capacity(value.operands().len());
         for op in value.operands() {
             ops.push(self.value_of(b, op)?);
         }
@@ -258,10 +266,12 @@ impl<'a> Importer<'a> {
             self.map(value, v);
             return Some(v);
         }
+        let depth = depth.checked_sub(1)?;
+        let end = value.end().min(end);
         let v = b.begin(spec, &ops, name);
         self.map(value, v);
-        for child in value.region().children() {
-            self.copy(b, child)?;
+        for child in value.region().children().take_while(|child| child.index().is_some_and(|at| at < end)) {
+            self.copy_before(b, child, end, depth)?;
         }
         b.end();
         Some(v)

@@ -493,7 +493,17 @@ impl NodeRec {
 
     /// Range of its operands.
     pub fn op_range(&self) -> std::ops::Range<usize> {
-        self.ops as usize..self.ops as usize + self.n_ops as usize
+        self.ops as usize..(self.ops as usize).saturating_add(self.n_ops as usize)
+    }
+
+    /// Position after it and its content, if it stands at `at`. Before the validator the extent may be anything.
+    pub(crate) fn end(&self, at: u32) -> u32 {
+        at.saturating_add(1).saturating_add(if self.has(flag::REGION) { self.a } else { 0 })
+    }
+
+    /// Its operands, as far as they are there: before the validator they may lie anywhere.
+    pub(crate) fn ops<'o>(&self, operands: &'o [u32]) -> &'o [u32] {
+        operands.get(self.op_range()).unwrap_or(&[])
     }
 }
 

@@ -293,17 +293,20 @@ impl<'a> Value<'a> {
     /// Whether it has an effect: a call, a region that holds one, or a value with one nested in it.
     #[inline]
     pub fn has_effect(self) -> bool {
-        let own = |value: Value<'_>| value.has(flag::IMPURE) && value.kind() != kind::FUNC;
+        let own = |value: Value<'a>| value.has(flag::IMPURE) && value.kind() != kind::FUNC;
         if own(self) {
             return true;
         }
-        // Allocates only where something is nested.
-        let mut inner: Vec<Value<'_>> = self.nested().collect();
-        while let Some(value) = inner.pop() {
-            if own(value) {
+        // A nested expression has one user, so there are no more of them than nodes; while a pass edits, there may be a
+        // cycle of them.
+        let mut work: Vec<Value<'a>> = self.nested().collect();
+        let mut left = self.raw.nodes().len();
+        while let Some(value) = work.pop() {
+            if own(value) || left == 0 {
                 return true;
             }
-            inner.extend(value.nested());
+            left -= 1;
+            work.extend(value.nested());
         }
         false
     }
@@ -353,7 +356,7 @@ impl<'a> Value<'a> {
     /// Its operands.
     #[inline]
     pub fn operands(self) -> impl ExactSizeIterator<Item = Value<'a>> + DoubleEndedIterator + 'a {
-        let words = self.node().map_or(&[][..], |node| self.raw.operands().get(node.op_range()).unwrap_or(&[]));
+        let words = self.node().map_or(&[][..], |node| node.ops(self.raw.operands()));
         words.iter().map(move |op| Value { raw: self.raw, op: *op })
     }
 
@@ -516,7 +519,8 @@ impl<'a> Value<'a> {
             (Some(i), _) => (i + 1, 0),
             _ => (0, 0),
         };
-        Region { raw: self.raw, start, end: start + len }
+        // While a pass edits, an extent may be anything.
+        Region { raw: self.raw, start, end: (start + len).min(self.raw.nodes().len()).max(start) }
     }
 
     /// The node at another position of the same body.

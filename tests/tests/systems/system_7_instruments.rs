@@ -166,7 +166,7 @@ fn a_context_as_tvm_has_it() {
     let log = Log::default();
     let engine = engine([noted("t.Y", 0, &[], &log), noted("t.X", 3, &["t.Y"], &log), failing("t.Bad")]);
     let module = module(&engine, &["main"]);
-    let builder = PassContext::builder().tvm_compat(true).opt_level(0).disable(["nobody"]);
+    let builder = PassContext::builder().tvm_compat(true).opt_level(0);
     let context = builder.instrument(watcher("a", "", &log)).build(&engine).expect("a context");
     let scope = context.enter().expect("enters");
     pass(&engine, "t.X").run(&module).expect("runs");
@@ -178,6 +178,9 @@ fn a_context_as_tvm_has_it() {
     let inner = PassContext::builder().inherit().build(&engine).expect("a context");
     let own = PassContext::builder().inherit().tvm_compat(false).build(&engine).expect("a context");
     assert!(inner.tvm_compat() && !own.tvm_compat());
+    // Names are not looked up.
+    let unknown = || PassContext::builder().disable(["nobody"]);
+    assert!(unknown().build(&engine).is_err() && unknown().tvm_compat(true).build(&engine).is_ok());
     // Nothing runs any more.
     context.override_instruments(vec![watcher("b", "", &log)]).expect("they are replaced");
     scope.exit().expect("leaves");

@@ -21,6 +21,10 @@ pub(crate) mod tag {
     pub(crate) const PROPERTY: u16 = 19;
     pub(crate) const COMPOSITE: u16 = 20;
     pub(crate) const DOC: u16 = 32;
+    pub(crate) const REQUIRED: u16 = 34;
+    pub(crate) const GRANULARITY: u16 = 36;
+    pub(crate) const ESTABLISHES: u16 = 38;
+    pub(crate) const PRESERVES: u16 = 39;
     pub(crate) const OPTION: u16 = 41;
 }
 

@@ -24,6 +24,7 @@ const PLUGIN: PluginDecl = PluginDecl {
         &EQUAL_COPY,
         &DANGLES,
         &LIES,
+        &TWO_OF_ONE_NAME,
     ],
     operators: &[],
     more: Contributions::NONE,
@@ -64,6 +65,8 @@ struct Services {
     reserved: u32,
     max_level: *const c_void,
     seal: extern "C" fn(*const c_void, Sink) -> *const c_void,
+    /// Names, functions, their number, attributes or null.
+    module: extern "C" fn(*const Bytes, *const *const c_void, usize, *const c_void) -> *const c_void,
 }
 
 type Init = extern "C" fn(*const Services, Sink) -> u32;
@@ -154,8 +157,21 @@ extern "C" fn run_module(
 ) -> RunResult {
     match pass {
         3 => RunResult { status: 77, reserved: 0, handle: module },
+        9 => RunResult { status: 0, reserved: 0, handle: two_functions(module) },
         _ => (proper().run_module)(entry, pass, module, options, ctx, error),
     }
+}
+
+/// What the host makes of the first function, given twice under one name.
+fn two_functions(module: *const c_void) -> *const c_void {
+    // SAFETY: a module is a pointer; this one is lent for the call, and nobody drops it.
+    let module = std::mem::ManuallyDrop::new(unsafe { std::mem::transmute::<*const c_void, Module>(module) });
+    let Some((_, body)) = module.functions().next() else { return std::ptr::null() };
+    // SAFETY: a body is a pointer, and the module keeps it; the table is the host's, which `init` was given.
+    let (body, services) =
+        unsafe { (std::mem::transmute_copy::<Body, *const c_void>(body), &*SERVICES.load(Ordering::Acquire)) };
+    let name = Bytes { ptr: b"twin".as_ptr(), len: 4 };
+    (services.module)([name, name].as_ptr(), [body, body].as_ptr(), 2, std::ptr::null())
 }
 
 extern "C" fn run_functions(
@@ -336,4 +352,9 @@ fn lies(body: &Body, options: &Lie, _: &Ctx) -> Result<Body, PassError> {
         "constants" => slices[24] = Slice { ptr: (&raw const fakes).cast(), len: 1 },
         _ => {}
     })
+}
+
+declare_pass! {
+    /// Gives the host two functions of one name.
+    module pass TWO_OF_ONE_NAME = "zoo.TwoOfOneName" { opt_level: 0, run: same_module }
 }

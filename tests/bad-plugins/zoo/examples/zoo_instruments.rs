@@ -7,9 +7,8 @@ use plugin_api::prelude::*;
 use std::io::Write;
 
 export_plugin! {
-    passes: [FIRST, SECOND, THIRD, ADDS, FAILS, HIGH, NEEDS_HIGH, ITSELF, LOST],
+    passes: [FIRST, SECOND, THIRD, ADDS, FAILS],
     instruments: [RECORDER, SILENT],
-    composites: [BOTH],
 }
 
 declare_pass! {
@@ -37,31 +36,6 @@ declare_pass! {
     pub module pass FAILS = "zoo.Fails" { opt_level: 0, run: fails }
 }
 
-declare_pass! {
-    /// Does nothing, at a high opt_level.
-    pub module pass HIGH = "zoo.High" { opt_level: 9, run: high }
-}
-
-declare_pass! {
-    /// Needs one of a high opt_level.
-    pub module pass NEEDS_HIGH = "zoo.NeedsHigh" { opt_level: 0, required: ["zoo.High"], run: needs_high }
-}
-
-declare_pass! {
-    /// Needs itself.
-    pub module pass ITSELF = "zoo.Itself" { opt_level: 0, required: ["zoo.Itself"], run: itself }
-}
-
-declare_pass! {
-    /// Needs a pass that nobody has.
-    pub module pass LOST = "zoo.Lost" { opt_level: 0, required: ["zoo.Nowhere"], run: lost }
-}
-
-declare_composite! {
-    /// Two passes behind a third.
-    pub BOTH = "zoo.Both" { opt_level: 1, required: ["zoo.High"], passes: ["zoo.Second", "zoo.Adds"] }
-}
-
 /// Adds a line to the file that `ZOO_LOG` names, if it names one.
 fn note(line: &str) {
     let Some(path) = std::env::var_os("ZOO_LOG") else { return };
@@ -83,26 +57,6 @@ fn second(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
 
 fn third(module: &Module, _: &Ctx) -> Result<Module, PassError> {
     note("zoo.Third runs");
-    Ok(module.clone())
-}
-
-fn high(module: &Module, _: &Ctx) -> Result<Module, PassError> {
-    note("zoo.High runs");
-    Ok(module.clone())
-}
-
-fn needs_high(module: &Module, _: &Ctx) -> Result<Module, PassError> {
-    note("zoo.NeedsHigh runs");
-    Ok(module.clone())
-}
-
-fn itself(module: &Module, _: &Ctx) -> Result<Module, PassError> {
-    note("zoo.Itself runs");
-    Ok(module.clone())
-}
-
-fn lost(module: &Module, _: &Ctx) -> Result<Module, PassError> {
-    note("zoo.Lost runs");
     Ok(module.clone())
 }
 

@@ -1,0 +1,12 @@
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Does nothing.
+    pub function pass NOTHING = "acme.Nothing" { opt_level: 0, required: ["acme.First (>= x)"], run: nothing }
+}
+
+fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+fn main() {}
