@@ -3,9 +3,9 @@
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;
-use passhost_script::{NoOps, print, print_with_spans};
 use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::prelude::*;
+use script::{NoOps, print, print_with_spans};
 
 const N: usize = 100_000;
 
