@@ -22,13 +22,14 @@ pub const fn is_full_name(name: &str) -> bool {
     dots > 0 && part > 0
 }
 
-/// Whether a name could be that of a crate: a letter or `_`, then letters, digits, `_` and `-`.
+/// Whether a name could be that of a plugin: a letter or `_`, then letters, digits, `_` and `-`, as crates have; and `.`,
+/// since API 0.1 looked at no name.
 pub(crate) const fn is_plugin_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut i = 0;
     while i < bytes.len() {
         let letter = bytes[i].is_ascii_alphabetic() || bytes[i] == b'_';
-        if !letter && (i == 0 || !(bytes[i].is_ascii_digit() || bytes[i] == b'-')) {
+        if !letter && (i == 0 || !matches!(bytes[i], b'0'..=b'9' | b'-' | b'.')) {
             return false;
         }
         i += 1;
@@ -221,10 +222,10 @@ mod tests {
 
     #[test]
     fn plugins_are_called_like_crates() {
-        for name in ["a", "_", "acme-passes", "x86_64", "A-", "_1"] {
+        for name in ["a", "_", "acme-passes", "x86_64", "A-", "_1", "a.b"] {
             assert!(is_plugin_name(name), "{name}");
         }
-        for name in ["", "-a", "1a", "a b", "a.b", "a\n", "a\u{1b}[2J", "ä", "a/b"] {
+        for name in ["", "-a", "1a", "a b", ".a", "a\n", "a\u{1b}[2J", "ä", "a/b"] {
             assert!(!is_plugin_name(name), "{name}");
         }
     }

@@ -10,12 +10,14 @@ fn all_are_called_in_order_and_exit_is_not_reversed() {
     let context = watched(&engine, &[("a", ""), ("b", "")], &log);
     let both = Sequential::new(["t.X", "t.Y"].map(|name| pass(&engine, name))).pass(&engine);
     both.run_in(&module(&engine, &["main"]), &context).expect("runs");
-    let of = |pass: &str| {
+    let around = |pass: &str, inside: &str| {
         format!(
-            "a.should:{pass} b.should:{pass} a.before:{pass} b.before:{pass} t.{pass} a.after:{pass} b.after:{pass}"
+            "a.should:{pass} b.should:{pass} a.before:{pass} b.before:{pass} {inside} a.after:{pass} b.after:{pass}"
         )
     };
-    assert_eq!(log.take(), format!("a.enter b.enter {} {} a.exit b.exit", of("X"), of("Y")));
+    // A Sequential is a pass, too.
+    let both = around("Sequential", &[around("X", "t.X"), around("Y", "t.Y")].join(" "));
+    assert_eq!(log.take(), format!("a.enter b.enter {both} a.exit b.exit"));
 }
 
 #[test]
