@@ -409,12 +409,18 @@ fn first_effect(function: Function<'_>) -> Option<String> {
 }
 
 fn operand_key(operand: Value<'_>, h: &mut impl Hasher) {
-    if operand.is_leaf() {
-        return operand.word().hash(h);
-    }
-    operand.ty().id().hash(h);
-    if !operand.is_bound() && operand.kind() == kind::TUPLE {
-        operand.operands().for_each(|item| operand_key(item, h));
+    // Tuples may nest deeply. Nothing is allocated where there is none.
+    let (mut next, mut rest) = (Some(operand), Vec::new());
+    while let Some(operand) = next {
+        if operand.is_leaf() {
+            operand.word().hash(h);
+        } else {
+            operand.ty().id().hash(h);
+            if !operand.is_bound() && operand.kind() == kind::TUPLE {
+                rest.extend(operand.operands().rev());
+            }
+        }
+        next = rest.pop();
     }
 }
 

@@ -61,6 +61,31 @@ impl<'i> BlockBuilder<'i> {
         }
     }
 
+    /// A function in A-normal form with all types that can be inferred, of any nesting; see
+    /// [`normalize`](crate::normalize::normalize). `None` after an error.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// b.begin_function(0, AttrsId::NONE, None);
+    /// let ty = b.ty(&Type::tensor([8, 8], DType::F32));
+    /// let (x, relu) = (b.param("x", ty), b.op("relax.nn.relu"));
+    /// let y = b.call(relu, &[x], AttrsId::NONE, ty, false, None);
+    /// b.end_function(y, ty);
+    /// let nested = b.finish()?;
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// let normal = bb.normalize(&nested).expect("no error");
+    /// bb.add_func("main", normal);
+    /// assert_eq!(bb.get()?.get("main").expect("is there").n_bindings(), 1);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn normalize(&self, body: &Body) -> Option<Body> {
+        crate::normalize::normalize(body, self.infer).map_err(|error| self.fail(error)).ok()
+    }
+
     /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name.
     pub fn add_func(&self, hint: &str, body: Body) -> String {
         self.module.borrow_mut().add(hint, body)
@@ -528,7 +553,7 @@ impl State {
 }
 
 /// What two types have in common.
-fn join(a: &Type, b: &Type) -> Type {
+pub(crate) fn join(a: &Type, b: &Type) -> Type {
     match (a, b) {
         (a, b) if a == b => a.clone(),
         (Type::Tensor(a), Type::Tensor(b)) => Type::Tensor(TensorType {

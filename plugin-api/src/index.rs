@@ -1,6 +1,6 @@
 //! From TIR index expressions to dimensions, so that one simplifier serves both.
 
-use crate::ir::records::{kind, leaf, prim, tykind};
+use crate::ir::records::{MAX_DEPTH, kind, leaf, prim, tykind};
 use crate::ir::{DType, Dim, DimExpr, Sym, Value};
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use std::sync::Arc;
 pub const FIRST_ATOM: u32 = 1 << 31;
 
 /// A value of a TIR expression as a dimension: leaves of dimensions and arithmetic nodes become themselves, loop and
-/// iteration variables become atoms that [`atom_of`] tells back. `None` if something else is in it, such as a load.
+/// iteration variables become atoms that [`atom_of`] tells back. `None` if something else is in it, such as a load, and
+/// for what is nested deeper than a dimension may be.
 ///
 /// What comes out can be simplified, compared and bounded with [`crate::arith`] like any dimension.
 pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
@@ -17,7 +18,7 @@ pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
         Enter(Value<'a>),
         Leave(Value<'a>),
     }
-    let (mut work, mut done) = (vec![Step::Enter(value)], Vec::new());
+    let (mut work, mut done, mut depth) = (vec![Step::Enter(value)], Vec::new(), 0);
     while let Some(step) = work.pop() {
         match step {
             Step::Enter(value) if value.is_leaf() => {
@@ -25,6 +26,10 @@ pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
                 done.push(value.dim()?);
             }
             Step::Enter(value) if value.kind() == kind::ARITH => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return None;
+                }
                 work.push(Step::Leave(value));
                 work.extend(value.operands().rev().map(Step::Enter));
             }
@@ -36,6 +41,7 @@ pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
             }
             Step::Enter(_) => return None,
             Step::Leave(value) => {
+                depth -= 1;
                 let op = u16::try_from(value.node()?.a).ok()?;
                 let dtype = dtype_of(value);
                 let last = done.pop()?;

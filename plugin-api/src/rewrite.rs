@@ -1,4 +1,5 @@
-//! Rewriting value by value: `body.rewrite(|value, rw| …)`, and [`ExprMutator`] with a hook for each kind.
+//! Rewriting value by value: `body.rewrite(|value, rw| …)`, and mutators with a hook for each kind: [`ExprMutator`] for
+//! Relax, [`ExprMutatorBase`] where it need not be in A-normal form, [`StmtMutator`] for TIR.
 //!
 //! One forward pass over the body as it was. Nothing is copied before the first change, so a rewrite that changes
 //! nothing costs a walk and gives the same handle back.
@@ -80,6 +81,26 @@ impl<'b> Rewriter<'b> {
         v
     }
 
+    /// Number of nodes so far, those of the old body included.
+    fn n_nodes(&self) -> usize {
+        self.edit.as_ref().map_or(self.body.len(), |edit| edit.n_nodes())
+    }
+
+    /// Names what is nested in the nodes from `from` on, but for tuples: that is A-normal form.
+    fn bind_nested(&mut self, from: usize) {
+        let (inner, n_old) = (self.in_dataflow, self.body.len());
+        let Some(edit) = &mut self.edit else { return };
+        let name = if inner { "lv" } else { "gv" };
+        for at in from..edit.n_nodes() {
+            for operand in edit.operands_of(at) {
+                if operand.op as usize >= n_old && edit.with(operand, |v| v.is_nested() && v.kind() != kind::TUPLE) {
+                    edit.bind(operand, name);
+                    edit.update(operand, |node| node.flags |= if inner { flag::INNER } else { 0 });
+                }
+            }
+        }
+    }
+
     fn apply(&mut self, value: Value<'b>, action: Action) {
         match action {
             Action::Keep => {}
@@ -151,120 +172,350 @@ impl Body {
     }
 }
 
-/// Rewriting with a hook for each kind, as TVM's mutators have it: override what is of interest and say what becomes of
-/// the value. Hooks see values of the body as it was; [`Rewriter::v`] tells what an operand is now. Nothing is visited
-/// twice, so no memo is needed.
-#[allow(unused_variables, reason = "the defaults do nothing")]
-pub trait ExprMutator<'b> {
-    /// Rewrites a body; the same handle if nothing was changed.
-    ///
-    /// # Errors
-    /// The first error of a hook, or why the result is not valid.
-    fn mutate(&mut self, body: &'b Body) -> Result<Body, PassError>
-    where
-        Self: Sized,
-    {
-        mutate(self, body)
-    }
-
-    /// A call.
-    ///
-    /// # Errors
-    /// As the pass wants.
-    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        Ok(Action::Keep)
-    }
-
-    /// A tuple.
-    ///
-    /// # Errors
-    /// As the pass wants.
-    fn visit_tuple(&mut self, tuple: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        Ok(Action::Keep)
-    }
-
-    /// An element of a tuple.
-    ///
-    /// # Errors
-    /// As the pass wants.
-    fn visit_tuple_get(&mut self, get: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        Ok(Action::Keep)
-    }
-
-    /// An If, before its branches.
-    ///
-    /// # Errors
-    /// As the pass wants.
-    fn visit_if(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        Ok(Action::Keep)
-    }
-
-    /// A nested function, before its content.
-    ///
-    /// # Errors
-    /// As the pass wants.
-    fn visit_function(&mut self, function: Function<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        Ok(Action::Keep)
-    }
-
-    /// A match_cast.
-    ///
-    /// # Errors
-    /// As the pass wants.
-    fn visit_match_cast(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        Ok(Action::Keep)
-    }
-
-    /// Another name for a value.
-    ///
-    /// # Errors
-    /// As the pass wants.
-    fn visit_alias(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        Ok(Action::Keep)
-    }
-
-    /// Anything else, of kinds that are not Relax or not known too.
-    ///
-    /// # Errors
-    /// As the pass wants.
-    fn visit_other(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        Ok(Action::Keep)
-    }
-
-    /// A leaf (operator, constant, shape…), once for each in the order of first use; what it gives takes its place
-    /// everywhere. Leaves can be replaced by leaves only.
-    ///
-    /// # Errors
-    /// As the pass wants.
-    fn visit_leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        Ok(Action::Keep)
-    }
+/// What a mutator does with leaves and nodes; each kind of mutator makes its own hooks of it.
+trait Hooks<'b> {
+    fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
+    fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
 }
 
-fn mutate<'b, M: ExprMutator<'b>>(mutator: &mut M, body: &'b Body) -> Result<Body, PassError> {
+fn mutate<'b>(hooks: &mut impl Hooks<'b>, body: &'b Body) -> Result<Body, PassError> {
     let mut leaves: Vec<Option<Action>> = vec![None; body.raw().leaves().len()];
     body.try_rewrite(|value, rw| {
-        visit_leaves(mutator, value, rw, &mut leaves)?;
+        visit_leaves(hooks, value, rw, &mut leaves)?;
         // The result of a function has no hook of its own, but its leaf has.
         let after = body.value_at(value.end().min(body.len() - 1));
         if after.kind() == kind::YIELD {
-            visit_leaves(mutator, after, rw, &mut leaves)?;
+            visit_leaves(hooks, after, rw, &mut leaves)?;
         }
-        match value.kind() {
-            kind::CALL => mutator.visit_call(Call(value), rw),
-            kind::TUPLE => mutator.visit_tuple(value, rw),
-            kind::TUPLE_GET => mutator.visit_tuple_get(value, rw),
-            kind::IF => mutator.visit_if(value, rw),
-            kind::FUNC => mutator.visit_function(Function(value), rw),
-            kind::MATCH_CAST => mutator.visit_match_cast(value, rw),
-            kind::ALIAS => mutator.visit_alias(value, rw),
-            _ => mutator.visit_other(value, rw),
-        }
+        hooks.node(value, rw)
     })
 }
 
-fn visit_leaves<'b, M: ExprMutator<'b>>(
-    mutator: &mut M,
+macro_rules! mutator_trait {
+    ($(#[$doc:meta])* $name:ident, $hooks:ident, ($($kind:pat => $hook:ident($arg:ident: $ty:ty) = $make:path, $what:literal;)*)) => {
+        $(#[$doc])*
+        #[allow(unused_variables, reason = "the defaults do nothing")]
+        pub trait $name<'b> {
+            /// Rewrites a body; the same handle if nothing was changed.
+            ///
+            /// # Errors
+            /// The first error of a hook, or why the result is not valid.
+            fn mutate(&mut self, body: &'b Body) -> Result<Body, PassError>
+            where
+                Self: Sized,
+            {
+                mutate(&mut $hooks(self), body)
+            }
+
+            $(#[doc = $what]
+            ///
+            /// # Errors
+            /// As the pass wants.
+            fn $hook(&mut self, $arg: $ty, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+                Ok(Action::Keep)
+            })*
+
+            /// Anything else, of kinds that are not known too.
+            ///
+            /// # Errors
+            /// As the pass wants.
+            fn visit_other(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+                Ok(Action::Keep)
+            }
+
+            /// A leaf (operator, constant, number, shape…), once for each in the order of first use; what it gives
+            /// takes its place everywhere. Leaves can be replaced by leaves only.
+            ///
+            /// # Errors
+            /// As the pass wants.
+            fn visit_leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+                Ok(Action::Keep)
+            }
+        }
+
+        struct $hooks<'m, M>(&'m mut M);
+
+        impl<'b, M: $name<'b>> $hooks<'_, M> {
+            fn dispatch(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+                match value.kind() {
+                    $($kind => self.0.$hook($make(value), rw),)*
+                    _ => self.0.visit_other(value, rw),
+                }
+            }
+        }
+    };
+}
+
+macro_rules! expr_mutator {
+    ($(#[$doc:meta])* $name:ident, $hooks:ident) => {
+        mutator_trait! {
+            $(#[$doc])*
+            $name, $hooks, (
+                kind::CALL => visit_call(call: Call<'b>) = Call, "A call.";
+                kind::TUPLE => visit_tuple(tuple: Value<'b>) = std::convert::identity, "A tuple.";
+                kind::TUPLE_GET => visit_tuple_get(get: Value<'b>) = std::convert::identity, "An element of a tuple.";
+                kind::IF => visit_if(value: Value<'b>) = std::convert::identity, "An If, before its branches.";
+                kind::SEQ => visit_seq(value: Value<'b>) = std::convert::identity,
+                    "Blocks with a result, as an expression, before its content.";
+                kind::FUNC => visit_function(function: Function<'b>) = Function,
+                    "A nested function, before its content.";
+                kind::MATCH_CAST => visit_match_cast(value: Value<'b>) = std::convert::identity, "A match_cast.";
+                kind::ALIAS => visit_alias(value: Value<'b>) = std::convert::identity, "Another name for a value.";
+            )
+        }
+    };
+}
+
+expr_mutator! {
+    /// Rewriting with a hook for each kind, as TVM's mutators have it: override what is of interest and say what
+    /// becomes of the value. For input that is not in A-normal form, too: what is nested is met before its user and
+    /// stays nested, and so does what a hook writes. [`ExprMutator`] names what it writes.
+    ///
+    /// Hooks see values of the body as it was. [`Rewriter::v`] tells what an operand is now: that is the memo, and it
+    /// is complete, as operands stand before their users. Nothing is visited twice, and depth costs no stack.
+    ///
+    /// Two negations in a row go, also where they are nested:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::rewrite::ExprMutatorBase;
+    ///
+    /// struct Simplify;
+    /// impl<'b> ExprMutatorBase<'b> for Simplify {
+    ///     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         let twice = |call: Call<'b>| {
+    ///             let inner = call.value().as_call_to("relax.negative")?.arg(0)?.as_call_to("relax.negative")?;
+    ///             inner.arg(0)
+    ///         };
+    ///         Ok(twice(call).map_or(Action::Keep, |x| Action::Replace(rw.v(x))))
+    ///     }
+    /// }
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// b.begin_function(0, AttrsId::NONE, None);
+    /// let ty = b.ty(&Type::tensor([8, 8], DType::F32));
+    /// let (x, negative, exp) = (b.param("x", ty), b.op("relax.negative"), b.op("relax.exp"));
+    /// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+    /// let once = b.call(negative, &[x], AttrsId::NONE, ty, false, None);
+    /// let twice = b.call(negative, &[once], AttrsId::NONE, ty, false, None);
+    /// let y = b.call(exp, &[twice], AttrsId::NONE, ty, false, Some("y"));
+    /// b.end();
+    /// b.end_function(y, ty);
+    /// let body = Simplify.mutate(&b.finish()?)?;
+    /// let ops: Vec<_> = body.values().filter_map(|value| value.as_call()?.op()).collect();
+    /// assert_eq!(ops, ["relax.exp"]);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ExprMutatorBase, BaseHooks
+}
+
+impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
+    fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.0.visit_leaf(leaf, rw)
+    }
+
+    fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.dispatch(value, rw)
+    }
+}
+
+expr_mutator! {
+    /// As [`ExprMutatorBase`], and what a hook writes is brought into A-normal form: an expression that another one
+    /// uses becomes a binding, so it may be used more than once.
+    ///
+    /// An If whose branches do nothing but give the same value goes:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// struct IfCollapser;
+    /// impl<'b> ExprMutator<'b> for IfCollapser {
+    ///     fn visit_if(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         let Some((then, other)) = value.branches() else { return Ok(Action::Keep) };
+    ///         match (then.result(), other.result()) {
+    ///             (Some(a), Some(b)) if a == b => Ok(Action::Replace(rw.v(a))),
+    ///             _ => Ok(Action::Keep),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("main", |b| {
+    ///     let x = b.param("x", Type::tensor([8, 8], DType::F32));
+    ///     let c = b.param("c", Type::tensor([0i64; 0], DType::BOOL));
+    ///     let y = b.emit(b.if_(c, |_| x, |_| x));
+    ///     b.emit_func_output(b.tuple(&[y, x]));
+    /// });
+    /// let module = bb.get()?;
+    /// let body = IfCollapser.mutate(module.get("main").expect("is there"))?;
+    /// assert!(body.values().all(|value| value.branches().is_none()));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// Elements of tuples that are made here are taken from where they come from:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// struct TupleMutator;
+    /// impl<'b> ExprMutator<'b> for TupleMutator {
+    ///     fn visit_tuple_get(&mut self, get: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         let element = get.as_tuple_get().and_then(|(tuple, index)| match tuple.view() {
+    ///             Expr::Tuple(tuple) => tuple.operand(index as usize),
+    ///             _ => None,
+    ///         });
+    ///         Ok(element.map_or(Action::Keep, |element| Action::Replace(rw.v(element))))
+    ///     }
+    /// }
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("main", |b| {
+    ///     let (x, y) = (b.param("x", Type::Object), b.param("y", Type::Object));
+    ///     let pair = b.emit(b.tuple(&[x, y]));
+    ///     b.emit_func_output(b.emit(b.get(pair, 1)));
+    /// });
+    /// let module = bb.get()?;
+    /// let body = TupleMutator.mutate(module.get("main").expect("is there"))?;
+    /// let result = body.function().and_then(|function| function.result()).expect("a result");
+    /// assert_eq!(result.name(), Some("y"));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// Two convolutions of which only the second uses the first become one call; [`Users`](crate::users::Users) says
+    /// who uses what:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// struct ConvConv { users: Users }
+    /// impl<'b> ExprMutator<'b> for ConvConv {
+    ///     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         let first = |call: Call<'b>| call.value().as_call_to("relax.nn.conv2d")?.arg(0)?.as_call_to("relax.nn.conv2d");
+    ///         let Some(inner) = first(call).filter(|inner| self.users.only(inner.value()) == Some(call.value())) else {
+    ///             return Ok(Action::Keep);
+    ///         };
+    ///         let args: Vec<V> = inner.args().chain(call.args().skip(1)).map(|arg| rw.v(arg)).collect();
+    ///         Ok(Action::Replace(rw.call("my.conv2d_conv2d", &args, &[], &call.ty().to_owned())))
+    ///     }
+    /// }
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// b.begin_function(0, AttrsId::NONE, None);
+    /// let ty = b.ty(&Type::tensor([1, 4, 8, 8], DType::F32));
+    /// let (x, w, conv) = (b.param("x", ty), b.param("w", ty), b.op("relax.nn.conv2d"));
+    /// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+    /// let first = b.call(conv, &[x, w], AttrsId::NONE, ty, false, Some("first"));
+    /// let second = b.call(conv, &[first, w], AttrsId::NONE, ty, false, Some("second"));
+    /// b.end();
+    /// b.end_function(second, ty);
+    /// let body = b.finish()?;
+    /// let fused = remove_all_unused(&ConvConv { users: body.users() }.mutate(&body)?)?;
+    /// let ops: Vec<_> = fused.values().filter_map(|value| value.as_call()?.op()).collect();
+    /// assert_eq!(ops, ["my.conv2d_conv2d"]);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ExprMutator, NormalHooks
+}
+
+impl<'b, M: ExprMutator<'b>> Hooks<'b> for NormalHooks<'_, M> {
+    fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.0.visit_leaf(leaf, rw)
+    }
+
+    fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        let from = rw.n_nodes();
+        let action = self.dispatch(value, rw)?;
+        rw.bind_nested(from);
+        Ok(action)
+    }
+}
+
+mutator_trait! {
+    /// Rewriting TIR with a hook for each kind of statement, and for expressions. A statement is removed with
+    /// [`Action::Remove`]; new ones are written before the one that is met, with [`Rewriter::edit`]. An expression is
+    /// replaced by another one, as with [`ExprMutatorBase`]. A statement with content is met before its content, which
+    /// is left out if it is removed.
+    ///
+    /// A loop of one iteration becomes what it holds:
+    ///
+    /// ```
+    /// use plugin_api::ir::records::{flag, kind};
+    /// use plugin_api::ir::BufferType;
+    /// use plugin_api::prelude::*;
+    ///
+    /// struct NoLoopOfOne;
+    /// impl<'b> StmtMutator<'b> for NoLoopOfOne {
+    ///     fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         if let Some(Stmt::For { var, min, extent, .. }) = stmt.stmt()
+    ///             && extent.dim() == Some(Dim::Int(1))
+    ///             && min.is_leaf()
+    ///         {
+    ///             let min = rw.v(min);
+    ///             rw.edit().replace(var, min);
+    ///             rw.edit().dissolve(stmt);
+    ///         }
+    ///         Ok(Action::Keep)
+    ///     }
+    /// }
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// let int = b.ty(&Type::Prim { dtype: DType::I32, value: None });
+    /// let buffer = b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(8)], DType::I32)));
+    /// b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+    /// let a = b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("A"));
+    /// let (zero, one) = (b.scalar(&Dim::Int(0)), b.scalar(&Dim::Int(1)));
+    /// b.begin(NodeSpec::new(kind::FOR), &[zero, one], None);
+    /// let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
+    /// b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[a, one, i], None);
+    /// b.end();
+    /// b.end();
+    /// let body = NoLoopOfOne.mutate(&b.finish()?)?;
+    /// let kinds: Vec<u16> = body.values().map(|value| value.kind()).collect();
+    /// assert_eq!(kinds, [kind::PRIM_FUNC, kind::BUFFER, kind::STORE]);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    StmtMutator, StmtHooks, (
+        kind::FOR => visit_for(stmt: Value<'b>) = std::convert::identity, "A loop, before its content.";
+        kind::WHILE => visit_while(stmt: Value<'b>) = std::convert::identity,
+            "A loop as long as a condition holds, before its content.";
+        kind::SBLOCK => visit_sblock(stmt: Value<'b>) = std::convert::identity,
+            "A schedulable block, before its content.";
+        kind::STORE => visit_buffer_store(stmt: Value<'b>) = std::convert::identity, "A store.";
+        kind::EVALUATE => visit_evaluate(stmt: Value<'b>) = std::convert::identity,
+            "An expression that is evaluated for what it does.";
+        kind::COND => visit_if_then_else(stmt: Value<'b>) = std::convert::identity, "An If, before its scopes.";
+        kind::ATTR => visit_attr_stmt(stmt: Value<'b>) = std::convert::identity,
+            "An attribute of statements, before these.";
+        kind::ASSERT => visit_assert_stmt(stmt: Value<'b>) = std::convert::identity, "An assertion.";
+        kind::BIND => visit_bind(stmt: Value<'b>) = std::convert::identity, "A scalar that gets a name.";
+        kind::BUFFER => visit_buffer(buffer: Value<'b>) = std::convert::identity,
+            "A buffer: matched, allocated or declared.";
+        kind::LOAD => visit_buffer_load(load: Value<'b>) = std::convert::identity,
+            "An element of a buffer, as an expression.";
+        kind::CALL => visit_call(call: Call<'b>) = Call, "A call, as an expression.";
+        kind::ARITH => visit_arith(value: Value<'b>) = std::convert::identity,
+            "Arithmetic, comparison, logic or conversion.";
+        kind::SELECT => visit_select(value: Value<'b>) = std::convert::identity, "One of two values.";
+        kind::LET => visit_let(value: Value<'b>) = std::convert::identity,
+            "An expression in which a variable has a value.";
+    )
+}
+
+impl<'b, M: StmtMutator<'b>> Hooks<'b> for StmtHooks<'_, M> {
+    fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.0.visit_leaf(leaf, rw)
+    }
+
+    fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.dispatch(value, rw)
+    }
+}
+
+/// Leaves of the operands of a value: each is asked for once, and what it became is remembered.
+fn visit_leaves<'b>(
+    hooks: &mut impl Hooks<'b>,
     value: Value<'b>,
     rw: &mut Rewriter<'b>,
     leaves: &mut [Option<Action>],
@@ -273,7 +524,7 @@ fn visit_leaves<'b, M: ExprMutator<'b>>(
         let Some(known) = leaves.get_mut((leaf.word() & !LEAF_BIT) as usize) else { continue };
         let action = match *known {
             Some(action) => action,
-            None => *known.insert(mutator.visit_leaf(leaf, rw)?),
+            None => *known.insert(hooks.leaf(leaf, rw)?),
         };
         match action {
             Action::Replace(v) if v.is_leaf() => {

@@ -1,6 +1,7 @@
 //! Removing what nobody uses.
 
-use crate::ir::records::{LEAF_BIT, NONE, flag, kind};
+use crate::ir::edit::is_nested;
+use crate::ir::records::{LEAF_BIT, NONE, NodeRec, flag, kind};
 use crate::ir::verify::is_expression;
 use crate::ir::{Body, SealError, Value};
 
@@ -14,6 +15,7 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
     let parents = body.parents();
     let raw = body.raw();
     let nodes = raw.nodes();
+    let effects = effects(body);
     let mut live = vec![false; nodes.len()];
     let mut regions = vec![None; nodes.len()];
     // Backwards: users stand behind what they use. Whoever uses a region stands behind it too, so whether the region is
@@ -23,7 +25,7 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
         // Of kinds that are not known, and of TIR, a name does not mean that only users count.
         let removable =
             value.is_bound() && (is_expression(node) || node.kind == kind::FUNC && i > 0) || value.is_nested();
-        let wanted = live[i] || !removable || value.has_effect() || node.kind == kind::MATCH_CAST;
+        let wanted = live[i] || !removable || effects.get(i) == Some(&true) || node.kind == kind::MATCH_CAST;
         live[i] = wanted && region_lives(body, &parents, &live, &mut regions, parents[i]);
         if live[i] {
             for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
@@ -32,6 +34,27 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
         }
     }
     body.retain(|value: Value<'_>| value.index().is_some_and(|i| live[i]))
+}
+
+/// For each node whether it has an effect, as [`Value::has_effect`] says; in one pass, as that asks what is nested.
+/// Empty where nothing has one.
+fn effects(body: &Body) -> Vec<bool> {
+    let raw = body.raw();
+    let own = |node: &NodeRec| node.has(flag::IMPURE) && node.kind != kind::FUNC;
+    let mut effects = Vec::new();
+    if !raw.nodes().iter().any(own) {
+        return effects;
+    }
+    effects.reserve(body.len());
+    for node in raw.nodes() {
+        let inner = |op: &u32| {
+            let at = *op as usize;
+            op & LEAF_BIT == 0 && effects.get(at) == Some(&true) && is_nested(&raw.nodes()[at])
+        };
+        let effect = own(node) || raw.operands()[node.op_range()].iter().any(inner);
+        effects.push(effect);
+    }
+    effects
 }
 
 /// Whether the content of a region is wanted: an If or function that nobody uses is dead with all that it holds.

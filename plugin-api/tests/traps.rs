@@ -402,10 +402,13 @@ fn depth_is_limited_and_the_limit_is_safe() {
         b.end_function(x, ty);
         b.finish()
     };
-    for make in [&dims as &dyn Fn(usize) -> Result<Body, SealError>, &types, &nested, &regions] {
+    for make in [&dims as &dyn Fn(usize) -> Result<Body, SealError>, &types, &regions] {
         use_all(&make(900).expect("within the limit"));
-        assert!(matches!(make(1_100), Err(SealError::TooDeep { .. })));
+        assert!(matches!(make(1_100), Err(SealError::TooDeep { most: 1_000, .. })));
     }
+    use_all(&nested(900).expect("within the limit"));
+    let error = nested(1_000_000).expect_err("one too many").to_string();
+    assert!(error.contains("nested more than 1000000 deep"), "{error}");
 }
 
 /// Everything that reads a body.

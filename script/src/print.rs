@@ -44,6 +44,11 @@ pub fn print_function(name: &str, body: &Body, ops: &dyn Operators) -> String {
     Printer::new(ops, false).module(&module).text
 }
 
+/// Prints what is nested in an expression: it may be nested deeper than the stack of the thread allows.
+fn deeper<R>(f: impl FnOnce() -> R) -> R {
+    stacker::maybe_grow(64 << 10, 4 << 20, f)
+}
+
 fn type_var(name: &str) -> String {
     format!("{name} = TypeVar(\"{name}\")\n")
 }
@@ -622,13 +627,15 @@ impl<'b> Writer<'_, '_, 'b> {
             return self.name(at);
         }
         let from = self.p.out.len();
-        if value.kind() == kind::TUPLE && value.n_operands() > 0 {
-            self.p.out.push('(');
-            self.bare_node(value);
-            self.p.out.push(')');
-        } else {
-            self.bare_node(value);
-        }
+        deeper(|| {
+            if value.kind() == kind::TUPLE && value.n_operands() > 0 {
+                self.p.out.push('(');
+                self.bare_node(value);
+                self.p.out.push(')');
+            } else {
+                self.bare_node(value);
+            }
+        });
         self.place(value, from);
     }
 

@@ -130,6 +130,18 @@ impl<'b> Edit<'b> {
         self.b.with(v, f)
     }
 
+    /// Number of nodes so far, old and new.
+    pub(crate) fn n_nodes(&self) -> usize {
+        self.b.pool.s.nodes.len()
+    }
+
+    /// Operands of the node at a position, that are nodes.
+    pub(crate) fn operands_of(&self, at: usize) -> Vec<V> {
+        let s = &self.b.pool.s;
+        let words = &s.operands[s.nodes[at].op_range()];
+        words.iter().filter(|op| **op & LEAF_BIT == 0).map(|op| self.b.v(*op)).collect()
+    }
+
     /// Whether anything was changed so far.
     pub fn is_dirty(&self) -> bool {
         self.dirty

@@ -6,8 +6,11 @@
 pub const NONE: u32 = u32::MAX;
 /// Bit of an operand word that says "leaf table", not "node".
 pub const LEAF_BIT: u32 = 1 << 31;
-/// Deepest nesting of types, dimension expressions, unbound expressions, attributes and regions that a body may have.
+/// Deepest nesting of types, dimension expressions, attributes and regions that a body may have.
 pub const MAX_DEPTH: u32 = 1_000;
+/// Deepest nesting of expressions without names that a body may have. They are nodes in a row, so walking them needs no
+/// stack; code that recurses on them would need one of this depth.
+pub const MAX_NESTED: u32 = 1_000_000;
 
 /// Node kinds. Stable numbers: 0x000 Relax, 0x100 TIR, 0x8000 vendors.
 pub mod kind {

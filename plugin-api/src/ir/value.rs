@@ -225,6 +225,16 @@ pub enum Stmt<'a> {
     Continue,
 }
 
+impl<'a> Stmt<'a> {
+    /// What an EVALUATE evaluates; `None` of other statements.
+    pub fn evaluated(self) -> Option<Value<'a>> {
+        match self {
+            Stmt::Evaluate(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
 impl<'a> Value<'a> {
     /// The record if it is a node.
     #[inline]

@@ -46,12 +46,14 @@ pub enum SealError {
         found: u32,
     },
     /// Nested too deeply.
-    #[error("{what} {index}: nested more than 1,000 deep; name inner parts to flatten it")]
+    #[error("{what} {index}: nested more than {most} deep; name inner parts to flatten it")]
     TooDeep {
         /// Kind of record.
         what: &'static str,
         /// Which one.
         index: usize,
+        /// How deep it may be.
+        most: u32,
     },
     /// Small to store, but too large once shared parts are written out.
     #[error("{what} {index}: more than {MAX_SIZE} parts when written out; name inner parts")]
@@ -233,7 +235,7 @@ fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
             add_size("dimension", i, &mut sizes, part)?;
         }
         if u32::from(depth[i]) > MAX_DEPTH {
-            return Err(SealError::TooDeep { what: "dimension", index: i });
+            return Err(SealError::TooDeep { what: "dimension", index: i, most: MAX_DEPTH });
         }
     }
     Ok(sizes)
@@ -290,7 +292,7 @@ fn types(raw: &RawView<'_>, prims: &[u32]) -> Result<(), SealError> {
             return Err(SealError::Malformed { what: "type", index: i, why: "a list of unknown content" });
         }
         if u32::from(depth[i]) > MAX_DEPTH {
-            return Err(SealError::TooDeep { what: "type", index: i });
+            return Err(SealError::TooDeep { what: "type", index: i, most: MAX_DEPTH });
         }
         if rec.kind == tykind::CALLABLE && rec.len == 0 {
             return Err(SealError::Malformed { what: "type", index: i, why: "a function type without a result" });
@@ -365,7 +367,7 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
             add_size("attribute", i, &mut sizes, part)?;
         }
         if u32::from(depth[i]) > MAX_DEPTH {
-            return Err(SealError::TooDeep { what: "attribute", index: i });
+            return Err(SealError::TooDeep { what: "attribute", index: i, most: MAX_DEPTH });
         }
     }
     for (i, dict) in raw.dicts().iter().enumerate() {
@@ -453,8 +455,8 @@ fn nodes(raw: &RawView<'_>) -> Result<(), SealError> {
         let (around_end, around_visible) = (around.end, around.visible);
         let visible = if node.has(flag::INNER) { around_end } else { around_visible };
         until[i] = if node.has(flag::BOUND) { visible } else { deepest + 1 };
-        if deepest >= MAX_DEPTH {
-            return Err(SealError::TooDeep { what: "node", index: i });
+        if deepest >= MAX_NESTED {
+            return Err(SealError::TooDeep { what: "node", index: i, most: MAX_NESTED });
         }
         if node.has(flag::REGION) {
             let end = u64::from(at) + 1 + u64::from(node.a);
@@ -469,7 +471,7 @@ fn nodes(raw: &RawView<'_>) -> Result<(), SealError> {
                 open.push(Open { end, visible, pending: 0 });
             }
             if open.len() > MAX_DEPTH as usize {
-                return Err(SealError::TooDeep { what: "region", index: i });
+                return Err(SealError::TooDeep { what: "region", index: i, most: MAX_DEPTH });
             }
         } else if i == 0 && n > 1 && node.kind != kind::MODULE {
             return Err(SealError::Malformed {

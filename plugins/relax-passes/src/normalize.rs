@@ -2,7 +2,7 @@
 //!
 //! *Expects* any function. *Keeps* the order of evaluation, blocks, names and types. *Never* changes what is computed.
 
-use plugin_api::ir::records::{flag, kind};
+use plugin_api::normalize::{first_not_normal, normalize};
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -28,7 +28,7 @@ declare_pass! {
         opt_level: 1,
         establishes: ["relax.anf"],
         preserves: ["all"],
-        run: normalize,
+        run: run,
     }
 }
 
@@ -40,55 +40,12 @@ declare_property! {
 }
 
 fn is_normal(function: &Body, _: &Ctx) -> Result<(), PassError> {
-    match function.values().find(|value| needs_name(*value)) {
+    match first_not_normal(function) {
         Some(value) => bail!(at value, "a value is computed inside another expression and has no name"),
         None => Ok(()),
     }
 }
 
-fn normalize(body: &Body, _: &Ctx) -> Result<Body, PassError> {
-    let nested: Vec<Value<'_>> = body.values().filter(|value| needs_name(*value)).collect();
-    if nested.is_empty() {
-        return Ok(body.clone());
-    }
-    let parents = body.parents();
-    let mut edit = body.edit();
-    let mut outside: Vec<Value<'_>> = Vec::new();
-    for value in nested {
-        let v = edit.v(value);
-        match body.value_at(parents[value.index().unwrap_or(0)] as usize).kind() {
-            kind::DATAFLOW => {
-                edit.bind(v, "lv");
-                edit.update(v, |node| node.flags |= flag::INNER);
-            }
-            kind::BLOCK => edit.bind(v, "gv"),
-            _ => {
-                edit.bind(v, "gv");
-                outside.push(value);
-            }
-        }
-    }
-    // What a `return` computes stands in no block yet. Blocks that follow each other become one.
-    for value in outside {
-        edit.just_before(first_nested(value)).open(NodeSpec::new(kind::BLOCK), &[], None);
-        edit.after(value).close();
-    }
-    Ok(edit.finish()?)
-}
-
-/// Where the expression that `value` ends begins: tuples that stay nested in it come first.
-fn first_nested(value: Value<'_>) -> Value<'_> {
-    let nested = value.operands().filter(|operand| operand.is_nested() && operand.kind() == kind::TUPLE);
-    nested.map(first_nested).min_by_key(|first| first.index()).unwrap_or(value)
-}
-
-/// A nested value that must have a name: all but tuples, and the value of a binding at a wider type.
-fn needs_name(value: Value<'_>) -> bool {
-    value.is_nested() && value.kind() != kind::TUPLE && !is_value_of_alias(value)
-}
-
-/// Its user follows it directly, since nothing can stand between an alias and its one operand.
-fn is_value_of_alias(value: Value<'_>) -> bool {
-    let next = value.sibling(value.end());
-    next.kind() == kind::ALIAS && next.operand(0) == Some(value)
+fn run(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    normalize(body, ctx)
 }

@@ -1,9 +1,10 @@
 //! Expressions and buffers of TIR as text.
 
+use super::deeper;
 use super::text::{push_int, python_string};
 use super::tir::{SymText, Tir};
 use crate::tir_ops::{self, Place};
-use plugin_api::ir::records::{BufferRec, NONE, buffer_of, kind, leaf, prim, tyflag, tykind};
+use plugin_api::ir::records::{BufferRec, NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{DType, Ty, Value};
 use std::fmt::Write;
 
@@ -85,6 +86,11 @@ impl<'b> Tir<'_, '_, 'b> {
             }
             return;
         }
+        deeper(|| self.nested(value, node, above));
+    }
+
+    /// An expression without a name.
+    fn nested(&mut self, value: Value<'b>, node: &NodeRec, above: u8) {
         match node.kind {
             kind::ARITH => self.arith(value, node.a as u16, above),
             kind::LOAD => self.load(value),

@@ -1,0 +1,234 @@
+//! A-normal form: every value that is computed has a name, and every value has a type.
+
+use crate::block_builder::join;
+use crate::ir::records::{flag, kind};
+use crate::ir::{AttrsId, Body, Call, Edit, Expr, NodeSpec, Type, TypeId, Value};
+use crate::op::{Infer, InferError};
+use crate::pass::PassError;
+use crate::ty_rel::{call_result, calls_are_pure};
+
+/// The first value that is not in A-normal form: computed inside another expression, or by blocks inside one. Tuples,
+/// constants and shapes may stand where they are used. Nothing in a TIR function: its expressions are nested.
+pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
+    let mut values = body.function().into_iter().flat_map(|_| body.values());
+    values.find(|value| value.kind() == kind::SEQ || needs_name(*value))
+}
+
+/// The body in A-normal form, of any nesting: in branches and nested functions, and where blocks stand inside an
+/// expression. Keeps the order of evaluation, blocks, names and the types that are said; types that are missing are
+/// inferred, where `infer` knows the operator. The same handle if there is nothing to do.
+///
+/// ```
+/// use plugin_api::normalize::normalize;
+/// use plugin_api::prelude::*;
+///
+/// let mut b = BodyBuilder::new();
+/// b.begin_function(0, AttrsId::NONE, None);
+/// let ty = b.ty(&Type::tensor([8, 8], DType::F32));
+/// let (x, exp, relu) = (b.param("x", ty), b.op("relax.exp"), b.op("relax.nn.relu"));
+/// let inner = b.call(exp, &[x], AttrsId::NONE, ty, false, None);
+/// let outer = b.call(relu, &[inner], AttrsId::NONE, ty, false, None);
+/// b.end_function(outer, ty);
+/// let body = normalize(&b.finish()?, &Ctx::detached())?;
+/// assert_eq!(body.bindings().filter_map(|value| value.name()).collect::<Vec<_>>(), ["gv", "gv"]);
+/// # Ok::<(), PassError>(())
+/// ```
+///
+/// # Errors
+/// If a call whose type is missing does not fit its operator.
+pub fn normalize(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
+    if body.function().is_none() {
+        return Ok(body.clone());
+    }
+    let untyped = body.values().any(lacks_type);
+    if !untyped && first_not_normal(body).is_none() {
+        return Ok(body.clone());
+    }
+    let mut edit = body.edit();
+    if untyped {
+        add_types(&mut edit, infer)?;
+    }
+    let around = regions_after(body);
+    for value in body.values().filter(|value| value.kind() == kind::SEQ) {
+        flatten(&mut edit, value, &around);
+    }
+    name_nested(&mut edit, body, &around);
+    Ok(edit.finish()?)
+}
+
+/// For each node the header of the region that it stands in once blocks inside expressions are dissolved.
+fn regions_after(body: &Body) -> Vec<u32> {
+    let mut around = body.parents();
+    for at in 1..around.len() {
+        // What is around the header was found before.
+        let header = around[at] as usize;
+        around[at] = if is_dissolved(body, header, &around) { around[header] } else { around[at] };
+    }
+    around
+}
+
+/// Whether the header of a region goes: blocks inside an expression, and their blocks where there is one around.
+fn is_dissolved(body: &Body, header: usize, around: &[u32]) -> bool {
+    let value = body.value_at(header);
+    match value.kind() {
+        kind::SEQ => true,
+        kind::BLOCK | kind::DATAFLOW => is_block(body.value_at(around[header] as usize).kind()),
+        _ => false,
+    }
+}
+
+fn is_block(kind: u16) -> bool {
+    matches!(kind, kind::BLOCK | kind::DATAFLOW)
+}
+
+/// The bindings of blocks inside an expression stand before it; their result is meant by its uses.
+fn flatten(edit: &mut Edit<'_>, seq: Value<'_>, around: &[u32]) {
+    let old = edit.old();
+    edit.dissolve(seq);
+    for block in seq.region().children() {
+        let Some(at) = block.index() else { continue };
+        if block.kind() == kind::YIELD {
+            edit.discard(block);
+        } else if is_block(block.kind()) && is_dissolved(old, at, around) {
+            edit.dissolve(block);
+            let flows = old.value_at(around[at] as usize).kind() == kind::DATAFLOW;
+            for binding in block.region().bindings() {
+                let v = edit.v(binding);
+                edit.update(v, |node| node.flags = node.flags & !flag::INNER | if flows { flag::INNER } else { 0 });
+            }
+        }
+    }
+    let Some(result) = seq.region().result() else { return };
+    let v = edit.v(result);
+    if !seq.is_bound() {
+        return edit.forward_to(seq, v);
+    }
+    let (name, inner) = (seq.name().unwrap_or("gv"), seq.node().map_or(0, |node| node.flags & flag::INNER));
+    if result.is_nested() {
+        edit.bind(v, name);
+        edit.update(v, |node| node.flags |= inner);
+        return edit.forward_to(seq, v);
+    }
+    let spec = NodeSpec::new(kind::ALIAS).ty(TypeId(seq.ty().id())).attrs(AttrsId::NONE).flags(inner);
+    let alias = edit.after(seq).node(spec, &[v], Some(name));
+    edit.forward_to(seq, alias);
+}
+
+/// Names what is nested. What stands in no block yet gets one; blocks that follow each other become one.
+fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
+    for value in body.values().filter(|value| needs_name(*value) && value.kind() != kind::SEQ) {
+        let v = edit.v(value);
+        if edit.with(v, |v| v.is_bound()) {
+            continue;
+        }
+        match body.value_at(around[value.index().unwrap_or(0)] as usize).kind() {
+            kind::DATAFLOW => {
+                edit.bind(v, "lv");
+                edit.update(v, |node| node.flags |= flag::INNER);
+            }
+            kind::BLOCK => edit.bind(v, "gv"),
+            _ => {
+                edit.bind(v, "gv");
+                edit.just_before(first_nested(value)).open(NodeSpec::new(kind::BLOCK), &[], None);
+                edit.after(value).close();
+            }
+        }
+    }
+}
+
+/// Where the expression that `value` ends begins: tuples that stay nested in it come first.
+fn first_nested(value: Value<'_>) -> Value<'_> {
+    let (mut first, mut work) = (value, vec![value]);
+    while let Some(value) = work.pop() {
+        if value.index() < first.index() {
+            first = value;
+        }
+        work.extend(value.nested().filter(|operand| operand.kind() == kind::TUPLE));
+    }
+    first
+}
+
+/// A nested value that must have a name: all but tuples, and the value of a binding at a wider type.
+fn needs_name(value: Value<'_>) -> bool {
+    value.is_nested() && value.kind() != kind::TUPLE && !is_value_of_alias(value)
+}
+
+/// Its user follows it directly, since nothing can stand between an alias and its one operand.
+fn is_value_of_alias(value: Value<'_>) -> bool {
+    let next = value.sibling(value.end());
+    next.kind() == kind::ALIAS && next.operand(0) == Some(value)
+}
+
+fn lacks_type(value: Value<'_>) -> bool {
+    let expression =
+        matches!(value.kind(), kind::CALL | kind::TUPLE | kind::TUPLE_GET | kind::ALIAS | kind::IF | kind::SEQ);
+    expression && !value.ty().is_known()
+}
+
+/// Infers what is missing, in program order: operands stand before their users, content is looked at before its header.
+fn add_types<'b>(edit: &mut Edit<'b>, infer: &dyn Infer) -> Result<(), PassError> {
+    let body = edit.old();
+    let mut open: Vec<Value<'b>> = Vec::new();
+    for value in body.values() {
+        while let Some(header) = open.pop_if(|header| header.end() <= value.index().unwrap_or(0)) {
+            add_type(edit, header, infer)?;
+        }
+        if value.has(flag::REGION) { open.push(value) } else { add_type(edit, value, infer)? }
+    }
+    open.into_iter().rev().try_for_each(|header| add_type(edit, header, infer))
+}
+
+fn add_type<'b>(edit: &mut Edit<'b>, value: Value<'b>, infer: &dyn Infer) -> Result<(), PassError> {
+    if !lacks_type(value) {
+        return Ok(());
+    }
+    let v = edit.v(value);
+    let known = |operand: Option<Value<'b>>| {
+        let operand = edit.v(operand?);
+        edit.with(operand, |operand| operand.ty().is_known().then(|| operand.ty().to_owned()))
+    };
+    let ty = match value.view() {
+        Expr::Call(_) => {
+            let found = edit.with(v, |value| call_type(Call(value), infer)).map_err(|error| error.at(value))?;
+            if found.as_ref().is_some_and(|(_, pure)| !pure) {
+                edit.update(v, |node| node.flags |= flag::IMPURE);
+            }
+            found.map(|(ty, _)| ty)
+        }
+        Expr::Tuple(tuple) => {
+            tuple.operands().map(|item| known(Some(item))).collect::<Option<Vec<_>>>().map(Type::Tuple)
+        }
+        Expr::TupleGet { tuple, index } => match known(Some(tuple)) {
+            Some(Type::Tuple(items)) => items.into_iter().nth(index as usize),
+            _ => None,
+        },
+        Expr::Alias(source) => known(Some(source)),
+        Expr::Seq => known(value.region().result()),
+        Expr::If { .. } => value.branches().and_then(|(then, other)| {
+            let (then, other) = (known(then.result())?, known(other.result())?);
+            Some(join(&then, &other))
+        }),
+        _ => None,
+    };
+    if let Some(ty) = ty {
+        edit.set_type(v, &ty);
+    }
+    Ok(())
+}
+
+/// Type of a call, and whether it is pure; `None` of an operator that nobody knows.
+fn call_type(call: Call<'_>, infer: &dyn Infer) -> Result<Option<(Type, bool)>, PassError> {
+    if call.op().is_some() {
+        return match infer.infer(call) {
+            Ok(inferred) => Ok(Some((inferred.ty, inferred.pure))),
+            Err(InferError::UnknownOp { .. } | InferError::NoHost(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+    }
+    let callee = call.callee().ty();
+    if !callee.is_known() {
+        return Ok(None);
+    }
+    let (callee, args) = (callee.to_owned(), call.args().map(|arg| arg.ty().to_owned()).collect::<Vec<Type>>());
+    Ok(Some((call_result(&callee, &args)?, calls_are_pure(&callee))))
+}
