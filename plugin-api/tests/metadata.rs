@@ -316,7 +316,7 @@ fn declarations_that_do_not_compile_are_refused() {
     assert_eq!(of_pass(invalidates, "all"), "`invalidates` has `all`, which is no full name, as `relax.anf`");
     assert!(PluginMeta::decode(&pass_with(preserves, b"all")).is_ok());
     let named = |name: &[u8]| refused(&block(&[&field(1, name), &BLOCK[HEAD..]].concat()));
-    let right = "it must be that of a crate: letters, digits, `_` and `-`, as in `acme-passes`";
+    let right = "it must be that of a crate: letters, digits, `_`, `-` and `.`, as in `acme-passes`";
     assert_eq!(named(b""), format!("its metadata is wrong: field `name` of the plugin is ``; {right}"));
     assert_eq!(named(b"a b"), format!("its metadata is wrong: field `name` of the plugin is `a b`; {right}"));
 }

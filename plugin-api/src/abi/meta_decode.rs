@@ -292,7 +292,7 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
     let record = Record::plugin(bytes);
     let PluginHead { name, version, api, fingerprint } = head(&record)?;
     if !is_plugin_name(&name) {
-        let right = "it must be that of a crate: letters, digits, `_` and `-`, as in `acme-passes`";
+        let right = "it must be that of a crate: letters, digits, `_`, `-` and `.`, as in `acme-passes`";
         return Err(record.declared("name", format!("is `{name}`; {right}")));
     }
     let meta = PluginMeta {
