@@ -1,6 +1,7 @@
 //! Runs a plan over a module: one pass after the other, each changed function verified.
 
 mod blocks;
+mod calls;
 mod frames;
 mod marks;
 mod parallel;
@@ -12,13 +13,12 @@ use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Speaking};
-use crate::made::Code;
 use crate::paranoia::Snapshot;
 use crate::verify::{Affected, Violation, affected};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::instrument::PassFacts;
-use plugin_api::ir::{Body, BodyKind, Module};
-use plugin_api::meta::{Granularity, OptionValue, PassInfo};
+use plugin_api::ir::{Body, Module};
+use plugin_api::meta::OptionValue;
 use plugin_api::pass::Severity;
 use registry::{Doing, Driver, Facts, Frame, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
 use serde_json::json;
@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 
 use frames::Frames;
 use marks::{Marks, Rules};
-use parallel::{Named, Workers};
-use services::{Services, Shown};
+use parallel::Workers;
+use services::Shown;
 pub use statistics::Statistic;
 
 /// A step that was run or passed over, with what it cost.
@@ -579,113 +579,6 @@ impl<'e> Runner<'e> {
         message
     }
 
-    fn call(
-        &self,
-        pass: PassId,
-        granularity: Granularity,
-        module: &Module,
-        options: &[OptionValue],
-    ) -> Result<Module, Error> {
-        let (owner, at) = self.engine.registry().pass_place(pass);
-        let plugin = self.engine.code(owner)?;
-        if granularity == Granularity::Module {
-            let run = |services: &Services<'_>| {
-                with_current(services, self.context.opt_level(), || plugin.run_module(at, module, options))
-            };
-            return self.with_services(run).map_err(|failure| self.failed(pass, None, module, failure));
-        }
-        let wanted = if granularity == Granularity::PrimFunc { BodyKind::PrimFunc } else { BodyKind::Function };
-        let functions: Vec<(&str, &Body)> =
-            module.functions().filter(|(_, body)| body.kind() == wanted && !skips(body)).collect();
-        let results = self.call_on_functions(pass, plugin, &functions, options);
-        let (mut new, mut errors, mut more) = (Vec::with_capacity(functions.len()), Vec::new(), 0);
-        for ((name, old), result) in functions.into_iter().zip(results) {
-            if errors.len() == TOLD {
-                more += usize::from(result.is_err());
-                continue;
-            }
-            let result = result.map_err(|failure| self.failed(pass, Some(name), module, failure));
-            match result.and_then(|body| self.fits(pass, granularity, (name, old), body, module)) {
-                Ok(body) => new.push((name, body)),
-                Err(error) => errors.push(error),
-            }
-        }
-        self.several_failed(errors, more)?;
-        let mut new = new.into_iter().peekable();
-        module.map_functions(|name, body| match new.next_if(|(done, _)| *done == name) {
-            Some((_, new)) => Ok(new),
-            None => Ok(body.clone()),
-        })
-    }
-
-    /// Every function was visited: what went wrong in others is told beside the first failure, as errors that the pass
-    /// reported. `more` failed than are told.
-    fn several_failed(&self, errors: Vec<Error>, more: usize) -> Result<(), Error> {
-        let mut errors = errors.into_iter();
-        let Some(first) = errors.next() else { return Ok(()) };
-        let mut diagnostics = self.diagnostics.borrow_mut();
-        diagnostics.extend(errors.filter_map(told_beside));
-        if more > 0 {
-            let (pass, message) = (self.pass.borrow().clone(), format!("failed on {more} more functions"));
-            let (instrument, function, place) = (None, None, None);
-            diagnostics.push(PassDiagnostic { pass, instrument, severity: Severity::Error, function, message, place });
-        }
-        Err(first)
-    }
-
-    /// A result of a pass over functions, if it may be one of that function.
-    fn fits(
-        &self,
-        pass: PassId,
-        granularity: Granularity,
-        (name, old): Named<'_>,
-        body: Body,
-        module: &Module,
-    ) -> Result<Body, Error> {
-        if granularity == Granularity::DataflowBlock {
-            self.check_blocks(pass, (name, old), &body, module)?;
-        }
-        if old.kind() != body.kind() {
-            let message = "gave back a function of another kind".to_string();
-            return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
-        }
-        Ok(body)
-    }
-
-    /// What a pass makes of each function, on as many threads as pay; what it reports comes in their order.
-    fn call_on_functions(
-        &self,
-        pass: PassId,
-        plugin: Code<'_>,
-        functions: &[Named<'_>],
-        options: &[OptionValue],
-    ) -> Vec<Result<Body, RunFailure>> {
-        let registry = self.engine.registry();
-        let (info, at) = (registry.pass(pass), registry.pass_place(pass).1);
-        let (engine, settings, module) = (self.engine, self.context.settings(), self.current.borrow().clone());
-        let marks = &self.marks;
-        let outer = tracing::Span::current();
-        let run = |functions: &[Named<'_>]| {
-            let _entered = tracing::Span::current().is_none().then(|| outer.enter());
-            let services = Services::new(engine, marks, settings, &info.name, None, &module);
-            let work = || {
-                with_current(&services, settings.opt_level, || {
-                    traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
-                })
-            };
-            let results = settings.seen(work);
-            (results, services.said.into_inner(), services.counted.into_inner())
-        };
-        let stretches = if info.sequential { vec![run(functions)] } else { self.workers.run(functions, run) };
-        let mut all = Vec::with_capacity(functions.len());
-        for (results, said, counted) in stretches {
-            all.extend(results);
-            self.diagnostics.borrow_mut().extend(said);
-            self.counted.borrow_mut().extend(counted);
-        }
-        all
-    }
-
     fn failed(&self, pass: PassId, function: Option<&str>, module: &Module, failure: RunFailure) -> Error {
         let (message, node, named) = match failure {
             RunFailure::Error(error) => (error.message, error.node, error.function),
@@ -729,27 +622,6 @@ impl<'e> Runner<'e> {
     }
 }
 
-/// Runs a stretch of functions. Where a trace is made, it is a span, and each function is one: a plugin is called for each
-/// of them then, unless the pass wants all at once.
-fn traced(
-    engine: &Engine,
-    info: &PassInfo,
-    functions: &[Named<'_>],
-    mut run: impl FnMut(&[Named<'_>]) -> Vec<Result<Body, RunFailure>>,
-) -> Vec<Result<Body, RunFailure>> {
-    let Some(_span) = engine.span("stretch", &info.name, || json!({ "functions": functions.len() })) else {
-        return run(functions);
-    };
-    if info.sequential {
-        return run(functions);
-    }
-    let one = |function: &Named<'_>| {
-        let _span = engine.span("function", function.0, || json!({ "pass": info.name }));
-        run(std::slice::from_ref(function))
-    };
-    functions.iter().flat_map(one).collect()
-}
-
 /// Whether passes leave a function alone.
 fn skips(body: &Body) -> bool {
     body.function().is_some_and(|function| function.skips_optimization())
@@ -762,13 +634,4 @@ fn changed(before: &Module, after: &Module) -> bool {
     }
     let same_names = before.len() == after.len() && before.functions().zip(after.functions()).all(|(a, b)| a.0 == b.0);
     !same_names || !before.structural_eq(after)
-}
-
-/// Failures of one pass that are told each by itself: a place is shown in the text of the whole module.
-const TOLD: usize = 10;
-
-/// A failure in one more function, as something that the pass reported.
-fn told_beside(error: Error) -> Option<PassDiagnostic> {
-    let Error::Step { pass, function, message, place, .. } = error else { return None };
-    Some(PassDiagnostic { pass, instrument: None, severity: Severity::Error, function, message, place })
 }

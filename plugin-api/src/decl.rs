@@ -371,8 +371,7 @@ pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]
 /// What a compiler can tell the author about the plugin as a whole.
 const fn check(plugin: &PluginDecl) {
     if !is_plugin_name(plugin.name) {
-        let right =
-            "` is no name of a plugin: it is that of a crate, of letters, digits, `_`, `-` and `.`, as in `acme-passes`";
+        let right = "` is no name of a plugin: it is that of a crate, of letters, digits, `_`, `-` and `.`, as in `acme-passes`";
         fail(&["`", plugin.name, right]);
     }
     crate::instrument::check(plugin.more.instruments);
