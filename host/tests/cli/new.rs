@@ -7,9 +7,21 @@ use std::process::Command;
 /// A step of the page.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    Run { command: String, fails: bool },
-    Append { file: String, text: String },
-    Replace { file: String, old: String, new: String },
+    Run {
+        command: String,
+        fails: bool,
+    },
+    Append {
+        file: String,
+        text: String,
+    },
+    Replace {
+        file: String,
+        old: String,
+        new: String,
+    },
+    /// What the last command said on standard error.
+    Says(String),
 }
 
 /// The indented blocks of a page as steps; the line above a block says what it is.
@@ -28,6 +40,8 @@ fn steps(page: &str) -> Vec<Step> {
             if text == "\n" {
             } else if title.starts_with("Append to `") {
                 steps.push(Step::Append { file: file(title), text: text + "\n" });
+            } else if title.starts_with("It says") {
+                steps.push(Step::Says(text));
             } else if title.ends_with(", replace") {
                 replaced = Some((file(title), text));
             } else if let Some((file, old)) = replaced.take() {
@@ -67,7 +81,7 @@ fn a_new_plugin_is_made_tested_and_changed_as_the_page_says() {
     let bin = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("a folder");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut folder = case.folder.path().to_path_buf();
-    let mut transcript = String::new();
+    let (mut transcript, mut said) = (String::new(), String::new());
     let steps = steps(&page);
     assert!(steps.len() > 10, "{steps:?}");
     for step in steps {
@@ -81,6 +95,10 @@ fn a_new_plugin_is_made_tested_and_changed_as_the_page_says() {
                 assert_eq!(text.matches(&old).count(), 1, "`{old}` in {file}");
                 std::fs::write(folder.join(file), text.replace(&old, &new)).expect("a file");
             }
+            Step::Says(text) => {
+                let (said, text) = (said.replace(" \n", "\n"), text.replace(" \n", "\n"));
+                assert!(said.contains(&text), "the page says\n{text}\nand this was said\n{said}");
+            }
             Step::Run { command, .. } if command.starts_with("cd ") => folder.push(&command[3..]),
             Step::Run { command, fails } => {
                 let mut shell = Command::new("sh");
@@ -88,6 +106,7 @@ fn a_new_plugin_is_made_tested_and_changed_as_the_page_says() {
                 shell.env("CARGO_TARGET_DIR", target()).env_remove("PASSHOST_LOG").env_remove("BLESS");
                 let (stdout, stderr, code) = case.finish(shell, b"");
                 assert_eq!(code != 0, fails, "{command}\n{stdout}{stderr}");
+                said.clone_from(&stderr);
                 if command.starts_with("cargo") {
                     let expected = if fails { "differs; BLESS=1 cargo test rewrites it" } else { "1 passed" };
                     assert!(stdout.contains(expected), "{command}\n{stdout}{stderr}");
