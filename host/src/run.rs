@@ -14,10 +14,10 @@ use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Speaking};
 use crate::paranoia::Snapshot;
-use crate::verify::{Affected, Violation, affected};
+use crate::verify::{Affected, Violation, affected, pairs};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::instrument::PassFacts;
-use plugin_api::ir::{Body, Module};
+use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::OptionValue;
 use plugin_api::pass::Severity;
 use registry::{Doing, Driver, Facts, Frame, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
@@ -134,6 +134,8 @@ pub struct Runner<'e> {
     counted: RefCell<Vec<Statistic>>,
     current: RefCell<Module>,
     position: Cell<usize>,
+    /// A module whose bindings were counted, and how many it has.
+    bindings: RefCell<(Module, usize)>,
     keep_going: bool,
     paranoid: bool,
     marks: Marks,
@@ -200,6 +202,7 @@ impl<'e> Runner<'e> {
             counted: RefCell::default(),
             current: RefCell::new(Module::new(Vec::<(String, Body)>::new())),
             position: Cell::new(0),
+            bindings: RefCell::new((Module::new(Vec::<(String, Body)>::new()), 0)),
             keep_going: false,
             paranoid: false,
             marks: Marks::default(),
@@ -426,9 +429,26 @@ impl<'e> Runner<'e> {
     }
 
     fn row(&self, unit: Unit, given: Vec<(String, OptionValue)>, why: Why, nesting: usize, fate: Fate) -> StepReport {
-        let Cost { time, verify, bindings } = Cost::none(self.current.borrow().n_bindings());
+        let Cost { time, verify, bindings } = Cost::none(self.bindings_of(&self.current.borrow()));
         let has_members = unit.pass().is_none_or(|pass| self.engine.registry().members(pass).is_some());
         StepReport { unit, given, why, nesting, has_members, fate, time, verify, bindings }
+    }
+
+    /// Bindings of a module. Functions that the last one had, too, are not counted again.
+    fn bindings_of(&self, module: &Module) -> usize {
+        let mut known = self.bindings.borrow_mut();
+        if !known.0.same(module) {
+            let relax = |body: &Body| if body.kind() == BodyKind::Function { body.n_bindings() } else { 0 };
+            let n = match pairs(&known.0, module) {
+                Some(pairs) => {
+                    let other = pairs.filter(|(_, old, new)| !old.same(new));
+                    other.fold(known.1, |n, (_, old, new)| n + relax(new) - relax(old))
+                }
+                None => module.n_bindings(),
+            };
+            *known = (module.clone(), n);
+        }
+        known.1
     }
 
     /// Why the plugin of a pass is not called any more.
@@ -549,7 +569,7 @@ impl<'e> Runner<'e> {
         }
         drop(verifying);
         let verify = start.elapsed();
-        let bindings = (before.n_bindings(), after.n_bindings());
+        let bindings = (self.bindings_of(before), self.bindings_of(&after));
         tracing::debug!(changed, ?time, "done");
         *self.current.borrow_mut() = after;
         Ok((changed, Cost { time, verify, bindings }))
@@ -632,6 +652,5 @@ fn changed(before: &Module, after: &Module) -> bool {
     if before.same(after) {
         return false;
     }
-    let same_names = before.len() == after.len() && before.functions().zip(after.functions()).all(|(a, b)| a.0 == b.0);
-    !same_names || !before.structural_eq(after)
+    pairs(before, after).is_none() || !before.structural_eq(after)
 }

@@ -59,21 +59,31 @@ impl Affected<'_> {
 }
 
 /// What has to be looked at once `before` became `after`, in the order of the functions.
-pub(crate) fn affected<'m>(before: &Module, after: &'m Module) -> Vec<Affected<'m>> {
+pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module) -> Vec<Affected<'m>> {
     if before.same(after) {
         return Vec::new();
     }
     // A changed set of functions, or a changed signature, can make calls in unchanged functions wrong.
-    let signatures_changed = before.len() != after.len()
-        || before
-            .functions()
-            .zip(after.functions())
-            .any(|((n, a), (m, b))| n != m || !a.same(b) && a.root().ty().to_owned() != b.root().ty().to_owned());
-    let all = after.functions().map(|(name, body)| {
-        let whole = !before.get(name).is_some_and(|old| old.same(body));
-        Affected { name, body, whole }
-    });
+    let Some(pairs) = pairs(before, after) else {
+        let whole = |name: &str, body: &Body| !before.get(name).is_some_and(|old| old.same(body));
+        return after.functions().map(|(name, body)| Affected { name, body, whole: whole(name, body) }).collect();
+    };
+    let whole: Vec<bool> = pairs.clone().map(|(_, old, new)| !old.same(new)).collect();
+    let other_type = |(_, old, new): (&str, &Body, &Body)| old.root().ty().to_owned() != new.root().ty().to_owned();
+    let signatures_changed = pairs.clone().zip(&whole).any(|(pair, whole)| *whole && other_type(pair));
+    let all = pairs.zip(whole).map(|((name, _, body), whole)| Affected { name, body, whole });
     all.filter(|affected| affected.whole || signatures_changed).collect()
+}
+
+/// The functions of two modules that have the same names, side by side; nothing if the names differ.
+pub(crate) fn pairs<'m>(
+    before: &'m Module,
+    after: &'m Module,
+) -> Option<impl Iterator<Item = (&'m str, &'m Body, &'m Body)> + Clone> {
+    let both = before.functions().zip(after.functions());
+    // Modules of which one was made from the other share their names.
+    let same_names = both.clone().all(|((n, _), (m, _))| std::ptr::eq(n, m) || n == m);
+    (before.len() == after.len() && same_names).then(|| both.map(|((_, old), (name, new))| (name, old, new)))
 }
 
 /// Checks one function.

@@ -5,6 +5,7 @@ use plugin_api::ir::Body;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Threads of a run, started when a pass is worth it.
@@ -47,14 +48,16 @@ impl Workers {
         Workers { jobs, pool: OnceLock::new() }
     }
 
-    /// The threads, if there are more than one.
+    /// The threads beside this one, if there are any.
     fn pool(&self) -> Option<&ThreadPool> {
         let start = || {
             let cores = || std::thread::available_parallelism().map_or(1, usize::from);
             let jobs = self.jobs.unwrap_or_else(cores);
             let name = |at| format!("pass-{at}");
-            let pool = ThreadPoolBuilder::new().num_threads(jobs).stack_size(STACK).thread_name(name);
-            if jobs > 1 { pool.build().ok() } else { None }
+            // Without a number, rayon would choose one.
+            let others = jobs.saturating_sub(1);
+            let pool = ThreadPoolBuilder::new().num_threads(others).stack_size(STACK).thread_name(name);
+            if others > 0 { pool.build().ok() } else { None }
         };
         self.pool.get_or_init(start).as_ref()
     }
@@ -84,15 +87,25 @@ impl Workers {
             }
             return out;
         };
-        let stretches = stretches(&weights[done..], rest / (pool.current_num_threads() * 4) + 1);
-        let mut results: Vec<Option<R>> = stretches.iter().map(|_| None).collect();
-        pool.in_place_scope(|scope| {
-            for (slot, range) in results.iter_mut().zip(&stretches) {
-                let (run, functions) = (&run, &functions[done + range.start..done + range.end]);
-                scope.spawn(move |_| *slot = Some(run(functions)));
+        // This thread is at work already: one that only waits leaves it to the system when the others get a core.
+        let stretches = stretches(&weights[done..], rest / ((pool.current_num_threads() + 1) * 8) + 1);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let take = || stretches.get(next.fetch_add(1, Ordering::Relaxed)).cloned();
+            let one = |range: Range<usize>| (range.start, run(&functions[done + range.start..done + range.end]));
+            std::iter::from_fn(take).map(one).collect::<Vec<_>>()
+        };
+        let mut others: Vec<Vec<(usize, R)>> = Vec::new();
+        others.resize_with(pool.current_num_threads(), Vec::new);
+        let mut results = pool.in_place_scope(|scope| {
+            for slot in &mut others {
+                scope.spawn(|_| *slot = work());
             }
+            work()
         });
-        out.extend(results.into_iter().flatten());
+        results.extend(others.into_iter().flatten());
+        results.sort_unstable_by_key(|(start, _)| *start);
+        out.extend(results.into_iter().map(|(_, result)| result));
         out
     }
 }

@@ -22,7 +22,7 @@ impl Module {
     }
 
     /// Functions in the order of their names (bytes).
-    pub fn functions(&self) -> impl DoubleEndedIterator<Item = (&str, &Body)> + ExactSizeIterator {
+    pub fn functions(&self) -> impl DoubleEndedIterator<Item = (&str, &Body)> + ExactSizeIterator + Clone {
         self.entries().iter().map(FuncEntry::parts)
     }
 
