@@ -442,10 +442,14 @@ impl<'e> Runner<'e> {
             let n = match pairs(&known.0, module) {
                 Some(pairs) => {
                     let other = pairs.filter(|(_, old, new)| !old.same(new));
-                    other.fold(known.1, |n, (_, old, new)| n + relax(new) - relax(old))
+                    let less_more =
+                        |(less, more), (_, old, new): (&str, &Body, &Body)| (less + relax(old), more + relax(new));
+                    let (less, more) = other.fold((0, 0), less_more);
+                    (known.1 + more).checked_sub(less)
                 }
-                None => module.n_bindings(),
+                None => None,
             };
+            let n = n.unwrap_or_else(|| module.n_bindings());
             *known = (module.clone(), n);
         }
         known.1
@@ -593,7 +597,11 @@ impl<'e> Runner<'e> {
     /// The current module is that of a snapshot again; gives what to say.
     fn put_back(&self, snapshot: &Snapshot, message: String) -> String {
         match snapshot.restore() {
-            Ok(module) => *self.current.borrow_mut() = module,
+            Ok(module) => {
+                // What was written into cannot be subtracted.
+                *self.bindings.borrow_mut() = (module.clone(), module.n_bindings());
+                *self.current.borrow_mut() = module;
+            }
             Err(error) => return format!("{message}, and that cannot be put back: {error}"),
         }
         message
