@@ -160,6 +160,23 @@ fn damage() -> impl Strategy<Value = String> {
 const PIECES: &[&str] =
     &["", "x", "n", "1", ", ", "R.", "()", "\n", "    ", "None", "\"m\"", "x, x", "-1", "π", "_", "c", "[0]"];
 
+/// Python allows blanks and lines within a name of several parts.
+#[test]
+fn names_with_blanks_are_names() {
+    let with = |blank: &str| {
+        SEED.replace("R.reshape", &format!("R{blank}.reshape")).replace("R.exp(", &format!("R.{blank}exp("))
+    };
+    for blank in [" ", "    ", "\\\n"] {
+        let module = script::read(&with(blank), engine()).expect("a module");
+        assert!(module.structural_eq(&script::read(SEED, engine()).expect("a module")), "{blank:?}");
+    }
+    for text in [SEED.replace("R.nn.relu", "R.nn .relu"), SEED.replace("R.nn.relu", "R. nn.relu")] {
+        if let Ok(module) = script::read(&text, engine()) {
+            script::read(&script::print(&module, engine()), engine()).expect("what is printed can be read");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 

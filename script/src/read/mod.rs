@@ -344,13 +344,18 @@ pub(crate) fn is_path(expr: &Expr, path: &[&str]) -> bool {
     }
 }
 
-/// The part after `R.` of `R.a.b`; for other roots likewise.
-pub(crate) fn path_after<'t>(text: &'t str, expr: &Expr, root: &str) -> Option<&'t str> {
+/// The part after `R.` of `R.a.b`; for other roots likewise. Python allows blanks and lines between the parts: then it is
+/// known for one part only.
+pub(crate) fn path_after<'t>(text: &'t str, expr: &'t Expr, root: &str) -> Option<&'t str> {
     let mut inner = expr;
     while let Expr::Attribute(attribute) = inner {
         inner = &attribute.value;
     }
-    (is_name(inner, root) && !matches!(expr, Expr::Name(_)))
-        .then(|| text.get(span(expr)).and_then(|path| path.get(root.len() + 1..)))
-        .flatten()
+    let Expr::Attribute(last) = expr else { return None };
+    if !is_name(inner, root) {
+        return None;
+    }
+    let path = text.get(span(expr)).and_then(|path| path.get(root.len()..)?.strip_prefix('.'));
+    let is_plain = |path: &&str| path.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
+    path.filter(is_plain).or_else(|| is_name(&last.value, root).then(|| last.attr.as_str()))
 }

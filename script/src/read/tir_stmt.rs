@@ -87,7 +87,10 @@ impl<'a> TirReader<'a> {
         self.b.node(NodeSpec::new(kind).flags(flag::IMPURE), ops, None);
     }
 
-    fn tir_call_of<'c>(&self, expr: &'c Expr) -> Option<(&'a str, &'c ExprCall)> {
+    fn tir_call_of<'c>(&self, expr: &'c Expr) -> Option<(&'c str, &'c ExprCall)>
+    where
+        'a: 'c,
+    {
         let Expr::Call(call) = expr else { return None };
         Some((path_after(self.scope.text, &call.func, "T")?, call))
     }
