@@ -357,8 +357,13 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
             }
             _ => continue,
         };
+        // An empty one may begin anywhere.
+        if len == 0 {
+            depth[i] = 1;
+            continue;
+        }
         let end = off as usize + len as usize;
-        if len > 0 && end > i {
+        if end > i {
             return Err(SealError::Forward { what: "attribute", index: i, found: off });
         }
         depth[i] = 1 + depth[off as usize..end].iter().copied().max().unwrap_or(0);
