@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use plugin_api::meta::{Contract, Granularity, PassInfo, Required};
+use plugin_api::meta::{PassInfo, Required};
 use registry::{Brought, Owner, Pipeline, Plan, Registry, Request};
 
 /// Passes that each require up to five random ones before them.
@@ -14,17 +14,8 @@ fn registry(n: usize) -> Registry {
     };
     let passes = (0..n).map(|i| {
         let required = (0..random(6)).filter(|_| i > 0).map(|_| random(i)).collect::<Vec<_>>();
-        PassInfo {
-            name: format!("t.P{i}"),
-            opt_level: 0,
-            required: required.iter().map(|j| Required { name: format!("t.P{j}"), version: None }).collect(),
-            traceable: false,
-            sequential: false,
-            granularity: Granularity::Module,
-            contract: Contract::default(),
-            options: Vec::new(),
-            doc: String::new(),
-        }
+        let required = required.iter().map(|j| Required { name: format!("t.P{j}"), version: None }).collect();
+        PassInfo { required, ..PassInfo::new(&format!("t.P{i}")) }
     });
     let mut registry = Registry::new();
     registry.add(Owner::embedder(), Brought::passes(passes.collect())).expect("names are unique");

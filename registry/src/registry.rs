@@ -3,7 +3,7 @@
 use crate::pipeline::{Pipeline, PipelineError, Stage};
 use plugin_api::contributions::is_record_of;
 use plugin_api::meta::{
-    CompositeInfo, ConfigInfo, Contract, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
+    CompositeInfo, ConfigInfo, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
 };
 use plugin_api::names::{did_you_mean, nearest, short_name};
 use semver::Version;
@@ -506,15 +506,6 @@ fn duplicate(kind: &'static str, name: &str, first: Option<String>, owner: &Owne
 
 /// A composite pass with the facts that all passes have.
 fn as_pass(composite: CompositeInfo) -> PassInfo {
-    PassInfo {
-        name: composite.name,
-        opt_level: composite.opt_level,
-        required: composite.required,
-        traceable: false,
-        sequential: false,
-        granularity: Granularity::Composite,
-        contract: Contract::default(),
-        options: Vec::new(),
-        doc: composite.doc,
-    }
+    let CompositeInfo { name, opt_level, required, doc, .. } = composite;
+    PassInfo { opt_level, required, granularity: Granularity::Composite, doc, ..PassInfo::new(&name) }
 }

@@ -1,7 +1,7 @@
 //! Composite passes and Sequentials: what they hold, what stands in their way, and in which order all of it runs.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
-use plugin_api::meta::{CompositeInfo, Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo, Required};
+use plugin_api::meta::{CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{Brought, Driver, Facts, Outcome, Owner, PassId, Pipeline, Plan, Registry, Request, Selection};
 use std::convert::Infallible;
 
@@ -11,20 +11,14 @@ fn required(names: &[&str]) -> Vec<Required> {
 
 fn pass(name: &str, needs: &[&str]) -> PassInfo {
     PassInfo {
-        name: format!("t.{name}"),
-        opt_level: 0,
         required: required(needs),
-        traceable: false,
-        sequential: false,
-        granularity: Granularity::Module,
-        contract: Contract::default(),
         options: vec![OptionInfo {
             name: "n".into(),
             ty: OptionType::Int,
             default: Some(OptionValue::Int(1)),
             doc: String::new(),
         }],
-        doc: String::new(),
+        ..PassInfo::new(&format!("t.{name}"))
     }
 }
 

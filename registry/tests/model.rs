@@ -1,7 +1,7 @@
 //! Planner and driver agree with a brute-force model on random graphs, contracts, levels, lists, composite passes and
 //! outcomes. The model looks everything up again each time and remembers nothing but what holds.
 
-use plugin_api::meta::{CompositeInfo, Contract, Granularity, OptionValue, PassInfo, Required};
+use plugin_api::meta::{CompositeInfo, Contract, OptionValue, PassInfo, Required};
 use proptest::prelude::*;
 use registry::{Brought, Driver, Facts, Outcome, Owner, PassId, Pipeline, Plan, Registry, Request, Selection, StepRun};
 use std::collections::BTreeSet;
@@ -143,17 +143,8 @@ impl World {
                 let composite = CompositeInfo { name, opt_level, required, members, doc: String::new() };
                 Brought { composites: vec![composite], ..Brought::default() }
             } else {
-                Brought::passes(vec![PassInfo {
-                    name,
-                    opt_level,
-                    required,
-                    traceable: false,
-                    sequential: false,
-                    granularity: Granularity::Module,
-                    contract: self.contracts[i].clone(),
-                    options: Vec::new(),
-                    doc: String::new(),
-                }])
+                let contract = self.contracts[i].clone();
+                Brought::passes(vec![PassInfo { opt_level, required, contract, ..PassInfo::new(&name) }])
             };
             let owner = Owner { name: format!("plugin{i}"), version: semver::Version::new(0, 1, 0), file: None };
             registry.add(owner, brought).expect("names are unique");

@@ -1,6 +1,6 @@
 //! The rows of the planner's table, and its clash rules, with a runner that only pretends.
 
-use plugin_api::meta::{ConfigInfo, Contract, Granularity, OptionInfo, OptionType, OptionValue, PassInfo, Required};
+use plugin_api::meta::{ConfigInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{
     Brought, Driver, Facts, Form, Outcome, Owner, PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request,
     Selection, Stage,
@@ -10,17 +10,8 @@ use semver::{Version, VersionReq};
 use std::convert::Infallible;
 
 fn pass(name: &str, required: &[&str]) -> PassInfo {
-    PassInfo {
-        name: format!("t.{name}"),
-        opt_level: 0,
-        required: required.iter().map(|name| Required { name: format!("t.{name}"), version: None }).collect(),
-        traceable: false,
-        sequential: false,
-        granularity: Granularity::Module,
-        contract: Contract::default(),
-        options: Vec::new(),
-        doc: String::new(),
-    }
+    let required = required.iter().map(|name| Required { name: format!("t.{name}"), version: None }).collect();
+    PassInfo { required, ..PassInfo::new(&format!("t.{name}")) }
 }
 
 fn owner(name: &str) -> Owner {

@@ -3,6 +3,7 @@
 mod calls;
 mod exprs;
 mod func;
+mod ops;
 mod tir;
 mod tir_buffer;
 mod tir_expr;

@@ -1,12 +1,13 @@
 //! Types of TIR: scalars, handles, buffers with their shapes.
 
+use super::ops::{binary_op, compare_op, named_op};
 use super::tir::{E, Is, TirReader};
 use super::types::{accept, dtype_of, int, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
-use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprCall, Number, Operator, UnaryOp};
+use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
 use std::sync::Arc;
 
 /// What is said about a buffer outside its type.
@@ -347,65 +348,6 @@ pub(super) fn handle_type(call: &ExprCall) -> Read<Type> {
 fn not_a_type(expr: &Expr) -> Diagnostic {
     Diagnostic::new(span(expr), "expected a type of TIR")
         .help("T.int32, T.float32x4, T.handle, T.handle(\"float32\", \"global\"), T.Buffer((n, 16), \"float32\")")
-}
-
-/// Operation of an infix operator.
-pub(super) fn binary_op(op: Operator) -> Option<u16> {
-    Some(match op {
-        Operator::Add => prim::ADD,
-        Operator::Sub => prim::SUB,
-        Operator::Mult => prim::MUL,
-        Operator::FloorDiv => prim::FLOORDIV,
-        Operator::Mod => prim::FLOORMOD,
-        Operator::Div => prim::DIV,
-        Operator::LShift => prim::SHL,
-        Operator::RShift => prim::SHR,
-        Operator::BitAnd => prim::BITAND,
-        Operator::BitOr => prim::BITOR,
-        Operator::BitXor => prim::BITXOR,
-        _ => return None,
-    })
-}
-
-pub(super) fn compare_op(op: CmpOp) -> Option<u16> {
-    Some(match op {
-        CmpOp::Eq => prim::EQ,
-        CmpOp::NotEq => prim::NE,
-        CmpOp::Lt => prim::LT,
-        CmpOp::LtE => prim::LE,
-        CmpOp::Gt => prim::GT,
-        CmpOp::GtE => prim::GE,
-        _ => return None,
-    })
-}
-
-/// Operation of `T.Add(a, b)` and the like.
-pub(super) fn named_op(name: &str) -> Option<u16> {
-    Some(match name {
-        "Add" => prim::ADD,
-        "Sub" => prim::SUB,
-        "Mul" => prim::MUL,
-        "FloorDiv" | "floordiv" => prim::FLOORDIV,
-        "FloorMod" | "floormod" => prim::FLOORMOD,
-        "Div" | "truncdiv" => prim::TRUNCDIV,
-        "Mod" | "truncmod" => prim::TRUNCMOD,
-        "min" | "Min" => prim::MIN,
-        "max" | "Max" => prim::MAX,
-        "EQ" => prim::EQ,
-        "NE" => prim::NE,
-        "LT" => prim::LT,
-        "LE" => prim::LE,
-        "GT" => prim::GT,
-        "GE" => prim::GE,
-        "And" => prim::AND,
-        "Or" => prim::OR,
-        "shift_left" => prim::SHL,
-        "shift_right" => prim::SHR,
-        "bitwise_and" => prim::BITAND,
-        "bitwise_or" => prim::BITOR,
-        "bitwise_xor" => prim::BITXOR,
-        _ => return None,
-    })
 }
 
 /// A typed expression.

@@ -1,7 +1,8 @@
 //! Expressions of TIR.
 
+use super::ops::{binary_op, compare_op, named_op};
 use super::tir::{E, Is, TirReader};
-use super::tir_buffer::{binary_op, compare_op, handle_type, named_op, typed};
+use super::tir_buffer::{handle_type, typed};
 use super::types::{dtype_of, int, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;

@@ -2,11 +2,12 @@
 
 use super::exprs::not_finite;
 use super::func::FnReader;
+use super::ops::{binary_op, compare_op};
 use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
-use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprCall, Number, Operator, UnaryOp};
+use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
 use std::sync::Arc;
 
 impl<'a> FnReader<'a> {
@@ -239,33 +240,12 @@ impl<'a> FnReader<'a> {
             Expr::Name(name) => self.sym(name.id.as_str(), span(name)).map(Dim::Var),
             Expr::StringLiteral(literal) => self.dim_text(literal.value.to_str(), span(literal)),
             Expr::BinOp(binary) => {
-                let op = match binary.op {
-                    Operator::Add => prim::ADD,
-                    Operator::Sub => prim::SUB,
-                    Operator::Mult => prim::MUL,
-                    Operator::FloorDiv => prim::FLOORDIV,
-                    Operator::Mod => prim::FLOORMOD,
-                    Operator::Div => prim::DIV,
-                    Operator::LShift => prim::SHL,
-                    Operator::RShift => prim::SHR,
-                    Operator::BitAnd => prim::BITAND,
-                    Operator::BitOr => prim::BITOR,
-                    Operator::BitXor => prim::BITXOR,
-                    _ => return Err(not_a_dim(expr)),
-                };
+                let op = binary_op(binary.op).ok_or_else(|| not_a_dim(expr))?;
                 Ok(Dim::binary(op, self.dim(&binary.left)?, self.dim(&binary.right)?))
             }
             Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
                 ([op], [right]) => {
-                    let op = match op {
-                        CmpOp::Eq => prim::EQ,
-                        CmpOp::NotEq => prim::NE,
-                        CmpOp::Lt => prim::LT,
-                        CmpOp::LtE => prim::LE,
-                        CmpOp::Gt => prim::GT,
-                        CmpOp::GtE => prim::GE,
-                        _ => return Err(not_a_dim(expr)),
-                    };
+                    let op = compare_op(*op).ok_or_else(|| not_a_dim(expr))?;
                     Ok(Dim::binary(op, self.dim(&compare.left)?, self.dim(right)?))
                 }
                 _ => Err(not_a_dim(expr)),
