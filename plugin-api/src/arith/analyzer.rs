@@ -72,7 +72,7 @@ impl Analyzer {
     /// ```
     pub fn bind_bounds(&mut self, sym: Sym, bounds: Bounds) {
         self.forget(sym);
-        self.vars.insert(sym.id, (bounds, ModularSet::EVERYTHING));
+        self.vars.insert(sym.id, (Bounds::EVERYTHING.intersect(bounds), ModularSet::EVERYTHING));
     }
 
     /// The variable has one of these remainders; what was bound before still holds.
@@ -140,6 +140,7 @@ impl Analyzer {
             let id = self.store.enter(condition, &self.values);
             let id = self.store.simplify(id);
             self.store.assume(id);
+            self.store.know_again();
         }
     }
 
@@ -161,17 +162,36 @@ impl Analyzer {
         Analyzer { vars, values, ranges, assumed, store: Store::default(), ready: false }
     }
 
+    /// Before a question: what was seen is forgotten if it is too much.
+    pub(super) fn refresh(&mut self) {
+        self.ready &= self.store.nodes.len() <= MAX_NODES;
+    }
+
     /// The store, which knows all that is bound and assumed.
     pub(super) fn store(&mut self) -> &mut Store {
-        if !self.ready || self.store.nodes.len() > MAX_NODES {
+        if !self.ready {
             self.store = Store::default();
-            self.store.facts.vars = self.vars.iter().map(|(id, known)| (*id, *known)).collect();
-            let ranges: Vec<Dim> = self.ranges.iter().flat_map(within).collect();
-            for condition in ranges.iter().chain(&self.assumed) {
+            let facts = &mut self.store.facts;
+            facts.vars.extend(self.vars.iter().map(|(id, known)| (*id, *known)));
+            let mut conditions = Vec::new();
+            for (sym, min, extent) in &self.ranges {
+                match (min.as_int(), extent.as_int()) {
+                    (Some(min), Some(extent)) => {
+                        let max = min.checked_add(extent).and_then(|end| end.checked_sub(1));
+                        let range = Bounds::of(min, max.unwrap_or(Bounds::POS_INF));
+                        let known = facts.vars.entry(sym.id).or_insert((range, ModularSet::EVERYTHING));
+                        // A range without values says nothing: there is no place that it holds at.
+                        known.0 = Bounds::EVERYTHING.intersect(range);
+                    }
+                    _ => conditions.extend(within(sym, min, extent)),
+                }
+            }
+            for condition in conditions.iter().chain(&self.assumed) {
                 let id = self.store.enter(condition, &self.values);
                 let id = self.store.simplify(id);
                 self.store.assume(id);
             }
+            self.store.know_again();
             self.ready = true;
         }
         &mut self.store
@@ -198,6 +218,7 @@ impl Analyzer {
     /// assert_eq!(Analyzer::new().simplify(&sum), x);
     /// ```
     pub fn simplify(&mut self, dim: &Dim) -> Dim {
+        self.refresh();
         let id = self.enter(dim);
         let simple = self.store.simplify(id);
         match self.store.leave(simple) {
@@ -218,6 +239,7 @@ impl Analyzer {
     /// assert_eq!(analyzer.prove_equal(&Dim::binary(prim::SUB, more, Dim::Int(1)), &n), Some(true));
     /// ```
     pub fn prove_equal(&mut self, a: &Dim, b: &Dim) -> Option<bool> {
+        self.refresh();
         let (a, b) = (self.enter(a), self.enter(b));
         self.equal(a, b)
     }
@@ -244,6 +266,7 @@ impl Analyzer {
     /// assert!(!analyzer.can_prove(&Dim::binary(prim::GE, n, Dim::Int(0))));
     /// ```
     pub fn can_prove(&mut self, condition: &Dim) -> bool {
+        self.refresh();
         let id = self.enter_simple(condition);
         condition.dtype() == DType::BOOL && self.store.as_int(id) == Some(1)
     }
@@ -285,6 +308,7 @@ impl Analyzer {
     /// assert_eq!(Analyzer::new().const_bounds(&n), Bounds::EVERYTHING);
     /// ```
     pub fn const_bounds(&mut self, dim: &Dim) -> Bounds {
+        self.refresh();
         let id = self.enter(dim);
         self.bounds_of(id)
     }
@@ -309,6 +333,7 @@ impl Analyzer {
     /// assert_eq!(Analyzer::new().modular_set(&odd), ModularSet::new(2, 1));
     /// ```
     pub fn modular_set(&mut self, dim: &Dim) -> ModularSet {
+        self.refresh();
         let id = self.enter(dim);
         self.remainders_of(id)
     }
@@ -323,7 +348,7 @@ impl Analyzer {
 }
 
 /// The conditions that a range is.
-fn within((sym, min, extent): &(Sym, Dim, Dim)) -> [Dim; 2] {
+fn within(sym: &Sym, min: &Dim, extent: &Dim) -> [Dim; 2] {
     let var = || Dim::Var(*sym);
     let end = Dim::binary(prim::ADD, min.clone(), extent.clone());
     [Dim::binary(prim::LE, min.clone(), var()), Dim::binary(prim::LT, var(), end)]

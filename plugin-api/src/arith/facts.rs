@@ -17,12 +17,15 @@ pub(super) struct Facts {
     pub(super) atoms: Map<Id, Bounds>,
     /// Of sums of several terms without constant, whose coefficients have no common divisor.
     pub(super) linear: Vec<(Sum, Bounds)>,
+    /// Which of these have a term.
+    pub(super) with_term: Map<Id, Vec<usize>>,
     /// Conditions that hold, or do not.
     pub(super) truths: Map<Id, bool>,
 }
 
 impl Store {
-    /// Assumes that a canonical condition holds.
+    /// Assumes that a canonical condition holds. What was seen before does not know of it until
+    /// [`Store::know_again`].
     pub(super) fn assume(&mut self, cond: Id) {
         let mut work = vec![(cond, true)];
         while let Some((id, holds)) = work.pop() {
@@ -42,7 +45,6 @@ impl Store {
             }
             self.facts.truths.insert(id, holds);
         }
-        self.know_again();
     }
 
     fn assume_comparison(&mut self, id: Id) -> Option<()> {
@@ -83,10 +85,19 @@ impl Store {
                 self.facts.atoms.insert(id, known);
                 self.bounds[id as usize] = known;
             }
-            _ => match self.facts.linear.iter_mut().find(|(sum, _)| *sum == terms) {
-                Some((_, known)) => *known = known.intersect(bounds),
-                None => self.facts.linear.push((terms, bounds)),
-            },
+            [(first, _), ..] => {
+                let facts = &mut self.facts;
+                let those = facts.with_term.get(&first).map_or(&[][..], Vec::as_slice);
+                if let Some(i) = those.iter().copied().find(|i| facts.linear[*i].0 == terms) {
+                    let known = &mut facts.linear[i].1;
+                    *known = known.intersect(bounds);
+                } else {
+                    for (id, _) in &terms.terms {
+                        facts.with_term.entry(*id).or_default().push(facts.linear.len());
+                    }
+                    facts.linear.push((terms, bounds));
+                }
+            }
         }
         Some(())
     }

@@ -42,6 +42,7 @@ impl Analyzer {
     /// assert_eq!(set.max, Some(Dim::binary(prim::ADD, Dim::Var(n), Dim::Int(15))));
     /// ```
     pub fn int_set(&mut self, dim: &Dim, over: &[Sym]) -> IntSet {
+        self.refresh();
         let id = self.enter_simple(dim);
         let mut end = |upper| {
             let id = self.reach(id, over, upper, MAX_OPENED)?;
@@ -149,6 +150,7 @@ impl Analyzer {
     /// assert_eq!((form.coeffs, form.rest), (vec![Dim::Var(n), Dim::Int(1)], Dim::Int(0)));
     /// ```
     pub fn linear_form(&mut self, dim: &Dim, vars: &[Sym]) -> Option<LinearForm> {
+        self.refresh();
         let id = self.enter_simple(dim);
         let dtype = self.store().at(id).dtype;
         if !is_index(dtype) {

@@ -247,18 +247,18 @@ impl Store {
 
     fn facts_bounds(&self, sum: &Sum, depth: u32) -> Bounds {
         let mut bounds = self.terms_bounds(sum);
-        for (fact, known) in self.facts.linear.iter().filter(|_| depth > 0) {
-            // Some multiple of the fact takes a term away.
-            let multiples = fact.terms.iter().filter_map(|(id, c)| {
-                let of = sum.coeff(*id);
-                (of != 0 && of % c == 0).then(|| of / c)
-            });
-            let mut tried: Vec<i64> = multiples.collect();
-            tried.sort_unstable();
-            tried.dedup();
-            for by in tried {
-                if let Some(rest) = by.checked_neg().and_then(|by| self.plus(sum, fact, by)) {
-                    bounds = bounds.intersect(known.scale(by).add(self.facts_bounds(&rest, depth - 1)));
+        let mut tried: Vec<(usize, i64)> = Vec::new();
+        for (id, of) in sum.terms.iter().filter(|_| depth > 0) {
+            for fact in self.facts.with_term.get(id).into_iter().flatten() {
+                // Some multiple of the fact takes the term away.
+                let (terms, known) = &self.facts.linear[*fact];
+                let c = terms.coeff(*id);
+                if of % c != 0 || tried.contains(&(*fact, of / c)) {
+                    continue;
+                }
+                tried.push((*fact, of / c));
+                if let Some(rest) = self.plus(sum, terms, -(of / c)) {
+                    bounds = bounds.intersect(known.scale(of / c).add(self.facts_bounds(&rest, depth - 1)));
                 }
             }
         }
