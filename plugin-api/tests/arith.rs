@@ -176,7 +176,7 @@ fn depth_costs_no_stack() {
         for op in ops {
             let mut t = Tir::new(DType::I64);
             let i = t.begin_for("i", 8);
-            let mut deep = i;
+            let mut deep = if matches!(op, prim::ADD | prim::SUB | prim::AND) { i } else { t.load(i) };
             for k in 0..N {
                 deep = match op {
                     prim::AND => {

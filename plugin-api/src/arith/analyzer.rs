@@ -40,8 +40,8 @@ const MAX_NODES: usize = 1 << 20;
 pub struct Analyzer {
     vars: BTreeMap<u32, (Bounds, ModularSet)>,
     values: BTreeMap<u32, Dim>,
-    /// Least value and number of values, in the order in which they were bound.
-    pub(super) ranges: Vec<(Sym, Dim, Dim)>,
+    /// Least value and number of values.
+    pub(super) ranges: BTreeMap<u32, (Sym, Dim, Dim)>,
     assumed: Vec<Dim>,
     store: Store,
     /// Whether the store knows all of the above.
@@ -57,7 +57,7 @@ impl Analyzer {
     fn forget(&mut self, sym: Sym) {
         self.vars.remove(&sym.id);
         self.values.remove(&sym.id);
-        self.ranges.retain(|(other, ..)| other.id != sym.id);
+        self.ranges.remove(&sym.id);
         self.ready = false;
     }
 
@@ -102,7 +102,7 @@ impl Analyzer {
     /// ```
     pub fn bind_range(&mut self, sym: Sym, min: &Dim, extent: &Dim) {
         self.forget(sym);
-        self.ranges.push((sym, min.clone(), extent.clone()));
+        self.ranges.insert(sym.id, (sym, min.clone(), extent.clone()));
     }
 
     /// The variable is this, wherever it stands. Nothing is bound if the value speaks of the variable itself.
@@ -174,7 +174,7 @@ impl Analyzer {
             let facts = &mut self.store.facts;
             facts.vars.extend(self.vars.iter().map(|(id, known)| (*id, *known)));
             let mut conditions = Vec::new();
-            for (sym, min, extent) in &self.ranges {
+            for (sym, min, extent) in self.ranges.values() {
                 match (min.as_int(), extent.as_int()) {
                     (Some(min), Some(extent)) => {
                         let max = min.checked_add(extent).and_then(|end| end.checked_sub(1));

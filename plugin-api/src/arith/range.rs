@@ -100,7 +100,7 @@ impl Analyzer {
         let (a, b) = (node.a as Id, node.b);
         let end = match node.op {
             prim::VAR => {
-                let range = self.ranges.iter().find(|(sym, ..)| u64::from(sym.id) == node.a).cloned();
+                let range = self.ranges.get(&(node.a as u32)).cloned();
                 let Some((_, min, extent)) = range else { return self.constant_end(atom, upper) };
                 let end = if upper {
                     let past = Dim::binary(prim::ADD, min, extent);
