@@ -47,10 +47,20 @@ impl Store {
         }
         for id in parts {
             if self.simple[id as usize] == NONE && !inner.contains(&id) {
-                self.simple[id as usize] = self.canonical(id);
+                let simple = self.canonical(id);
+                self.simple[id as usize] = self.only_value(simple);
             }
         }
         self.simple[root as usize]
+    }
+
+    /// The one value that an integer can have, or the expression.
+    fn only_value(&mut self, id: Id) -> Id {
+        let dtype = self.at(id).dtype;
+        match self.bounds[id as usize].constant().filter(|_| is_index(dtype)) {
+            Some(value) => self.int(value, dtype),
+            None => id,
+        }
     }
 
     /// Whether it is a sum, a difference, or a multiple.
