@@ -171,8 +171,9 @@ impl Bounds {
     }
 
     fn truncmod(self, by: Bounds) -> Bounds {
-        let most = by.magnitude().saturating_sub(1).max(0).min(self.magnitude());
-        Bounds::narrow(if self.min >= 0 { 0 } else { -most }, if self.max <= 0 { 0 } else { most })
+        let most = by.magnitude().saturating_sub(1).max(0);
+        let (min, max) = self.wide();
+        Bounds::narrow(min.max(-most).min(0), max.min(most).max(0))
     }
 
     /// What an operation makes of bounds of its operands.

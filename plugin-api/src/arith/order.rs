@@ -11,6 +11,8 @@ use crate::ir::records::prim;
 const MAX_STEPS: u32 = 3;
 /// Most terms of a sum of which that is tried: the work grows with their power.
 const MAX_TRIED: usize = 6;
+/// Extremes are opened in comparisons within so many rules: the work doubles with each.
+const MAX_COMPARED: u32 = 4;
 
 /// `T < u` of a sum without constant, whose coefficients have no common divisor.
 struct Less {
@@ -94,6 +96,9 @@ impl Store {
         common.k = match (a.as_int(), b.as_int()) {
             (Some(_), None) => b.k,
             (None, Some(_)) => a.k,
+            // Only what both have.
+            _ if a.k.signum() != b.k.signum() => 0,
+            _ if a.k < 0 => a.k.max(b.k),
             _ => a.k.min(b.k),
         };
         let (mut x, mut y) = (self.plus(a, &common, -1)?, self.plus(b, &common, -1)?);
@@ -182,6 +187,9 @@ impl Store {
             return Some(self.truth(!never));
         }
         let less = Store::less(&sum)?;
+        if let Some(known) = self.compare_atom(&less, dtype) {
+            return Some(known);
+        }
         let (above, below) = less.terms.terms.iter().partition(|(_, c)| *c > 0);
         let (above, below) = (Sum { terms: above, k: 0 }, Sum { terms: below, k: 0 }.scale(-1)?);
         let (op, left, right) = if above.terms.is_empty() {
@@ -197,6 +205,32 @@ impl Store {
         };
         let (left, right) = (self.build(&left, dtype)?, self.build(&right, dtype)?);
         Some(self.binary(op, DType::BOOL, left, right))
+    }
+
+    /// `x // c < u` is `x < c * u`. `max(p, q) < u` is `p < u` and `q < u`, which helps where one of them is known.
+    fn compare_atom(&mut self, less: &Less, dtype: DType) -> Option<Id> {
+        let [(atom, sign @ (1 | -1))] = less.terms.terms[..] else { return None };
+        // atom < u, or atom >= u.
+        let u = if sign > 0 { less.u } else { 1i64.checked_sub(less.u)? };
+        let ask = |store: &mut Store, part: Id, u: i64| {
+            let sum = store.sum_of(part).shift(u.checked_neg()?)?;
+            let (op, sum) = if sign > 0 { (prim::LT, sum) } else { (prim::LE, sum.scale(-1)?) };
+            store.deeper(|store| store.compare_to_0(op, sum, dtype))
+        };
+        if let Some((x, c)) = self.by_constant(atom, prim::FLOORDIV) {
+            let u = u.checked_mul(c).filter(|u| Bounds::of_dtype(dtype).contains(*u))?;
+            return ask(self, x, u);
+        }
+        let node = self.at(atom);
+        if !matches!(node.op, prim::MIN | prim::MAX) || self.depth > MAX_COMPARED {
+            return None;
+        }
+        let (a, b) = (ask(self, node.a as Id, u)?, ask(self, node.b, u)?);
+        let all = (node.op == prim::MAX) == (sign > 0);
+        match (self.as_int(a), self.as_int(b)) {
+            (None, None) => None,
+            _ => Some(self.logic(if all { prim::AND } else { prim::OR }, a, b)),
+        }
     }
 
     /// `sum < 0` as `T < u`.

@@ -265,23 +265,43 @@ impl Store {
         out
     }
 
-    /// Truncating operations, where the signs are known.
+    /// Truncating operations. Those of operands that are not negative are the others.
     pub(super) fn truncated(&mut self, op: u16, a: Id, b: Id, dtype: DType) -> Id {
-        let floor = if op == prim::TRUNCDIV { prim::FLOORDIV } else { prim::FLOORMOD };
         let (x, y) = (self.sum_of(a), self.sum_of(b));
-        let positive = self.sum_bounds(&y).min > 0;
-        let bounds = self.sum_bounds(&x);
-        if positive && bounds.min >= 0 {
+        if self.sum_bounds(&y).min > 0 && self.sum_bounds(&x).min >= 0 {
+            let floor = if op == prim::TRUNCDIV { prim::FLOORDIV } else { prim::FLOORMOD };
             return self.divide(floor, a, b, dtype);
         }
-        if positive && bounds.max <= 0 {
-            let negated = x.scale(-1).and_then(|x| self.build(&x, dtype));
-            let out = negated.map(|x| self.divide(floor, x, b, dtype)).and_then(|q| self.sum_of(q).scale(-1));
-            if let Some(out) = out.and_then(|sum| self.make(sum, dtype)) {
-                return out;
+        if let Some(q) = multiple(&x, &y) {
+            return self.int(if op == prim::TRUNCDIV { q } else { 0 }, dtype);
+        }
+        let out = y.as_int().filter(|c| *c > 0).and_then(|c| self.truncated_by(op, &x, c, dtype));
+        out.and_then(|sum| self.make(sum, dtype)).unwrap_or_else(|| self.binary(op, dtype, a, b))
+    }
+
+    fn truncated_by(&mut self, op: u16, x: &Sum, c: i64, dtype: DType) -> Option<Sum> {
+        let bounds = self.sum_bounds(x);
+        if bounds.min > -c && bounds.max < c {
+            return Some(if op == prim::TRUNCDIV { Sum::int(0) } else { x.clone() });
+        }
+        // A divisor of everything is taken out.
+        let g = i64::try_from([x.divisor(), x.k].iter().fold(c.into(), |g, v| gcd(g, (*v).into()))).ok()?;
+        let (x, c) = (x.divide(g), c / g);
+        let back = if op == prim::TRUNCDIV { 1 } else { g };
+        if c == 1 {
+            return Some(if op == prim::TRUNCDIV { x } else { Sum::int(0) });
+        }
+        if let Some((inner, d)) = x.as_term().filter(|(_, c)| *c == 1).and_then(|(id, _)| self.by_constant(id, op)) {
+            let whole = d.checked_mul(c).filter(|by| super::Bounds::of_dtype(dtype).contains(*by));
+            match (op, whole) {
+                (prim::TRUNCDIV, Some(by)) => return self.opaque(op, &self.sum_of(inner), &Sum::int(by), dtype),
+                (prim::TRUNCMOD, _) if d % c == 0 => {
+                    return self.opaque(op, &self.sum_of(inner), &Sum::int(c), dtype)?.scale(back);
+                }
+                _ => {}
             }
         }
-        self.binary(op, dtype, a, b)
+        self.opaque(op, &x, &Sum::int(c), dtype)?.scale(back)
     }
 
     /// The expression of a sum in which split terms that belong together are put together.

@@ -7,6 +7,7 @@ use super::store::{Id, Store, is_index};
 use crate::ir::DType;
 use crate::ir::records::prim;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// Longest sum that is kept in one form. As a dimension its depth is this.
 const MAX_SUM: usize = 512;
@@ -201,14 +202,15 @@ impl Store {
         if !fits(sum.k) || !sum.terms.iter().all(|(_, c)| fits(*c)) {
             return None;
         }
-        let first = sum.terms.iter().position(|(_, c)| *c > 0);
+        let terms = self.grouped(&sum.terms, dtype)?;
+        let first = terms.iter().position(|(_, c)| *c > 0);
         let (mut out, mut k) = (None, sum.k);
         if first.is_none() && k > 0 {
             out = Some(self.int(k, dtype));
             k = 0;
         }
-        let order = first.into_iter().chain((0..sum.terms.len()).filter(|i| Some(*i) != first));
-        for (id, c) in order.map(|i| sum.terms[i]) {
+        let order = first.into_iter().chain((0..terms.len()).filter(|i| Some(*i) != first));
+        for (id, c) in order.map(|i| terms[i]) {
             out = Some(match out {
                 None => self.scaled(id, c, dtype),
                 Some(sum) => {
@@ -225,6 +227,31 @@ impl Store {
                 self.binary(if k < 0 { prim::SUB } else { prim::ADD }, dtype, out, by)
             }
         })
+    }
+
+    /// Terms of one coefficient, up to its sign, become one multiple of their sum.
+    fn grouped(&mut self, terms: &[(Id, i64)], dtype: DType) -> Option<Vec<(Id, i64)>> {
+        let mut groups: BTreeMap<i64, Vec<(Id, i64)>> = BTreeMap::new();
+        for (id, c) in terms.iter().filter(|(_, c)| c.abs() > 1) {
+            groups.entry(c.abs()).or_default().push((*id, c.signum()));
+        }
+        groups.retain(|_, group| group.len() > 1);
+        let mut out = Vec::with_capacity(terms.len());
+        for (id, c) in terms {
+            let Some(group) = groups.get_mut(&c.abs()) else {
+                out.push((*id, *c));
+                continue;
+            };
+            // The whole group stands where its first term does.
+            let mut part = std::mem::take(group);
+            if part.is_empty() {
+                continue;
+            }
+            let sign = if part.iter().all(|(_, sign)| *sign < 0) { -1 } else { 1 };
+            part.iter_mut().for_each(|(_, c)| *c *= sign);
+            out.push((self.build(&Sum { terms: part, k: 0 }, dtype)?, sign * c.abs()));
+        }
+        Some(out)
     }
 
     fn scaled(&mut self, id: Id, c: i64, dtype: DType) -> Id {

@@ -193,7 +193,9 @@ fn sums_have_one_form() {
     assert_eq!(prove_equal(&even, &Dim::Int(8)), None);
     assert_eq!(prove_equal(&n, &op(ADD, n.clone(), 1)), Some(false));
     assert_eq!(simplify(&op(SUB, op(SUB, 7, n.clone()), 2)), op(SUB, 5, n.clone()));
-    assert_eq!(simplify(&op(SUB, m.clone(), op(MUL, n.clone(), 2))), op(SUB, m, op(MUL, n, 2)));
+    assert_eq!(simplify(&op(SUB, m.clone(), op(MUL, n.clone(), 2))), op(SUB, m.clone(), op(MUL, n.clone(), 2)));
+    let twice = op(SUB, op(MUL, n.clone(), 2), op(MUL, m.clone(), 2));
+    assert_eq!(simplify(&op(ADD, twice, 1)), op(ADD, op(MUL, op(SUB, n, m), 2), 1));
 }
 
 #[test]
@@ -234,6 +236,10 @@ fn divisions() {
     becomes(op(TRUNCDIV, x.clone(), 4), op(FLOORDIV, x.clone(), 4));
     becomes(op(TRUNCMOD, x.clone(), 4), op(FLOORMOD, x, 4));
     becomes(op(TRUNCDIV, m.clone(), 4), op(TRUNCDIV, m.clone(), 4));
+    becomes(op(TRUNCDIV, op(MUL, m.clone(), 32), 4), op(MUL, m.clone(), 8));
+    becomes(op(TRUNCDIV, op(TRUNCDIV, m.clone(), 4), 3), op(TRUNCDIV, m.clone(), 12));
+    becomes(op(TRUNCMOD, op(TRUNCMOD, m.clone(), 8), 4), op(TRUNCMOD, m.clone(), 4));
+    becomes(op(TRUNCMOD, op(MUL, m.clone(), 6), 4), op(MUL, op(TRUNCMOD, op(MUL, m.clone(), 3), 2), 2));
     // A symbolic divisor.
     let rows = op(ADD, op(MUL, m.clone(), n.clone()), 0);
     becomes(op(FLOORDIV, rows.clone(), n.clone()), m.clone());
@@ -264,7 +270,13 @@ fn order_decides_min_max_and_comparisons() {
     becomes(op(AND, op(LT, m.clone(), 5), op(GT, m.clone(), 5)), truth(false));
     becomes(op(OR, op(LT, m.clone(), 5), op(GE, m.clone(), 3)), truth(true));
     becomes(op(AND, op(LT, y, 8), op(LT, m.clone(), 3)), op(LT, m, 3));
-    let _ = n;
+    // Quotients and extremes in comparisons.
+    let m = var(3);
+    becomes(op(LE, op(FLOORDIV, m.clone(), 8), 4), op(LT, m.clone(), 40));
+    becomes(op(GE, op(FLOORDIV, m.clone(), 8), 4), op(LE, 32, m.clone()));
+    becomes(op(LE, op(MAX, m.clone(), 8), 8), op(LT, m.clone(), 9));
+    becomes(op(LT, op(MIN, m.clone(), 8), 9), truth(true));
+    becomes(op(GE, op(MIN, m.clone(), 8), 9), truth(false));
 }
 
 fn truth(value: bool) -> Dim {
