@@ -15,7 +15,7 @@
 //! | `range` | what variables that run over ranges reach; linear forms |
 //! | `store`, `facts` | expressions and assumptions while they are analysed |
 //! | `simplify` | the walk that applies the rules |
-//! | `sum`, `rules`, `order` | rules of sums; of division; of `min`, `max`, comparisons and choices |
+//! | `sum`, `rules`, `split`, `order` | rules of sums; of division; of `x // c` beside `x % c`; of `min`, `max`, comparisons, choices |
 //! | `bounds`, `modular` | constant bounds; remainders |
 
 mod analyzer;
@@ -27,6 +27,7 @@ mod order;
 mod range;
 mod rules;
 mod simplify;
+mod split;
 mod store;
 mod sum;
 
