@@ -169,17 +169,18 @@ impl<'a> Check<'a> {
         let name =
             |id: PassId| format!("`{}` (plugin `{}`)", self.registry.pass(id).name, self.registry.pass_owner(id).name);
         let first = on_path.first().map(|((id, _), _)| format!("`{}`", self.registry.pass(*id).name));
+        let passes = on_path.iter().map(|((id, _), _)| *id).collect();
         // The edge that was looked at last leads to the next one.
         let contains = |(node, next): &((PassId, bool), usize)| *next > self.required_of(*node).len();
         if !on_path.iter().any(contains) {
             let path = on_path.iter().map(|((id, _), _)| name(*id)).chain(first).collect();
-            return PlanError::Cycle { path };
+            return PlanError::Cycle { path, passes };
         }
         let edge = |at: &((PassId, bool), usize)| {
             let verb = if contains(at) { "contains" } else { "requires" };
             format!("{} {verb} ", name(at.0.0))
         };
-        PlanError::CompositeCycle { path: on_path.iter().map(edge).chain(first).collect() }
+        PlanError::CompositeCycle { path: on_path.iter().map(edge).chain(first).collect(), passes }
     }
 
     /// Two required passes that declare to invalidate each other.
