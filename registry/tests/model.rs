@@ -195,10 +195,15 @@ impl World {
     /// required runs as it is called, with nothing looked at.
     fn as_tvm(&self) -> Vec<String> {
         let mut log = Vec::new();
+        if let [one] = &*self.asked {
+            // Not in a Sequential: it is called.
+            self.called("s_0", one, &mut log);
+            return log;
+        }
         let all = Item::Sequential { level: 0, required: Vec::new(), members: self.asked.clone() };
         self.called("s", &all, &mut log);
-        let last = log.pop().map(|_| "sequential ran".to_string());
-        log.extend(last);
+        log.pop();
+        log.push("sequential ran".to_string());
         log
     }
 
@@ -246,7 +251,7 @@ impl World {
         };
         let text: Vec<String> = numbered("s", &self.asked).map(|(place, item)| item.text(&place)).collect();
         let pipeline = Pipeline::parse(&text.join(",")).expect("a pipeline");
-        let request = Request { pipeline, selections: vec![selection], tvm_compat, ..Request::default() };
+        let request = Request { pipeline, selections: vec![selection], tvm_compat };
         let plan = Plan::new(&request, &registry).ok()?;
         let mut log = Vec::new();
         let mut run = |pass: PassId, _: &[OptionValue], facts: &mut Facts| {

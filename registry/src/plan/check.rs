@@ -68,7 +68,8 @@ impl<'a> Check<'a> {
                 },
             };
             let Some(needed) = needed else {
-                self.conflicts(pass)?;
+                let by = (self.registry.pass(pass).name.as_str(), self.registry.pass_owner(pass).name.as_str());
+                self.conflicts(by, &self.registry.pass(pass).required)?;
                 self.measure(pass)?;
                 self.done[pass.0][usize::from(node.1)] = true;
                 stack.pop();
@@ -122,6 +123,9 @@ impl<'a> Check<'a> {
                 if runs {
                     self.may_run(needed, (name, PIPELINE), name)?;
                 }
+            }
+            if runs {
+                self.conflicts((name, PIPELINE), &step.required)?;
             }
             self.needs_of_sequentials(&step.members, runs)?;
         }
@@ -183,9 +187,8 @@ impl<'a> Check<'a> {
         PlanError::CompositeCycle { path: on_path.iter().map(edge).chain(first).collect(), passes }
     }
 
-    /// Two required passes that declare to invalidate each other.
-    fn conflicts(&self, by: PassId) -> Result<(), PlanError> {
-        let info = self.registry.pass(by);
+    /// Two passes that declare to invalidate each other, both required by one. `by`: that one, and its plugin.
+    fn conflicts(&self, (by, plugin): (&str, &str), required: &[Required]) -> Result<(), PlanError> {
         if self.enabled.tvm_compat {
             return Ok(());
         }
@@ -193,12 +196,12 @@ impl<'a> Check<'a> {
             let contract = self.registry.find_full(&a.name).map(|id| &self.registry.pass(id).contract);
             contract.is_some_and(|contract| contract.invalidates.contains(&b.name))
         };
-        for (i, a) in info.required.iter().enumerate() {
-            for b in &info.required[i + 1..] {
+        for (i, a) in required.iter().enumerate() {
+            for b in &required[i + 1..] {
                 if invalidates(a, b) && invalidates(b, a) {
                     return Err(PlanError::Conflict {
-                        by: info.name.clone(),
-                        plugin: self.registry.pass_owner(by).name.clone(),
+                        by: by.to_string(),
+                        plugin: plugin.to_string(),
                         first: a.name.clone(),
                         second: b.name.clone(),
                     });
