@@ -112,7 +112,7 @@ fn keeps(module: &Module, _: &Ctx) -> Result<Module, PassError> {
         format!("{}, and the module of that step has {} bindings", asked(&ctx), kept.n_bindings())
     });
     let there = first.recv().map_err(|error| pass_error!("{error}"))?;
-    Ctx::current().diagnose(Severity::Remark, None, None, &format!("here {here}; on a thread {there}"));
+    Ctx::current().diagnostics().report(Severity::Remark, None, &format!("here {here}; on a thread {there}"));
     *KEPT.lock().map_err(|error| pass_error!("{error}"))? = Some((wake, thread));
     Ok(module.clone())
 }
