@@ -29,7 +29,6 @@ pub enum Severity {
 ///         }
 ///     }
 /// }
-/// # look(&BlockBuilder::function(&Ctx::detached(), |b| b.emit_func_output(b.int(1))).expect("well formed"), &Ctx::detached());
 /// ```
 #[derive(Clone, Copy)]
 pub struct Diagnostics<'a> {

@@ -194,3 +194,18 @@ impl PassInstrument for PrintIr {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diffs_are_coloured_line_by_line() {
+        let diff = unified("a\nb\n", "a\nc\n");
+        let painted = paint(&diff);
+        let coloured: Vec<&str> = painted.lines().filter(|line| line.starts_with('\u{1b}')).collect();
+        assert_eq!(coloured.len(), diff.lines().count() - 1, "all but ` a`: {painted:?}");
+        assert!(coloured.iter().all(|line| line.ends_with("\u{1b}[0m")), "{painted:?}");
+        assert_eq!(anstream::adapter::strip_str(&painted).to_string(), diff);
+    }
+}
