@@ -103,7 +103,8 @@ impl PluginCrate {
         // In a shared target folder, another crate's library can have the name.
         let inputs: Vec<PathBuf> = inputs.iter().map(|input| self.root.join(input)).collect();
         let own = |input: &PathBuf| input.canonicalize().is_ok_and(|input| input.starts_with(&self.folder));
-        if !inputs.iter().any(own) {
+        // Links are rarely in the way, and following them takes time.
+        if !inputs.iter().any(|input| input.starts_with(&self.folder)) && !inputs.iter().any(own) {
             return false;
         }
         let manifests = [self.folder.join("Cargo.toml"), self.root.join("Cargo.toml"), self.root.join("Cargo.lock")];

@@ -222,7 +222,7 @@ impl<'e> Runner<'e> {
         Runner { paranoid, ..self }
     }
 
-    /// How many threads passes over functions may have; without it as many as there are cores.
+    /// How many threads passes over functions may have, up to 256; without it as many as there are cores.
     pub fn jobs(self, jobs: usize) -> Runner<'e> {
         Runner { workers: Workers::new(Some(jobs)), ..self }
     }
