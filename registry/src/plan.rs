@@ -133,6 +133,11 @@ impl Step {
         }
     }
 
+    /// Why it does not run: a needed one runs whatever its level.
+    pub fn skip_where(&self, needed: bool) -> Option<&Skip> {
+        self.skip.as_ref().filter(|skip| !(needed && matches!(skip, Skip::OptLevel(_))))
+    }
+
     /// The lowest opt_level at which it runs by itself.
     pub fn opt_level(&self, registry: &Registry) -> i32 {
         match self.unit {
@@ -191,8 +196,8 @@ impl Plan {
         if !tvm_compat {
             check.needs_of_sequentials(&steps, true)?;
         }
-        for (pass, alone) in flat(&steps, registry, tvm_compat) {
-            check.requirements(pass, alone)?;
+        for node in flat(&steps, registry) {
+            check.requirements(node)?;
         }
         let all: BTreeSet<PassId> = flat_all(&steps).into_iter().collect();
         let part_of_it = |pass: PassId| all.contains(&pass) || check.is_done(pass) || check.is_member(pass);
@@ -219,23 +224,30 @@ impl Plan {
     pub fn passes(&self, registry: &Registry) -> Vec<PassId> {
         let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut out = Vec::new();
-        let mut work: Vec<(PassId, bool)> = flat(&self.steps, registry, self.tvm_compat).into_iter().rev().collect();
-        while let Some((pass, alone)) = work.pop() {
-            if !seen.insert((pass, alone)) {
+        let mut work: Vec<Node> = flat(&self.steps, registry).into_iter().rev().collect();
+        while let Some((pass, needed)) = work.pop() {
+            if !seen.insert((pass, needed)) {
                 continue;
             }
             match self.composites.get(&pass) {
-                Some(members) => work.extend(flat(members, registry, self.tvm_compat)),
+                Some(members) if needed && !self.tvm_compat => {
+                    work.extend(members.iter().filter_map(|member| Some((member.unit.pass()?, true))));
+                }
+                Some(members) => work.extend(flat(members, registry)),
                 None => out.extend(told.insert(pass).then_some(pass)),
             }
-            if !alone {
+            if !(needed && self.tvm_compat) {
                 let required = registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name));
-                work.extend(required.map(|needed| (needed, self.tvm_compat)));
+                work.extend(required.map(|needed| (needed, true)));
             }
         }
         out
     }
 }
+
+/// A pass, and whether it is required, or part of what is. Then all its members run; as TVM does it, it runs without
+/// what it requires, as does a pass that is called outside of a Sequential.
+type Node = (PassId, bool);
 
 /// An option that must be given.
 pub(crate) fn without_default(info: &PassInfo) -> Option<&str> {
@@ -245,16 +257,16 @@ pub(crate) fn without_default(info: &PassInfo) -> Option<&str> {
 /// What stands for the plugin of a Sequential of a pipeline.
 const PIPELINE: &str = "the pipeline";
 
-/// Passes that will run, those in Sequentials and what these require too, and whether alone.
-fn flat(steps: &[Step], registry: &Registry, tvm_compat: bool) -> Vec<(PassId, bool)> {
+/// Passes that will run, those in Sequentials and what these require too.
+fn flat(steps: &[Step], registry: &Registry) -> Vec<Node> {
     let mut out = Vec::new();
     for step in steps.iter().filter(|step| step.skip.is_none()) {
         match step.unit.pass() {
             Some(pass) => out.push((pass, step.alone)),
             None => {
                 let needs = step.needs(registry).iter().filter_map(|req| registry.find_full(&req.name));
-                out.extend(needs.map(|needed| (needed, tvm_compat)));
-                out.extend(flat(&step.members, registry, tvm_compat));
+                out.extend(needs.map(|needed| (needed, true)));
+                out.extend(flat(&step.members, registry));
             }
         }
     }

@@ -122,6 +122,33 @@ fn it_is_disabled_as_a_whole_or_a_member_alone() {
 }
 
 #[test]
+fn members_of_what_is_needed_are_needed() {
+    let late = PassInfo { opt_level: 3, ..pass("Late", &[]) };
+    let registry = registry(
+        vec![pass("A", &[]), late, pass("U", &["All"])],
+        vec![composite("Some", &[], &["Late"]), composite("All", &[], &["A", "Some"])],
+    );
+    // Asked for it is less than needed.
+    assert_eq!(ran(&registry, "t.All,t.U,t.U", &[], &[]), "All[A Some[-Late]] All[A Some[Late]] U (All) U");
+    let plan = Plan::new(&request("t.U", &[]), &registry).unwrap();
+    assert_eq!(
+        plan.render(&registry),
+        "  1  t.All       required by t.U (passes), unless still valid\n  \
+           2    t.A       part of t.All\n  \
+           3    t.Some    part of t.All\n  \
+           4      t.Late  part of t.Some, in spite of opt_level 3 > 2\n  \
+           5  t.U         asked\n"
+    );
+    assert_eq!(plan.passes(&registry).len(), 3);
+    assert_eq!(
+        Plan::new(&request("t.U", &["Late"]), &registry).unwrap_err().to_string(),
+        "`t.Late` is disabled by the command line, but it is part of `t.Some` (composites), which `t.U` requires; do \
+         not disable it, or disable `t.U` as well"
+    );
+    assert_eq!(ran(&registry, "t.All", &["Late"], &[]), "All[A Some[-Late]]");
+}
+
+#[test]
 fn cycles_through_composite_passes_are_errors_with_their_path() {
     let registry = registry(
         vec![pass("A", &["All"]), pass("B", &[])],

@@ -317,6 +317,20 @@ fn runs_with_composite_passes() {
         &veto("zoo.Plain"),
         &stumbles,
         &run("zoo.Stumbles,zoo.Plain"),
+        // All of what is needed runs, or what needs it does not.
+        &["run", "small.py", "-o", "out.py", "--opt-level", "0", "--passes", "zoo.NeedsCleanup"],
+        &["run", "small.py", "-o", "out.py", "--disable", "zoo.Late", "--passes", "zoo.NeedsCleanup"],
+        &["run", "small.py", "-o", "out.py", "--instrument", &recorders[1].1, "--passes", "zoo.NeedsCleanup,zoo.Late"],
+        &[
+            "run",
+            "small.py",
+            "-o",
+            "out.py",
+            "--instrument",
+            "zoo.Recorder{vetoes=[zoo.Late]}",
+            "--passes",
+            "Sequential[zoo.NeedsCleanup,zoo.First]",
+        ],
     ]);
 }
 

@@ -91,6 +91,25 @@ pub enum PlanError {
         /// The pass that was asked for and leads there.
         asked: String,
     },
+    /// A member of a composite pass that is needed, but disabled.
+    #[error(
+        "`{name}` is disabled by {level}, but it is part of `{composite}` ({plugin}), which {by} requires; \
+         do not disable it, or disable `{asked}` as well"
+    )]
+    DisabledMember {
+        /// Full name of the disabled pass.
+        name: String,
+        /// Who disables it.
+        level: String,
+        /// The composite pass.
+        composite: String,
+        /// Plugin of that.
+        plugin: String,
+        /// Who requires it.
+        by: String,
+        /// The pass that was asked for and leads there.
+        asked: String,
+    },
     /// Passes that require each other.
     #[error("passes require each other: {}; remove one of these requirements", path.join(" → "))]
     Cycle {
@@ -165,6 +184,7 @@ impl PlanError {
             | PlanError::Conflict { by, plugin, .. } => (Some(by), Some(plugin)),
             PlanError::UnknownMember { composite, plugin, .. }
             | PlanError::Member { composite, plugin, .. }
+            | PlanError::DisabledMember { composite, plugin, .. }
             | PlanError::TooLong { composite, plugin } => (Some(composite), Some(plugin)),
             PlanError::RequiredAndDisabled { name, .. } => (Some(name), None),
             _ => (None, None),
