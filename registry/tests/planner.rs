@@ -160,6 +160,39 @@ fn row_09_a_disabled_pass_that_is_misspelt_is_an_error() {
 }
 
 #[test]
+fn nothing_is_added_that_a_plugin_could_not_have() {
+    let error = |change: &dyn Fn(&mut PassInfo)| {
+        let mut info = pass("A", &[]);
+        change(&mut info);
+        Registry::new().add(Owner::embedder(), Brought::passes(vec![info])).expect_err("wrong").to_string()
+    };
+    assert_eq!(
+        error(&|info| info.contract.establishes = vec!["all".into()]),
+        "`host` has the pass `t.A`, whose `establishes` has `all`, which is no full name, as `relax.anf`"
+    );
+    assert!(error(&|info| info.contract.preserves = vec!["all".into(), "word".into()]).contains("`word`"));
+    assert!(error(&|info| info.required = pass("", &["A"]).required).contains("`required` has the pass itself"));
+    assert!(error(&|info| info.required = pass("", &["B", "B"]).required).contains("`required` has `t.B` twice"));
+    let limit = |name: &str, default: OptionValue| ConfigInfo {
+        name: name.into(),
+        ty: OptionType::Int,
+        default: Some(default),
+        from: Some(OptionValue::Int(0)),
+        to: None,
+        doc: "How many.".into(),
+    };
+    for (option, why) in [
+        (limit("limit", OptionValue::Int(1)), "`name` is no full name"),
+        (limit("t.limit", OptionValue::Bool(true)), "`default` is true, no int"),
+        (limit("t.limit", OptionValue::Int(-1)), "`default` is -1, not in 0.."),
+    ] {
+        let brought = Brought { config: vec![option], ..Brought::default() };
+        let error = Registry::new().add(Owner::embedder(), brought).expect_err("wrong").to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
 fn row_11_the_same_name_twice_names_both_files() {
     let mut registry = registry_of(vec![pass("A", &[])]);
     let error = registry.add(owner("other"), Brought::passes(vec![pass("B", &[]), pass("A", &[])])).expect_err("taken");
