@@ -456,7 +456,8 @@ zoo.unroll.explicit = 1
     let case = Case::new("config_errors").libraries(&[example("contributes")]);
     let listed = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
     let case = case.file("wrong.toml", format!("{settings}{listed}"));
-    let twice = "[config]\nzoo.limit = 1\n\"zoo.limit\" = 2\nzoo.rate = 1979-05-27\n";
+    let twice = "[config]\nzoo.limit = 1\n\"zoo.limit\" = 2\nzoo.rate = 1979-05-27\nzoo.unroll = {}\n\
+                 [config.zzz.yyy]\n";
     let case = case.file("twice.toml", twice);
     let plan = |config: &'static str| ["plan", "--passes", "zoo.Asks", "--config", config];
     case.says(&[
