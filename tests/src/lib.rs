@@ -3,6 +3,7 @@
 
 pub mod conformance;
 pub mod fuzz;
+pub mod generate;
 pub mod synthetic;
 
 use passhost::{Engine, Manifest};

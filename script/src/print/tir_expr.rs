@@ -587,6 +587,12 @@ impl<'b> Tir<'_, '_, 'b> {
                 }
             }
         }
+        if buffer.elem_offset == NONE && buffer.offset_factor != 1 && matched {
+            // A factor alone would bring in a variable for the offset.
+            let (_, _, dtype) = self.offset_of(buffer);
+            self.push(", elem_offset=");
+            self.int(0, dtype);
+        }
         let scope = ty.buffer_scope();
         let said = value.node().is_some_and(|node| node.kind == kind::BUFFER && node.a == buffer_of::ALLOC)
             && matches!(scope, "shared" | "local");
@@ -641,7 +647,10 @@ impl<'b> Tir<'_, '_, 'b> {
         self.declare_before(&buffer, matched, depth);
         self.indent(depth);
         self.name_node(value);
-        if node.a == buffer_of::ALLOC && self.is_scalar(value) && ty.buffer_scope() == "local" {
+        // The short form says an extent of 32 bits.
+        let extent = || self.raw.list(buffer.shape_off, 1).first().and_then(|id| self.prim_int(*id));
+        let short = ty.buffer_scope() == "local" && extent().is_some_and(|(_, dtype)| dtype == DType::I32);
+        if node.a == buffer_of::ALLOC && self.is_scalar(value) && short {
             return self.scalar(value, ty);
         }
         self.push_name(value);

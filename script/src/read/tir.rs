@@ -84,11 +84,6 @@ pub(super) fn silent(at: Range<usize>) -> Diagnostic {
 }
 
 impl<'a> TirReader<'a> {
-    /// Type of a TIR function as Relax functions see it.
-    pub(super) fn signature(_def: &StmtFunctionDef) -> Type {
-        Type::Callable { params: None, ret: Box::new(Type::Tuple(Vec::new())), pure: false }
-    }
-
     /// Reads a TIR function of the module.
     pub(super) fn function(def: &'a StmtFunctionDef, scope: &'a Scope<'a>) -> Result<Body, Vec<Diagnostic>> {
         let text = scope.text.get(span(def)).unwrap_or("");

@@ -24,7 +24,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    fn load_scalar(&mut self, e: E) -> E {
+    pub(super) fn load_scalar(&mut self, e: E) -> E {
         let zero = self.imm(0, DType::I32);
         let ty = self.prim_type(e.dtype);
         let v = self.b.node(NodeSpec::new(kind::LOAD).ty(ty), &[e.v, zero], None);
@@ -99,7 +99,8 @@ impl<'a> TirReader<'a> {
                 (UnaryOp::UAdd, operand) => self.value(operand),
                 (UnaryOp::Invert, operand) => {
                     let a = self.value(operand)?;
-                    Ok(self.intrinsic("bitwise_not", &[a], a.ty, a.dtype))
+                    let ty = self.type_of_result(a);
+                    Ok(self.intrinsic("bitwise_not", &[a], ty, a.dtype))
                 }
             },
             Expr::BinOp(binary) => {
@@ -630,9 +631,10 @@ impl<'a> TirReader<'a> {
         }
         let mut result = self.value(body)?;
         for (var, value) in bound.into_iter().rev() {
-            let spec = NodeSpec::new(kind::LET).ty(result.ty);
+            let ty = self.type_of_result(result);
+            let spec = NodeSpec::new(kind::LET).ty(ty);
             let v = self.b.node(spec, &[var.v, value.v, result.v], None);
-            result = typed(v, result.ty, result.dtype);
+            result = typed(v, ty, result.dtype);
         }
         Ok(result)
     }
@@ -704,7 +706,10 @@ impl<'a> TirReader<'a> {
         }
         let args = self.args(call, items)?;
         let (ty, dtype) = match facts.result {
-            OpResult::Argument(i) => args.get(i).map_or((TypeId::NONE, DType::VOID), |e| (e.ty, e.dtype)),
+            OpResult::Argument(i) => match args.get(i) {
+                Some(e) => (self.type_of_result(*e), e.dtype),
+                None => (TypeId::NONE, DType::VOID),
+            },
             OpResult::Scalar(dtype) => (self.prim_type(dtype), dtype),
             OpResult::Bool => {
                 let lanes = args.first().map_or(1, |e| e.dtype.lanes().max(1));
@@ -718,6 +723,11 @@ impl<'a> TirReader<'a> {
             OpResult::Unknown => (TypeId::NONE, DType::VOID),
         };
         Ok(self.intrinsic(name, &args, ty, dtype))
+    }
+
+    /// The type of a value that is computed from `e`: what is known of the value of `e` is not known of it.
+    pub(super) fn type_of_result(&mut self, e: E) -> TypeId {
+        if e.dtype.is_known() && e.dtype != DType::HANDLE { self.prim_type(e.dtype) } else { e.ty }
     }
 
     fn intrinsic(&mut self, name: &str, args: &[E], ty: TypeId, dtype: DType) -> E {

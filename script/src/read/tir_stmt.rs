@@ -123,6 +123,7 @@ impl<'a> TirReader<'a> {
             ("sblock_attr" | "block_attr", [dict]) => self.annotate(dict),
             ("evaluate", [value]) => {
                 let value = self.expr(value)?;
+                let value = if value.is == Is::Scalar { self.load_scalar(value) } else { value };
                 self.effect(kind::EVALUATE, &[value.v]);
                 Ok(())
             }
@@ -310,7 +311,7 @@ impl<'a> TirReader<'a> {
         let value = self.value(value)?;
         let (ty, dtype) = match ty {
             Some(ty) => self.value_type(ty)?,
-            None => (value.ty, value.dtype),
+            None => (self.type_of_result(value), value.dtype),
         };
         let value = self.stored(value, dtype);
         let call = self.b.kind(value) == kind::CALL;
