@@ -133,10 +133,16 @@ impl<'a> Printer<'a> {
         let before = self.out.len();
         self.module_facts(module, &infos);
         let mut spans = BTreeMap::new();
-        // TIR functions come first; `main` is the last of its kind.
+        // TIR functions come first, then external ones; `main` is the last of its kind.
         let mut functions: Vec<(&str, &Body)> = module.functions().collect();
-        functions.sort_by_key(|(name, body)| (body.kind() != BodyKind::PrimFunc, *name == "main"));
+        let place = |kind| match kind {
+            BodyKind::PrimFunc => 0,
+            BodyKind::Extern => 1,
+            _ => 2,
+        };
+        functions.sort_by_key(|(name, body)| (place(body.kind()), *name == "main"));
         self.uses_relax = functions.iter().any(|(_, body)| body.kind() != BodyKind::PrimFunc);
+        // A function is followed by a blank line.
         let mut first = true;
         for (name, body) in functions {
             match body.kind() {
@@ -154,7 +160,12 @@ impl<'a> Printer<'a> {
                     let places = tir::Tir::new(&mut self, body).function(name);
                     spans.insert(name.to_string(), places);
                 }
-                BodyKind::Extern => {}
+                BodyKind::Extern => {
+                    if !std::mem::replace(&mut first, true) {
+                        self.out.push('\n');
+                    }
+                    self.external(name, body);
+                }
                 _ => {
                     self.out.push_str(&format!("    # {name}: a function of a kind that this version cannot print\n"));
                 }
@@ -176,7 +187,7 @@ impl<'a> Printer<'a> {
         Printed { text: self.out, spans }
     }
 
-    /// Attributes, global infos and external functions.
+    /// Attributes and global infos.
     fn module_facts(&mut self, module: &Module, infos: &[(String, Attr)]) {
         if let Some(attrs) = module.attrs() {
             let own: Vec<_> = attrs.iter().filter(|(key, _)| *key != plugin_api::ir::module::GLOBAL_INFOS).collect();
@@ -200,13 +211,14 @@ impl<'a> Printer<'a> {
             self.dict(dict, &nameless);
             self.out.push_str(")\n");
         }
-        for (name, body) in module.functions().filter(|(_, body)| body.kind() == BodyKind::Extern) {
-            if let Some(Expr::ExternFunc(symbol)) = body.root().operand(0).map(Value::view) {
-                self.out.push_str(&format!("    {name} = R.ExternFunc("));
-                python_string(&mut self.out, symbol);
-                self.extern_type(body);
-                self.out.push_str(")\n");
-            }
+    }
+
+    fn external(&mut self, name: &str, body: &Body) {
+        if let Some(Expr::ExternFunc(symbol)) = body.root().operand(0).map(Value::view) {
+            self.out.push_str(&format!("    {name} = R.ExternFunc("));
+            python_string(&mut self.out, symbol);
+            self.extern_type(body);
+            self.out.push_str(")\n");
         }
     }
 
@@ -581,7 +593,10 @@ impl<'b> Writer<'_, '_, 'b> {
         self.name(index);
         if !typed_by_value(value) && value.ty().is_known() {
             self.p.out.push_str(": ");
-            self.ty(value.ty());
+            match is_name_of_string(value) {
+                true => self.p.out.push_str("I.StringType()"),
+                false => self.ty(value.ty()),
+            }
         }
         self.p.out.push_str(" = ");
     }
@@ -825,6 +840,12 @@ fn typed_by_value(value: Value<'_>) -> bool {
         (Some(ty), None) => ty.same(value.ty()),
         _ => true,
     }
+}
+
+/// Whether a binding names a string: TVM has a type for these.
+fn is_name_of_string(value: Value<'_>) -> bool {
+    let string = |value: Value<'_>| matches!(value.view(), Expr::Str(_));
+    value.kind() == kind::ALIAS && value.ty().kind() == tykind::OBJECT && value.operand(0).is_some_and(string)
 }
 
 fn is_distributed(ty: Ty<'_>) -> bool {

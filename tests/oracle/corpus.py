@@ -21,13 +21,13 @@ BINARY = ROOT / "target/release/conformance"
 
 
 def printed_by_passhost(binary, cases):
-    """What passhost prints for each case: its text, or nothing if it does not read it."""
+    """What passhost prints for each case: `(text, error)`, of which one is nothing."""
     with tempfile.TemporaryDirectory() as folder:
         given, out = pathlib.Path(folder) / "given.jsonl", pathlib.Path(folder) / "printed.jsonl"
         given.write_text("".join(json.dumps(case) + "\n" for case in cases))
         subprocess.run([binary, "modules", given, "--texts", out], stdout=subprocess.DEVNULL, check=False)
         lines = map(json.loads, out.read_text().splitlines())
-        return {line["id"]: line["text"] for line in lines}
+        return {line["id"]: (line.get("text"), line.get("error")) for line in lines}
 
 
 def read(text):
@@ -41,28 +41,31 @@ def read(text):
 
 
 def first_line(error):
-    lines = [line for line in str(error).strip().split("\n") if line.strip()]
-    return f"{type(error).__name__}: {lines[-1][:160] if lines else ''}"
+    """What an error says, without the places that TVM draws."""
+    lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
+    said = [line for line in lines if line.startswith("error:")] or lines or [""]
+    return f"{type(error).__name__}: {said[0][:200]}"
 
 
 def compare(case):
     """`(kind, reason)`: kind is equal, differs, unreadable (by TVM itself) or refused (what passhost printed)."""
     import tvm
+    import tvm_ffi
 
-    given, printed = case
+    given, (printed, why) = case
     try:
         theirs = read(given)
         # A module with free variables is not even equal to itself read twice.
-        loose = not tvm.ir.structural_equal(theirs, read(given))
+        loose = not tvm_ffi.structural_equal(theirs, read(given))
     except Exception as error:
         return "unreadable", first_line(error)
     if printed is None:
-        return "differs", "passhost does not read it"
+        return "differs", f"passhost does not read it: {why}"
     try:
         ours = read(printed)
     except Exception as error:
         return "refused", first_line(error)
-    if tvm.ir.structural_equal(theirs, ours, map_free_vars=loose):
+    if tvm_ffi.structural_equal(theirs, ours, map_free_vars=loose):
         return "equal", ""
     try:
         tvm.ir.assert_structural_equal(theirs, ours, map_free_vars=loose)
@@ -144,7 +147,7 @@ def main():
     cases = [json.loads(line) for line in args.file.read_text().splitlines()]
     cases = [case for case in cases if case["id"] not in skipped and (args.only or "") in case["id"]]
     printed = printed_by_passhost(args.binary, cases)
-    outcomes = compare_all([(case["text"], printed.get(case["id"])) for case in cases], args.jobs)
+    outcomes = compare_all([(case["text"], printed[case["id"]]) for case in cases], args.jobs)
     sys.exit(0 if report([case["id"] for case in cases], outcomes) else 1)
 
 

@@ -306,7 +306,7 @@ impl<'b> Tir<'_, '_, 'b> {
     pub(super) fn upper_bound(&mut self, min: Option<Value<'b>>, extent: Option<Value<'b>>) {
         let (Some(min), Some(extent)) = (min, extent) else { return };
         match (self.int_of(min), self.int_of(extent)) {
-            (Some((a, dtype)), Some((b, _))) => self.int(a.wrapping_add(b), dtype),
+            (Some((a, x)), Some((b, y))) => self.int(a.wrapping_add(b), if x.bits() < y.bits() { y } else { x }),
             (Some((0, _)), _) => self.expr(extent, 0),
             (_, Some((0, _))) => self.expr(min, 0),
             _ => {

@@ -9,7 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
 use crate::tir_ops::{self, Place, Result as OpResult};
 use plugin_api::ir::records::{flag, kind, prim};
-use plugin_api::ir::{DType, Dim, NodeSpec, Type, TypeId, V};
+use plugin_api::ir::{DType, Dim, DimExpr, NodeSpec, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{BoolOp, Expr, ExprAttribute, ExprCall, ExprSubscript, Number, UnaryOp};
 
@@ -272,8 +272,13 @@ impl<'a> TirReader<'a> {
         found.and_then(|n| i32::try_from(n).ok()).unwrap_or(1)
     }
 
-    /// Start and extent of `lower:upper`.
+    /// Start and extent of `lower:upper`, of one data type.
     pub(super) fn range(&mut self, lower: &'a Expr, upper: &'a Expr) -> Read<(E, E)> {
+        self.bounds(lower, upper, true)
+    }
+
+    /// The same; without `alike`, a number without a type keeps its own as the start.
+    fn bounds(&mut self, lower: &'a Expr, upper: &'a Expr, alike: bool) -> Read<(E, E)> {
         let source = |expr: &Expr| self.scope.text.get(span(expr)).unwrap_or("");
         let same = source(lower) == source(upper);
         let added = match upper {
@@ -299,14 +304,14 @@ impl<'a> TirReader<'a> {
         match (number(self, min), number(self, upper)) {
             (Some(a), Some(b)) => {
                 let dtype = if upper.is == Is::Literal { min.dtype } else { upper.dtype };
-                if min.is == Is::Literal {
+                if min.is == Is::Literal && alike {
                     min = self.retype(min, dtype);
                 }
                 let extent = self.imm_of(b.wrapping_sub(a), dtype, Is::Value);
                 Ok((min, extent))
             }
             (Some(0), None) => {
-                if min.is == Is::Literal {
+                if min.is == Is::Literal && alike {
                     min = self.retype(min, upper.dtype);
                 }
                 Ok((min, upper))
@@ -363,6 +368,33 @@ impl<'a> TirReader<'a> {
         Ok(self.node(spec, &[buffer.v], DType::I32))
     }
 
+    /// A dimension as the expression that its text is.
+    fn dim_value(&mut self, dim: &Dim) -> E {
+        let Dim::Expr(expr) = dim else {
+            let v = match dim {
+                Dim::Var(sym) => self.node_of(*sym),
+                _ => None,
+            };
+            let v = v.unwrap_or_else(|| self.b.scalar(dim));
+            return typed(v, self.b.type_of(v), dim.dtype());
+        };
+        let arith = |op: u16| NodeSpec::new(kind::ARITH).a(u32::from(op));
+        match &**expr {
+            DimExpr::Int(..) | DimExpr::Float(..) => {
+                let v = self.b.scalar(dim);
+                typed(v, self.b.type_of(v), dim.dtype())
+            }
+            DimExpr::Binary(op, dtype, a, b) => {
+                let (a, b) = (self.dim_value(a), self.dim_value(b));
+                self.node(arith(*op), &[a.v, b.v], *dtype)
+            }
+            DimExpr::Unary(op, dtype, a) => {
+                let a = self.dim_value(a);
+                self.node(arith(*op), &[a.v], *dtype)
+            }
+        }
+    }
+
     /// A region of a buffer: `A[i, 0:4]`, or all of `A`.
     pub(super) fn access(&mut self, expr: &'a Expr, a: u32) -> Read<V> {
         let mut ops = Vec::new();
@@ -382,7 +414,7 @@ impl<'a> TirReader<'a> {
                 for item in items {
                     let (min, extent) = match item {
                         Expr::Slice(slice) => match (&slice.lower, &slice.upper, &slice.step) {
-                            (Some(lower), Some(upper), None) => self.range(lower, upper)?,
+                            (Some(lower), Some(upper), None) => self.bounds(lower, upper, false)?,
                             _ => {
                                 return Err(
                                     Diagnostic::new(span(slice), "a range has a start and an end").help("A[0:16, 0:n]")
@@ -406,7 +438,7 @@ impl<'a> TirReader<'a> {
                 };
                 for dim in &ty.shape {
                     let zero = self.imm(0, dim.dtype());
-                    ops.extend([zero, self.b.scalar(dim)]);
+                    ops.extend([zero, self.dim_value(dim).v]);
                 }
             }
         }

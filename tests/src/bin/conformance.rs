@@ -27,7 +27,7 @@ enum What {
     Modules {
         #[command(flatten)]
         shown: Shown,
-        /// Writes what is printed for each module that is read, one JSON object a line with `id` and `text`.
+        /// Writes what is printed for each module, one JSON object a line with `id` and `text`, or `error`.
         #[arg(long, value_name = "FILE")]
         texts: Option<PathBuf>,
     },
@@ -134,9 +134,11 @@ fn generate(first: u64, count: u64) -> Result<(), Error> {
 fn write_texts(file: &Path, cases: &[ModuleCase]) -> Result<(), Error> {
     let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
     for case in cases {
-        if let Ok(module) = script::read(&case.text, engine()) {
-            writeln!(out, "{}", json!({ "id": case.id, "text": script::print(&module, engine()) }))?;
-        }
+        let line = match script::read(&case.text, engine()) {
+            Ok(module) => json!({ "id": case.id, "text": script::print(&module, engine()) }),
+            Err(error) => json!({ "id": case.id, "error": error.to_string() }),
+        };
+        writeln!(out, "{line}")?;
     }
     out.flush()
 }
