@@ -1,6 +1,7 @@
 //! Properties that hold for any module, over generated ones (`tests/src/generate.rs`).
 #![forbid(unsafe_code)]
 
+mod faults;
 mod identity;
 mod normal;
 mod text;
