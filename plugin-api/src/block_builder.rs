@@ -335,7 +335,10 @@ impl FunctionBuilder<'_, '_> {
             return s.b.op(name);
         };
         let ty = match body.kind() {
-            BodyKind::PrimFunc => s.b.ty(&Type::prim_func()),
+            BodyKind::PrimFunc => {
+                let ret = body.root().ty();
+                s.b.ty(&Type::prim_func(ret.is_known().then(|| ret.to_owned())))
+            }
             _ if !body.root().ty().is_known() => s.b.ty(&Type::opaque_callable()),
             // Its symbolic variables are its own; here they get numbers of this body.
             _ => Importer::of(body).ty(&mut s.b, body.root().ty()),

@@ -589,7 +589,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         if buffer.elem_offset == NONE && buffer.offset_factor != 1 && matched {
             // A factor alone would bring in a variable for the offset.
-            let (_, _, dtype) = self.offset_of(buffer);
+            let dtype = if buffer.shape_len == 0 { DType::I64 } else { self.offset_of(buffer).2 };
             self.push(", elem_offset=");
             self.int(0, dtype);
         }

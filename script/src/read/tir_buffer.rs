@@ -143,7 +143,9 @@ impl<'a> TirReader<'a> {
             Some(offset) => {
                 let offset = self.buffer_dim(offset, extras)?;
                 // No offset, where a factor alone would bring in a variable for it.
-                let none = offset.as_int() == Some(0) && offset.dtype() == index_dtype(buffer);
+                // Without dimensions, indices are of 64 bits.
+                let index = buffer.shape.first().map_or(DType::I64, Dim::dtype);
+                let none = offset.as_int() == Some(0) && offset.dtype() == index;
                 buffer.elem_offset = Some(offset).filter(|_| !none);
             }
             None if matched && given("offset_factor").is_some() => {
