@@ -689,10 +689,25 @@ impl<'a> FnReader<'a> {
         Ok(ty)
     }
 
-    /// The value of the last binding of a branch; anything but a variable or leaf gets a binding of its own.
+    fn is_tuple(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Tuple(_) => true,
+            Expr::Call(call) => path_after(self.scope.text, &call.func, "R") == Some("tuple"),
+            _ => false,
+        }
+    }
+
+    /// The value of the last binding of a branch; anything but a variable, leaf or tuple gets a binding of its own.
     fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>) -> Read<V> {
         if let Expr::Name(name) = value {
             let v = self.lookup(name.id.as_str(), span(name))?;
+            annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
+            return Ok(v);
+        }
+        if self.is_tuple(value) {
+            // A tuple is the result itself, as where a function returns one.
+            self.close_block();
+            let v = self.expr(value)?;
             annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
             return Ok(v);
         }

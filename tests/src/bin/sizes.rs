@@ -27,7 +27,10 @@ fn main() -> Result<(), Error> {
         return row(kind, n);
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "kind             n  text MB | read ms  MB/s  peak B/n  rest B/n | check ms | print ms  MB/s | equal ms")?;
+    writeln!(
+        out,
+        "kind             n  text MB | read ms  MB/s  peak B/n  rest B/n | check ms | print ms  MB/s | equal ms"
+    )?;
     let own = std::env::current_exe()?;
     for (kind, sizes) in ROWS {
         for n in *sizes {
@@ -58,7 +61,8 @@ fn row(kind: &str, n: usize) -> Result<(), Error> {
     let (read, module) = timed(|| script::read(&text, engine()));
     let module = module.map_err(|error| Error::other(error.to_string()))?;
     let peak = resident("VmHWM").saturating_sub(before);
-    let tensors = module.functions().flat_map(|(_, body)| body.raw().tensors().iter().map(|tensor| tensor.bytes().len()));
+    let tensors =
+        module.functions().flat_map(|(_, body)| body.raw().tensors().iter().map(|tensor| tensor.bytes().len()));
     let rest = module.functions().map(|(_, body)| body.byte_size()).sum::<usize>() + tensors.sum::<usize>();
     let (check, checked) = timed(|| verify_module(&module, engine()));
     checked.map_err(|error| Error::other(error.to_string()))?;
