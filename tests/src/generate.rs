@@ -34,6 +34,10 @@ impl<'o> Vocabulary<'o> {
         self.ops.op_info(op).is_some()
     }
 
+    fn takes(&self, op: &str, attr: &str) -> bool {
+        self.ops.op_info(op).is_some_and(|info| info.attrs.iter().any(|known| known.name == attr))
+    }
+
     /// The first of these operators that is declared; the last one, if none is.
     fn first<'n>(&self, names: &[&'n str]) -> &'n str {
         names.iter().copied().find(|name| self.has(name)).unwrap_or(names[names.len() - 1])

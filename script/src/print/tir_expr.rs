@@ -649,14 +649,27 @@ impl<'b> Tir<'_, '_, 'b> {
         self.name_node(value);
         // The short form says an extent of 32 bits.
         let extent = || self.raw.list(buffer.shape_off, 1).first().and_then(|id| self.prim_int(*id));
-        let short = ty.buffer_scope() == "local" && extent().is_some_and(|(_, dtype)| dtype == DType::I32);
-        if node.a == buffer_of::ALLOC && self.is_scalar(value) && short {
+        let small = self.is_scalar(value) && extent().is_some_and(|(_, dtype)| dtype == DType::I32);
+        if node.a == buffer_of::ALLOC && small && ty.buffer_scope() == "local" {
             return self.scalar(value, ty);
         }
         self.push_name(value);
         self.push(" = ");
         if node.a == buffer_of::DECL && self.view(value, &buffer) {
             self.push("\n");
+            return None;
+        }
+        if node.a == buffer_of::DECL && small {
+            let _ = write!(self.p.out, "T.decl_scalar(T.{}, data=", ty.dtype());
+            self.operand(value, 0, 0);
+            self.push(", elem_offset=");
+            match buffer.elem_offset {
+                NONE => self.push("0"),
+                offset => self.prim(offset, 0),
+            }
+            self.push(", scope=");
+            python_string(&mut self.p.out, ty.buffer_scope());
+            self.push(")\n");
             return None;
         }
         self.push(match node.a {

@@ -142,6 +142,14 @@ impl<'a> TirReader<'a> {
             (false, true) if a.dtype.is_known() => b = self.retype(b, a.dtype),
             _ => {}
         }
+        // A number of fewer bits takes those of the other side, as TVM computes.
+        if a.dtype.is_int() && b.dtype.is_int() && a.dtype.code() == b.dtype.code() {
+            match a.dtype.bits().cmp(&b.dtype.bits()) {
+                std::cmp::Ordering::Less => a = self.retype(a, b.dtype),
+                std::cmp::Ordering::Greater => b = self.retype(b, a.dtype),
+                std::cmp::Ordering::Equal => {}
+            }
+        }
         let dtype = match op {
             prim::EQ..=prim::OR => DType::new(6, 8, a.dtype.lanes().max(1)),
             _ => a.dtype,
@@ -299,13 +307,23 @@ impl<'a> TirReader<'a> {
             }
             return Ok((min, extent));
         }
+        let at = span(upper);
         let upper = self.value(upper)?;
+        if upper.dtype == DType::BOOL {
+            return Err(Diagnostic::new(at, "the end of a range is an integer, not a bool"));
+        }
         let number = |reader: &Self, e: E| reader.b.with(e.v, |value| value.dim().and_then(|dim| dim.as_int()));
         match (number(self, min), number(self, upper)) {
             (Some(a), Some(b)) => {
-                let dtype = if upper.is == Is::Literal { min.dtype } else { upper.dtype };
-                if min.is == Is::Literal && alike {
-                    min = self.retype(min, dtype);
+                // Of two data types the wider one, as TVM computes.
+                let dtype = match (min.is == Is::Literal, upper.is == Is::Literal) {
+                    (_, true) => min.dtype,
+                    (true, false) => upper.dtype,
+                    (false, false) if min.dtype.bits() > upper.dtype.bits() => min.dtype,
+                    (false, false) => upper.dtype,
+                };
+                if alike {
+                    min = self.imm_of(a, dtype, Is::Value);
                 }
                 let extent = self.imm_of(b.wrapping_sub(a), dtype, Is::Value);
                 Ok((min, extent))

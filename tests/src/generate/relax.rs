@@ -225,7 +225,8 @@ impl<'g, 'b> Relax<'g, 'b> {
             18 if ops.has("relax.permute_dims") => self.reshaped(b),
             19 if self.effects.get() && !self.flows.get() && ops.has("relax.print") => {
                 let value = self.any(b);
-                b.call_with("relax.print", &[value], &[("format", Attr::Str("{}".into()))])
+                let format = [("format", Attr::Str("{}".into()))];
+                b.call_with("relax.print", &[value], if ops.takes("relax.print", "format") { &format } else { &[] })
             }
             20 => self.wider(b),
             21 if ops.has("relax.astype") => {

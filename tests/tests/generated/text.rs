@@ -2,7 +2,7 @@
 
 use super::{brief, cases, choices, made, shown};
 use passhost::verify::verify_module;
-use passhost_tests::{engine, fuzz};
+use passhost_tests::{differing, engine, fuzz};
 use plugin_api::ir::Sections;
 use plugin_api::prelude::*;
 use proptest::prelude::*;
@@ -85,24 +85,4 @@ proptest! {
         prop_assert_eq!(equal, a.structural_hash() == b.structural_hash());
         prop_assert_eq!(equal, shown(&a) == shown(&b), "{}\n{}", brief(&a), brief(&b));
     }
-}
-
-/// The functions that differ, node by node.
-fn differing(a: &Module, b: &Module) -> String {
-    let mut out = String::new();
-    for (name, body) in a.functions() {
-        match b.get(name) {
-            Some(other) if !other.structural_eq(body) => {
-                let (a, b) = (plugin_api::dump::dump(body), plugin_api::dump::dump(other));
-                let lines = a.lines().zip(b.lines()).filter(|(a, b)| a != b).take(5);
-                lines.for_each(|(a, b)| out.push_str(&format!("{name}:\n  made {a}\n  read {b}\n")));
-                if a.lines().count() != b.lines().count() {
-                    out.push_str(&format!("{name}: {} lines and {}\n", a.lines().count(), b.lines().count()));
-                }
-            }
-            Some(_) => {}
-            None => out.push_str(&format!("{name} is missing\n")),
-        }
-    }
-    out
 }
