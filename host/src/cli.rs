@@ -177,8 +177,8 @@ struct RunArgs {
     /// Looks after each pass whether it wrote into its input, which no pass may.
     #[arg(long)]
     paranoid: bool,
-    /// Threads for passes over functions; without it as many as there are cores. The result is the same.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Threads for passes over functions, up to 256; without it as many as there are cores. The result is the same.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 }
 

@@ -103,7 +103,8 @@ impl PluginCrate {
         // In a shared target folder, another crate's library can have the name.
         let inputs: Vec<PathBuf> = inputs.iter().map(|input| self.root.join(input)).collect();
         let own = |input: &PathBuf| input.canonicalize().is_ok_and(|input| input.starts_with(&self.folder));
-        if !inputs.iter().any(own) {
+        // Links are rarely in the way, and following them takes time.
+        if !inputs.iter().any(|input| input.starts_with(&self.folder)) && !inputs.iter().any(own) {
             return false;
         }
         let manifests = [self.folder.join("Cargo.toml"), self.root.join("Cargo.toml"), self.root.join("Cargo.lock")];
@@ -153,16 +154,20 @@ pub(crate) fn sources(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     Ok(files.into_iter().collect())
 }
 
-/// Everything else that cargo built the library of a crate from, as its `.d` file has it: included files, what the build
-/// script names, the sources of crates by path with their Cargo.toml. Named from the root of the workspace, sorted; what
-/// builds made is left out.
+/// Everything that cargo built the library of a crate from beyond its [`sources`], as its `.d` file has it: included
+/// files, what the build script names, the sources of crates by path with their Cargo.toml. Named from the root of the
+/// workspace, sorted; what builds made is left out.
 ///
 /// # Errors
 /// If the crate is none, or a folder cannot be read.
-pub(crate) fn other_inputs(folder: &Path, library: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+pub(crate) fn other_inputs(
+    folder: &Path,
+    library: &Path,
+    sources: &[(String, PathBuf)],
+) -> Result<Vec<(String, PathBuf)>, Error> {
     let plugin = PluginCrate::read(folder)?;
-    let known = sources(folder)?.into_iter().filter_map(|(_, path)| path.canonicalize().ok());
-    let mut seen: BTreeSet<PathBuf> = known.collect();
+    let mut resolve = Resolver::default();
+    let mut seen: BTreeSet<PathBuf> = sources.iter().filter_map(|(_, path)| resolve.path(path)).collect();
     let target = library.parent().and_then(Path::parent).and_then(|target| target.canonicalize().ok());
     let text = std::fs::read_to_string(library.with_extension("d"));
     let text = text.map_err(|error| failed(&plugin, format!("cannot read what cargo built it from: {error}")))?;
@@ -170,7 +175,7 @@ pub(crate) fn other_inputs(folder: &Path, library: &Path) -> Result<Vec<(String,
     let (mut folders, mut files) = (BTreeSet::new(), BTreeMap::new());
     while let Some(path) = waiting.pop() {
         // A file that a build script waits for need not be there.
-        let Ok(path) = path.canonicalize() else { continue };
+        let Some(path) = resolve.path(&path) else { continue };
         if target.as_ref().is_some_and(|target| path.starts_with(target)) || !seen.insert(path.clone()) {
             continue;
         }
@@ -186,6 +191,26 @@ pub(crate) fn other_inputs(folder: &Path, library: &Path) -> Result<Vec<(String,
         files.insert(named_from(&plugin.root, &path), path);
     }
     Ok(files.into_iter().collect())
+}
+
+/// Follows links, as [`Path::canonicalize`] does, but those of each folder only once.
+#[derive(Default)]
+struct Resolver {
+    folders: BTreeMap<PathBuf, Option<PathBuf>>,
+}
+
+impl Resolver {
+    /// Nothing if there is nothing at the path.
+    fn path(&mut self, path: &Path) -> Option<PathBuf> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path.canonicalize().ok() };
+        if path.symlink_metadata().ok()?.is_symlink() {
+            return path.canonicalize().ok();
+        }
+        if !self.folders.contains_key(folder) {
+            self.folders.insert(folder.to_path_buf(), folder.canonicalize().ok());
+        }
+        self.folders.get(folder)?.as_ref().map(|folder| folder.join(name))
+    }
 }
 
 /// A path as seen from a folder: `../data/table.txt`.

@@ -211,7 +211,7 @@ impl Engine {
         let checkers = checkers.filter(|(info, ..)| info.checked).map(|(_, owner, _)| owner);
         let instruments = plan.instruments.iter().map(|planned| registry.instrument_place(planned.instrument).0);
         let passes = passes.iter().map(|pass| registry.pass_place(*pass).0);
-        let operators = registry.operators().map(|(_, owner)| owner);
+        let operators = registry.owners().map(|(owner, _)| owner).filter(|owner| registry.has_operators(*owner));
         passes.chain(instruments).chain(checkers).chain(operators).collect()
     }
 

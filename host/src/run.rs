@@ -16,10 +16,10 @@ use crate::instruments::{Instrument, Instruments, Speaking};
 use crate::paranoia::Snapshot;
 use crate::verify::{Affected, Violation, affected, pairs};
 use plugin_api::abi::host::{RunFailure, with_current};
+use plugin_api::diagnostics::Severity;
 use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::OptionValue;
-use plugin_api::pass::Severity;
 use registry::{Doing, Driver, Facts, Frame, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
@@ -222,7 +222,7 @@ impl<'e> Runner<'e> {
         Runner { paranoid, ..self }
     }
 
-    /// How many threads passes over functions may have; without it as many as there are cores.
+    /// How many threads passes over functions may have, up to 256; without it as many as there are cores.
     pub fn jobs(self, jobs: usize) -> Runner<'e> {
         Runner { workers: Workers::new(Some(jobs)), ..self }
     }

@@ -32,7 +32,7 @@ declare_pass! {
 }
 
 fn count_blocks(edit: &mut Edit<'_>, block: Value<'_>, ctx: &Ctx) -> Result<(), PassError> {
-    ctx.remark(block, &format!("ends at {} of {}", block.end(), edit.old().len()));
+    ctx.diagnostics().remark(block, &format!("ends at {} of {}", block.end(), edit.old().len()));
     Ok(())
 }
 
@@ -138,7 +138,7 @@ fn talk(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     tracing::info!(level = now.opt_level(), pass = ctx.pass_name(), "asked {:?}", ctx.config("example.key"));
     tracing::debug!("nobody wants this");
     let (name, function) = module.functions().next().ok_or_else(|| pass_error!("no function"))?;
-    ctx.diagnose(Severity::Warning, Some(name), Some(function.root()), &ctx.print(function)?);
+    ctx.diagnostics().in_function(name).report(Severity::Warning, Some(function.root()), &ctx.print(function)?);
     Err(pass_error!("target {:?}, function {:?}", ctx.target(), ctx.function_name()).in_function(name))
 }
 

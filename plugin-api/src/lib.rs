@@ -5,6 +5,7 @@ pub mod arith;
 pub mod block_builder;
 pub mod contributions;
 pub mod decl;
+pub mod diagnostics;
 pub mod dump;
 mod forms;
 pub mod functor;

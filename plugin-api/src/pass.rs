@@ -2,6 +2,7 @@
 
 use crate::abi::services::{self, Place, Query, function_key};
 use crate::abi::wire::read_value;
+use crate::diagnostics::{Diagnostics, Severity};
 use crate::ir::{AttrsId, Body, BodyBuilder, Call, Module, SealError, TypeId, Value};
 use crate::meta::OptionValue;
 use crate::op::{Infer, InferError, Inferred};
@@ -57,18 +58,6 @@ impl From<InferError> for PassError {
     fn from(error: InferError) -> PassError {
         PassError::new(error.to_string())
     }
-}
-
-/// How bad a diagnostic is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum Severity {
-    /// The pass will fail.
-    Error = 1,
-    /// Something that is probably not meant.
-    Warning = 2,
-    /// Something good to know.
-    Remark = 3,
 }
 
 /// No function is being worked on.
@@ -136,30 +125,18 @@ impl Ctx {
         }
     }
 
+    pub(crate) fn diagnose(&self, severity: Severity, function: &str, at: Option<Value<'_>>, message: &str) {
+        let place = Place { index: self.function.get(), name: function, node: at.and_then(Value::index) };
+        services::diagnose(self.run, severity, place, message);
+    }
+
     fn text(&self, what: Query, key: &[u8]) -> Option<String> {
         services::query(self.run, what, key).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Reports an error, a warning or a remark, at a value if one is given. `function` says where a module pass found
-    /// it; the other passes leave it out, as the host knows on which function they work.
-    pub fn diagnose(&self, severity: Severity, function: Option<&str>, at: Option<Value<'_>>, message: &str) {
-        let place = Place { index: self.function.get(), name: function.unwrap_or(""), node: at.and_then(Value::index) };
-        services::diagnose(self.run, severity, place, message);
-    }
-
-    /// Reports an error at a value of the function that is being worked on; the pass goes on.
-    pub fn error(&self, at: Value<'_>, message: &str) {
-        self.diagnose(Severity::Error, None, Some(at), message);
-    }
-
-    /// Reports a warning at a value of the function that is being worked on.
-    pub fn warning(&self, at: Value<'_>, message: &str) {
-        self.diagnose(Severity::Warning, None, Some(at), message);
-    }
-
-    /// Reports a remark at a value of the function that is being worked on.
-    pub fn remark(&self, at: Value<'_>, message: &str) {
-        self.diagnose(Severity::Remark, None, Some(at), message);
+    /// Errors, warnings and remarks for whoever runs the pass.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        Diagnostics { ctx: self, function: "" }
     }
 
     /// Whether a plugin declares an operator: for names that come from options.

@@ -1,6 +1,7 @@
 //! What a pass needs: `use plugin_api::prelude::*;`.
 
 pub use crate::block_builder::{BlockBuilder, FunctionBuilder};
+pub use crate::diagnostics::{Diagnostics, Severity};
 pub use crate::functor::ExprFunctor;
 pub use crate::ir::{
     Attr, AttrView, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dict, Dim, Edit, Expr, Function, Module,
@@ -9,7 +10,7 @@ pub use crate::ir::{
 pub use crate::names::{did_you_mean, nearest};
 pub use crate::numbering::value_key;
 pub use crate::op::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
-pub use crate::pass::{Ctx, PassError, Severity};
+pub use crate::pass::{Ctx, PassError};
 pub use crate::rewrite::{Action, ExprMutator, Rewriter, StmtMutator};
 pub use crate::scoped_map::ScopedMap;
 pub use crate::unused::remove_all_unused;

@@ -467,6 +467,11 @@ impl Registry {
         self.operators.iter()
     }
 
+    /// Whether an owner brought operators.
+    pub fn has_operators(&self, owner: OwnerId) -> bool {
+        self.operators.items.binary_search_by_key(&owner, |(_, of)| *of).is_ok()
+    }
+
     /// Nearest names of operators.
     pub fn near_operators(&self, name: &str) -> Vec<String> {
         nearest(name, self.operators.iter().map(|(op, _)| op.name.as_str()))

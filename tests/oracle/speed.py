@@ -44,10 +44,17 @@ def ours(binary, path, passes):
     return found
 
 
+def times(binary, path):
+    """What `times` says of a module: milliseconds by name."""
+    done = subprocess.run([str(binary), str(path)], capture_output=True, text=True, cwd=ROOT, check=True)
+    return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=ROOT / "target/release/passhost", type=pathlib.Path)
     parser.add_argument("--synthetic", default=ROOT / "target/release/synthetic", type=pathlib.Path)
+    parser.add_argument("--times", default=ROOT / "target/release/times", type=pathlib.Path)
     parser.add_argument("sizes", nargs="*", default=["1x1000", "100x20"], help="functions x bindings")
     args = parser.parse_args()
     print(f"{'size':10} {'work':32} {'TVM ms':>12} {'passhost ms':>12} {'ratio':>9}")
@@ -57,8 +64,14 @@ def main():
             path = pathlib.Path(folder) / "module.py"
             path.write_text(text)
             module = tvm.script.from_source(text)
-            rows = [("read", best(lambda: tvm.script.from_source(text), 1), ours(args.binary, path, "")["read"])]
-            rows.append(("print", best(module.script), ours(args.binary, path, "")["print"]))
+            like, mine = tvm.script.from_source(text), times(args.times, path)
+            rows = [
+                ("read", best(lambda: tvm.script.from_source(text), 1), mine["read"]),
+                ("check", best(lambda: relax.analysis.well_formed(module)), mine["check"]),
+                ("print", best(module.script), mine["print"]),
+                ("hash", best(lambda: tvm.ir.structural_hash(module)), mine["hash"]),
+                ("equality", best(lambda: tvm.ir.structural_equal(module, like)), mine["equality"]),
+            ]
             for name, make in PASSES.items():
                 one = make()
                 rows.append((name, best(lambda: one(module)), ours(args.binary, path, name)[name]))

@@ -64,6 +64,8 @@ fn arguments_that_nothing_takes_are_refused() {
         ("R.const(1, foo=3)", "no argument `foo`", "foo=3"),
         ("R.const(1, \"int8\", dtype=\"int8\")", "given twice", "dtype=\"int8\""),
         ("R.match_cast(x, R.Any, foo=1)", "no argument `foo`", "foo=1"),
+        ("R.match_cast(x, R.Any)[0]", "a binding, not a part", "R.match_cast(x, R.Any)"),
+        ("(R.match_cast(x, R.Any), x)", "a binding, not a part", "R.match_cast(x, R.Any)"),
         ("R.shape([1], [2])", "too many arguments", "[2]"),
         ("R.match_cast(x, R.Tensor((1, 2), ndim=5))", "`ndim` says 5", "(1, 2)"),
         ("R.match_cast(x, R.Tensor((1, 2), \"int8\", None, 2, 3))", "too many arguments", "3"),

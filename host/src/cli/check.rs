@@ -99,11 +99,7 @@ fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
 fn wrong_passes(registry: &Registry, said: &[Error]) -> Vec<Error> {
     // A cycle is found from each pass in it, starting there.
     let told = |error: &PlanError| match error {
-        PlanError::Cycle { path } => {
-            // The last one of the path is the first, without its plugin.
-            let members: BTreeSet<&str> = path.iter().filter_map(|step| step.split('`').nth(1)).collect();
-            format!("{members:?}")
-        }
+        PlanError::Cycle { passes, .. } | PlanError::CompositeCycle { passes, .. } => format!("{passes:?}"),
         other => other.to_string(),
     };
     let of_pipelines = said.iter().filter_map(|error| match error {

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::instruments::Instrument;
 use crate::instruments::dump::Dump;
 use crate::instruments::memory::Memory;
-use crate::instruments::print_ir::{Passes, PrintIr, Printed};
+use crate::instruments::print_ir::{Changes, Passes, PrintIr, Printed};
 use crate::instruments::timing::{Span, Timing};
 use crate::instruments::trace::Trace;
 use crate::output::Output;
@@ -39,9 +39,12 @@ pub(super) struct LookArgs {
     /// Prints the module after each pass.
     #[arg(long)]
     print_after_all: bool,
-    /// Prints what each pass changed, as a unified diff.
-    #[arg(long)]
-    print_changed: bool,
+    /// Prints what each pass changed: as a unified diff, the functions that changed, or the module.
+    #[arg(long, value_name = "AS", num_args = 0..=1, require_equals = true, default_missing_value = "diff")]
+    print_changed: Option<ChangesFormat>,
+    /// Prints only these functions of the module, where something is printed.
+    #[arg(long, value_name = "FUNCTION,...", value_delimiter = ',')]
+    print_function: Vec<String>,
     /// Writes the module after each pass that changed it into this folder: 000_relax.Normalize.py, 001_…, in the order
     /// in which passes end.
     ///
@@ -84,6 +87,26 @@ enum TimingFormat {
     Text,
     /// One line of JSON, the last one on standard error.
     Json,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ChangesFormat {
+    /// A unified diff.
+    Diff,
+    /// Functions that are new or not as they were.
+    Functions,
+    /// The module behind the pass.
+    Module,
+}
+
+impl From<ChangesFormat> for Changes {
+    fn from(format: ChangesFormat) -> Changes {
+        match format {
+            ChangesFormat::Diff => Changes::Diff,
+            ChangesFormat::Functions => Changes::Functions,
+            ChangesFormat::Module => Changes::Module,
+        }
+    }
 }
 
 impl LookArgs {
@@ -129,14 +152,21 @@ impl LookArgs {
         let printed = Printed {
             before: chosen(&self.print_before, self.print_before_all, engine, plan, messages)?,
             after: chosen(&self.print_after, self.print_after_all, engine, plan, messages)?,
-            changes: self.print_changed,
+            changes: self.print_changed.map(Changes::from),
+            functions: self.print_function.iter().cloned().collect(),
+            coloured: !messages.is_json(),
         };
-        if printed != Printed::default() {
+        if printed.prints() {
             let write = move |text: &str| messages.text("printed", text);
             out.push(Instrument::new(
                 "print IR",
                 Box::new(PrintIr::new(printed, Arc::clone(engine) as _, Box::new(write))),
             ));
+        } else if !self.print_function.is_empty() {
+            let title = "--print-function alone prints nothing";
+            let help =
+                "say when: --print-before, --print-after, --print-before-all, --print-after-all, --print-changed";
+            messages.report(&Report::warning(title).help(help));
         }
         if let Some(folder) = &self.dump {
             let wrong = |error: std::io::Error| Error::Output {

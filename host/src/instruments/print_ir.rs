@@ -1,5 +1,6 @@
-//! Prints the module before and after passes, whole or as what changed.
+//! Prints the module before and after passes: whole, single functions, or as what changed.
 
+use anstyle::{AnsiColor, Style};
 use plugin_api::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
 use plugin_api::meta::Granularity;
@@ -32,6 +33,17 @@ impl Passes {
     }
 }
 
+/// How what a pass changed is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// As a unified diff.
+    Diff,
+    /// The functions that changed, each in a module of its own; removed ones are named.
+    Functions,
+    /// The module behind the pass.
+    Module,
+}
+
 /// What is printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Printed {
@@ -39,8 +51,19 @@ pub struct Printed {
     pub before: Passes,
     /// The module after these passes.
     pub after: Passes,
-    /// What each pass that is no Sequential changed, as a unified diff; nothing if that is nothing.
-    pub changes: bool,
+    /// What each pass that is no Sequential changed; nothing if that is nothing.
+    pub changes: Option<Changes>,
+    /// Instead of modules these of their functions, each in a module of its own; empty for whole modules.
+    pub functions: BTreeSet<String>,
+    /// Diffs are coloured.
+    pub coloured: bool,
+}
+
+impl Printed {
+    /// Whether there is anything to print.
+    pub fn prints(&self) -> bool {
+        (&self.before, &self.after, self.changes) != (&Passes::None, &Passes::None, None)
+    }
 }
 
 /// The instrument. Each text begins with a line `# before step 1: relax.Normalize (passhost-relax-passes)`, and a blank
@@ -67,29 +90,83 @@ impl PrintIr {
         (self.out)(&format!("# {when} step {position}: {name} ({plugin})\n{text}\n"));
     }
 
-    fn module(&mut self, when: &str, pass: &PassFacts<'_>, module: &Module) {
-        let text = script::print(module, &*self.operators);
-        self.tell(when, pass, &text);
+    /// The module, or those of its functions that are asked for.
+    fn text(&self, module: &Module) -> String {
+        if self.printed.functions.is_empty() {
+            return script::print(module, &*self.operators);
+        }
+        self.printed.functions.iter().map(|name| self.function(name, module)).collect()
+    }
+
+    fn function(&self, name: &str, module: &Module) -> String {
+        match module.get(name) {
+            Some(body) => script::print_function(name, body, &*self.operators),
+            None => format!("# no function `{name}`\n"),
+        }
+    }
+
+    /// What differs between two modules; `None` if that is nothing.
+    fn difference(&self, before: &Module, after: &Module, how: Changes) -> Option<String> {
+        if before.same(after) {
+            return None;
+        }
+        match how {
+            Changes::Functions => {
+                let names = changed_functions(before, after);
+                let asked = |name: &&str| self.printed.functions.is_empty() || self.printed.functions.contains(*name);
+                let texts: Vec<String> =
+                    names.into_iter().filter(asked).map(|name| self.function(name, after)).collect();
+                (!texts.is_empty()).then(|| texts.join("\n"))
+            }
+            Changes::Diff => {
+                let text = unified(&self.text(before), &self.text(after));
+                let painted = || if self.printed.coloured { paint(&text) } else { text.clone() };
+                (!text.is_empty()).then(painted)
+            }
+            Changes::Module => {
+                let text = self.text(after);
+                (self.text(before) != text).then_some(text)
+            }
+        }
     }
 }
 
-/// What differs between two modules as text; `None` if that is nothing.
-fn difference(before: &Module, after: &Module, operators: &dyn Operators) -> Option<String> {
-    if before.same(after) {
-        return None;
-    }
-    let (before, after) = (script::print(before, operators), script::print(after, operators));
-    let diff = similar::TextDiff::configure().timeout(PATIENCE).diff_lines(&before, &after);
-    let text = diff.unified_diff().header("before", "after").to_string();
-    (!text.is_empty()).then_some(text)
+/// Functions that are new, gone, or not as they were.
+fn changed_functions<'m>(before: &'m Module, after: &'m Module) -> BTreeSet<&'m str> {
+    let differs = |a: &'m Module, b: &'m Module| {
+        a.functions().filter(|(name, body)| !b.get(name).is_some_and(|other| other.same(body))).map(|(name, _)| name)
+    };
+    differs(before, after).chain(differs(after, before)).collect()
+}
+
+fn unified(before: &str, after: &str) -> String {
+    let diff = similar::TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
+    diff.unified_diff().header("before", "after").to_string()
+}
+
+/// A diff with what went in red, what came in green, and where that is in cyan.
+fn paint(diff: &str) -> String {
+    let paint = |line: &str| {
+        let colour = match line.as_bytes().first() {
+            _ if line.starts_with("---") || line.starts_with("+++") => Style::new().bold(),
+            Some(b'-') => AnsiColor::Red.on_default(),
+            Some(b'+') => AnsiColor::Green.on_default(),
+            Some(b'@') => AnsiColor::Cyan.on_default(),
+            _ => return line.to_string(),
+        };
+        let (text, end) = line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n"));
+        format!("{colour}{text}{colour:#}{end}")
+    };
+    diff.split_inclusive('\n').map(paint).collect()
 }
 
 impl PassInstrument for PrintIr {
     fn run_before(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
         if self.printed.before.has(pass) {
-            self.module("before", pass, module);
+            let text = self.text(module);
+            self.tell("before", pass, &text);
         }
-        if self.printed.changes {
+        if self.printed.changes.is_some() {
             self.before.push(module.clone());
         }
         Ok(())
@@ -97,11 +174,13 @@ impl PassInstrument for PrintIr {
 
     fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
         let before = self.before.pop().filter(|_| pass.granularity != Granularity::Composite);
-        if let Some(text) = before.and_then(|before| difference(&before, module, &*self.operators)) {
+        let changes = before.zip(self.printed.changes);
+        if let Some(text) = changes.and_then(|(before, how)| self.difference(&before, module, how)) {
             self.tell("changed by", pass, &text);
         }
         if self.printed.after.has(pass) {
-            self.module("after", pass, module);
+            let text = self.text(module);
+            self.tell("after", pass, &text);
         }
         Ok(())
     }
@@ -113,5 +192,20 @@ impl PassInstrument for PrintIr {
             self.tell("failed in", pass, &message);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diffs_are_coloured_line_by_line() {
+        let diff = unified("a\nb\n", "a\nc\n");
+        let painted = paint(&diff);
+        let coloured: Vec<&str> = painted.lines().filter(|line| line.starts_with('\u{1b}')).collect();
+        assert_eq!(coloured.len(), diff.lines().count() - 1, "all but ` a`: {painted:?}");
+        assert!(coloured.iter().all(|line| line.ends_with("\u{1b}[0m")), "{painted:?}");
+        assert_eq!(anstream::adapter::strip_str(&painted).to_string(), diff);
     }
 }

@@ -113,7 +113,7 @@ impl Keeper {
         if self.mode != Mode::Locked {
             return Ok(());
         }
-        let found = self.digest(folder)?;
+        let found = self.digest_of(crates::sources(folder)?)?;
         match self.locked(entry, folder)?.pin.clone() {
             Pin::Sources { sources, .. } if sources == found => Ok(()),
             Pin::Sources { sources: locked, .. } => {
@@ -175,7 +175,9 @@ impl Keeper {
                 let from = entry.from.clone();
                 let pin = match (&entry.source, self.pending.take()) {
                     (Source::Crate(folder), _) => {
-                        Pin::Sources { sources: self.digest(folder)?, inputs: self.inputs(folder, file)? }
+                        let sources = crates::sources(folder)?;
+                        let inputs = self.inputs(folder, file, &sources)?;
+                        Pin::Sources { sources: self.digest_of(sources)?, inputs }
                     }
                     (_, Some(hash)) => self.with_other_targets(&from, meta, hash),
                     (_, None) => return Ok(()),
@@ -195,7 +197,7 @@ impl Keeper {
     /// With [`Mode::Locked`], whether a crate was built from the files of the lockfile, those outside its sources, too.
     fn same_inputs(&mut self, entry: &PluginEntry, file: &Path) -> Result<(), Error> {
         let Source::Crate(folder) = &entry.source else { return Ok(()) };
-        let found = self.inputs(folder, file)?;
+        let found = self.inputs(folder, file, &crates::sources(folder)?)?;
         match &self.locked(entry, folder)?.pin {
             Pin::Sources { inputs: locked, .. } if *locked != found => {
                 let what = "the digest of the other files that it is built from";
@@ -231,16 +233,15 @@ impl Keeper {
         refuse(file, message, "bring back the plugin that was locked, or accept this one with `passhost lock`")
     }
 
-    /// A digest of everything that a plugin crate is made of and that lies in its workspace.
-    fn digest(&mut self, folder: &Path) -> Result<String, Error> {
-        let sources = crates::sources(folder)?;
-        self.digest_of(sources)
-    }
-
-    /// A digest of what cargo built a library from beyond [`Keeper::digest`]: files that it includes, what its build
-    /// script reads, crates that it has by path. Nothing if there is none.
-    fn inputs(&mut self, folder: &Path, library: &Path) -> Result<Option<String>, Error> {
-        let inputs = crates::other_inputs(folder, library)?;
+    /// A digest of what cargo built a library from beyond its sources: files that it includes, what its build script
+    /// reads, crates that it has by path. Nothing if there is none.
+    fn inputs(
+        &mut self,
+        folder: &Path,
+        library: &Path,
+        sources: &[(String, PathBuf)],
+    ) -> Result<Option<String>, Error> {
+        let inputs = crates::other_inputs(folder, library, sources)?;
         if inputs.is_empty() { Ok(None) } else { self.digest_of(inputs).map(Some) }
     }
 

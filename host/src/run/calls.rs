@@ -7,9 +7,9 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::made::Code;
 use plugin_api::abi::host::{RunFailure, with_current};
+use plugin_api::diagnostics::Severity;
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::{Granularity, OptionValue, PassInfo};
-use plugin_api::pass::Severity;
 use registry::PassId;
 use serde_json::json;
 

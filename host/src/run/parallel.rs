@@ -18,6 +18,9 @@ pub(super) struct Workers {
 /// Work that takes less is done by the thread that has it: to wake others takes about as long.
 const WORTH_IT: Duration = Duration::from_micros(200);
 
+/// A pool of thousands spends its time on waking and sleeping.
+const MOST: usize = 256;
+
 /// Passes may recurse to the depth that a body may have.
 const STACK: usize = 16 << 20;
 
@@ -52,7 +55,7 @@ impl Workers {
     fn pool(&self) -> Option<&ThreadPool> {
         let start = || {
             let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-            let jobs = self.jobs.unwrap_or_else(cores);
+            let jobs = self.jobs.unwrap_or_else(cores).min(MOST);
             let name = |at| format!("pass-{at}");
             // Without a number, rayon would choose one.
             let others = jobs.saturating_sub(1);

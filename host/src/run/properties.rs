@@ -38,15 +38,7 @@ impl Runner<'_> {
                 error
             };
             let remedy = self.who_establishes(property);
-            let snapshot = self.paranoid.then(|| Snapshot::of(module));
-            let verdict = self.verdict(property, module.functions())?;
-            if let Some(snapshot) = snapshot
-                && let Some(why) = self.checker_wrote(&snapshot, module, property)
-            {
-                let message = self.put_back(&snapshot, why);
-                return Err(self.step_error(pass, None, message, None));
-            }
-            match verdict {
+            match self.watched(pass, property, module, module.functions())? {
                 Verdict::Holds => facts.found(property),
                 Verdict::Unknown => {
                     let message =
@@ -83,12 +75,7 @@ impl Runner<'_> {
         let kept = held.properties().filter(|name| facts::preserves(info, name) && !is_established(name));
         for (property, claim) in established.chain(kept.map(|name| (name, "preserve"))) {
             let changed = after.functions().filter(|(name, body)| !before.get(name).is_some_and(|old| old.same(body)));
-            let snapshot = self.paranoid.then(|| Snapshot::of(after));
-            let verdict = self.verdict(property, changed)?;
-            if let Some(why) = snapshot.and_then(|snapshot| self.checker_wrote(&snapshot, after, property)) {
-                return Err(self.step_error(pass, None, why, None));
-            }
-            match verdict {
+            match self.watched(pass, property, after, changed)? {
                 Verdict::Holds | Verdict::Unknown => {}
                 Verdict::Fails(function, PassError { message, node, function: _ }) => {
                     let place = node.and_then(|node| self.place(after, &function, node, "what the pass returned"));
@@ -105,6 +92,26 @@ impl Runner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What a checker says of functions of a module; with `--paranoid`, whether it left the module alone.
+    fn watched<'m>(
+        &self,
+        pass: PassId,
+        property: &str,
+        module: &Module,
+        functions: impl Iterator<Item = (&'m str, &'m Body)>,
+    ) -> Result<Verdict, Error> {
+        // What a pass gave shares functions with what it was given, from which a run can go on.
+        let snapshots = self.paranoid.then(|| (Snapshot::of(module), Snapshot::of(&self.current.borrow())));
+        let verdict = self.verdict(property, functions)?;
+        if let Some((watched, current)) = snapshots
+            && let Some(why) = self.checker_wrote(&watched, module, property)
+        {
+            let message = self.put_back(&current, why);
+            return Err(self.step_error(pass, None, message, None));
+        }
+        Ok(verdict)
     }
 
     /// What a checker wrote into, which marks its plugin.

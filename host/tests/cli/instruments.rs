@@ -157,6 +157,14 @@ called! {
         ["--passes", "zoo.First,zoo.Fails", "--print-after", "zoo.Fails,zoo.Third"],
         ["--passes", "zoo.First", "--print-after", "zoo.Frist"],
     ];
+    functions_around_passes: [
+        ["--passes", "zoo.First,zoo.Adds", "--print-before-all", "--print-function", "main,nobody"],
+        ["--passes", "zoo.First,zoo.Adds", "--print-changed=functions"],
+        ["--passes", "zoo.First,zoo.Adds", "--print-changed=module"],
+        ["--passes", "zoo.First,zoo.Adds", "--print-changed", "--print-function", "main"],
+        ["--passes", "zoo.First,zoo.Adds", "--print-function", "main"],
+        ["--passes", "zoo.First,zoo.Adds", "--print-changed=lines"],
+    ];
 }
 
 /// Known without opening the plugin: `ZOO_LOG` would tell.

@@ -124,19 +124,24 @@ fn many() -> String {
 fn trace_of_several_threads() {
     let case = Case::new("threads").standard().file("small.py", many());
     let args = run(&["--passes", "EliminateCommonSubexpr", "--jobs", "3", "--trace", "trace.json", "--statistics"]);
-    let (_, stderr, code) = case.run(&args, b"");
-    assert_eq!(code, 0, "{stderr}");
-    // The sum over all threads is that of one.
-    let sum = stderr.lines().find(|line| line.contains("bindings merged")).unwrap_or_default();
-    assert_eq!(sum.split_whitespace().last(), Some((300 * 59).to_string().as_str()), "{stderr}");
-    let events = events(&case);
+    let traced = || {
+        let (_, stderr, code) = case.run(&args, b"");
+        assert_eq!(code, 0, "{stderr}");
+        // The sum over all threads is that of one.
+        let sum = stderr.lines().find(|line| line.contains("bindings merged")).unwrap_or_default();
+        assert_eq!(sum.split_whitespace().last(), Some((300 * 59).to_string().as_str()), "{stderr}");
+        events(&case)
+    };
+    // On a busy machine one thread may be done before the others wake up, but not each time.
+    let shared =
+        |events: &Vec<Value>| events.iter().any(|span| span["cat"] == "stretch" && span["tid"].as_u64() > Some(1));
+    let events = (0..20).map(|_| traced()).find(shared).expect("other threads have some");
     let of = |category: &str| -> Vec<&Value> { events.iter().filter(|event| event["cat"] == category).collect() };
     let mut names: Vec<&str> = of("function").iter().filter_map(|span| span["name"].as_str()).collect();
     names.sort_unstable();
     let expected: Vec<String> = (0..300).map(|at| format!("f{at:03}")).collect();
     assert_eq!(names, expected);
     let (passes, stretches) = (of("pass"), of("stretch"));
-    assert!(stretches.iter().any(|span| span["tid"].as_u64() > Some(1)), "other threads had some");
     for span in of("function") {
         let around = |outer: &&&Value| outer["tid"] == span["tid"] && lies_in(span, outer);
         assert_eq!(stretches.iter().filter(around).count(), 1, "{span}");

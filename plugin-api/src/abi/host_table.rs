@@ -10,9 +10,9 @@ use super::services::{
 };
 use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
 use super::wire::value_bytes;
+use crate::diagnostics::Severity;
 use crate::ir::{Call, Value};
 use crate::op::InferError;
-use crate::pass::Severity;
 
 /// The panic of a service must not cross into the plugin.
 fn guarded<R>(fallback: R, f: impl FnOnce() -> R) -> R {

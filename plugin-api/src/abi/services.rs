@@ -7,9 +7,10 @@
 use super::layout::layout;
 use super::module::{Module, ModuleHdr};
 use super::view::{Body, BodyHdr, RawView, Tensor, TensorHdr};
+use crate::diagnostics::Severity;
 use crate::ir::{Call, SealError};
 use crate::op::{InferError, Inferred};
-use crate::pass::{Ctx, Severity};
+use crate::pass::Ctx;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 

@@ -76,7 +76,7 @@ impl<'a> Importer<'a> {
         let slot = slot(&mut self.syms, id, from.var_names().len());
         if *slot == NONE {
             *slot = if self.with_names {
-                pool.sym(super::value::sym_name(from, id).unwrap_or("n"), DType(dtype)).id
+                pool.sym(super::body::sym_name(from, id).unwrap_or("n"), DType(dtype)).id
             } else {
                 pool.s.var_names.push(NONE);
                 pool.s.var_names.len() as u32 - 1

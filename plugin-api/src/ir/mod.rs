@@ -1,6 +1,7 @@
 //! The IR: modules, bodies, typed views, builders, rewriting.
 
 pub mod attrs;
+pub mod body;
 pub mod builder;
 pub mod edit;
 mod equal;
@@ -12,13 +13,16 @@ mod target;
 pub mod types;
 pub mod value;
 pub mod verify;
+pub mod view;
 
 pub use crate::abi::module::Module;
 pub use crate::abi::view::{Body, RawView, Sections, Tensor};
 pub use attrs::{Attr, AttrView, Dict};
+pub use body::BodyKind;
 pub use builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
 pub use edit::Edit;
 pub use module::ModuleEdit;
 pub use types::{BufferType, DTensorType, DType, Dim, DimExpr, Sym, TensorType, Ty, Type};
-pub use value::{BodyKind, Call, Expr, Function, Region, Stmt, Value};
+pub use value::{Call, Function, Region, Value};
 pub use verify::SealError;
+pub use view::{Expr, Stmt};

@@ -1,9 +1,9 @@
 //! Modules: an ordered map from name to body, with attributes. Functions are shared, never copied.
 
 use super::attrs::{Attr, Dict};
+use super::body::BodyKind;
 use super::builder::{AttrsId, BodyBuilder, NodeSpec};
 use super::records::{NONE, kind};
-use super::value::BodyKind;
 use super::verify::SealError;
 use crate::abi::module::{FuncEntry, Module};
 use crate::abi::view::Body;

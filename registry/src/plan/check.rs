@@ -68,7 +68,8 @@ impl<'a> Check<'a> {
                 },
             };
             let Some(needed) = needed else {
-                self.conflicts(pass)?;
+                let by = (self.registry.pass(pass).name.as_str(), self.registry.pass_owner(pass).name.as_str());
+                self.conflicts(by, &self.registry.pass(pass).required)?;
                 self.measure(pass)?;
                 self.done[pass.0][usize::from(node.1)] = true;
                 stack.pop();
@@ -123,6 +124,9 @@ impl<'a> Check<'a> {
                     self.may_run(needed, (name, PIPELINE), name)?;
                 }
             }
+            if runs {
+                self.conflicts((name, PIPELINE), &step.required)?;
+            }
             self.needs_of_sequentials(&step.members, runs)?;
         }
         Ok(())
@@ -169,22 +173,22 @@ impl<'a> Check<'a> {
         let name =
             |id: PassId| format!("`{}` (plugin `{}`)", self.registry.pass(id).name, self.registry.pass_owner(id).name);
         let first = on_path.first().map(|((id, _), _)| format!("`{}`", self.registry.pass(*id).name));
+        let passes = on_path.iter().map(|((id, _), _)| *id).collect();
         // The edge that was looked at last leads to the next one.
         let contains = |(node, next): &((PassId, bool), usize)| *next > self.required_of(*node).len();
         if !on_path.iter().any(contains) {
             let path = on_path.iter().map(|((id, _), _)| name(*id)).chain(first).collect();
-            return PlanError::Cycle { path };
+            return PlanError::Cycle { path, passes };
         }
         let edge = |at: &((PassId, bool), usize)| {
             let verb = if contains(at) { "contains" } else { "requires" };
             format!("{} {verb} ", name(at.0.0))
         };
-        PlanError::CompositeCycle { path: on_path.iter().map(edge).chain(first).collect() }
+        PlanError::CompositeCycle { path: on_path.iter().map(edge).chain(first).collect(), passes }
     }
 
-    /// Two required passes that declare to invalidate each other.
-    fn conflicts(&self, by: PassId) -> Result<(), PlanError> {
-        let info = self.registry.pass(by);
+    /// Two passes that declare to invalidate each other, both required by one. `by`: that one, and its plugin.
+    fn conflicts(&self, (by, plugin): (&str, &str), required: &[Required]) -> Result<(), PlanError> {
         if self.enabled.tvm_compat {
             return Ok(());
         }
@@ -192,12 +196,12 @@ impl<'a> Check<'a> {
             let contract = self.registry.find_full(&a.name).map(|id| &self.registry.pass(id).contract);
             contract.is_some_and(|contract| contract.invalidates.contains(&b.name))
         };
-        for (i, a) in info.required.iter().enumerate() {
-            for b in &info.required[i + 1..] {
+        for (i, a) in required.iter().enumerate() {
+            for b in &required[i + 1..] {
                 if invalidates(a, b) && invalidates(b, a) {
                     return Err(PlanError::Conflict {
-                        by: info.name.clone(),
-                        plugin: self.registry.pass_owner(by).name.clone(),
+                        by: by.to_string(),
+                        plugin: plugin.to_string(),
                         first: a.name.clone(),
                         second: b.name.clone(),
                     });

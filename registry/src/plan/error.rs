@@ -1,8 +1,9 @@
 //! What stands in the way of a plan, and what the user should know.
 
 use crate::pipeline::PipelineError;
-use crate::registry::RegistryError;
+use crate::registry::{PassId, RegistryError};
 use plugin_api::names::did_you_mean;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A composite pass has at most this many steps, those of its members included.
@@ -95,12 +96,16 @@ pub enum PlanError {
     Cycle {
         /// The path, each pass with the plugin that declares what it requires.
         path: Vec<String>,
+        /// The passes, each once.
+        passes: BTreeSet<PassId>,
     },
     /// Passes that require or contain each other.
     #[error("passes require or contain each other: {}; remove one of these requirements or members", path.join(""))]
     CompositeCycle {
         /// The path, each pass with the plugin that declares it, and what leads to the next one.
         path: Vec<String>,
+        /// The passes, each once.
+        passes: BTreeSet<PassId>,
     },
     /// A member of a composite pass that nobody has.
     #[error("composite pass `{composite}` ({plugin}) has the member `{name}`, which no listed plugin has{}", did_you_mean(.near))]

@@ -21,7 +21,8 @@ impl<'a> FnReader<'a> {
         let text = self.scope.text;
         if let Some(name) = path_after(text, &call.func, "R") {
             if name == "match_cast" {
-                return self.match_cast(call);
+                let message = "R.match_cast is a binding, not a part of an expression";
+                return Err(Diagnostic::new(span(call), message).help("y = R.match_cast(value, type)"));
             }
             return match self.leaf_call(name, call)? {
                 Some(leaf) => Ok(leaf),
@@ -55,6 +56,16 @@ impl<'a> FnReader<'a> {
 
     fn values(&mut self, items: &'a [Expr]) -> Read<Vec<V>> {
         items.iter().map(|item| self.expr(item)).collect()
+    }
+
+    /// What a binding binds.
+    pub(super) fn bound(&mut self, value: &'a Expr) -> Read<V> {
+        match value {
+            Expr::Call(call) if path_after(self.scope.text, &call.func, "R") == Some("match_cast") => {
+                self.match_cast(call)
+            }
+            value => self.expr(value),
+        }
     }
 
     fn match_cast(&mut self, call: &'a ExprCall) -> Read<V> {

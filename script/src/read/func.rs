@@ -518,7 +518,7 @@ impl<'a> FnReader<'a> {
     /// One binding.
     fn bind(&mut self, name: &'a str, at: Range<usize>, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
         self.open_block();
-        let v = self.expr(value)?;
+        let v = self.bound(value)?;
         let v = self.bind_value(name, v, annotation)?;
         if self.in_dataflow {
             self.b.add_flags(v, flag::INNER);

@@ -146,7 +146,7 @@ fn the_target_is_that_of_the_function_else_of_the_run() {
 #[test]
 fn what_passes_report_is_left_in_the_context() {
     let made = create_function_pass(info("t.Warns", 0, &[]), |body, ctx| {
-        body.bindings().take(1).for_each(|value| ctx.warning(value, "odd"));
+        body.bindings().take(1).for_each(|value| ctx.diagnostics().warning(value, "odd"));
         Ok(body.clone())
     });
     let engine = engine([made]);

@@ -25,7 +25,7 @@ fn the_ir_is_printed_before_and_after_passes() {
     let log = Log::default();
     let engine = engine([noted("t.A", 0, &[], &log), failing("t.Fails")]);
     let module = module(&engine, &["main"]);
-    let (text, printed) = (Log::default(), Printed { before: Passes::All, after: Passes::All, changes: false });
+    let (text, printed) = (Log::default(), Printed { before: Passes::All, after: Passes::All, ..Printed::default() });
     let out = text.clone();
     let print = PrintIr::new(printed, Arc::clone(&engine) as _, Box::new(move |text| out.add(text)));
     let context = PassContext::builder().instrument(Instrument::new("print", Box::new(print))).build(&engine);

@@ -75,7 +75,7 @@ declare_pass! {
 
 fn warns(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     if let Some(value) = body.bindings().next() {
-        ctx.warning(value, "the first binding");
+        ctx.diagnostics().warning(value, "the first binding");
     }
     Ok(body.clone())
 }

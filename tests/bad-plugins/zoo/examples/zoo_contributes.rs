@@ -99,7 +99,7 @@ declare_pass! {
 fn asks(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     let keys = [LIMIT.name, RATE.name, NAMES.name, DEPTH.name, EXPLICIT.name];
     let value = |key: &str| ctx.config(key).map_or(format!("{key} is not set"), |value| format!("{key}={value}"));
-    ctx.diagnose(Severity::Remark, None, None, &keys.map(value).join(", "));
+    ctx.diagnostics().report(Severity::Remark, None, &keys.map(value).join(", "));
     let typed: Option<i64> = LIMIT.get(ctx);
     let same = typed.map(plugin_api::meta::OptionValue::Int) == ctx.config(LIMIT.name);
     if same { Ok(module.clone()) } else { Err(pass_error!("`zoo.limit` differs")) }

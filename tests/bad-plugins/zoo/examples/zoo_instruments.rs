@@ -125,7 +125,7 @@ impl Recorder {
         let functions = module.functions().count();
         if self.options.talks {
             let text = format!("{name} is a {granularity} pass of {plugin}, level {opt_level}, requires {required:?}");
-            Ctx::current().diagnose(Severity::Remark, None, None, &text);
+            Ctx::current().diagnostics().report(Severity::Remark, None, &text);
             Ctx::current().statistic("remarks", 1);
         }
         self.told(event, &format!("{name} (step {position}, {functions} functions){more}"))

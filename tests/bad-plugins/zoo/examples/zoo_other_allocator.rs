@@ -35,7 +35,11 @@ fn rebuilds(module: &Module, options: &RebuildsOptions, ctx: &Ctx) -> Result<Mod
         functions.push((name.to_string(), new.clone()));
         functions.push((format!("{name}_{}", options.name), new));
     }
-    ctx.diagnose(Severity::Remark, None, None, &format!("pass {:?} of target {:?}", ctx.pass_name(), ctx.target()));
+    ctx.diagnostics().report(
+        Severity::Remark,
+        None,
+        &format!("pass {:?} of target {:?}", ctx.pass_name(), ctx.target()),
+    );
     let mut kept = KEPT.lock().map_err(|error| pass_error!("{error}"))?;
     kept.clear();
     kept.push(module.clone());

@@ -108,11 +108,11 @@ fn keeps(module: &Module, _: &Ctx) -> Result<Module, PassError> {
         let _ = done.send(asked(&ctx));
         let _ = woken.recv();
         // It holds the module of the earlier step, too.
-        ctx.diagnose(Severity::Error, None, None, "nobody may see this");
+        ctx.diagnostics().report(Severity::Error, None, "nobody may see this");
         format!("{}, and the module of that step has {} bindings", asked(&ctx), kept.n_bindings())
     });
     let there = first.recv().map_err(|error| pass_error!("{error}"))?;
-    Ctx::current().diagnose(Severity::Remark, None, None, &format!("here {here}; on a thread {there}"));
+    Ctx::current().diagnostics().report(Severity::Remark, None, &format!("here {here}; on a thread {there}"));
     *KEPT.lock().map_err(|error| pass_error!("{error}"))? = Some((wake, thread));
     Ok(module.clone())
 }
@@ -131,6 +131,6 @@ fn asks_later(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     let Some((wake, thread)) = kept else { bail!("`zoo.Keeps` did not run") };
     wake.send(()).map_err(|error| pass_error!("{error}"))?;
     let Ok(answer) = thread.join() else { bail!("the thread panicked") };
-    ctx.diagnose(Severity::Remark, None, None, &format!("afterwards {answer}"));
+    ctx.diagnostics().report(Severity::Remark, None, &format!("afterwards {answer}"));
     Ok(module.clone())
 }

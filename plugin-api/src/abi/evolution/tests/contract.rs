@@ -74,7 +74,7 @@ fn sources() -> Vec<PathBuf> {
     let src = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
     let inside = std::fs::read_dir(src.join("abi")).expect("can be listed").map(|file| file.expect("a file").path());
     let inside: BTreeSet<PathBuf> = inside.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect();
-    let outside = ["ir/module.rs", "ir/records.rs", "meta.rs", "pass.rs"].map(|path| src.join(path));
+    let outside = ["ir/module.rs", "ir/records.rs", "meta.rs", "diagnostics.rs", "pass.rs"].map(|path| src.join(path));
     outside.into_iter().chain(inside).collect()
 }
 

@@ -14,6 +14,6 @@ pub(crate) extern "C" fn zoo_number() -> u32 {
 }
 
 pub(crate) fn tell(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
-    ctx.diagnose(Severity::Remark, None, None, &format!("the number is {}", zoo_number()));
+    ctx.diagnostics().report(Severity::Remark, None, &format!("the number is {}", zoo_number()));
     Ok(module.clone())
 }

@@ -1,0 +1,118 @@
+//! What a body holds, and the ways into it.
+
+use super::records::*;
+use super::value::{Function, Value};
+use crate::abi::view::{Body, RawView};
+
+/// What the root of a body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyKind {
+    /// Relax function.
+    Function,
+    /// TIR PrimFunc.
+    PrimFunc,
+    /// External function.
+    Extern,
+    /// Attributes of a module.
+    Module,
+    /// Something that this API does not know.
+    Other,
+}
+
+impl Body {
+    /// What its root is.
+    pub fn kind(&self) -> BodyKind {
+        match self.raw().nodes().first().map(|node| node.kind) {
+            Some(kind::FUNC) => BodyKind::Function,
+            Some(kind::PRIM_FUNC) => BodyKind::PrimFunc,
+            Some(kind::EXTERN) => BodyKind::Extern,
+            Some(kind::MODULE) => BodyKind::Module,
+            _ => BodyKind::Other,
+        }
+    }
+
+    /// The root as a Relax function; `None` if it is something else.
+    pub fn function(&self) -> Option<Function<'_>> {
+        self.root().as_function()
+    }
+
+    /// The root node.
+    pub fn root(&self) -> Value<'_> {
+        Value { raw: self.raw(), op: 0 }
+    }
+
+    /// The node at a position.
+    pub fn value_at(&self, index: usize) -> Value<'_> {
+        Value { raw: self.raw(), op: index as u32 }
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.raw().nodes().len()
+    }
+
+    /// Whether it has no nodes; a sealed body never is.
+    pub fn is_empty(&self) -> bool {
+        self.raw().nodes().is_empty()
+    }
+
+    /// All nodes in program order.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = Value<'_>> + ExactSizeIterator {
+        (0..self.len()).map(move |i| self.value_at(i))
+    }
+
+    /// All bindings in program order, those of inner regions too.
+    pub fn bindings(&self) -> impl DoubleEndedIterator<Item = Value<'_>> {
+        self.values().filter(|value| value.is_binding())
+    }
+
+    /// Number of bindings.
+    pub fn n_bindings(&self) -> usize {
+        self.raw().nodes().iter().filter(|n| n.has(flag::BOUND) && n.kind != kind::PARAM).count()
+    }
+
+    /// For each node the position of the region header around it; `u32::MAX` for the root.
+    pub fn parents(&self) -> Vec<u32> {
+        let mut parents = vec![NONE; self.len()];
+        let mut open: Vec<(usize, u32)> = Vec::new();
+        for value in self.values() {
+            let at = value.index().unwrap_or(0);
+            while open.last().is_some_and(|(end, _)| *end <= at) {
+                open.pop();
+            }
+            parents[at] = open.last().map_or(NONE, |(_, header)| *header);
+            if value.has(flag::REGION) {
+                open.push((value.end(), at as u32));
+            }
+        }
+        parents
+    }
+
+    /// How often each node is an operand.
+    pub fn use_counts(&self) -> Vec<u32> {
+        let mut counts = vec![0u32; self.len()];
+        for op in self.raw().operands() {
+            if let Some(count) = counts.get_mut(*op as usize) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+
+    /// The leaf of an operator, to compare callees by word instead of by name; `None` if it is not used here.
+    pub fn find_op(&self, name: &str) -> Option<Value<'_>> {
+        let raw = self.raw();
+        let at = raw.leaves().iter().position(|l| l.kind == leaf::OP && raw.str(l.val as u32) == name)?;
+        Some(Value { raw, op: at as u32 | LEAF_BIT })
+    }
+
+    /// Name of a symbolic variable, as a hint.
+    pub fn sym_name(&self, id: u32) -> Option<&str> {
+        sym_name(self.raw(), id)
+    }
+}
+
+/// Name of a symbolic variable, as a hint.
+pub(crate) fn sym_name<'a>(raw: &RawView<'a>, id: u32) -> Option<&'a str> {
+    raw.name_at(*raw.var_names().get(id as usize)?)
+}

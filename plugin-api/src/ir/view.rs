@@ -1,0 +1,309 @@
+//! Values seen as expressions and statements.
+
+use super::attrs::AttrView;
+use super::records::*;
+use super::types::{DType, Ty};
+use super::value::{Call, Function, Value};
+use crate::abi::view::Tensor;
+
+/// What a value is. Match on it; kinds may be added.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Expr<'a> {
+    /// Parameter.
+    Param,
+    /// Call.
+    Call(Call<'a>),
+    /// Tuple; its elements are the operands.
+    Tuple(Value<'a>),
+    /// Element of a tuple.
+    TupleGet {
+        /// The tuple.
+        tuple: Value<'a>,
+        /// Which element, from 0.
+        index: u32,
+    },
+    /// If; see [`Value::branches`].
+    If {
+        /// The condition.
+        cond: Value<'a>,
+    },
+    /// The same value under another name or at a wider type.
+    Alias(Value<'a>),
+    /// The value at a type that is checked when run.
+    MatchCast(Value<'a>),
+    /// Function: the root of the body, or nested in it.
+    Function(Function<'a>),
+    /// Nested expression of blocks and a result.
+    Seq,
+    /// Header of a binding block.
+    Block,
+    /// Header of a dataflow block.
+    Dataflow,
+    /// Header of a branch.
+    Branch,
+    /// Result of a function or branch.
+    Yield(Value<'a>),
+    /// Operator, by name.
+    Op(&'a str),
+    /// Function of the module, by name.
+    GlobalVar(&'a str),
+    /// External function, by name.
+    ExternFunc(&'a str),
+    /// Constant.
+    Const(&'a Tensor),
+    /// Shape; see [`Value::dims`].
+    Shape,
+    /// Dimension as a value; see [`Value::dim`].
+    Prim,
+    /// String.
+    Str(&'a str),
+    /// Data type.
+    DType(DType),
+    /// Type argument of a call.
+    TypeArg(Ty<'a>),
+    /// Attribute value as an argument.
+    Attr(AttrView<'a>),
+    /// TIR: element of a buffer; the indices are the other operands.
+    Load {
+        /// The buffer.
+        buffer: Value<'a>,
+    },
+    /// TIR: arithmetic, comparison, logic, conversion.
+    Arith {
+        /// One of [`super::records::prim`].
+        op: u16,
+        /// First operand.
+        a: Value<'a>,
+        /// Second operand; none of `NOT` and `CAST`.
+        b: Option<Value<'a>>,
+    },
+    /// TIR: one of two values, both evaluated.
+    Select {
+        /// The condition.
+        cond: Value<'a>,
+        /// Value if it holds.
+        then: Value<'a>,
+        /// Value if not.
+        otherwise: Value<'a>,
+    },
+    /// TIR: vector of `lanes` numbers from `base` in steps of `stride`.
+    Ramp {
+        /// First element.
+        base: Value<'a>,
+        /// Step.
+        stride: Value<'a>,
+        /// Number of elements.
+        lanes: Value<'a>,
+    },
+    /// TIR: vector of equal elements.
+    Broadcast {
+        /// The element.
+        value: Value<'a>,
+        /// Number of elements.
+        lanes: Value<'a>,
+    },
+    /// TIR: vector made of elements of vectors; the first `vectors` operands are these, the others positions.
+    Shuffle {
+        /// How many operands are vectors.
+        vectors: u32,
+    },
+    /// TIR: `body`, in which `var` has a value.
+    Let {
+        /// The variable.
+        var: Value<'a>,
+        /// Its value.
+        value: Value<'a>,
+        /// What is computed with it.
+        body: Value<'a>,
+    },
+    /// TIR: data, offset or stride of a buffer; see [`super::records::kind::BUFFER_PART`].
+    BufferPart {
+        /// The buffer.
+        buffer: Value<'a>,
+        /// Which part.
+        part: u32,
+    },
+    /// TIR: variable of a loop, block iterator, BIND or declaration: what has a name and is no buffer.
+    Var,
+    /// TIR: a buffer.
+    Buffer,
+    /// TIR: a statement; [`Value::stmt`] says which.
+    Stmt,
+    /// A kind that is not Relax or that this API does not know. Its operands and type can be read all the same.
+    Unknown(u16),
+}
+
+/// A statement of TIR. Its content, where it has one, is [`Value::region`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Stmt<'a> {
+    /// Loop.
+    For {
+        /// Its variable.
+        var: Value<'a>,
+        /// Where it starts.
+        min: Value<'a>,
+        /// How many iterations it has.
+        extent: Value<'a>,
+        /// `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
+        kind: &'a str,
+    },
+    /// Schedulable block.
+    Block,
+    /// Store; the indices are the other operands.
+    Store {
+        /// The buffer.
+        buffer: Value<'a>,
+        /// What is stored.
+        value: Value<'a>,
+    },
+    /// Expression that is evaluated for what it does.
+    Evaluate(Value<'a>),
+    /// Loop as long as a condition holds.
+    While {
+        /// The condition.
+        cond: Value<'a>,
+    },
+    /// If; one or two scopes are its content.
+    If {
+        /// The condition.
+        cond: Value<'a>,
+    },
+    /// Attribute of the content.
+    Attr {
+        /// Name of the attribute.
+        key: &'a str,
+        /// Its value.
+        value: Value<'a>,
+    },
+    /// Content that threads execute.
+    Launch {
+        /// Kind of the threads, if it is said here.
+        thread: Option<&'a str>,
+        /// Their number.
+        extent: Value<'a>,
+    },
+    /// Assertion.
+    Assert {
+        /// What must hold.
+        cond: Value<'a>,
+    },
+    /// Scalar with a name.
+    Bind {
+        /// Its value.
+        value: Value<'a>,
+    },
+    /// Return.
+    Return(Option<Value<'a>>),
+    /// Leaves the innermost loop.
+    Break,
+    /// Goes on with the next iteration.
+    Continue,
+}
+
+impl<'a> Stmt<'a> {
+    /// What an EVALUATE evaluates; `None` of other statements.
+    pub fn evaluated(self) -> Option<Value<'a>> {
+        match self {
+            Stmt::Evaluate(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// What it is.
+    pub fn view(self) -> Expr<'a> {
+        let Some(node) = self.node() else { return self.leaf_view() };
+        let first = self.operand(0).unwrap_or(self);
+        match node.kind {
+            kind::PARAM => Expr::Param,
+            kind::CALL => Expr::Call(Call(self)),
+            kind::TUPLE => Expr::Tuple(self),
+            kind::TUPLE_GET => Expr::TupleGet { tuple: first, index: node.a },
+            kind::IF => Expr::If { cond: first },
+            kind::ALIAS => Expr::Alias(first),
+            kind::MATCH_CAST => Expr::MatchCast(first),
+            kind::FUNC => Expr::Function(Function(self)),
+            kind::SEQ => Expr::Seq,
+            kind::BLOCK => Expr::Block,
+            kind::DATAFLOW => Expr::Dataflow,
+            kind::BRANCH => Expr::Branch,
+            kind::YIELD => Expr::Yield(first),
+            _ => self.tir_view(node, first),
+        }
+    }
+
+    fn tir_view(self, node: &NodeRec, first: Value<'a>) -> Expr<'a> {
+        let operand = |i| self.operand(i).unwrap_or(self);
+        match node.kind {
+            kind::LOAD => Expr::Load { buffer: first },
+            kind::ARITH => Expr::Arith { op: node.a as u16, a: first, b: self.operand(1) },
+            kind::SELECT => Expr::Select { cond: first, then: operand(1), otherwise: operand(2) },
+            kind::RAMP => Expr::Ramp { base: first, stride: operand(1), lanes: operand(2) },
+            kind::BROADCAST => Expr::Broadcast { value: first, lanes: operand(1) },
+            kind::SHUFFLE => Expr::Shuffle { vectors: node.a },
+            kind::LET => Expr::Let { var: first, value: operand(1), body: operand(2) },
+            kind::BUFFER_PART => Expr::BufferPart { buffer: first, part: node.a },
+            kind::BUFFER => Expr::Buffer,
+            kind::LOOP_VAR | kind::ITER_VAR | kind::VAR | kind::BIND => Expr::Var,
+            kind::FOR | kind::SBLOCK | kind::STORE | kind::EVALUATE | kind::INIT | kind::ACCESS | kind::WHILE => {
+                Expr::Stmt
+            }
+            kind::COND | kind::SCOPE | kind::ATTR | kind::ASSERT | kind::RETURN | kind::BREAK | kind::CONTINUE => {
+                Expr::Stmt
+            }
+            kind::LAUNCH | kind::WHERE | kind::ANNOTATE => Expr::Stmt,
+            other => Expr::Unknown(other),
+        }
+    }
+
+    /// As a statement of TIR; `None` if it is none, or of a kind that this API does not know.
+    pub fn stmt(self) -> Option<Stmt<'a>> {
+        let node = self.node()?;
+        let text = |key| self.attr(key).and_then(|attr| attr.as_str());
+        let var = || self.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
+        Some(match node.kind {
+            kind::FOR => Stmt::For {
+                var: var()?,
+                min: self.operand(0)?,
+                extent: self.operand(1)?,
+                kind: text("kind").unwrap_or("serial"),
+            },
+            kind::SBLOCK => Stmt::Block,
+            kind::STORE => Stmt::Store { buffer: self.operand(0)?, value: self.operand(1)? },
+            kind::EVALUATE => Stmt::Evaluate(self.operand(0)?),
+            kind::WHILE => Stmt::While { cond: self.operand(0)? },
+            kind::COND => Stmt::If { cond: self.operand(0)? },
+            kind::ATTR => Stmt::Attr { key: text("key").unwrap_or(""), value: self.operand(0)? },
+            kind::LAUNCH => Stmt::Launch { thread: text("thread"), extent: self.operand(0)? },
+            kind::ASSERT => Stmt::Assert { cond: self.operand(0)? },
+            kind::BIND => Stmt::Bind { value: self.operand(0)? },
+            kind::RETURN => Stmt::Return(self.operand(0)),
+            kind::BREAK => Stmt::Break,
+            kind::CONTINUE => Stmt::Continue,
+            _ => return None,
+        })
+    }
+
+    fn leaf_view(self) -> Expr<'a> {
+        let Some(leaf) = self.leaf() else { return Expr::Unknown(0) };
+        match leaf.kind {
+            leaf::OP => Expr::Op(self.raw.str(leaf.val as u32)),
+            leaf::GLOBAL_VAR => Expr::GlobalVar(self.raw.str(leaf.val as u32)),
+            leaf::EXTERN_FUNC => Expr::ExternFunc(self.raw.str(leaf.val as u32)),
+            leaf::CONST => self.raw.tensors().get(leaf.val as usize).map_or(Expr::Unknown(leaf.kind), Expr::Const),
+            leaf::SHAPE => Expr::Shape,
+            leaf::PRIM => Expr::Prim,
+            leaf::STR => Expr::Str(self.raw.str(leaf.val as u32)),
+            leaf::DTYPE => Expr::DType(DType(leaf.val as u32)),
+            leaf::TYPE => Expr::TypeArg(Ty { raw: self.raw, id: leaf.val as u32 }),
+            leaf::ATTR => match self.raw.attrs().get(leaf.val as usize) {
+                Some(rec) => Expr::Attr(AttrView { raw: self.raw, rec }),
+                None => Expr::Unknown(leaf.kind),
+            },
+            other => Expr::Unknown(other),
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What `name = …` declares in a PrimFunc.
+
+use super::tir::{E, Is, TirReader};
+use super::tir_buffer::{BufferFacts, handle_type, typed};
+use super::tir_stmt::one;
+use super::types::{accept, keyword, sym_declaration};
+use super::{Read, span};
+use crate::diagnostic::Diagnostic;
+use plugin_api::ir::records::{axis, buffer_of, flag, kind};
+use plugin_api::ir::{Attr, AttrsId, BufferType, DType, Dim, NodeSpec, Type, TypeId, V};
+use ruff_python_ast::{Expr, ExprCall};
+use std::ops::Range;
+
+impl<'a> TirReader<'a> {
+    pub(super) fn bind(&mut self, name: &'a str, ty: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
+        let value = self.value(value)?;
+        let (ty, dtype) = match ty {
+            Some(ty) => self.value_type(ty)?,
+            None => (self.type_of_result(value), value.dtype),
+        };
+        let value = self.stored(value, dtype);
+        let call = self.b.kind(value) == kind::CALL;
+        let flags = if call { flag::IMPURE } else { 0 };
+        let v = self.b.node(NodeSpec::new(kind::BIND).ty(ty).flags(flags), &[value], Some(name));
+        self.define_name(name, typed(v, ty, dtype));
+        Ok(())
+    }
+
+    pub(super) fn add_buffer(&mut self, name: &'a str, buffer: BufferType, of: u32, ops: &[V], attrs: AttrsId) -> E {
+        let (dtype, is) = (buffer.dtype, self.is_scalar(&buffer));
+        let ty = self.b.ty(&Type::Buffer(buffer));
+        let spec = NodeSpec::new(kind::BUFFER).ty(ty).attrs(attrs).a(of);
+        // An allocation stays although nothing may use it.
+        let v = self.b.node(spec.flags(flag::INNER), ops, Some(name));
+        let e = E { v, ty, dtype, is };
+        self.define_name(name, e);
+        e
+    }
+
+    pub(super) fn assign(&mut self, name: &'a str, value: &'a Expr) -> Read<()> {
+        if let Some(dtype) = sym_declaration(self.scope.text, value) {
+            return self.declare(name, dtype);
+        }
+        if let Some((callee, call)) = self.tir_call_of(value) {
+            let local = BufferFacts { scope: "local", keywords: &["annotations"], ..BufferFacts::default() };
+            let shared = BufferFacts { scope: "shared", keywords: &["annotations"], ..BufferFacts::default() };
+            let plain = BufferFacts { keywords: &["annotations"], ..BufferFacts::default() };
+            let none = BufferFacts::default();
+            match callee {
+                "handle" => {
+                    let ty = handle_type(call)?;
+                    let ty = self.b.ty(&ty);
+                    return self.var(name, ty, DType::HANDLE);
+                }
+                "Buffer" | "buffer_decl" => return self.new_buffer(name, call, none, buffer_of::FREE),
+                "sblock_alloc_buffer" => return self.new_buffer(name, call, none, buffer_of::BLOCK),
+                "alloc_buffer" if self.old => return self.new_buffer(name, call, none, buffer_of::BLOCK),
+                "alloc_buffer" => return self.new_buffer(name, call, plain, buffer_of::ALLOC),
+                "alloc_local" => return self.new_buffer(name, call, local, buffer_of::ALLOC),
+                "alloc_shared" => return self.new_buffer(name, call, shared, buffer_of::ALLOC),
+                "decl_buffer" => return self.decl_buffer(name, call),
+                "decl_scalar" | "alloc_scalar" => return self.scalar_buffer(name, call, ""),
+                "shared_scalar" => return self.scalar_buffer(name, call, "shared"),
+                "local_scalar" => return self.scalar_buffer(name, call, "local"),
+                "match_buffer" => return self.match_buffer(name, call),
+                "launch_thread" => return self.launch(call, Some(name)),
+                "env_thread" => return self.env_thread(name, call),
+                _ => {}
+            }
+            if let Some(kind) = callee.strip_prefix("axis.") {
+                return self.axis(name, kind, call);
+            }
+        }
+        if let Expr::Call(call) = value
+            && let Expr::Attribute(method) = &*call.func
+            && method.attr.as_str() == "view"
+        {
+            return self.view(name, &method.value, call);
+        }
+        if let Some(e) = self.known(name).filter(|e| e.is == Is::Scalar) {
+            let value = self.value(value)?;
+            let (zero, value) = (self.imm(0, DType::I32), self.stored(value, e.dtype));
+            self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[e.v, value, zero], None);
+            return Ok(());
+        }
+        match self.known(name).filter(|e| self.b.kind(e.v) == kind::BIND) {
+            Some(before) => {
+                // The same variable once more.
+                let value = self.value(value)?;
+                let stored = self.stored(value, before.dtype);
+                let spec = NodeSpec::new(kind::BIND).ty(before.ty).flags(flag::IMPURE);
+                let v = self.b.node(spec, &[stored, before.v], Some(name));
+                self.define_name(name, typed(v, before.ty, before.dtype));
+                Ok(())
+            }
+            None => self.bind(name, None, value),
+        }
+    }
+
+    /// `n = T.int32()`: a free variable, or one that the signature speaks of.
+    fn declare(&mut self, name: &'a str, dtype: DType) -> Read<()> {
+        if self.syms.get(name).is_some_and(|sym| sym.dtype == dtype) && self.known(name).is_none() {
+            return Ok(());
+        }
+        let ty = self.prim_type(dtype);
+        self.var(name, ty, dtype)
+    }
+
+    fn var(&mut self, name: &'a str, ty: TypeId, dtype: DType) -> Read<()> {
+        let v = self.b.node(NodeSpec::new(kind::VAR).ty(ty).flags(flag::INNER), &[], Some(name));
+        self.define_name(name, typed(v, ty, dtype));
+        Ok(())
+    }
+
+    fn env_thread(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
+        let [Expr::StringLiteral(tag)] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected T.env_thread(\"threadIdx.x\")"));
+        };
+        let attrs = self.b.attrs([("thread", Attr::Str(tag.value.to_str().to_string()))]);
+        let ty = self.prim_type(DType::I32);
+        let v = self.b.node(NodeSpec::new(kind::VAR).ty(ty).attrs(attrs).flags(flag::INNER), &[], Some(name));
+        self.define_name(name, typed(v, ty, DType::I32));
+        Ok(())
+    }
+
+    fn new_buffer(&mut self, name: &'a str, call: &'a ExprCall, facts: BufferFacts, of: u32) -> Read<()> {
+        if let Some(data) = keyword(call, "data").filter(|data| !data.is_none_literal_expr()) {
+            return Err(Diagnostic::new(span(data), "an allocation has no data yet").help("T.decl_buffer(..., data=p)"));
+        }
+        let annotations = keyword(call, "annotations").map(|dict| self.plain_dict(dict)).transpose()?;
+        let (buffer, extras) = self.buffer_type(call, 0, facts)?;
+        let entries = annotations.unwrap_or_default();
+        let attrs = self.b.attrs(entries.iter().map(|(key, value)| (key.as_str(), value.clone())));
+        self.add_buffer(name, buffer, of, &extras, attrs);
+        Ok(())
+    }
+
+    fn decl_buffer(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
+        let data = keyword(call, "data").filter(|data| !data.is_none_literal_expr());
+        let data = data.map(|data| self.value(data)).transpose()?;
+        let (buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
+        let Some(data) = data else {
+            // Without data a declaration is an allocation.
+            self.add_buffer(name, buffer, buffer_of::ALLOC, &extras, AttrsId::NONE);
+            return Ok(());
+        };
+        let ops: Vec<V> = std::iter::once(data.v).chain(extras).collect();
+        self.add_buffer(name, buffer, buffer_of::DECL, &ops, AttrsId::NONE);
+        Ok(())
+    }
+
+    /// A buffer of one element that is used by its name: allocated, or over data that is there.
+    fn scalar_buffer(&mut self, name: &'a str, call: &'a ExprCall, scope: &str) -> Read<()> {
+        let usage = "x = T.decl_scalar(T.int32, data=A.data, elem_offset=0, scope=\"global\")";
+        accept(call, 2, &["dtype", "data", "scope", "elem_offset"], usage)?;
+        let Some(dtype) = call.arguments.args.first().or_else(|| keyword(call, "dtype")) else {
+            return Err(Diagnostic::new(span(call), "a scalar needs a data type").help(usage));
+        };
+        let dtype = match dtype {
+            Expr::StringLiteral(_) => super::types::dtype_of(dtype)?,
+            path => self.value_type(path)?.1,
+        };
+        let data = call.arguments.args.get(1).or_else(|| keyword(call, "data"));
+        let data = data.map(|data| self.value(data)).transpose()?;
+        let scope = match keyword(call, "scope") {
+            Some(Expr::StringLiteral(said)) if said.value.to_str() == "global" => "",
+            Some(Expr::StringLiteral(said)) => said.value.to_str(),
+            Some(other) => return Err(Diagnostic::new(span(other), "expected a memory scope").help(usage)),
+            None => scope,
+        };
+        let mut extras = Vec::new();
+        let offset = keyword(call, "elem_offset").map(|offset| self.buffer_dim(offset, &mut extras)).transpose()?;
+        let elem_offset = offset.filter(|offset| offset.as_int() != Some(0));
+        let buffer =
+            BufferType { scope: scope.to_string(), elem_offset, tiled: true, ..BufferType::new(vec![one()], dtype) };
+        let of = if data.is_some() { buffer_of::DECL } else { buffer_of::ALLOC };
+        let ops: Vec<V> = data.iter().map(|data| data.v).chain(extras).collect();
+        self.add_buffer(name, buffer, of, &ops, AttrsId::NONE);
+        Ok(())
+    }
+
+    fn match_buffer(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
+        let Some(source) = call.arguments.args.first() else {
+            return Err(Diagnostic::new(span(call), "expected T.match_buffer(A[0:16], (16,), \"float32\")"));
+        };
+        let handle = match source {
+            Expr::Name(name) => self.known(name.id.as_str()).filter(|e| e.is == Is::Value),
+            _ => None,
+        };
+        let source = match handle {
+            Some(handle) => handle.v,
+            None => self.access(source, 2)?,
+        };
+        let facts = BufferFacts { matched: true, ..BufferFacts::default() };
+        let (buffer, extras) = self.buffer_type(call, 1, facts)?;
+        let ops: Vec<V> = std::iter::once(source).chain(extras).collect();
+        self.add_buffer(name, buffer, buffer_of::MATCH, &ops, AttrsId::NONE);
+        Ok(())
+    }
+
+    /// `A.view(16, 16)`, `A.view("int32")`: another buffer over the same data.
+    fn view(&mut self, name: &'a str, of: &'a Expr, call: &'a ExprCall) -> Read<()> {
+        accept(call, usize::MAX, &[], "A.view(16, 16), A.view(\"int32\")")?;
+        let source = self.buffer(of)?;
+        let Type::Buffer(mut buffer) = self.b.type_owned(source.ty) else {
+            return Err(Diagnostic::new(span(of), "expected a buffer"));
+        };
+        let mut extras = Vec::new();
+        match &*call.arguments.args {
+            [Expr::StringLiteral(_)] => {
+                let dtype = super::types::dtype_of(&call.arguments.args[0])?;
+                let (from, to) = (i64::from(buffer.dtype.bits()), i64::from(dtype.bits()));
+                let last = buffer.shape.last().and_then(|dim| Some((dim.as_int()?, dim.dtype())));
+                let Some((extent, index)) = last.filter(|(extent, _)| to > 0 && extent * from % to == 0) else {
+                    let message = format!("the last dimension does not divide into elements of {dtype}");
+                    return Err(Diagnostic::new(span(call), message));
+                };
+                if let Some(last) = buffer.shape.last_mut() {
+                    *last = Dim::int(extent * from / to, index);
+                }
+                buffer.dtype = dtype;
+            }
+            dims => {
+                buffer.shape = dims.iter().map(|dim| self.buffer_dim(dim, &mut extras)).collect::<Read<_>>()?;
+            }
+        }
+        let scope = if buffer.scope.is_empty() { "global".to_string() } else { buffer.scope.clone() };
+        let source_dtype = source.dtype;
+        let ty = self.b.ty(&Type::Pointer { dtype: source_dtype, scope });
+        let data = self.b.node(NodeSpec::new(kind::BUFFER_PART).ty(ty), &[source.v], None);
+        let ops: Vec<V> = std::iter::once(data).chain(extras).collect();
+        self.add_buffer(name, buffer, buffer_of::DECL, &ops, AttrsId::NONE);
+        Ok(())
+    }
+
+    fn iter_var(&mut self, name: &'a str, kind_: u32, min: E, extent: V, value: V) {
+        let ty = self.prim_type(min.dtype);
+        let spec = NodeSpec::new(kind::ITER_VAR).ty(ty).a(kind_).flags(flag::INNER);
+        let v = self.b.node(spec, &[min.v, extent, value], Some(name));
+        self.define_name(name, typed(v, ty, min.dtype));
+    }
+
+    /// `vi = T.axis.spatial(16, i)`.
+    fn axis(&mut self, name: &'a str, kind: &str, call: &'a ExprCall) -> Read<()> {
+        let kind = match kind {
+            "spatial" | "S" => axis::SPATIAL,
+            "reduce" | "R" => axis::REDUCE,
+            "scan" => axis::SCAN,
+            "opaque" => axis::OPAQUE,
+            "remap" => return self.remap(&[(name, span(call))], call),
+            _ => {
+                return Err(Diagnostic::new(span(&*call.func), "no such kind of axis")
+                    .help("T.axis.spatial, T.axis.reduce, T.axis.scan, T.axis.opaque, T.axis.remap"));
+            }
+        };
+        let [domain, value] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected an extent and a value").help("T.axis.spatial(16, i)"));
+        };
+        let (min, extent) = match domain {
+            Expr::Tuple(tuple) if tuple.elts.len() == 2 => self.range(&tuple.elts[0], &tuple.elts[1])?,
+            extent => {
+                let extent = self.value(extent)?;
+                let min = self.imm(0, extent.dtype);
+                (typed(min, extent.ty, extent.dtype), extent)
+            }
+        };
+        let value = self.value(value)?;
+        self.iter_var(name, kind, min, extent.v, value.v);
+        Ok(())
+    }
+
+    /// `vi, vk = T.axis.remap("SR", [i, k])`: each takes the range of its loop.
+    fn remap(&mut self, names: &[(&'a str, Range<usize>)], call: &'a ExprCall) -> Read<()> {
+        let [Expr::StringLiteral(kinds), loops] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected T.axis.remap(\"SR\", [i, k])"));
+        };
+        let loops = match loops {
+            Expr::List(list) => &list.elts,
+            Expr::Tuple(tuple) => &tuple.elts,
+            other => return Err(Diagnostic::new(span(other), "expected a list of loop variables")),
+        };
+        let kinds = kinds.value.to_str();
+        if kinds.len() != loops.len() || names.len() != loops.len() {
+            let message = format!("{} names, {} kinds and {} loops", names.len(), kinds.len(), loops.len());
+            return Err(Diagnostic::new(span(call), message).help("one kind and one loop for each name"));
+        }
+        let mut found = Vec::new();
+        for (kind, item) in kinds.chars().zip(loops) {
+            let kind = match kind {
+                'S' => axis::SPATIAL,
+                'R' => axis::REDUCE,
+                _ => return Err(Diagnostic::new(span(call), format!("no kind of axis `{kind}`")).help("S or R")),
+            };
+            let var = self.value(item)?;
+            let Some((min, extent)) = self.loops.get(&var.v.word()).copied() else {
+                return Err(Diagnostic::new(span(item), "expected a loop variable").help("T.axis.spatial(16, i)"));
+            };
+            let (min, extent) = (self.copy(min), self.copy(extent));
+            found.push((kind, typed(min, var.ty, var.dtype), extent, var.v));
+        }
+        for ((name, _), (kind, min, extent, value)) in names.iter().zip(found) {
+            self.iter_var(name, kind, min, extent, value);
+        }
+        Ok(())
+    }
+
+    pub(super) fn assign_all(&mut self, names: &'a ruff_python_ast::ExprTuple, value: &'a Expr) -> Read<()> {
+        let mut targets = Vec::new();
+        for name in &names.elts {
+            match name {
+                Expr::Name(name) => targets.push((name.id.as_str(), span(name))),
+                other => return Err(Diagnostic::new(span(other), "expected a variable")),
+            }
+        }
+        if let Some(("axis.remap", call)) = self.tir_call_of(value) {
+            return self.remap(&targets, call);
+        }
+        if let Expr::Tuple(values) = value
+            && values.elts.len() == targets.len()
+        {
+            return targets.iter().zip(&values.elts).try_for_each(|((name, _), value)| self.assign(name, value));
+        }
+        Err(Diagnostic::new(span(value), "expected T.axis.remap, or as many values as variables"))
+    }
+}
