@@ -266,12 +266,8 @@ impl<'g, 'b> Relax<'g, 'b> {
     /// Two tensors of one type, or a tensor and a constant.
     fn binary(&self, b: &F<'_, '_>) -> V {
         let (x, ty) = self.tensor_like(b, &|_| true);
-        let known = ty.as_tensor().cloned().unwrap_or_else(|| TensorType {
-            dtype: DType::F32,
-            ndim: -1,
-            shape: None,
-            vdevice: None,
-        });
+        let unknown = TensorType { dtype: DType::F32, ndim: -1, shape: None, vdevice: None };
+        let known = ty.as_tensor().cloned().unwrap_or(unknown);
         let y = match self.c.below(4) {
             1 if known.dtype.is_known() => self.constant(b, &[], known.dtype).0,
             2 if known.dtype.is_known() && known.shape.is_some() => {
