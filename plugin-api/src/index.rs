@@ -11,7 +11,8 @@ pub const FIRST_ATOM: u32 = 1 << 31;
 /// iteration variables become atoms that [`atom_of`] tells back. `None` if something else is in it, such as a load, and
 /// for what is nested deeper than a dimension may be.
 ///
-/// What comes out can be simplified, compared and bounded with [`crate::arith`] like any dimension.
+/// What comes out can be simplified, compared and bounded with [`crate::arith`] like any dimension. Deeper expressions,
+/// and those with loads in them, an [`Analyzer`](crate::arith::Analyzer) takes as they are.
 pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
     // Operands stand before their user, so a stack of values in post-order needs no recursion on depth.
     enum Step<'a> {
@@ -33,13 +34,7 @@ pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
                 work.push(Step::Leave(value));
                 work.extend(value.operands().rev().map(Step::Enter));
             }
-            Step::Enter(value) if is_variable(value) => {
-                // Where shapes speak of the variable too, both mean the same symbolic variable.
-                let known = value.ty().prims().pop().filter(|dim| matches!(dim, Dim::Var(_)));
-                let atom = || Dim::Var(Sym { id: FIRST_ATOM | value.word(), dtype: dtype_of(value) });
-                done.push(known.unwrap_or_else(atom));
-            }
-            Step::Enter(_) => return None,
+            Step::Enter(value) => done.push(Dim::Var(symbol_of(value)?)),
             Step::Leave(value) => {
                 depth -= 1;
                 let op = u16::try_from(value.node()?.a).ok()?;
@@ -62,13 +57,27 @@ pub fn atom_of(sym: Sym) -> Option<usize> {
     (sym.id >= FIRST_ATOM).then_some((sym.id & !FIRST_ATOM) as usize)
 }
 
+/// The symbolic variable that a loop variable, block iterator, parameter or other scalar with a name is to the
+/// analyser: what to bind it by. `None` for anything else.
+///
+/// Where shapes speak of the variable too, both mean the same symbolic variable; otherwise it is an atom.
+pub fn symbol_of(value: Value<'_>) -> Option<Sym> {
+    if !is_variable(value) {
+        return None;
+    }
+    match value.ty().prims().pop() {
+        Some(Dim::Var(sym)) => Some(sym),
+        _ => Some(Sym { id: FIRST_ATOM | value.word(), dtype: dtype_of(value) }),
+    }
+}
+
 /// A parameter, loop or block iterator, or another scalar with a name.
 fn is_variable(value: Value<'_>) -> bool {
     let kinds = [kind::LOOP_VAR, kind::ITER_VAR, kind::PARAM, kind::VAR, kind::BIND];
     kinds.contains(&value.kind()) && value.ty().kind() != tykind::BUFFER
 }
 
-fn dtype_of(value: Value<'_>) -> DType {
+pub(crate) fn dtype_of(value: Value<'_>) -> DType {
     let dtype = value.ty().dtype();
     if dtype.is_known() { dtype } else { DType::I64 }
 }

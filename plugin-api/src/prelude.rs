@@ -1,5 +1,6 @@
 //! What a pass needs: `use plugin_api::prelude::*;`.
 
+pub use crate::arith::Analyzer;
 pub use crate::block_builder::{BlockBuilder, FunctionBuilder};
 pub use crate::diagnostics::{Diagnostics, Severity};
 pub use crate::functor::ExprFunctor;

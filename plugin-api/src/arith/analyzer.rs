@@ -1,0 +1,355 @@
+//! The analyser, as pass authors use it.
+
+use super::bounds::Bounds;
+use super::modular::ModularSet;
+use super::store::{Id, Store};
+use crate::ir::records::prim;
+use crate::ir::{DType, Dim, Sym};
+use std::collections::BTreeMap;
+
+/// An analyser that has seen more expressions than this forgets them.
+const MAX_NODES: usize = 1 << 20;
+
+/// Simplifies and compares integer expressions, of shapes and of TIR indices, by what is known of their variables.
+///
+/// ```
+/// use plugin_api::arith::{Analyzer, Bounds};
+/// use plugin_api::ir::records::prim;
+/// use plugin_api::prelude::*;
+///
+/// let var = |id| Sym { id, dtype: DType::I64 };
+/// let [i, j, n] = [0, 1, 2].map(|id| Dim::Var(var(id)));
+/// let op = Dim::binary;
+/// let mut analyzer = Analyzer::new();
+/// analyzer.bind_range(var(0), &Dim::Int(0), &n);
+/// analyzer.bind_range(var(1), &Dim::Int(0), &Dim::Int(8));
+///
+/// // (i * 8 + j) // 8 is i, as j is less than 8; and i is less than n.
+/// let flat = op(prim::ADD, op(prim::MUL, i.clone(), Dim::Int(8)), j.clone());
+/// assert_eq!(analyzer.simplify(&op(prim::FLOORDIV, flat.clone(), Dim::Int(8))), i);
+/// assert!(analyzer.can_prove(&op(prim::LT, flat.clone(), op(prim::MUL, n.clone(), Dim::Int(8)))));
+/// assert_eq!(analyzer.const_bounds(&flat), Bounds::at_least(0));
+/// // Where j is even, so is the whole.
+/// let even = op(prim::EQ, op(prim::FLOORMOD, j, Dim::Int(2)), Dim::Int(0));
+/// assert_eq!(analyzer.under(&even).modular_set(&flat).coeff, 2);
+/// ```
+///
+/// Questions cost time in proportion to the expression; parts that were seen before are not looked at again until
+/// something else is bound or assumed. What is bound later takes the place of what was bound before.
+#[derive(Default)]
+pub struct Analyzer {
+    vars: BTreeMap<u32, (Bounds, ModularSet)>,
+    values: BTreeMap<u32, Dim>,
+    /// Least value and number of values.
+    pub(super) ranges: BTreeMap<u32, (Sym, Dim, Dim)>,
+    assumed: Vec<Dim>,
+    store: Store,
+    /// Whether the store knows all of the above.
+    ready: bool,
+}
+
+impl Analyzer {
+    /// Knows nothing.
+    pub fn new() -> Analyzer {
+        Analyzer::default()
+    }
+
+    fn forget(&mut self, sym: Sym) {
+        self.vars.remove(&sym.id);
+        self.values.remove(&sym.id);
+        self.ranges.remove(&sym.id);
+        self.ready = false;
+    }
+
+    /// The variable lies within bounds.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::{Analyzer, Bounds}, ir::records::prim, prelude::*};
+    /// let n = Sym { id: 0, dtype: DType::I64 };
+    /// let mut analyzer = Analyzer::new();
+    /// analyzer.bind_bounds(n, Bounds::at_least(1));
+    /// assert!(analyzer.can_prove(&Dim::binary(prim::GT, Dim::Var(n), Dim::Int(0))));
+    /// ```
+    pub fn bind_bounds(&mut self, sym: Sym, bounds: Bounds) {
+        self.forget(sym);
+        self.vars.insert(sym.id, (Bounds::EVERYTHING.intersect(bounds), ModularSet::EVERYTHING));
+    }
+
+    /// The variable has one of these remainders; what was bound before still holds.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::{Analyzer, ModularSet}, ir::records::prim, prelude::*};
+    /// let n = Sym { id: 0, dtype: DType::I64 };
+    /// let mut analyzer = Analyzer::new();
+    /// analyzer.bind_modular(n, ModularSet::new(4, 0));
+    /// let rest = Dim::binary(prim::FLOORMOD, Dim::Var(n), Dim::Int(2));
+    /// assert_eq!(analyzer.simplify(&rest), Dim::Int(0));
+    /// ```
+    pub fn bind_modular(&mut self, sym: Sym, set: ModularSet) {
+        self.vars.entry(sym.id).or_insert((Bounds::EVERYTHING, set)).1 = set;
+        self.ready = false;
+    }
+
+    /// The variable lies within `min` and `min + extent - 1`, both of which may be symbolic.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// let (i, n) = (Sym { id: 0, dtype: DType::I64 }, Sym { id: 1, dtype: DType::I64 });
+    /// let mut analyzer = Analyzer::new();
+    /// analyzer.bind_range(i, &Dim::Int(0), &Dim::Var(n));
+    /// let rest = Dim::binary(prim::FLOORMOD, Dim::Var(i), Dim::Var(n));
+    /// assert_eq!(analyzer.simplify(&rest), Dim::Var(i));
+    /// ```
+    pub fn bind_range(&mut self, sym: Sym, min: &Dim, extent: &Dim) {
+        self.forget(sym);
+        self.ranges.insert(sym.id, (sym, min.clone(), extent.clone()));
+    }
+
+    /// The variable is this, wherever it stands. Nothing is bound if the value speaks of the variable itself.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// let (m, n) = (Sym { id: 0, dtype: DType::I64 }, Sym { id: 1, dtype: DType::I64 });
+    /// let mut analyzer = Analyzer::new();
+    /// analyzer.bind_value(m, &Dim::binary(prim::MUL, Dim::Var(n), Dim::Int(2)));
+    /// assert_eq!(analyzer.simplify(&Dim::binary(prim::FLOORDIV, Dim::Var(m), Dim::Int(2))), Dim::Var(n));
+    /// ```
+    pub fn bind_value(&mut self, sym: Sym, value: &Dim) {
+        self.forget(sym);
+        let value = self.simplify(value);
+        let mut cyclic = false;
+        value.vars(&mut |other| cyclic |= other.id == sym.id);
+        if !cyclic {
+            self.values.insert(sym.id, value);
+            self.ready = false;
+        }
+    }
+
+    /// The condition holds, from now on.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// let [m, n] = [0, 1].map(|id| Dim::Var(Sym { id, dtype: DType::I64 }));
+    /// let mut analyzer = Analyzer::new();
+    /// analyzer.assume(&Dim::binary(prim::LE, m.clone(), n.clone()));
+    /// assert_eq!(analyzer.simplify(&Dim::binary(prim::MIN, m.clone(), n)), m);
+    /// ```
+    pub fn assume(&mut self, condition: &Dim) {
+        self.assumed.push(condition.clone());
+        if self.ready {
+            let id = self.store.enter(condition, &self.values);
+            let id = self.store.simplify(id);
+            self.store.assume(id);
+            self.store.know_again();
+        }
+    }
+
+    /// An analyser that knows the same, and that a condition holds: for the branch of an If, say. This one is as it was.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
+    /// let few = Dim::binary(prim::LT, n.clone(), Dim::Int(8));
+    /// let mut analyzer = Analyzer::new();
+    /// assert!(analyzer.under(&few).can_prove(&Dim::binary(prim::LE, n.clone(), Dim::Int(7))));
+    /// assert!(!analyzer.can_prove(&few));
+    /// ```
+    #[must_use]
+    pub fn under(&self, condition: &Dim) -> Analyzer {
+        let mut assumed = self.assumed.clone();
+        assumed.push(condition.clone());
+        let (vars, values, ranges) = (self.vars.clone(), self.values.clone(), self.ranges.clone());
+        Analyzer { vars, values, ranges, assumed, store: Store::default(), ready: false }
+    }
+
+    /// Before a question: what was seen is forgotten if it is too much.
+    pub(super) fn refresh(&mut self) {
+        self.ready &= self.store.nodes.len() <= MAX_NODES;
+    }
+
+    /// The store, which knows all that is bound and assumed.
+    pub(super) fn store(&mut self) -> &mut Store {
+        if !self.ready {
+            self.store = Store::default();
+            let facts = &mut self.store.facts;
+            facts.vars.extend(self.vars.iter().map(|(id, known)| (*id, *known)));
+            let mut conditions = Vec::new();
+            for (sym, min, extent) in self.ranges.values() {
+                match (min.as_int(), extent.as_int()) {
+                    (Some(min), Some(extent)) => {
+                        let max = min.checked_add(extent).and_then(|end| end.checked_sub(1));
+                        let range = Bounds::of(min, max.unwrap_or(Bounds::POS_INF));
+                        let known = facts.vars.entry(sym.id).or_insert((range, ModularSet::EVERYTHING));
+                        // A range without values says nothing: there is no place that it holds at.
+                        known.0 = Bounds::EVERYTHING.intersect(range);
+                    }
+                    _ => conditions.extend(within(sym, min, extent)),
+                }
+            }
+            for condition in conditions.iter().chain(&self.assumed) {
+                let id = self.store.enter(condition, &self.values);
+                let id = self.store.simplify(id);
+                self.store.assume(id);
+            }
+            self.store.know_again();
+            self.ready = true;
+        }
+        &mut self.store
+    }
+
+    pub(super) fn enter(&mut self, dim: &Dim) -> Id {
+        self.store();
+        self.store.enter(dim, &self.values)
+    }
+
+    pub(super) fn enter_simple(&mut self, dim: &Dim) -> Id {
+        let id = self.enter(dim);
+        self.store.simplify(id)
+    }
+
+    /// The canonical form: equal for expressions that are equal as sums, as far as what is known shows it. What cannot
+    /// be simplified is given back as it is.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// let x = Dim::Var(Sym { id: 0, dtype: DType::I64 });
+    /// let (whole, rest) = (Dim::binary(prim::FLOORDIV, x.clone(), Dim::Int(4)), Dim::binary(prim::FLOORMOD, x.clone(), Dim::Int(4)));
+    /// let sum = Dim::binary(prim::ADD, Dim::binary(prim::MUL, whole, Dim::Int(4)), rest);
+    /// assert_eq!(Analyzer::new().simplify(&sum), x);
+    /// ```
+    pub fn simplify(&mut self, dim: &Dim) -> Dim {
+        self.refresh();
+        let id = self.enter(dim);
+        let simple = self.store.simplify(id);
+        match self.store.leave(simple) {
+            Some(simple) => simple,
+            None => dim.clone(),
+        }
+    }
+
+    /// Whether two expressions are equal for all values of their variables (`Some(true)`), for none (`Some(false)`), or
+    /// neither is known.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
+    /// let more = Dim::binary(prim::ADD, n.clone(), Dim::Int(1));
+    /// let mut analyzer = Analyzer::new();
+    /// assert_eq!(analyzer.prove_equal(&n, &more), Some(false));
+    /// assert_eq!(analyzer.prove_equal(&Dim::binary(prim::SUB, more, Dim::Int(1)), &n), Some(true));
+    /// ```
+    pub fn prove_equal(&mut self, a: &Dim, b: &Dim) -> Option<bool> {
+        self.refresh();
+        let (a, b) = (self.enter(a), self.enter(b));
+        self.equal(a, b)
+    }
+
+    pub(super) fn equal(&mut self, a: Id, b: Id) -> Option<bool> {
+        let store = self.store();
+        let (a, b) = (store.simplify(a), store.simplify(b));
+        if a == b {
+            return Some(true);
+        }
+        let equal = store.comparison(prim::EQ, a, b);
+        let equal = store.simplify(equal);
+        store.as_int(equal).map(|v| v != 0)
+    }
+
+    /// Whether a condition holds for all values of its variables. `false` says that this is not known.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
+    /// let half = Dim::binary(prim::FLOORDIV, n.clone(), Dim::Int(2));
+    /// let mut analyzer = Analyzer::new();
+    /// assert!(analyzer.can_prove(&Dim::binary(prim::LE, Dim::binary(prim::MUL, half, Dim::Int(2)), n.clone())));
+    /// assert!(!analyzer.can_prove(&Dim::binary(prim::GE, n, Dim::Int(0))));
+    /// ```
+    pub fn can_prove(&mut self, condition: &Dim) -> bool {
+        self.refresh();
+        let id = self.enter_simple(condition);
+        condition.dtype() == DType::BOOL && self.store.as_int(id) == Some(1)
+    }
+
+    /// Whether `a < b` for all values of the variables, as far as that is known.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::{Analyzer, Bounds}, prelude::*};
+    /// let n = Sym { id: 0, dtype: DType::I64 };
+    /// let mut analyzer = Analyzer::new();
+    /// analyzer.bind_bounds(n, Bounds::of(0, 7));
+    /// assert!(analyzer.can_prove_less(&Dim::Var(n), &Dim::Int(8)));
+    /// assert!(!analyzer.can_prove_less(&Dim::Var(n), &Dim::Int(7)));
+    /// ```
+    pub fn can_prove_less(&mut self, a: &Dim, b: &Dim) -> bool {
+        self.can_prove(&Dim::binary(prim::LT, a.clone(), b.clone()))
+    }
+
+    /// Whether `a >= b` for all values of the variables, as far as that is known.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::{Analyzer, Bounds}, prelude::*};
+    /// let n = Sym { id: 0, dtype: DType::I64 };
+    /// let mut analyzer = Analyzer::new();
+    /// analyzer.bind_bounds(n, Bounds::at_least(1));
+    /// assert!(analyzer.can_prove_greater_equal(&Dim::Var(n), &Dim::Int(1)));
+    /// ```
+    pub fn can_prove_greater_equal(&mut self, a: &Dim, b: &Dim) -> bool {
+        self.can_prove(&Dim::binary(prim::GE, a.clone(), b.clone()))
+    }
+
+    /// Bounds within which all values of an integer expression lie. They need not be reached.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::{Analyzer, Bounds}, ir::records::prim, prelude::*};
+    /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
+    /// let rest = Dim::binary(prim::FLOORMOD, n.clone(), Dim::Int(4));
+    /// assert_eq!(Analyzer::new().const_bounds(&rest), Bounds::of(0, 3));
+    /// assert_eq!(Analyzer::new().const_bounds(&n), Bounds::EVERYTHING);
+    /// ```
+    pub fn const_bounds(&mut self, dim: &Dim) -> Bounds {
+        self.refresh();
+        let id = self.enter(dim);
+        self.bounds_of(id)
+    }
+
+    pub(super) fn bounds_of(&mut self, id: Id) -> Bounds {
+        let store = self.store();
+        let simple = store.simplify(id);
+        let written = store.bounds[id as usize].intersect(store.bounds[simple as usize]);
+        if super::store::is_index(store.at(simple).dtype) {
+            written.intersect(store.tight_bounds(&store.sum_of(simple)))
+        } else {
+            written
+        }
+    }
+
+    /// Remainders that the values of an integer expression have.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::{Analyzer, ModularSet}, ir::records::prim, prelude::*};
+    /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
+    /// let odd = Dim::binary(prim::ADD, Dim::binary(prim::MUL, n, Dim::Int(2)), Dim::Int(1));
+    /// assert_eq!(Analyzer::new().modular_set(&odd), ModularSet::new(2, 1));
+    /// ```
+    pub fn modular_set(&mut self, dim: &Dim) -> ModularSet {
+        self.refresh();
+        let id = self.enter(dim);
+        self.remainders_of(id)
+    }
+
+    pub(super) fn remainders_of(&mut self, id: Id) -> ModularSet {
+        let store = self.store();
+        let simple = store.simplify(id);
+        let (a, b) = (store.modular[id as usize], store.modular[simple as usize]);
+        // 0 is one value; else the greater distance says more.
+        if a.coeff == 0 || b.coeff != 0 && a.coeff > b.coeff { a } else { b }
+    }
+}
+
+/// The conditions that a range is.
+fn within(sym: &Sym, min: &Dim, extent: &Dim) -> [Dim; 2] {
+    let var = || Dim::Var(*sym);
+    let end = Dim::binary(prim::ADD, min.clone(), extent.clone());
+    [Dim::binary(prim::LE, min.clone(), var()), Dim::binary(prim::LT, var(), end)]
+}

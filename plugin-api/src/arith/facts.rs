@@ -1,0 +1,125 @@
+//! What is assumed, as the analyser uses it.
+
+use super::bounds::Bounds;
+use super::modular::ModularSet;
+use super::store::{Id, Store, is_index};
+use super::sum::Sum;
+use crate::ir::records::prim;
+use std::collections::HashMap;
+
+type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
+
+#[derive(Default)]
+pub(super) struct Facts {
+    /// Of variables.
+    pub(super) vars: Map<u32, (Bounds, ModularSet)>,
+    /// Of other expressions.
+    pub(super) atoms: Map<Id, Bounds>,
+    /// Of sums of several terms without constant, whose coefficients have no common divisor.
+    pub(super) linear: Vec<(Sum, Bounds)>,
+    /// Which of these have a term.
+    pub(super) with_term: Map<Id, Vec<usize>>,
+    /// Conditions that hold, or do not.
+    pub(super) truths: Map<Id, bool>,
+}
+
+impl Store {
+    /// Assumes that a canonical condition holds. What was seen before does not know of it until
+    /// [`Store::know_again`].
+    pub(super) fn assume(&mut self, cond: Id) {
+        let mut work = vec![(cond, true)];
+        while let Some((id, holds)) = work.pop() {
+            let node = self.at(id);
+            match (node.op, holds) {
+                (prim::INT, _) => continue,
+                (prim::NOT, _) => work.push((node.a as Id, !holds)),
+                (prim::AND, true) | (prim::OR, false) => work.extend([(node.b, holds), (node.a as Id, holds)]),
+                (prim::EQ..=prim::GE, false) => {
+                    let opposite = self.negation(id);
+                    if self.at(opposite).op != prim::NOT {
+                        work.push((opposite, true));
+                    }
+                }
+                (prim::EQ..=prim::GE, true) => drop(self.assume_comparison(id)),
+                _ => {}
+            }
+            self.facts.truths.insert(id, holds);
+        }
+    }
+
+    fn assume_comparison(&mut self, id: Id) -> Option<()> {
+        let node = self.at(id);
+        let (a, b) = (node.a as Id, node.b);
+        if !is_index(self.at(a).dtype) || !is_index(self.at(b).dtype) {
+            return None;
+        }
+        let sum = self.plus(&self.sum_of(a), &self.sum_of(b), -1)?;
+        let bounds = match node.op {
+            prim::LT => Bounds::at_most(-1),
+            prim::LE => Bounds::at_most(0),
+            prim::GT => Bounds::at_least(1),
+            prim::GE => Bounds::at_least(0),
+            prim::EQ => Bounds::of(0, 0),
+            _ => match self.sum_bounds(&sum) {
+                Bounds { min: 0, max } => Bounds::of(1, max),
+                Bounds { min, max: 0 } => Bounds::of(min, -1),
+                _ => return None,
+            },
+        };
+        if node.op == prim::EQ {
+            self.assume_remainder(&sum);
+        }
+        self.assume_sum(sum, bounds)
+    }
+
+    fn assume_sum(&mut self, sum: Sum, bounds: Bounds) -> Option<()> {
+        let g = sum.divisor().max(1);
+        let bounds = bounds.add(Bounds::exactly(sum.k).negate());
+        let bounds = ceil_floor(bounds, g);
+        let terms = Sum { terms: sum.terms, k: 0 }.divide(g);
+        match terms.terms[..] {
+            [] => {}
+            [(id, c)] => {
+                let bounds = if c < 0 { bounds.negate() } else { bounds };
+                let known = self.bounds[id as usize].intersect(bounds);
+                self.facts.atoms.insert(id, known);
+                self.bounds[id as usize] = known;
+            }
+            [(first, _), ..] => {
+                let facts = &mut self.facts;
+                let those = facts.with_term.get(&first).map_or(&[][..], Vec::as_slice);
+                if let Some(i) = those.iter().copied().find(|i| facts.linear[*i].0 == terms) {
+                    let known = &mut facts.linear[i].1;
+                    *known = known.intersect(bounds);
+                } else {
+                    for (id, _) in &terms.terms {
+                        facts.with_term.entry(*id).or_default().push(facts.linear.len());
+                    }
+                    facts.linear.push((terms, bounds));
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// `x % c == k` of a variable is a modular set.
+    fn assume_remainder(&mut self, sum: &Sum) -> Option<()> {
+        let [(id, unit @ (1 | -1))] = sum.terms[..] else { return None };
+        let (x, c) = self.by_constant(id, prim::FLOORMOD)?;
+        let var = self.at(x);
+        let known = self.modular[x as usize];
+        if var.op == prim::VAR && c % known.coeff.max(1) == 0 {
+            let rest = sum.k.checked_mul(-unit)?;
+            self.facts.vars.insert(var.a as u32, (self.bounds[x as usize], ModularSet::new(c, rest)));
+        }
+        Some(())
+    }
+}
+
+/// Bounds of `x` from those of `g * x`.
+fn ceil_floor(bounds: Bounds, g: i64) -> Bounds {
+    let min =
+        if bounds.min == Bounds::NEG_INF { bounds.min } else { -(-i128::from(bounds.min)).div_euclid(g.into()) as i64 };
+    let max = if bounds.max == Bounds::POS_INF { bounds.max } else { bounds.max.div_euclid(g) };
+    Bounds::of(min, max)
+}

@@ -1,0 +1,253 @@
+//! Index expressions of function bodies: analysed where they stand, and written anew where they become simpler.
+
+use super::analyzer::Analyzer;
+use super::bounds::Bounds;
+use super::modular::ModularSet;
+use super::store::{IF_THEN_ELSE, Id, Node, SELECT};
+use crate::index::{FIRST_ATOM, atom_of, dtype_of, symbol_of};
+use crate::ir::records::{flag, kind, leaf, prim};
+use crate::ir::{Body, DType, Dim, NodeSpec, SealError, Sym, Type, V, Value};
+use crate::rewrite::{Action, Rewriter};
+use std::collections::HashSet;
+
+/// Operator of a choice of which only one side is evaluated.
+const IF_THEN_ELSE_OP: &str = "tirx.if_then_else";
+
+impl Analyzer {
+    /// Knows the ranges of all loop variables, threads and block iterators of a PrimFunc. Each is visible in its loop or
+    /// block only, so what is known of it holds wherever it stands. Loops with a step are left out.
+    ///
+    /// Simplifies all indices of a function and tells whether a store stays within its buffer:
+    ///
+    /// ```
+    /// use plugin_api::arith::Bounds;
+    /// use plugin_api::ir::BufferType;
+    /// use plugin_api::ir::records::{flag, kind, prim};
+    /// use plugin_api::prelude::*;
+    ///
+    /// // for i in range(4): A[(i * 8 + 5) // 8] = 1
+    /// let mut b = BodyBuilder::new();
+    /// let int = b.ty(&Type::Prim { dtype: DType::I64, value: None });
+    /// let buffer = b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(4)], DType::I64)));
+    /// b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+    /// let a = b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("A"));
+    /// let [zero, one, four, five, eight] = [0, 1, 4, 5, 8].map(|v| b.scalar(&Dim::Int(v)));
+    /// b.begin(NodeSpec::new(kind::FOR), &[zero, four], None);
+    /// let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
+    /// let mut arith = |op: u16, x, y| b.node(NodeSpec::new(kind::ARITH).ty(int).a(op.into()), &[x, y], None);
+    /// let scaled = arith(prim::MUL, i, eight);
+    /// let sum = arith(prim::ADD, scaled, five);
+    /// let index = arith(prim::FLOORDIV, sum, eight);
+    /// b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[a, one, index], None);
+    /// b.end();
+    /// b.end();
+    /// let body = b.finish()?;
+    ///
+    /// let mut analyzer = Analyzer::of_body(&body);
+    /// let store = body.values().find(|value| value.kind() == kind::STORE).expect("is there");
+    /// let bounds = analyzer.index_bounds(store.operand(2).expect("an index"));
+    /// assert_eq!(bounds, Bounds::of(0, 3));
+    ///
+    /// let simple = analyzer.simplify_body(&body)?;
+    /// let store = simple.values().find(|value| value.kind() == kind::STORE).expect("is there");
+    /// assert_eq!(store.operand(2).and_then(|index| index.name()), Some("i"));
+    /// # Ok::<(), SealError>(())
+    /// ```
+    pub fn of_body(body: &Body) -> Analyzer {
+        let mut analyzer = Analyzer::new();
+        for value in body.values() {
+            let range = match value.kind() {
+                kind::FOR if value.n_operands() == 2 => (value.sibling_var(), value.operand(0), value.operand(1)),
+                kind::ITER_VAR => (Some(value), value.operand(0), value.operand(1)),
+                kind::LAUNCH => (value.sibling_var(), None, value.operand(0)),
+                _ => continue,
+            };
+            let (Some(var), min, Some(extent)) = range else { continue };
+            let Some(sym) = symbol_of(var) else { continue };
+            let min = min.map_or(Some(Dim::int(0, sym.dtype)), crate::index::index_to_dim);
+            if let (Some(min), Some(extent)) = (min, crate::index::index_to_dim(extent)) {
+                analyzer.bind_range(sym, &min, &extent);
+            }
+        }
+        analyzer
+    }
+
+    /// Brings an expression here: arithmetic and choices become themselves, everything else is an atom. No recursion,
+    /// so depth costs no stack.
+    fn enter_value(&mut self, root: Value<'_>) -> Option<Id> {
+        let (mut work, mut done) = (vec![(root, false)], Vec::new());
+        while let Some((value, entered)) = work.pop() {
+            let Some((op, dtype, first)) = operation(value) else {
+                done.push(self.enter_atom(value)?);
+                continue;
+            };
+            if !entered {
+                work.push((value, true));
+                work.extend(value.operands().skip(first).rev().map(|operand| (operand, false)));
+                continue;
+            }
+            let from = done.len().checked_sub(value.n_operands() - first)?;
+            let kids: Vec<Id> = done.drain(from..).collect();
+            let kid = |i: usize| kids.get(i).copied().unwrap_or(0);
+            done.push(self.store().node(Node { op, dtype, a: kid(0).into(), b: kid(1), c: kid(2) }));
+        }
+        done.pop()
+    }
+
+    fn enter_atom(&mut self, value: Value<'_>) -> Option<Id> {
+        if value.is_leaf() {
+            value.leaf().filter(|rec| rec.kind == leaf::PRIM)?;
+            return Some(self.enter(&value.dim()?));
+        }
+        let atom = || Sym { id: FIRST_ATOM | value.word(), dtype: value.ty().dtype() };
+        let sym = symbol_of(value).unwrap_or_else(atom);
+        Some(self.enter(&Dim::Var(sym)))
+    }
+
+    /// The simpler expression, written at the place of the rewriter, or `None` if the one that is there stays: what does
+    /// not get smaller is not touched. Call it from the hook of what uses the expression (a store, a load, a loop), and
+    /// put the result in its place with [`Edit::set_operand`](crate::ir::Edit::set_operand);
+    /// [`Analyzer::simplify_body`] does that everywhere. Costs time in proportion to the expression, loads and other
+    /// operands of arithmetic not opened.
+    pub fn simplify_index<'b>(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Option<V> {
+        operation(value)?;
+        self.refresh();
+        let id = self.enter_value(value)?;
+        let store = self.store();
+        let simple = store.simplify(id);
+        if store.size[simple as usize] >= store.size[id as usize] || value.has_effect() {
+            return None;
+        }
+        let order = self.written(simple)?;
+        self.atoms_once(&order, rw.body()).then_some(())?;
+        let mut done: Vec<V> = Vec::new();
+        for id in order {
+            let node = self.store().at(id);
+            let from = done.len().checked_sub(node.kids().count())?;
+            let kids: Vec<V> = done.drain(from..).collect();
+            done.push(write(node, kids, rw));
+        }
+        done.pop()
+    }
+
+    /// What an expression consists of as a tree, operands before their users.
+    fn written(&mut self, root: Id) -> Option<Vec<Id>> {
+        let store = self.store();
+        let (mut work, mut out) = (vec![root], Vec::with_capacity(store.size[root as usize] as usize));
+        while let Some(id) = work.pop() {
+            out.push(id);
+            work.extend(store.at(id).kids());
+        }
+        out.reverse();
+        Some(out)
+    }
+
+    /// Whether each expression without a name, such as a load, is used once at most: it has one place only.
+    fn atoms_once(&mut self, order: &[Id], body: &Body) -> bool {
+        let mut seen = HashSet::new();
+        order.iter().all(|id| {
+            let node = self.store().at(*id);
+            let sym = Sym { id: node.a as u32, dtype: node.dtype };
+            match atom_of(sym).filter(|_| node.op == prim::VAR) {
+                Some(at) => !body.value_at(at).is_nested() || seen.insert(at),
+                None => true,
+            }
+        })
+    }
+
+    /// All arithmetic of a function, simplified by what is known: [`Analyzer::of_body`] knows its loops. What does not
+    /// get smaller stays as it is; if nothing does, the same handle comes back.
+    ///
+    /// # Errors
+    /// If the result is not valid.
+    pub fn simplify_body(&mut self, body: &Body) -> Result<Body, SealError> {
+        body.try_rewrite(|value, rw| {
+            // The expressions of a buffer are those that its type speaks of.
+            if operation(value).is_none() && value.kind() != kind::BUFFER {
+                for (i, operand) in value.operands().enumerate() {
+                    if let Some(simple) = self.simplify_index(operand, rw) {
+                        let edit = rw.edit();
+                        let user = edit.v(value);
+                        edit.set_operand(user, i, simple);
+                    }
+                }
+            }
+            Ok(Action::Keep)
+        })
+    }
+
+    /// Bounds of an expression of a body, see [`Analyzer::const_bounds`].
+    pub fn index_bounds(&mut self, value: Value<'_>) -> Bounds {
+        self.refresh();
+        self.enter_value(value).map_or(Bounds::EVERYTHING, |id| self.bounds_of(id))
+    }
+
+    /// Remainders of an expression of a body, see [`Analyzer::modular_set`].
+    pub fn index_modular_set(&mut self, value: Value<'_>) -> ModularSet {
+        self.refresh();
+        self.enter_value(value).map_or(ModularSet::EVERYTHING, |id| self.remainders_of(id))
+    }
+
+    /// Whether two expressions of one body are equal, see [`Analyzer::prove_equal`]. Two loads are never known to be.
+    pub fn prove_index_equal(&mut self, a: Value<'_>, b: Value<'_>) -> Option<bool> {
+        self.refresh();
+        let (a, b) = (self.enter_value(a)?, self.enter_value(b)?);
+        self.equal(a, b)
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The variable of a loop.
+    fn sibling_var(self) -> Option<Value<'a>> {
+        self.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR)
+    }
+}
+
+/// Operation, type and first operand of what the analyser opens.
+fn operation(value: Value<'_>) -> Option<(u16, DType, usize)> {
+    let node = value.node()?;
+    if node.has(flag::BOUND) {
+        return None;
+    }
+    match (node.kind, node.n_ops) {
+        (kind::ARITH, n) => {
+            let op = u16::try_from(node.a).ok()?;
+            let operands = match op {
+                prim::NOT | prim::CAST => 1,
+                prim::ADD..=prim::BITXOR => 2,
+                _ => return None,
+            };
+            let truth = matches!(op, prim::EQ..=prim::NOT) && !value.ty().dtype().is_known();
+            (n == operands).then(|| (op, if truth { DType::BOOL } else { dtype_of(value) }, 0))
+        }
+        (kind::SELECT, 3) => Some((SELECT, dtype_of(value), 0)),
+        (kind::CALL, 4) if value.as_call_to(IF_THEN_ELSE_OP).is_some() => Some((IF_THEN_ELSE, dtype_of(value), 1)),
+        _ => None,
+    }
+}
+
+/// Writes one expression, or finds what it stands for.
+fn write<'b>(node: Node, mut kids: Vec<V>, rw: &mut Rewriter<'b>) -> V {
+    let sym = Sym { id: node.a as u32, dtype: node.dtype };
+    match node.op {
+        prim::VAR => match atom_of(sym) {
+            Some(at) => rw.v(rw.body().value_at(at)),
+            None => rw.edit().builder().scalar(&Dim::Var(sym)),
+        },
+        prim::INT => rw.edit().builder().scalar(&Dim::int(node.a as i64, node.dtype)),
+        prim::FLOAT => rw.edit().builder().scalar(&Dim::float(f64::from_bits(node.a), node.dtype)),
+        op => {
+            let edit = rw.edit();
+            let ty = edit.builder().ty(&Type::Prim { dtype: node.dtype, value: None });
+            let spec = match op {
+                SELECT => NodeSpec::new(kind::SELECT),
+                IF_THEN_ELSE => {
+                    kids.insert(0, edit.builder().op(IF_THEN_ELSE_OP));
+                    NodeSpec::new(kind::CALL)
+                }
+                op => NodeSpec::new(kind::ARITH).a(op.into()),
+            };
+            edit.node(spec.ty(ty), &kids, None)
+        }
+    }
+}

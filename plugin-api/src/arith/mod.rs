@@ -1,0 +1,153 @@
+//! Arithmetic on dimensions and indices: one analyser for Relax shapes and TIR index expressions.
+//!
+//! [`simplify`] and [`prove_equal`] know nothing of the variables; an [`Analyzer`] knows what they are bound to and what
+//! is assumed. Both bring an expression into a sum of products of atoms with integer coefficients. An atom is a variable
+//! or an operation that does not distribute (`//`, `%`, `min`, `max`, a load, …) over simplified operands. Integers that
+//! do not fit into their type are left as they were written, and so are sums of more than 512 terms.
+//!
+//! `int32` and `int64` are integers that do not overflow, as TIR has it, and no divisor is 0. Arithmetic of other types
+//! stays, with simplified operands.
+//!
+//! | file | what |
+//! |---|---|
+//! | `analyzer` | what pass authors use: bindings, assumptions, questions |
+//! | `index` | expressions of function bodies |
+//! | `range` | what variables that run over ranges reach; linear forms |
+//! | `store`, `facts` | expressions and assumptions while they are analysed |
+//! | `simplify` | the walk that applies the rules |
+//! | `sum`, `rules`, `split`, `order` | rules of sums; of division; of `x // c` beside `x % c`; of `min`, `max`, comparisons, choices |
+//! | `bounds`, `modular` | constant bounds; remainders |
+
+mod analyzer;
+mod bounds;
+mod facts;
+mod index;
+mod modular;
+mod order;
+mod range;
+mod rules;
+mod simplify;
+mod split;
+mod store;
+mod sum;
+
+pub use analyzer::Analyzer;
+pub use bounds::Bounds;
+pub use modular::ModularSet;
+pub use range::{IntSet, LinearForm};
+
+use crate::ir::records::prim;
+use crate::ir::{Dim, DimExpr, Sym};
+use std::sync::Arc;
+
+/// Value of an operation on integers; `None` where it has none.
+pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
+    let truth = |v: bool| Some(i64::from(v));
+    match op {
+        prim::ADD => a.checked_add(b),
+        prim::SUB => a.checked_sub(b),
+        prim::MUL => a.checked_mul(b),
+        prim::FLOORDIV => {
+            let q = a.checked_div(b)?;
+            Some(if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q })
+        }
+        prim::FLOORMOD => {
+            let r = a.checked_rem(b)?;
+            Some(if r != 0 && (r < 0) != (b < 0) { r + b } else { r })
+        }
+        prim::TRUNCDIV => a.checked_div(b),
+        prim::TRUNCMOD => a.checked_rem(b),
+        prim::MIN => Some(a.min(b)),
+        prim::MAX => Some(a.max(b)),
+        prim::EQ => truth(a == b),
+        prim::NE => truth(a != b),
+        prim::LT => truth(a < b),
+        prim::LE => truth(a <= b),
+        prim::GT => truth(a > b),
+        prim::GE => truth(a >= b),
+        prim::AND => truth(a != 0 && b != 0),
+        prim::OR => truth(a != 0 || b != 0),
+        _ => None,
+    }
+}
+
+/// The same dimension in one form: equal sums of products come out equal. Nothing is assumed of variables; with an
+/// [`Analyzer`] more can be. Costs time in proportion to the dimension, shared parts counted once.
+///
+/// ```
+/// use plugin_api::arith::simplify;
+/// use plugin_api::prelude::*;
+/// use plugin_api::ir::records::prim;
+///
+/// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
+/// let more = Dim::binary(prim::ADD, n.clone(), Dim::Int(1));
+/// assert_eq!(simplify(&Dim::binary(prim::SUB, more, Dim::Int(1))), n);
+/// ```
+pub fn simplify(dim: &Dim) -> Dim {
+    match dim {
+        Dim::Int(_) | Dim::Var(_) => dim.clone(),
+        Dim::Expr(_) => Analyzer::new().simplify(dim),
+    }
+}
+
+/// Whether two dimensions are equal for all values of their variables (`Some(true)`), for none (`Some(false)`), or
+/// neither is known.
+pub fn prove_equal(a: &Dim, b: &Dim) -> Option<bool> {
+    if a == b {
+        return Some(true);
+    }
+    if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
+        return Some(x == y);
+    }
+    Analyzer::new().prove_equal(a, b)
+}
+
+/// Product of dimensions, simplified; 1 of none.
+pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
+    let mut whole = Some(1i64);
+    let mut out: Option<Dim> = None;
+    for dim in dims {
+        match dim.as_int() {
+            Some(v) => whole = whole.and_then(|whole| whole.checked_mul(v)),
+            None => {
+                out = Some(match out {
+                    None => dim.clone(),
+                    Some(out) => Dim::binary(prim::MUL, out, dim.clone()),
+                });
+            }
+        }
+    }
+    match (out, whole) {
+        (None, Some(whole)) => Dim::Int(whole),
+        (Some(out), Some(1)) => simplify(&out),
+        (Some(out), Some(whole)) => simplify(&Dim::binary(prim::MUL, out, Dim::Int(whole))),
+        // Too large for 64 bits: no tensor has so many elements.
+        (_, None) => Dim::Int(i64::MAX),
+    }
+}
+
+/// An operation on two dimensions, simplified.
+pub fn apply(op: u16, a: &Dim, b: &Dim) -> Dim {
+    match (a.as_int(), b.as_int()) {
+        (Some(x), Some(y)) if fold(op, x, y).is_some() => Dim::Int(fold(op, x, y).unwrap_or(0)),
+        _ => simplify(&Dim::binary(op, a.clone(), b.clone())),
+    }
+}
+
+/// The dimension with variables replaced; those for which `with` gives `None` stay.
+pub fn substitute(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
+    match dim {
+        Dim::Int(_) => dim.clone(),
+        Dim::Var(sym) => with(*sym).unwrap_or_else(|| dim.clone()),
+        Dim::Expr(e) => match &**e {
+            DimExpr::Int(..) | DimExpr::Float(..) => dim.clone(),
+            DimExpr::Unary(op, t, a) => Dim::Expr(Arc::new(DimExpr::Unary(*op, *t, substitute(a, with)))),
+            DimExpr::Binary(op, t, a, b) => {
+                Dim::Expr(Arc::new(DimExpr::Binary(*op, *t, substitute(a, with), substitute(b, with))))
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,341 @@
+//! Proofs of order, and the rules that rest on them: `min`, `max`, comparisons, logic, choices.
+
+use super::bounds::Bounds;
+use super::modular::gcd;
+use super::store::{IF_THEN_ELSE, Id, SELECT, Store, is_index};
+use super::sum::Sum;
+use crate::ir::DType;
+use crate::ir::records::prim;
+
+/// How many atoms are replaced by what bounds them in one proof, one after the other.
+const MAX_STEPS: u32 = 3;
+/// Most terms of a sum of which that is tried: the work grows with their power.
+const MAX_TRIED: usize = 6;
+/// Extremes are opened in comparisons within so many rules: the work doubles with each.
+const MAX_COMPARED: u32 = 4;
+
+/// `T < u` of a sum without constant, whose coefficients have no common divisor.
+struct Less {
+    terms: Sum,
+    u: i64,
+}
+
+impl Store {
+    /// Whether a sum is never negative, as far as that is known.
+    pub(super) fn at_least_0(&self, sum: &Sum) -> bool {
+        self.least(sum, MAX_STEPS) >= 0
+    }
+
+    /// Bounds of a sum, with what is known of `min`, `max` and quotients in it.
+    pub(super) fn tight_bounds(&self, sum: &Sum) -> Bounds {
+        let bounds = self.sum_bounds(sum);
+        let max = |store: &Store| store.least(&sum.scale(-1)?, MAX_STEPS).checked_neg();
+        bounds.intersect(Bounds::of(self.least(sum, MAX_STEPS), max(self).unwrap_or(Bounds::POS_INF)))
+    }
+
+    /// A value that the sum does not go below; no better one is looked for once it is not negative.
+    fn least(&self, sum: &Sum, steps: u32) -> i64 {
+        let mut least = self.sum_bounds(sum).min;
+        if steps == 0 || least >= 0 || sum.terms.len() > MAX_TRIED {
+            return least;
+        }
+        for (id, c) in &sum.terms {
+            let node = self.at(*id);
+            let with = |part: Id, c: i64| {
+                let rest = self.plus(sum, &Sum::atom(*id), c.checked_neg()?)?;
+                self.plus(&rest, &self.sum_of(part), c)
+            };
+            let of = |part: Id| with(part, *c).map_or(Bounds::NEG_INF, |sum| self.least(&sum, steps - 1));
+            let (a, b) = (node.a as Id, node.b);
+            let bound = match node.op {
+                _ if !is_index(node.dtype) => continue,
+                // Below both, and above no less than one of them.
+                prim::MIN if *c < 0 => of(a).max(of(b)),
+                prim::MAX if *c > 0 => of(a).max(of(b)),
+                prim::MIN | prim::MAX => of(a).min(of(b)),
+                SELECT | IF_THEN_ELSE => of(b).min(of(node.c)),
+                prim::FLOORDIV => self.least_of_quotient(sum, (*id, *c), steps).unwrap_or(Bounds::NEG_INF),
+                _ => continue,
+            };
+            least = least.max(bound);
+        }
+        least
+    }
+
+    /// `d * sum`, in which `d * (x // d)` is `x` less at most `d - 1`.
+    fn least_of_quotient(&self, sum: &Sum, (id, c): (Id, i64), steps: u32) -> Option<i64> {
+        let (x, d) = self.by_constant(id, prim::FLOORDIV)?;
+        let rest = self.plus(sum, &Sum::atom(id), c.checked_neg()?)?.scale(d)?;
+        let whole = self.plus(&rest, &self.sum_of(x), c)?;
+        let least = self.least(&whole, steps - 1);
+        let less = if c > 0 { (d - 1).checked_mul(c)? } else { 0 };
+        (least != Bounds::NEG_INF).then_some(())?;
+        Some(-(-(i128::from(least) - i128::from(less))).div_euclid(d.into())).and_then(|v| i64::try_from(v).ok())
+    }
+
+    /// Canonical `min` or `max` of canonical integers.
+    pub(super) fn extreme(&mut self, op: u16, a: Id, b: Id, dtype: DType) -> Id {
+        let (x, y) = (self.sum_of(a), self.sum_of(b));
+        let out = self.deeper(|store| store.extreme_of(op, &x, &y, dtype));
+        out.and_then(|sum| self.make(sum, dtype)).unwrap_or_else(|| self.binary(op, dtype, a, b))
+    }
+
+    fn extreme_of(&mut self, op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
+        let (up, down) = (self.plus(b, a, -1)?, self.plus(a, b, -1)?);
+        if self.at_least_0(&up) {
+            return Some(if op == prim::MIN { a.clone() } else { b.clone() });
+        }
+        if self.at_least_0(&down) {
+            return Some(if op == prim::MIN { b.clone() } else { a.clone() });
+        }
+        if let Some(one) = self.extreme_of_nested(op, a, b, dtype).or_else(|| self.extreme_of_nested(op, b, a, dtype)) {
+            return Some(one);
+        }
+        // What both have in common is taken out: terms, constant, divisor, sign.
+        let mut common = Sum { terms: a.terms.iter().filter(|t| b.terms.contains(t)).copied().collect(), k: 0 };
+        common.k = match (a.as_int(), b.as_int()) {
+            (Some(_), None) => b.k,
+            (None, Some(_)) => a.k,
+            // Only what both have.
+            _ if a.k.signum() != b.k.signum() => 0,
+            _ if a.k < 0 => a.k.max(b.k),
+            _ => a.k.min(b.k),
+        };
+        let (mut x, mut y) = (self.plus(a, &common, -1)?, self.plus(b, &common, -1)?);
+        let mut g =
+            i64::try_from([x.divisor(), y.divisor(), x.k, y.k].iter().fold(0, |g, v| gcd(g, (*v).into()))).ok()?;
+        g = g.max(1);
+        let (mut op, mut sign) = (op, 1);
+        let coeffs = |sum: &Sum| sum.terms.iter().map(|(_, c)| *c).collect::<Vec<_>>();
+        if [coeffs(&x), coeffs(&y)].concat().iter().all(|c| *c < 0) {
+            (x, y) = (x.scale(-1)?, y.scale(-1)?);
+            op = if op == prim::MIN { prim::MAX } else { prim::MIN };
+            sign = -1;
+        }
+        (x, y) = (x.divide(g), y.divide(g));
+        let (mut x, mut y) = (self.build(&x, dtype)?, self.build(&y, dtype)?);
+        // A number stands last.
+        let swap = match (self.as_int(x), self.as_int(y)) {
+            (Some(_), _) => true,
+            (_, Some(_)) => false,
+            _ => self.compare(x, y).is_gt(),
+        };
+        if swap {
+            (x, y) = (y, x);
+        }
+        let atom = self.binary(op, dtype, x, y);
+        self.plus(&common, &Sum::atom(atom), g.checked_mul(sign)?)
+    }
+
+    /// `min(min(p, q), b)` where the order of `b` and one of them is known; `min(max(p, q), b)` likewise.
+    fn extreme_of_nested(&mut self, op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
+        let other = if op == prim::MIN { prim::MAX } else { prim::MIN };
+        let [(atom, 1)] = a.terms[..] else { return None };
+        let ((p, q), same) = self
+            .is(atom, op)
+            .map(|parts| (parts, true))
+            .or_else(|| self.is(atom, other).map(|parts| (parts, false)))?;
+        for (part, left) in [(p, q), (q, p)] {
+            let part = self.sum_of(part).shift(a.k)?;
+            let left = self.sum_of(left).shift(a.k)?;
+            let difference = if op == prim::MIN { self.plus(&part, b, -1)? } else { self.plus(b, &part, -1)? };
+            // `b` is at least as extreme as `part`, which is needed no more.
+            if self.at_least_0(&difference) {
+                return if same { self.deeper(|store| store.extreme_of(op, &left, b, dtype)) } else { Some(b.clone()) };
+            }
+        }
+        None
+    }
+
+    /// Canonical comparison of canonical operands.
+    pub(super) fn comparison(&mut self, op: u16, a: Id, b: Id) -> Id {
+        let (op, a, b) = match op {
+            prim::GT => (prim::LT, b, a),
+            prim::GE => (prim::LE, b, a),
+            _ => (op, a, b),
+        };
+        let index = |id: Id| is_index(self.at(id).dtype);
+        let id = if index(a) && index(b) {
+            let dtype = if self.as_int(a).is_some() { self.at(b).dtype } else { self.at(a).dtype };
+            let difference = self.plus(&self.sum_of(a), &self.sum_of(b), -1);
+            difference.and_then(|sum| self.deeper(|store| store.compare_to_0(op, sum, dtype)))
+        } else {
+            let reflexive = a == b && !self.at(a).dtype.is_float() && self.at(a).op != prim::FLOAT;
+            reflexive.then(|| self.truth(matches!(op, prim::EQ | prim::LE)))
+        };
+        let id = id.unwrap_or_else(|| self.binary(op, DType::BOOL, a, b));
+        self.known(id)
+    }
+
+    /// The constant that a condition is assumed to be, or itself.
+    pub(super) fn known(&mut self, id: Id) -> Id {
+        match self.facts.truths.get(&id).copied() {
+            Some(value) => self.truth(value),
+            None => id,
+        }
+    }
+
+    fn compare_to_0(&mut self, op: u16, mut sum: Sum, dtype: DType) -> Option<Id> {
+        if matches!(op, prim::EQ | prim::NE) {
+            return self.equal_to_0(op, sum, dtype);
+        }
+        if op == prim::LE {
+            sum = sum.shift(-1)?;
+        }
+        let never = self.at_least_0(&sum);
+        if never || sum.scale(-1)?.shift(-1).is_some_and(|less| self.at_least_0(&less)) {
+            return Some(self.truth(!never));
+        }
+        let less = Store::less(&sum)?;
+        if let Some(known) = self.compare_atom(&less, dtype) {
+            return Some(known);
+        }
+        let (above, below) = less.terms.terms.iter().partition(|(_, c)| *c > 0);
+        let (above, below) = (Sum { terms: above, k: 0 }, Sum { terms: below, k: 0 }.scale(-1)?);
+        let (op, left, right) = if above.terms.is_empty() {
+            (prim::LE, Sum::int(1i64.checked_sub(less.u)?), below)
+        } else if below.terms.is_empty() {
+            (prim::LT, above, Sum::int(less.u))
+        } else if less.u == 1 {
+            (prim::LE, above, below)
+        } else if less.u >= 0 {
+            (prim::LT, above, below.shift(less.u)?)
+        } else {
+            (prim::LT, above.shift(less.u.checked_neg()?)?, below)
+        };
+        let (left, right) = (self.build(&left, dtype)?, self.build(&right, dtype)?);
+        Some(self.binary(op, DType::BOOL, left, right))
+    }
+
+    /// `x // c < u` is `x < c * u`. `max(p, q) < u` is `p < u` and `q < u`, which helps where one of them is known.
+    fn compare_atom(&mut self, less: &Less, dtype: DType) -> Option<Id> {
+        let [(atom, sign @ (1 | -1))] = less.terms.terms[..] else { return None };
+        // atom < u, or atom >= u.
+        let u = if sign > 0 { less.u } else { 1i64.checked_sub(less.u)? };
+        let ask = |store: &mut Store, part: Id, u: i64| {
+            let sum = store.sum_of(part).shift(u.checked_neg()?)?;
+            let (op, sum) = if sign > 0 { (prim::LT, sum) } else { (prim::LE, sum.scale(-1)?) };
+            store.deeper(|store| store.compare_to_0(op, sum, dtype))
+        };
+        if let Some((x, c)) = self.by_constant(atom, prim::FLOORDIV) {
+            let u = u.checked_mul(c).filter(|u| Bounds::of_dtype(dtype).contains(*u))?;
+            return ask(self, x, u);
+        }
+        let node = self.at(atom);
+        if !matches!(node.op, prim::MIN | prim::MAX) || self.depth > MAX_COMPARED {
+            return None;
+        }
+        let (a, b) = (ask(self, node.a as Id, u)?, ask(self, node.b, u)?);
+        let all = (node.op == prim::MAX) == (sign > 0);
+        match (self.as_int(a), self.as_int(b)) {
+            (None, None) => None,
+            _ => Some(self.logic(if all { prim::AND } else { prim::OR }, a, b)),
+        }
+    }
+
+    /// `sum < 0` as `T < u`.
+    fn less(sum: &Sum) -> Option<Less> {
+        let g = sum.divisor().max(1);
+        let terms = Sum { terms: sum.terms.clone(), k: 0 }.divide(g);
+        let u = -(i128::from(sum.k).div_euclid(g.into()));
+        Some(Less { terms, u: i64::try_from(u).ok()? })
+    }
+
+    fn equal_to_0(&mut self, op: u16, sum: Sum, dtype: DType) -> Option<Id> {
+        let bounds = self.tight_bounds(&sum);
+        let g = sum.divisor().max(1);
+        let never = !bounds.contains(0) || !self.sum_modular(&sum).contains(0) || sum.k % g != 0;
+        if never || bounds.constant() == Some(0) {
+            return Some(self.truth(never == (op == prim::NE)));
+        }
+        let sign = if sum.terms.first().is_some_and(|(_, c)| *c < 0) { -1 } else { 1 };
+        let sum = Sum { terms: sum.terms.iter().map(|(id, c)| (*id, c / g * sign)).collect(), k: sum.k / g * sign };
+        let (left, right) = sum.terms.iter().partition(|(_, c)| *c > 0);
+        let (left, right) = (Sum { terms: left, k: 0 }, Sum { terms: right, k: sum.k }.scale(-1)?);
+        let (left, right) = (self.build(&left, dtype)?, self.build(&right, dtype)?);
+        Some(self.binary(op, DType::BOOL, left, right))
+    }
+
+    /// Canonical opposite of a canonical condition.
+    pub(super) fn negation(&mut self, id: Id) -> Id {
+        let node = self.at(id);
+        let (a, b) = (node.a as Id, node.b);
+        // A comparison of floats may be false both ways.
+        let ints = node.op != prim::INT && self.at(a).dtype.is_int();
+        match node.op {
+            prim::INT => self.truth(node.a == 0),
+            prim::NOT => a,
+            prim::LT if ints => self.comparison(prim::LE, b, a),
+            prim::LE if ints => self.comparison(prim::LT, b, a),
+            prim::GT if ints => self.comparison(prim::LE, a, b),
+            prim::GE if ints => self.comparison(prim::LT, a, b),
+            prim::EQ if ints => self.comparison(prim::NE, a, b),
+            prim::NE if ints => self.comparison(prim::EQ, a, b),
+            _ => {
+                let id = self.unary(prim::NOT, DType::BOOL, id);
+                self.known(id)
+            }
+        }
+    }
+
+    /// Canonical `and` or `or` of canonical conditions, in their order.
+    pub(super) fn logic(&mut self, op: u16, a: Id, b: Id) -> Id {
+        let neutral = op == prim::AND;
+        match (self.as_int(a).map(|v| v != 0), self.as_int(b).map(|v| v != 0)) {
+            (Some(v), _) => return if v == neutral { b } else { a },
+            (_, Some(v)) => return if v == neutral { a } else { b },
+            _ if a == b => return a,
+            _ => {}
+        }
+        if self.negation(a) == b {
+            return self.truth(!neutral);
+        }
+        let id = self.both_less(op, a, b).unwrap_or_else(|| self.binary(op, DType::BOOL, a, b));
+        self.known(id)
+    }
+
+    /// Two inequalities of one sum.
+    fn both_less(&mut self, op: u16, a: Id, b: Id) -> Option<Id> {
+        let (x, y) = (self.as_less(a)?, self.as_less(b)?);
+        if x.terms == y.terms {
+            return Some(if (x.u <= y.u) == (op == prim::AND) { a } else { b });
+        }
+        // T < x.u and T > -y.u.
+        if x.terms == y.terms.scale(-1)? {
+            let gap = i128::from(x.u) + i128::from(y.u);
+            // No integer lies between them, or each is on one side.
+            return match op {
+                prim::AND if gap <= 1 => Some(self.truth(false)),
+                prim::OR if gap >= 1 => Some(self.truth(true)),
+                _ => None,
+            };
+        }
+        None
+    }
+
+    fn as_less(&self, id: Id) -> Option<Less> {
+        let node = self.at(id);
+        let (a, b) = (node.a as Id, node.b);
+        if !matches!(node.op, prim::LT | prim::LE) || !is_index(self.at(a).dtype) || !is_index(self.at(b).dtype) {
+            return None;
+        }
+        let sum = self.plus(&self.sum_of(a), &self.sum_of(b), -1)?;
+        Store::less(&if node.op == prim::LE { sum.shift(-1)? } else { sum })
+    }
+
+    /// Canonical choice between canonical values.
+    pub(super) fn choice(&mut self, op: u16, dtype: DType, cond: Id, then: Id, other: Id) -> Id {
+        match self.as_int(cond) {
+            Some(0) => other,
+            Some(_) => then,
+            None if then == other => then,
+            None => {
+                let (cond, then, other) = match self.at(cond).op {
+                    prim::NOT => (self.at(cond).a as Id, other, then),
+                    _ => (cond, then, other),
+                };
+                self.node(super::store::Node { op, dtype, a: cond.into(), b: then, c: other })
+            }
+        }
+    }
+}

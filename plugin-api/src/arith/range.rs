@@ -1,0 +1,199 @@
+//! What an expression reaches when some of its variables run over ranges, and its linear form.
+
+use super::analyzer::Analyzer;
+use super::store::{Id, Store, is_index};
+use super::sum::Sum;
+use crate::ir::records::prim;
+use crate::ir::{DType, Dim, Sym};
+use std::collections::HashSet;
+
+/// How many variables and operations are opened inside each other.
+const MAX_OPENED: u32 = 24;
+
+/// Bounds that may be symbolic; `None` where none was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IntSet {
+    /// No value is less.
+    pub min: Option<Dim>,
+    /// No value is greater.
+    pub max: Option<Dim>,
+}
+
+/// `coeffs[i] * vars[i] + … + rest`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinearForm {
+    /// One for each variable that was asked for, 0 where it does not occur.
+    pub coeffs: Vec<Dim>,
+    /// What has none of them.
+    pub rest: Dim,
+}
+
+impl Analyzer {
+    /// Between what an expression lies while some variables run over the ranges that they are bound to, in terms of the
+    /// others: the region of a buffer that a loop touches, say. The bounds need not be reached.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// let (i, n) = (Sym { id: 0, dtype: DType::I64 }, Sym { id: 1, dtype: DType::I64 });
+    /// let mut analyzer = Analyzer::new();
+    /// analyzer.bind_range(i, &Dim::Int(0), &Dim::Int(16));
+    /// let set = analyzer.int_set(&Dim::binary(prim::ADD, Dim::Var(n), Dim::Var(i)), &[i]);
+    /// assert_eq!(set.min, Some(Dim::Var(n)));
+    /// assert_eq!(set.max, Some(Dim::binary(prim::ADD, Dim::Var(n), Dim::Int(15))));
+    /// ```
+    pub fn int_set(&mut self, dim: &Dim, over: &[Sym]) -> IntSet {
+        self.refresh();
+        let id = self.enter_simple(dim);
+        let mut end = |upper| {
+            let id = self.reach(id, over, upper, MAX_OPENED)?;
+            let id = self.store().simplify(id);
+            self.store().leave(id)
+        };
+        IntSet { min: end(false), max: end(true) }
+    }
+
+    /// The greatest or least value, without the variables that run.
+    fn reach(&mut self, id: Id, over: &[Sym], upper: bool, depth: u32) -> Option<Id> {
+        if !self.store().speaks_of(id, over) {
+            return Some(id);
+        }
+        let dtype = self.store().at(id).dtype;
+        if depth == 0 || !is_index(dtype) {
+            return None;
+        }
+        let sum = self.store().sum_of(id);
+        let mut out = Sum::int(sum.k);
+        for (term, c) in &sum.terms {
+            let end = self.reach_term(*term, over, upper == (*c > 0), depth - 1)?;
+            out = self.store().plus(&out, &end, *c)?;
+        }
+        self.store().make(out, dtype)
+    }
+
+    fn reach_term(&mut self, term: Id, over: &[Sym], upper: bool, depth: u32) -> Option<Sum> {
+        let store = self.store();
+        let dtype = store.at(term).dtype;
+        let mut fixed = store.factors(term);
+        let running: Vec<Id> = fixed.extract_if(.., |factor| store.speaks_of(*factor, over)).collect();
+        if fixed.is_empty() && running.len() == 1 {
+            return self.reach_atom(running[0], over, upper, depth);
+        }
+        let [one] = running[..] else {
+            return if running.is_empty() { Some(Sum::atom(term)) } else { self.constant_end(term, upper) };
+        };
+        // A factor whose sign is known does not change which end it is.
+        let by = store.product(fixed, dtype)?;
+        let bounds = store.bounds[by as usize];
+        let upper = match (bounds.min >= 0, bounds.max <= 0) {
+            (true, _) => upper,
+            (_, true) => !upper,
+            _ => return None,
+        };
+        let end = self.reach_atom(one, over, upper, depth)?;
+        let store = self.store();
+        let by = store.sum_of(by);
+        store.times(&end, &by, dtype)
+    }
+
+    fn reach_atom(&mut self, atom: Id, over: &[Sym], upper: bool, depth: u32) -> Option<Sum> {
+        let node = self.store().at(atom);
+        let (a, b) = (node.a as Id, node.b);
+        let end = match node.op {
+            prim::VAR => {
+                let range = self.ranges.get(&(node.a as u32)).cloned();
+                let Some((_, min, extent)) = range else { return self.constant_end(atom, upper) };
+                let end = if upper {
+                    let past = Dim::binary(prim::ADD, min, extent);
+                    Dim::binary(prim::SUB, past, Dim::int(1, node.dtype))
+                } else {
+                    min
+                };
+                let end = self.enter_simple(&end);
+                self.reach(end, over, upper, depth.checked_sub(1)?)
+            }
+            prim::FLOORDIV if self.store().as_int(b).is_some_and(|by| by > 0) => {
+                let end = self.reach(a, over, upper, depth.checked_sub(1)?);
+                end.map(|end| self.store().floordiv(end, b, node.dtype))
+            }
+            prim::MIN | prim::MAX => {
+                let depth = depth.checked_sub(1)?;
+                let ends = (self.reach(a, over, upper, depth), self.reach(b, over, upper, depth));
+                match ends {
+                    (Some(x), Some(y)) => Some(self.store().extreme(node.op, x, y, node.dtype)),
+                    // The one that is known bounds a min from above and a max from below.
+                    (Some(one), None) | (None, Some(one)) if upper == (node.op == prim::MIN) => Some(one),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        match end {
+            Some(end) => Some(self.store().sum_of(end)),
+            None => self.constant_end(atom, upper),
+        }
+    }
+
+    fn constant_end(&mut self, id: Id, upper: bool) -> Option<Sum> {
+        let bounds = self.bounds_of(id);
+        let end = if upper { bounds.max } else { bounds.min };
+        (end != i64::MIN && end != i64::MAX).then(|| Sum::int(end))
+    }
+
+    /// The expression as a sum of multiples of variables and a rest without them; `None` if it is no such sum.
+    /// Coefficients may be symbolic: the strides of an access, say.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// let [i, j, n] = [0, 1, 2].map(|id| Sym { id, dtype: DType::I64 });
+    /// let row = Dim::binary(prim::MUL, Dim::Var(i), Dim::Var(n));
+    /// let form = Analyzer::new().linear_form(&Dim::binary(prim::ADD, row, Dim::Var(j)), &[i, j]).expect("linear");
+    /// assert_eq!((form.coeffs, form.rest), (vec![Dim::Var(n), Dim::Int(1)], Dim::Int(0)));
+    /// ```
+    pub fn linear_form(&mut self, dim: &Dim, vars: &[Sym]) -> Option<LinearForm> {
+        self.refresh();
+        let id = self.enter_simple(dim);
+        let dtype = self.store().at(id).dtype;
+        if !is_index(dtype) {
+            return None;
+        }
+        let sum = self.store().sum_of(id);
+        let mut coeffs = vec![Sum::default(); vars.len()];
+        let mut rest = Sum::int(sum.k);
+        for (term, c) in &sum.terms {
+            let store = self.store();
+            let mut factors = store.factors(*term);
+            let at = |store: &Store, id: Id| {
+                vars.iter().position(|sym| store.at(id).op == prim::VAR && store.at(id).a == u64::from(sym.id))
+            };
+            let found = factors.iter().enumerate().find_map(|(i, factor)| Some((i, at(store, *factor)?)));
+            let Some((i, which)) = found else {
+                if store.speaks_of(*term, vars) {
+                    return None;
+                }
+                rest = store.plus(&rest, &Sum::atom(*term), *c)?;
+                continue;
+            };
+            factors.remove(i);
+            if factors.iter().any(|factor| store.speaks_of(*factor, vars)) {
+                return None;
+            }
+            let by = if factors.is_empty() { Sum::int(1) } else { Sum::atom(store.product(factors, dtype)?) };
+            coeffs[which] = store.plus(&coeffs[which], &by, *c)?;
+        }
+        let coeffs = coeffs.iter().map(|sum| self.leave_sum(sum, dtype)).collect::<Option<_>>()?;
+        Some(LinearForm { coeffs, rest: self.leave_sum(&rest, dtype)? })
+    }
+
+    fn leave_sum(&mut self, sum: &Sum, dtype: DType) -> Option<Dim> {
+        let id = self.store().build(sum, dtype)?;
+        self.store().leave(id)
+    }
+}
+
+impl Store {
+    /// Whether one of the variables occurs in an expression.
+    fn speaks_of(&self, id: Id, vars: &[Sym]) -> bool {
+        let vars: HashSet<u64> = vars.iter().map(|sym| sym.id.into()).collect();
+        self.parts(id).into_iter().any(|part| self.at(part).op == prim::VAR && vars.contains(&self.at(part).a))
+    }
+}

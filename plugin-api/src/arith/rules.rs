@@ -1,0 +1,308 @@
+//! Rules of division: what the divisor divides is taken out, and so is what is known to lie below it.
+
+use super::modular::gcd;
+use super::store::{Id, Store};
+use super::sum::Sum;
+use crate::ir::DType;
+use crate::ir::records::prim;
+
+/// How many rules may be applied inside each other; beyond that an expression stays as it is.
+const MAX_RULES: u32 = 24;
+
+impl Store {
+    /// Canonical quotient, rounded down, of canonical operands.
+    pub(super) fn floordiv(&mut self, a: Id, b: Id, dtype: DType) -> Id {
+        self.divide(prim::FLOORDIV, a, b, dtype)
+    }
+
+    /// Canonical remainder of that.
+    pub(super) fn floormod(&mut self, a: Id, b: Id, dtype: DType) -> Id {
+        self.divide(prim::FLOORMOD, a, b, dtype)
+    }
+
+    fn divide(&mut self, op: u16, a: Id, b: Id, dtype: DType) -> Id {
+        if self.depth < MAX_RULES {
+            self.depth += 1;
+            let (x, y) = (self.sum_of(a), self.sum_of(b));
+            let out = if op == prim::FLOORDIV { self.div(&x, &y, dtype) } else { self.rem(&x, &y, dtype) };
+            let out = out.and_then(|sum| self.make(sum, dtype));
+            self.depth -= 1;
+            if let Some(id) = out {
+                return id;
+            }
+        }
+        self.binary(op, dtype, a, b)
+    }
+
+    fn div(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
+        match b.as_int() {
+            Some(0) => None,
+            Some(c) if c < 0 => self.div_const(&a.scale(-1)?, c.checked_neg()?, dtype),
+            Some(c) => self.div_const(a, c, dtype),
+            None => self.div_any(a, b, dtype),
+        }
+    }
+
+    fn rem(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
+        match b.as_int() {
+            Some(0) => None,
+            Some(c) if c < 0 => self.rem_const(&a.scale(-1)?, c.checked_neg()?, dtype)?.scale(-1),
+            Some(c) => self.rem_const(a, c, dtype),
+            None => self.rem_any(a, b, dtype),
+        }
+    }
+
+    /// `q` if all values of the sum lie in `q * c ..= q * c + c - 1`.
+    fn block(&self, sum: &Sum, c: i64) -> Option<i64> {
+        let bounds = self.sum_bounds(sum);
+        let q = bounds.min.div_euclid(c);
+        (bounds.is_finite() && q == bounds.max.div_euclid(c)).then_some(q)
+    }
+
+    /// Divisors of `c` that divide some terms and not others, the greatest first.
+    fn divisors(sum: &Sum, c: i64) -> Vec<i64> {
+        let of = |(_, coeff): &(Id, i64)| i64::try_from(gcd(i128::from(*coeff), i128::from(c))).unwrap_or(1);
+        let mut all: Vec<i64> = sum.terms.iter().map(of).filter(|g| *g > 1).collect();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        all.dedup();
+        all
+    }
+
+    /// A part that `g` divides, divided by it, and the rest without multiples of `g`, if that lies within `0..g`.
+    fn parts_by(&self, sum: &Sum, g: i64) -> Option<(Sum, Sum)> {
+        let (whole, rest) = sum.split(g);
+        let q = self.block(&rest, g)?;
+        Some((whole.divide(g).shift(q)?, rest.shift(q.checked_mul(g)?.checked_neg()?)?))
+    }
+
+    /// What is taken out of a division by `c`, and the rest, its constant within `0..c`.
+    fn take_out(sum: &Sum, c: i64) -> (Sum, Sum) {
+        let (mut whole, mut rest) = sum.split(c);
+        whole = whole.divide(c);
+        (whole.k, rest.k) = (rest.k.div_euclid(c), rest.k.rem_euclid(c));
+        (whole, rest)
+    }
+
+    pub(super) fn div_const(&mut self, a: &Sum, c: i64, dtype: DType) -> Option<Sum> {
+        if c == 1 {
+            return Some(a.clone());
+        }
+        if let Some(q) = self.block(a, c) {
+            return Some(Sum::int(q));
+        }
+        let (whole, rest) = Store::take_out(a, c);
+        let rest = self.div_rest(&rest, c, dtype)?;
+        self.plus(&whole, &rest, 1)
+    }
+
+    fn div_rest(&mut self, rest: &Sum, c: i64, dtype: DType) -> Option<Sum> {
+        if rest.terms.is_empty() {
+            return Some(Sum::int(0));
+        }
+        if let Some(q) = self.block(rest, c) {
+            return Some(Sum::int(q));
+        }
+        let g = i64::try_from(gcd(rest.divisor().into(), c.into())).ok()?;
+        if g > 1 {
+            return self.deeper(|store| store.div_const(&rest.divide(g), c / g, dtype));
+        }
+        for g in Store::divisors(rest, c) {
+            if let Some((whole, _)) = self.parts_by(rest, g) {
+                return self.deeper(|store| store.div_const(&whole, c / g, dtype));
+            }
+        }
+        if let [(atom, 1)] = rest.terms[..] {
+            // ((x // d) + k) // c is (x + k * d) // (d * c).
+            if let Some((x, d)) = self.by_constant(atom, prim::FLOORDIV)
+                && let (Some(by), Some(k)) = (d.checked_mul(c), rest.k.checked_mul(d))
+                && super::Bounds::of_dtype(dtype).contains(by)
+                && let Some(x) = self.sum_of(x).shift(k)
+            {
+                return self.deeper(|store| store.div_const(&x, by, dtype));
+            }
+            // (x % m) // c is (x // c) % (m / c).
+            if let Some((x, m)) = self.by_constant(atom, prim::FLOORMOD)
+                && rest.k == 0
+                && m % c == 0
+            {
+                let x = self.sum_of(x);
+                return self.deeper(|store| {
+                    let x = store.div_const(&x, c, dtype)?;
+                    store.rem_const(&x, m / c, dtype)
+                });
+            }
+        }
+        self.opaque(prim::FLOORDIV, rest, &Sum::int(c), dtype)
+    }
+
+    pub(super) fn rem_const(&mut self, a: &Sum, c: i64, dtype: DType) -> Option<Sum> {
+        if c == 1 {
+            return Some(Sum::int(0));
+        }
+        if let Some(q) = self.block(a, c) {
+            return a.clone().shift(q.checked_mul(c)?.checked_neg()?);
+        }
+        let rest = Store::take_out(a, c).1;
+        let rest = self.without_remainders(&rest, c)?;
+        let set = self.sum_modular(&rest);
+        if set.coeff % c == 0 {
+            return Some(Sum::int(set.base.rem_euclid(c)));
+        }
+        if let Some(out) = self.rem_of_parts(&rest, c, dtype) {
+            return Some(out);
+        }
+        // Coefficients of the least magnitude, so that x * 9 and x have one remainder by 8.
+        let least = |v: i64| if v.rem_euclid(c) > c / 2 { v.rem_euclid(c) - c } else { v.rem_euclid(c) };
+        let less = Sum { terms: rest.terms.iter().map(|(id, v)| (*id, least(*v))).collect(), k: rest.k };
+        if less != rest
+            && let Some(out) = self.rem_of_parts(&less, c, dtype)
+        {
+            return Some(out);
+        }
+        self.opaque(prim::FLOORMOD, &less, &Sum::int(c), dtype)
+    }
+
+    /// Remainder of a sum that lies in one block, has a divisor in common with `c`, or has parts that do.
+    fn rem_of_parts(&mut self, rest: &Sum, c: i64, dtype: DType) -> Option<Sum> {
+        if let Some(q) = self.block(rest, c) {
+            return rest.clone().shift(q.checked_mul(c)?.checked_neg()?);
+        }
+        let g = i64::try_from(gcd(rest.divisor().into(), c.into())).ok()?;
+        if g > 1 {
+            let inner = self.deeper(|store| store.rem_const(&rest.divide(g), c / g, dtype))?;
+            return inner.scale(g)?.shift(rest.k.rem_euclid(g));
+        }
+        for g in Store::divisors(rest, c) {
+            if let Some((whole, small)) = self.parts_by(rest, g) {
+                let inner = self.deeper(|store| store.rem_const(&whole, c / g, dtype))?.scale(g)?;
+                return self.plus(&inner, &small, 1);
+            }
+        }
+        None
+    }
+
+    /// Within a remainder by `c`, `(x % m) * k` is `x * k` if `c` divides `m * k`.
+    fn without_remainders(&mut self, sum: &Sum, c: i64) -> Option<Sum> {
+        let mut out = Sum::int(sum.k);
+        for (id, k) in &sum.terms {
+            let inner = self.by_constant(*id, prim::FLOORMOD);
+            out = match inner.filter(|(_, m)| i128::from(*m) * i128::from(*k) % i128::from(c) == 0) {
+                Some((x, _)) => self.plus(&out, &self.sum_of(x), *k)?,
+                None => self.plus(&out, &Sum::atom(*id), *k)?,
+            };
+        }
+        Some(Store::take_out(&out, c).1)
+    }
+
+    /// A divisor that is no constant. It is never 0.
+    fn div_any(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
+        if let Some(q) = multiple(a, b) {
+            return Some(Sum::int(q));
+        }
+        let (whole, rest) = self.take_factor(a, b, dtype)?;
+        if self.within(&rest, b) {
+            return Some(whole);
+        }
+        let rest = self.opaque(prim::FLOORDIV, &rest, b, dtype)?;
+        self.plus(&whole, &rest, 1)
+    }
+
+    fn rem_any(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
+        if multiple(a, b).is_some() {
+            return Some(Sum::int(0));
+        }
+        let (_, rest) = self.take_factor(a, b, dtype)?;
+        if self.within(&rest, b) { Some(rest) } else { self.opaque(prim::FLOORMOD, &rest, b, dtype) }
+    }
+
+    /// Whether `0 <= a < b`.
+    fn within(&mut self, a: &Sum, b: &Sum) -> bool {
+        let below = self.plus(b, a, -1).and_then(|sum| sum.shift(-1));
+        a.terms.is_empty() && a.k == 0 || self.at_least_0(a) && below.is_some_and(|below| self.at_least_0(&below))
+    }
+
+    /// The terms that have a product as a factor, without it, and the others.
+    fn take_factor(&mut self, a: &Sum, by: &Sum, dtype: DType) -> Option<(Sum, Sum)> {
+        let (mut whole, mut rest) = (Sum::default(), Sum::int(a.k));
+        let Some((product, k)) = by.as_term() else { return Some((whole, a.clone())) };
+        let factors = self.factors(product);
+        for (id, c) in &a.terms {
+            let mut left = self.factors(*id);
+            let taken = factors.iter().all(|factor| {
+                let at = left.iter().position(|atom| atom == factor);
+                at.map(|at| left.remove(at)).is_some()
+            });
+            if !taken || c % k != 0 {
+                rest.terms.push((*id, *c));
+            } else if left.is_empty() {
+                whole = whole.shift(c / k)?;
+            } else {
+                let left = Sum::atom(self.product(left, dtype)?);
+                whole = self.plus(&whole, &left, c / k)?;
+            }
+        }
+        Some((whole, rest))
+    }
+
+    /// The operation as an atom.
+    pub(super) fn opaque(&mut self, op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
+        let (a, b) = (self.build(a, dtype)?, self.build(b, dtype)?);
+        Some(Sum::atom(self.binary(op, dtype, a, b)))
+    }
+
+    pub(super) fn deeper<T>(&mut self, f: impl FnOnce(&mut Store) -> Option<T>) -> Option<T> {
+        if self.depth >= MAX_RULES {
+            return None;
+        }
+        self.depth += 1;
+        let out = f(self);
+        self.depth -= 1;
+        out
+    }
+
+    /// Truncating operations. Those of operands that are not negative are the others.
+    pub(super) fn truncated(&mut self, op: u16, a: Id, b: Id, dtype: DType) -> Id {
+        let (x, y) = (self.sum_of(a), self.sum_of(b));
+        if self.sum_bounds(&y).min > 0 && self.sum_bounds(&x).min >= 0 {
+            let floor = if op == prim::TRUNCDIV { prim::FLOORDIV } else { prim::FLOORMOD };
+            return self.divide(floor, a, b, dtype);
+        }
+        if let Some(q) = multiple(&x, &y) {
+            return self.int(if op == prim::TRUNCDIV { q } else { 0 }, dtype);
+        }
+        let out = y.as_int().filter(|c| *c > 0).and_then(|c| self.truncated_by(op, &x, c, dtype));
+        out.and_then(|sum| self.make(sum, dtype)).unwrap_or_else(|| self.binary(op, dtype, a, b))
+    }
+
+    fn truncated_by(&mut self, op: u16, x: &Sum, c: i64, dtype: DType) -> Option<Sum> {
+        let bounds = self.sum_bounds(x);
+        if bounds.min > -c && bounds.max < c {
+            return Some(if op == prim::TRUNCDIV { Sum::int(0) } else { x.clone() });
+        }
+        // A divisor of everything is taken out.
+        let g = i64::try_from([x.divisor(), x.k].iter().fold(c.into(), |g, v| gcd(g, (*v).into()))).ok()?;
+        let (x, c) = (x.divide(g), c / g);
+        let back = if op == prim::TRUNCDIV { 1 } else { g };
+        if c == 1 {
+            return Some(if op == prim::TRUNCDIV { x } else { Sum::int(0) });
+        }
+        if let Some((inner, d)) = x.as_term().filter(|(_, c)| *c == 1).and_then(|(id, _)| self.by_constant(id, op)) {
+            let whole = d.checked_mul(c).filter(|by| super::Bounds::of_dtype(dtype).contains(*by));
+            match (op, whole) {
+                (prim::TRUNCDIV, Some(by)) => return self.opaque(op, &self.sum_of(inner), &Sum::int(by), dtype),
+                (prim::TRUNCMOD, _) if d % c == 0 => {
+                    return self.opaque(op, &self.sum_of(inner), &Sum::int(c), dtype)?.scale(back);
+                }
+                _ => {}
+            }
+        }
+        self.opaque(op, &x, &Sum::int(c), dtype)?.scale(back)
+    }
+}
+
+/// `q` if `a` is `q * b`.
+fn multiple(a: &Sum, b: &Sum) -> Option<i64> {
+    let ((_, first), (_, of)) = (a.terms.first()?, b.terms.first()?);
+    let q = (first % of == 0).then(|| first / of)?;
+    (b.scale(q)? == *a).then_some(q)
+}

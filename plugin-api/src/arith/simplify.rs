@@ -1,0 +1,141 @@
+//! The simplifier: one walk over what an expression is made of, operands first.
+
+use super::bounds::Bounds;
+use super::fold;
+use super::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, is_index};
+use crate::ir::DType;
+use crate::ir::records::{NONE, prim};
+
+/// How often what came out is simplified again.
+const MAX_ROUNDS: usize = 4;
+
+impl Store {
+    /// The canonical form. Costs time in proportion to the parts of the expression, as long as sums stay short.
+    pub(super) fn simplify(&mut self, root: Id) -> Id {
+        let mut id = root;
+        for _ in 0..MAX_ROUNDS {
+            let next = self.simplify_once(id);
+            if next == id {
+                break;
+            }
+            id = next;
+        }
+        self.simple[root as usize] = id;
+        id
+    }
+
+    fn simplify_once(&mut self, root: Id) -> Id {
+        if self.simple[root as usize] != NONE {
+            return self.simple[root as usize];
+        }
+        let parts = self.parts(root);
+        for id in &parts {
+            for kid in self.at(*id).kids() {
+                self.uses[kid as usize] += 1;
+            }
+        }
+        // A sum that only a sum uses is added up with that one.
+        let mut inner = std::collections::HashSet::with_hasher(foldhash::fast::FixedState::default());
+        for id in &parts {
+            if self.is_linear(*id) {
+                let kids = self.at(*id).kids();
+                inner.extend(kids.filter(|kid| self.uses[*kid as usize] == 1 && self.is_linear(*kid)));
+            }
+        }
+        for id in &parts {
+            self.uses[*id as usize] = 0;
+        }
+        for id in parts {
+            if self.simple[id as usize] == NONE && !inner.contains(&id) {
+                let simple = self.canonical(id);
+                self.simple[id as usize] = self.only_value(simple);
+            }
+        }
+        self.simple[root as usize]
+    }
+
+    /// The one value that an integer can have, or the expression.
+    fn only_value(&mut self, id: Id) -> Id {
+        let dtype = self.at(id).dtype;
+        match self.bounds[id as usize].constant().filter(|_| is_index(dtype)) {
+            Some(value) => self.int(value, dtype),
+            None => id,
+        }
+    }
+
+    /// Whether it is a sum, a difference, or a multiple.
+    fn is_linear(&self, id: Id) -> bool {
+        let node = self.at(id);
+        is_index(node.dtype)
+            && match node.op {
+                prim::ADD | prim::SUB => true,
+                prim::MUL => self.as_int(node.b).is_some(),
+                _ => false,
+            }
+    }
+
+    /// The canonical form of an expression whose operands have theirs.
+    fn canonical(&mut self, id: Id) -> Id {
+        let node = self.at(id);
+        if node.kids().next().is_none() {
+            return if node.op == prim::VAR && node.dtype == DType::BOOL { self.known(id) } else { id };
+        }
+        if self.is_linear(id) {
+            let simple = |part: Id| Some(self.simple[part as usize]).filter(|simple| *simple != NONE);
+            let sum = self.flatten(id, simple);
+            // What is too long or too large stays as it was written.
+            return sum.and_then(|sum| self.make(sum, node.dtype)).unwrap_or(id);
+        }
+        let of = |id: Id| self.simple[id as usize];
+        match node.op {
+            prim::NOT | prim::CAST => self.canonical_unary(node, of(node.a as Id)),
+            SELECT | IF_THEN_ELSE => {
+                let (cond, then, other) = (of(node.a as Id), of(node.b), of(node.c));
+                self.choice(node.op, node.dtype, cond, then, other)
+            }
+            _ => self.canonical_binary(node, of(node.a as Id), of(node.b)),
+        }
+    }
+
+    fn canonical_unary(&mut self, node: Node, a: Id) -> Id {
+        match node.op {
+            prim::NOT if node.dtype == DType::BOOL => self.negation(a),
+            prim::CAST if self.at(a).dtype == node.dtype => a,
+            _ => match self.as_int(a).filter(|v| is_index(node.dtype) && Bounds::of_dtype(node.dtype).contains(*v)) {
+                Some(v) if self.at(a).dtype.is_int() => self.int(v, node.dtype),
+                _ => self.unary(node.op, node.dtype, a),
+            },
+        }
+    }
+
+    fn canonical_binary(&mut self, node: Node, a: Id, b: Id) -> Id {
+        let Node { op, dtype, .. } = node;
+        let scalar = dtype.lanes() == 1 && (dtype.is_int() || dtype == DType::BOOL);
+        if let (true, Some(x), Some(y)) = (scalar, self.as_int(a), self.as_int(b))
+            && let Some(value) = fold(op, x, y).filter(|value| Bounds::of_dtype(dtype).contains(*value))
+        {
+            return self.int(value, dtype);
+        }
+        match op {
+            _ if !scalar => self.binary(op, dtype, a, b),
+            prim::EQ..=prim::GE => self.comparison(op, a, b),
+            prim::AND | prim::OR => self.logic(op, a, b),
+            _ if !is_index(dtype) => self.binary(op, dtype, a, b),
+            prim::ADD | prim::SUB => {
+                let by = if op == prim::ADD { 1 } else { -1 };
+                let sum = self.plus(&self.sum_of(a), &self.sum_of(b), by);
+                sum.and_then(|sum| self.make(sum, dtype)).unwrap_or_else(|| self.binary(op, dtype, a, b))
+            }
+            prim::MUL => {
+                let (x, y) = (self.sum_of(a), self.sum_of(b));
+                let product = self.times(&x, &y, dtype);
+                product.and_then(|sum| self.make(sum, dtype)).unwrap_or_else(|| self.binary(op, dtype, a, b))
+            }
+            prim::FLOORDIV => self.floordiv(a, b, dtype),
+            prim::FLOORMOD => self.floormod(a, b, dtype),
+            prim::TRUNCDIV | prim::TRUNCMOD => self.truncated(op, a, b, dtype),
+            prim::MIN | prim::MAX => self.extreme(op, a, b, dtype),
+            _ => self.binary(op, dtype, a, b),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Split terms: `x // c` and `x % c` of a constant are parts of `x`, and `(x // c) * c + x % c` is `x` again.
+
+use super::store::{Id, Store, is_index};
+use super::sum::Sum;
+use crate::ir::DType;
+use crate::ir::records::prim;
+
+/// How often split terms of one sum are put together.
+const MAX_JOINS: usize = 16;
+/// Longest sum whose split terms are put together.
+const MAX_SPLITS: usize = 32;
+
+impl Store {
+    /// The expression of a sum in which split terms that belong together are put together.
+    pub(super) fn make(&mut self, mut sum: Sum, dtype: DType) -> Option<Id> {
+        for _ in 0..MAX_JOINS {
+            match self.join(&sum, dtype) {
+                Some(joined) => sum = joined,
+                None => break,
+            }
+        }
+        self.build(&sum, dtype)
+    }
+
+    fn join(&mut self, sum: &Sum, dtype: DType) -> Option<Sum> {
+        if sum.terms.len() < 2 || sum.terms.len() > MAX_SPLITS || !is_index(dtype) {
+            return None;
+        }
+        for (upper, p) in &sum.terms {
+            let joined = match self.split_term(*upper) {
+                Some(split) => self.deeper(|store| store.join_at(sum, (*upper, *p), split, dtype)),
+                None => self.join_product(sum, (*upper, *p), dtype),
+            };
+            if joined.is_some() {
+                return joined;
+            }
+        }
+        None
+    }
+
+    /// `x`, `lo` and `m` of `(x // lo) % m`, `m` missing for `x // lo`.
+    fn split_term(&self, id: Id) -> Option<(Id, i64, Option<i64>)> {
+        if let Some((x, lo)) = self.by_constant(id, prim::FLOORDIV) {
+            return Some((x, lo, None));
+        }
+        let (inner, m) = self.by_constant(id, prim::FLOORMOD)?;
+        let (x, lo) = self.by_constant(inner, prim::FLOORDIV)?;
+        Some((x, lo, Some(m)))
+    }
+
+    /// Finds what belongs to the upper part `p * ((x // lo) % m)`.
+    fn join_at(
+        &mut self,
+        sum: &Sum,
+        (upper, p): (Id, i64),
+        (x, lo, m): (Id, i64, Option<i64>),
+        dtype: DType,
+    ) -> Option<Sum> {
+        let part = self.sum_of(x);
+        let rest = self.plus(sum, &Sum::atom(upper), p.checked_neg()?)?;
+        // q * (x % lo) + q * lo * (x // lo) is q * x.
+        if p % lo == 0 {
+            let q = p / lo;
+            let low = self.rem_const(&part, lo, dtype)?;
+            let there = !low.terms.is_empty()
+                && low.terms.iter().all(|(id, s)| s.checked_mul(q).is_some_and(|c| rest.coeff(*id) == c));
+            if there {
+                let whole = match m {
+                    None => part,
+                    Some(m) => self.rem_const(&part, lo.checked_mul(m)?, dtype)?,
+                };
+                let rest = self.plus(&rest, &low, q.checked_neg()?)?;
+                return self.plus(&rest, &whole, q);
+            }
+            // q * x - q * lo * (x // lo) is q * (x % lo).
+            let all = part
+                .terms
+                .iter()
+                .all(|(id, s)| s.checked_mul(q).and_then(i64::checked_neg).is_some_and(|c| rest.coeff(*id) == c));
+            if m.is_none() && all {
+                let rest = self.plus(&rest, &part, q)?;
+                return self.plus(&rest, &low, q.checked_neg()?);
+            }
+        }
+        // q * ((x // low) % r) + q * r * (x // (low * r)) is q * (x // low).
+        for (id, q) in rest.terms.clone() {
+            let Some((y, low, Some(r))) = self.split_term(id) else { continue };
+            if y == x && low.checked_mul(r) == Some(lo) && q.checked_mul(r) == Some(p) {
+                let whole = self.div_const(&part, low, dtype)?;
+                let whole = match m {
+                    None => whole,
+                    Some(m) => self.rem_const(&whole, r.checked_mul(m)?, dtype)?,
+                };
+                let rest = self.plus(&rest, &Sum::atom(id), q.checked_neg()?)?;
+                return self.plus(&rest, &whole, q);
+            }
+        }
+        None
+    }
+
+    /// `q * (x // n) * n + q * (x % n)` is `q * x` for any `n` but 0.
+    fn join_product(&mut self, sum: &Sum, (term, p): (Id, i64), dtype: DType) -> Option<Sum> {
+        let factors = self.factors(term);
+        let [a, b] = factors[..] else { return None };
+        for (quotient, n) in [(a, b), (b, a)] {
+            let Some((x, _)) = self.is(quotient, prim::FLOORDIV).filter(|(_, by)| *by == n) else { continue };
+            let low = self.binary(prim::FLOORMOD, dtype, x, n);
+            if sum.coeff(low) == p {
+                let rest = self.plus(sum, &Sum::atom(term), p.checked_neg()?)?;
+                let rest = self.plus(&rest, &Sum::atom(low), p.checked_neg()?)?;
+                return self.plus(&rest, &self.sum_of(x), p);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,286 @@
+//! Expressions while they are analysed: each different one once, with its bounds and its modular set. Operands stand
+//! before their users, so nothing here recurses on depth.
+
+use super::bounds::Bounds;
+use super::facts::Facts;
+use super::modular::ModularSet;
+use crate::ir::records::{NONE, prim};
+use crate::ir::{DType, Dim, DimExpr, Sym};
+use hashbrown::HashTable;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+/// Number of an expression in a store.
+pub(super) type Id = u32;
+
+/// One of two values, both evaluated.
+pub(super) const SELECT: u16 = 0x100;
+/// One of two values, only that one evaluated.
+pub(super) const IF_THEN_ELSE: u16 = 0x101;
+
+/// An expression: `a` is the bits of a number, the number of a variable, or the first operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Node {
+    pub(super) op: u16,
+    pub(super) dtype: DType,
+    pub(super) a: u64,
+    pub(super) b: Id,
+    pub(super) c: Id,
+}
+
+impl Node {
+    pub(super) fn kids(&self) -> impl DoubleEndedIterator<Item = Id> + use<> {
+        let n = match self.op {
+            prim::INT | prim::FLOAT | prim::VAR => 0,
+            prim::NOT | prim::CAST => 1,
+            SELECT | IF_THEN_ELSE => 3,
+            _ => 2,
+        };
+        [self.a as Id, self.b, self.c].into_iter().take(n)
+    }
+}
+
+/// Whether arithmetic of this type is that of integers: index types do not overflow, as TIR has it.
+pub(super) fn is_index(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::I64)
+}
+
+type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
+
+#[derive(Default)]
+pub(super) struct Store {
+    pub(super) nodes: Vec<Node>,
+    index: HashTable<Id>,
+    hasher: foldhash::fast::FixedState,
+    pub(super) bounds: Vec<Bounds>,
+    pub(super) modular: Vec<ModularSet>,
+    /// Number of nodes of each as a tree.
+    pub(super) size: Vec<u32>,
+    /// What each is in its simplest form; [`NONE`] if that was not asked yet.
+    pub(super) simple: Vec<Id>,
+    /// How many users each has in the expression that is being simplified.
+    pub(super) uses: Vec<u32>,
+    pub(super) facts: Facts,
+    /// How many rules are being applied inside each other.
+    pub(super) depth: u32,
+}
+
+impl Store {
+    pub(super) fn node(&mut self, node: Node) -> Id {
+        let hash = self.hasher.hash_one(node);
+        if let Some(id) = self.index.find(hash, |id| self.nodes[*id as usize] == node) {
+            return *id;
+        }
+        let id = self.nodes.len() as Id;
+        let (nodes, hasher) = (&mut self.nodes, &self.hasher);
+        nodes.push(node);
+        self.index.insert_unique(hash, id, |id| hasher.hash_one(nodes[*id as usize]));
+        let size = node.kids().fold(1u32, |sum, kid| sum.saturating_add(self.size[kid as usize]));
+        let (bounds, modular) = self.know(id);
+        self.bounds.push(bounds);
+        self.modular.push(modular);
+        self.size.push(size);
+        self.simple.push(NONE);
+        self.uses.push(0);
+        id
+    }
+
+    /// Bounds and modular set from those of the operands and from what is assumed.
+    fn know(&self, id: Id) -> (Bounds, ModularSet) {
+        let node = self.nodes[id as usize];
+        let of = |id: Id| (self.bounds[id as usize], self.modular[id as usize]);
+        let all = (Bounds::EVERYTHING, ModularSet::EVERYTHING);
+        let range = Bounds::of_dtype(node.dtype);
+        let int = node.dtype.is_int() || node.dtype == DType::BOOL;
+        let (bounds, modular) = match node.op {
+            prim::INT => return (Bounds::exactly(node.a as i64), ModularSet::exactly(node.a as i64)),
+            _ if !int || node.dtype.lanes() != 1 => return all,
+            prim::VAR => self.facts.vars.get(&(node.a as u32)).copied().unwrap_or(all),
+            prim::CAST => {
+                let from = self.nodes[node.a as usize].dtype;
+                let (bounds, modular) = of(node.a as Id);
+                let fits =
+                    bounds.intersect(range) == bounds && range.contains(bounds.min) && range.contains(bounds.max);
+                if from.is_int() && from.lanes() == 1 && fits { (bounds, modular) } else { all }
+            }
+            prim::NOT => (Bounds::of(0, 1), ModularSet::EVERYTHING),
+            SELECT | IF_THEN_ELSE => {
+                let ((b, m), (c, n)) = (of(node.b), of(node.c));
+                (b.union(c), m.union(n))
+            }
+            // Other integers wrap around.
+            _ if !is_index(node.dtype) && node.dtype != DType::BOOL => all,
+            op => {
+                let ((b, m), (c, n)) = (of(node.a as Id), of(node.b));
+                (Bounds::binary(op, b, c), ModularSet::binary(op, m, n))
+            }
+        };
+        let assumed = self.facts.atoms.get(&id).copied().unwrap_or(Bounds::EVERYTHING);
+        let bounds = bounds.intersect(range).intersect(assumed);
+        (tighten(bounds, modular), bounds.constant().map_or(modular, ModularSet::exactly))
+    }
+
+    /// Says anew what is known of everything, after more was assumed.
+    pub(super) fn know_again(&mut self) {
+        for id in 0..self.nodes.len() {
+            (self.bounds[id], self.modular[id]) = self.know(id as Id);
+            self.simple[id] = NONE;
+        }
+    }
+
+    pub(super) fn int(&mut self, value: i64, dtype: DType) -> Id {
+        self.node(Node { op: prim::INT, dtype, a: value as u64, b: 0, c: 0 })
+    }
+
+    pub(super) fn truth(&mut self, value: bool) -> Id {
+        self.int(value.into(), DType::BOOL)
+    }
+
+    pub(super) fn var(&mut self, sym: Sym) -> Id {
+        self.node(Node { op: prim::VAR, dtype: sym.dtype, a: sym.id.into(), b: 0, c: 0 })
+    }
+
+    pub(super) fn unary(&mut self, op: u16, dtype: DType, a: Id) -> Id {
+        self.node(Node { op, dtype, a: a.into(), b: 0, c: 0 })
+    }
+
+    pub(super) fn binary(&mut self, op: u16, dtype: DType, a: Id, b: Id) -> Id {
+        self.node(Node { op, dtype, a: a.into(), b, c: 0 })
+    }
+
+    pub(super) fn at(&self, id: Id) -> Node {
+        self.nodes[id as usize]
+    }
+
+    pub(super) fn as_int(&self, id: Id) -> Option<i64> {
+        let node = self.at(id);
+        (node.op == prim::INT).then_some(node.a as i64)
+    }
+
+    /// Operands of an operation on two.
+    pub(super) fn is(&self, id: Id, op: u16) -> Option<(Id, Id)> {
+        let node = self.at(id);
+        (node.op == op).then_some((node.a as Id, node.b))
+    }
+
+    /// What `id` is if it is `x op c` with a positive constant.
+    pub(super) fn by_constant(&self, id: Id, op: u16) -> Option<(Id, i64)> {
+        let (x, c) = self.is(id, op)?;
+        Some((x, self.as_int(c).filter(|c| *c > 0)?))
+    }
+
+    /// Order by structure, so that it is the same in every store. One path is followed, down to the first difference.
+    pub(super) fn compare(&self, mut a: Id, mut b: Id) -> Ordering {
+        let rank = |op| match op {
+            prim::INT => 1,
+            prim::FLOAT => 2,
+            prim::VAR => 3,
+            _ => 0,
+        };
+        while a != b {
+            let (x, y) = (self.at(a), self.at(b));
+            let head = |n: &Node| (rank(n.op), n.op, if n.kids().next().is_some() { 0 } else { n.a as i64 }, n.dtype);
+            match head(&x).cmp(&head(&y)) {
+                Ordering::Equal => {}
+                other => return other,
+            }
+            match x.kids().zip(y.kids()).find(|(a, b)| a != b) {
+                Some(pair) => (a, b) = pair,
+                None => return Ordering::Equal,
+            }
+        }
+        Ordering::Equal
+    }
+
+    /// All that an expression is made of, operands before their users, itself last.
+    pub(super) fn parts(&self, root: Id) -> Vec<Id> {
+        let mut seen: Map<Id, ()> = Map::default();
+        let (mut work, mut out) = (vec![root], Vec::new());
+        while let Some(id) = work.pop() {
+            if seen.insert(id, ()).is_none() {
+                out.push(id);
+                work.extend(self.at(id).kids());
+            }
+        }
+        out.sort_unstable();
+        out
+    }
+
+    /// Brings a dimension here. Variables that have a value become that.
+    pub(super) fn enter(&mut self, dim: &Dim, values: &BTreeMap<u32, Dim>) -> Id {
+        enum Step<'d> {
+            Enter(&'d Dim),
+            Leave(&'d Arc<DimExpr>),
+        }
+        let (mut work, mut done, mut shared) = (vec![Step::Enter(dim)], Vec::new(), Map::<usize, Id>::default());
+        while let Some(step) = work.pop() {
+            match step {
+                Step::Enter(Dim::Int(v)) => done.push(self.int(*v, DType::I64)),
+                Step::Enter(Dim::Var(sym)) => match values.get(&sym.id) {
+                    Some(value) => work.push(Step::Enter(value)),
+                    None => done.push(self.var(*sym)),
+                },
+                Step::Enter(Dim::Expr(e)) => match (shared.get(&(Arc::as_ptr(e) as usize)), &**e) {
+                    (Some(id), _) => done.push(*id),
+                    (None, DimExpr::Int(v, t)) => done.push(self.int(*v, *t)),
+                    (None, DimExpr::Float(v, t)) => {
+                        done.push(self.node(Node { op: prim::FLOAT, dtype: *t, a: *v, b: 0, c: 0 }));
+                    }
+                    (None, DimExpr::Unary(_, _, a)) => work.extend([Step::Leave(e), Step::Enter(a)]),
+                    (None, DimExpr::Binary(_, _, a, b)) => {
+                        work.extend([Step::Leave(e), Step::Enter(b), Step::Enter(a)]);
+                    }
+                },
+                Step::Leave(e) => {
+                    let last = done.pop().unwrap_or(0);
+                    let id = match **e {
+                        DimExpr::Unary(op, t, _) => self.unary(op, t, last),
+                        DimExpr::Binary(op, t, ..) => {
+                            let first = done.pop().unwrap_or(0);
+                            self.binary(op, t, first, last)
+                        }
+                        _ => last,
+                    };
+                    done.push(id);
+                    if Arc::strong_count(e) > 1 {
+                        shared.insert(Arc::as_ptr(e) as usize, id);
+                    }
+                }
+            }
+        }
+        done.pop().unwrap_or(0)
+    }
+
+    /// As a dimension; `None` if something is in it that dimensions do not have.
+    pub(super) fn leave(&self, root: Id) -> Option<Dim> {
+        let mut dims: Map<Id, Dim> = Map::default();
+        for id in self.parts(root) {
+            let node = self.at(id);
+            let of = |id: Id| dims.get(&id).cloned();
+            let dim = match node.op {
+                prim::INT => Dim::int(node.a as i64, node.dtype),
+                prim::FLOAT => Dim::Expr(Arc::new(DimExpr::Float(node.a, node.dtype))),
+                prim::VAR => Dim::Var(Sym { id: node.a as u32, dtype: node.dtype }),
+                prim::NOT | prim::CAST => Dim::Expr(Arc::new(DimExpr::Unary(node.op, node.dtype, of(node.a as Id)?))),
+                SELECT | IF_THEN_ELSE => return None,
+                op => Dim::Expr(Arc::new(DimExpr::Binary(op, node.dtype, of(node.a as Id)?, of(node.b)?))),
+            };
+            dims.insert(id, dim);
+        }
+        dims.remove(&root)
+    }
+}
+
+/// Bounds that a modular set allows.
+pub(super) fn tighten(bounds: Bounds, set: ModularSet) -> Bounds {
+    if set.coeff <= 1 {
+        return bounds;
+    }
+    let distance = |from: i64, to: i64| (i128::from(to) - i128::from(from)).rem_euclid(set.coeff.into()) as i64;
+    let up = bounds.min.checked_add(distance(bounds.min, set.base)).filter(|_| bounds.min != Bounds::NEG_INF);
+    let down = bounds.max.checked_sub(distance(set.base, bounds.max)).filter(|_| bounds.max != Bounds::POS_INF);
+    let within = Bounds::of(up.unwrap_or(bounds.min), down.unwrap_or(bounds.max));
+    if within.min <= within.max { within } else { bounds }
+}

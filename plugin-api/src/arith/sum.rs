@@ -1,0 +1,299 @@
+//! Canonical sums: products of atoms with integer coefficients, and a constant. An atom is a variable or an operation
+//! that does not distribute.
+
+use super::bounds::Bounds;
+use super::modular::{ModularSet, gcd};
+use super::store::{Id, Store, is_index};
+use crate::ir::DType;
+use crate::ir::records::prim;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// Longest sum that is kept in one form. As a dimension its depth is this.
+const MAX_SUM: usize = 512;
+/// Longest sum that is still multiplied out.
+const MAX_TERMS: usize = 64;
+/// Longest product that is kept in one form.
+const MAX_FACTORS: usize = 32;
+
+/// `terms` in order, each an atom or a product of atoms with its coefficient, and a constant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub(super) terms: Vec<(Id, i64)>,
+    pub(super) k: i64,
+}
+
+impl Sum {
+    pub(super) fn int(k: i64) -> Sum {
+        Sum { terms: Vec::new(), k }
+    }
+
+    pub(super) fn atom(id: Id) -> Sum {
+        Sum { terms: vec![(id, 1)], k: 0 }
+    }
+
+    pub(super) fn as_int(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.k)
+    }
+
+    /// The atom or product if it is nothing else.
+    pub(super) fn as_term(&self) -> Option<(Id, i64)> {
+        (self.terms.len() == 1 && self.k == 0).then(|| self.terms[0])
+    }
+
+    pub(super) fn coeff(&self, term: Id) -> i64 {
+        self.terms.iter().find(|(id, _)| *id == term).map_or(0, |(_, c)| *c)
+    }
+
+    pub(super) fn scale(&self, by: i64) -> Option<Sum> {
+        if by == 0 {
+            return Some(Sum::default());
+        }
+        // The least integer is no coefficient: it has no counterpart of the other sign.
+        let scaled = |c: &i64| c.checked_mul(by).filter(|c| *c != i64::MIN);
+        let terms = self.terms.iter().map(|(id, c)| Some((*id, scaled(c)?))).collect::<Option<_>>()?;
+        Some(Sum { terms, k: self.k.checked_mul(by)? })
+    }
+
+    pub(super) fn shift(mut self, by: i64) -> Option<Sum> {
+        self.k = self.k.checked_add(by)?;
+        Some(self)
+    }
+
+    /// Greatest common divisor of the coefficients, the constant left out; 0 if there are none.
+    pub(super) fn divisor(&self) -> i64 {
+        let all = self.terms.iter().fold(0, |g, (_, c)| gcd(g, i128::from(*c)));
+        i64::try_from(all).unwrap_or(1)
+    }
+
+    /// Coefficients divided by one of their divisors, the constant rounded down.
+    pub(super) fn divide(&self, by: i64) -> Sum {
+        Sum { terms: self.terms.iter().map(|(id, c)| (*id, c / by)).collect(), k: self.k.div_euclid(by) }
+    }
+
+    /// The terms that a positive number divides, and the others. The constant goes with the others.
+    pub(super) fn split(&self, by: i64) -> (Sum, Sum) {
+        let (whole, rest) = self.terms.iter().partition(|(_, c)| c % by == 0);
+        (Sum { terms: whole, k: 0 }, Sum { terms: rest, k: self.k })
+    }
+}
+
+impl Store {
+    /// The sum that a canonical expression is; one atom where 64 bits do not suffice.
+    pub(super) fn sum_of(&self, id: Id) -> Sum {
+        match self.as_int(id) {
+            Some(k) => Sum::int(k),
+            None => self.flatten(id, |_| None).unwrap_or_else(|| Sum::atom(id)),
+        }
+    }
+
+    /// Adds up the sums and differences below `root`; `part` says what stands for an expression that is not opened.
+    pub(super) fn flatten(&self, root: Id, part: impl Fn(Id) -> Option<Id>) -> Option<Sum> {
+        let (mut terms, mut k) = (Vec::new(), 0i64);
+        // What stands for another one is opened as it is.
+        let mut work = vec![(root, 1i64, false)];
+        while let Some((id, c, stands)) = work.pop() {
+            if let Some(other) = part(id).filter(|_| !stands) {
+                work.push((other, c, true));
+                continue;
+            }
+            let node = self.at(id);
+            let (a, b) = (node.a as Id, node.b);
+            match node.op {
+                prim::INT if node.dtype.is_int() => k = k.checked_add(c.checked_mul(node.a as i64)?)?,
+                prim::ADD if is_index(node.dtype) => work.extend([(b, c, stands), (a, c, stands)]),
+                prim::SUB if is_index(node.dtype) => work.extend([(b, c.checked_neg()?, stands), (a, c, stands)]),
+                prim::MUL if is_index(node.dtype) && self.as_int(b).is_some() => {
+                    work.push((a, c.checked_mul(self.as_int(b)?)?, stands));
+                }
+                _ => terms.push((id, c)),
+            }
+        }
+        self.tidy(Sum { terms, k })
+    }
+
+    /// Terms in order, each once.
+    fn tidy(&self, mut sum: Sum) -> Option<Sum> {
+        sum.terms.sort_unstable_by_key(|(id, _)| *id);
+        let mut out: Vec<(Id, i64)> = Vec::new();
+        for (id, c) in sum.terms {
+            match out.last_mut().filter(|last| last.0 == id) {
+                Some(last) => last.1 = last.1.checked_add(c)?,
+                None => out.push((id, c)),
+            }
+        }
+        out.retain(|(_, c)| *c != 0);
+        if out.len() > MAX_SUM || out.iter().any(|(_, c)| *c == i64::MIN) {
+            return None;
+        }
+        out.sort_by(|a, b| self.compare_terms(a.0, b.0));
+        Some(Sum { terms: out, k: sum.k })
+    }
+
+    /// Atoms of a product, in order.
+    pub(super) fn factors(&self, term: Id) -> Vec<Id> {
+        let (mut out, mut at) = (Vec::new(), term);
+        while let Some((a, b)) = self.is(at, prim::MUL).filter(|_| is_index(self.at(at).dtype)) {
+            if out.len() > MAX_FACTORS {
+                return vec![term];
+            }
+            out.push(b);
+            at = a;
+        }
+        out.push(at);
+        out.reverse();
+        out
+    }
+
+    fn compare_terms(&self, a: Id, b: Id) -> Ordering {
+        if self.at(a).op != prim::MUL && self.at(b).op != prim::MUL {
+            return self.compare(a, b);
+        }
+        let (a, b) = (self.factors(a), self.factors(b));
+        let first = a.iter().zip(&b).map(|(a, b)| self.compare(*a, *b)).find(|order| order.is_ne());
+        first.unwrap_or_else(|| a.len().cmp(&b.len()))
+    }
+
+    /// The product of atoms.
+    pub(super) fn product(&mut self, mut atoms: Vec<Id>, dtype: DType) -> Option<Id> {
+        if atoms.len() > MAX_FACTORS {
+            return None;
+        }
+        atoms.sort_by(|a, b| self.compare(*a, *b));
+        atoms.into_iter().reduce(|a, b| self.binary(prim::MUL, dtype, a, b))
+    }
+
+    pub(super) fn plus(&self, a: &Sum, b: &Sum, by: i64) -> Option<Sum> {
+        let mut sum = Sum { terms: a.terms.clone(), k: a.k.checked_add(b.k.checked_mul(by)?)? };
+        for (id, c) in &b.terms {
+            sum.terms.push((*id, c.checked_mul(by)?));
+        }
+        self.tidy(sum)
+    }
+
+    pub(super) fn times(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
+        match (a.as_int(), b.as_int()) {
+            (Some(by), _) => return b.scale(by),
+            (_, Some(by)) => return a.scale(by),
+            _ => {}
+        }
+        if (a.terms.len() + 1) * (b.terms.len() + 1) > MAX_TERMS {
+            return None;
+        }
+        let mut out = Sum::int(a.k.checked_mul(b.k)?);
+        for (x, c) in &a.terms {
+            for (y, d) in &b.terms {
+                let atoms = [self.factors(*x), self.factors(*y)].concat();
+                out.terms.push((self.product(atoms, dtype)?, c.checked_mul(*d)?));
+            }
+            out.terms.push((*x, c.checked_mul(b.k)?));
+        }
+        for (y, d) in &b.terms {
+            out.terms.push((*y, d.checked_mul(a.k)?));
+        }
+        self.tidy(out)
+    }
+
+    /// The expression of a sum, as it is: a positive term first if there is one, the constant last. `None` if a number
+    /// does not fit the type.
+    pub(super) fn build(&mut self, sum: &Sum, dtype: DType) -> Option<Id> {
+        let range = Bounds::of_dtype(dtype);
+        let fits = |c: i64| range.contains(c) && c.checked_neg().is_some();
+        if !fits(sum.k) || !sum.terms.iter().all(|(_, c)| fits(*c)) {
+            return None;
+        }
+        let terms = self.grouped(&sum.terms, dtype)?;
+        let first = terms.iter().position(|(_, c)| *c > 0);
+        let (mut out, mut k) = (None, sum.k);
+        if first.is_none() && k > 0 {
+            out = Some(self.int(k, dtype));
+            k = 0;
+        }
+        let order = first.into_iter().chain((0..terms.len()).filter(|i| Some(*i) != first));
+        for (id, c) in order.map(|i| terms[i]) {
+            out = Some(match out {
+                None => self.scaled(id, c, dtype),
+                Some(sum) => {
+                    let term = self.scaled(id, c.abs(), dtype);
+                    self.binary(if c < 0 { prim::SUB } else { prim::ADD }, dtype, sum, term)
+                }
+            });
+        }
+        Some(match out {
+            None => self.int(k, dtype),
+            Some(out) if k == 0 => out,
+            Some(out) => {
+                let by = self.int(k.abs(), dtype);
+                self.binary(if k < 0 { prim::SUB } else { prim::ADD }, dtype, out, by)
+            }
+        })
+    }
+
+    /// Terms of one coefficient, up to its sign, become one multiple of their sum.
+    fn grouped(&mut self, terms: &[(Id, i64)], dtype: DType) -> Option<Vec<(Id, i64)>> {
+        let mut groups: BTreeMap<i64, Vec<(Id, i64)>> = BTreeMap::new();
+        for (id, c) in terms.iter().filter(|(_, c)| c.abs() > 1) {
+            groups.entry(c.abs()).or_default().push((*id, c.signum()));
+        }
+        groups.retain(|_, group| group.len() > 1);
+        let mut out = Vec::with_capacity(terms.len());
+        for (id, c) in terms {
+            let Some(group) = groups.get_mut(&c.abs()) else {
+                out.push((*id, *c));
+                continue;
+            };
+            // The whole group stands where its first term does.
+            let mut part = std::mem::take(group);
+            if part.is_empty() {
+                continue;
+            }
+            let sign = if part.iter().all(|(_, sign)| *sign < 0) { -1 } else { 1 };
+            part.iter_mut().for_each(|(_, c)| *c *= sign);
+            out.push((self.build(&Sum { terms: part, k: 0 }, dtype)?, sign * c.abs()));
+        }
+        Some(out)
+    }
+
+    fn scaled(&mut self, id: Id, c: i64, dtype: DType) -> Id {
+        if c == 1 {
+            return id;
+        }
+        let by = self.int(c, dtype);
+        self.binary(prim::MUL, dtype, id, by)
+    }
+
+    /// Bounds of a sum: those of its terms, and what is assumed of parts of it.
+    pub(super) fn sum_bounds(&self, sum: &Sum) -> Bounds {
+        self.facts_bounds(sum, 2)
+    }
+
+    pub(super) fn terms_bounds(&self, sum: &Sum) -> Bounds {
+        let terms = sum.terms.iter().map(|(id, c)| self.bounds[*id as usize].scale(*c));
+        super::store::tighten(terms.fold(Bounds::exactly(sum.k), Bounds::add), self.sum_modular(sum))
+    }
+
+    fn facts_bounds(&self, sum: &Sum, depth: u32) -> Bounds {
+        let mut bounds = self.terms_bounds(sum);
+        let mut tried: Vec<(usize, i64)> = Vec::new();
+        for (id, of) in sum.terms.iter().filter(|_| depth > 0) {
+            for fact in self.facts.with_term.get(id).into_iter().flatten() {
+                // Some multiple of the fact takes the term away.
+                let (terms, known) = &self.facts.linear[*fact];
+                let c = terms.coeff(*id);
+                if of % c != 0 || tried.contains(&(*fact, of / c)) {
+                    continue;
+                }
+                tried.push((*fact, of / c));
+                if let Some(rest) = self.plus(sum, terms, -(of / c)) {
+                    bounds = bounds.intersect(known.scale(of / c).add(self.facts_bounds(&rest, depth - 1)));
+                }
+            }
+        }
+        bounds
+    }
+
+    pub(super) fn sum_modular(&self, sum: &Sum) -> ModularSet {
+        let terms = sum.terms.iter().map(|(id, c)| self.modular[*id as usize].scale(*c));
+        terms.fold(ModularSet::exactly(sum.k), ModularSet::add)
+    }
+}

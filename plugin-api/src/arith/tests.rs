@@ -1,0 +1,362 @@
+//! Rules one by one, and properties over random expressions, held against all values of their variables.
+
+use super::*;
+use crate::ir::DType;
+use crate::ir::records::prim::*;
+use proptest::prelude::*;
+
+fn sym(id: u32) -> Sym {
+    Sym { id, dtype: DType::I64 }
+}
+
+fn var(id: u32) -> Dim {
+    Dim::Var(sym(id))
+}
+
+fn op(op: u16, a: impl Into<Dim>, b: impl Into<Dim>) -> Dim {
+    Dim::binary(op, a.into(), b.into())
+}
+
+fn not(a: Dim) -> Dim {
+    Dim::Expr(Arc::new(DimExpr::Unary(NOT, DType::BOOL, a)))
+}
+
+/// The value; `None` where an operation has none.
+fn value(dim: &Dim, vars: &[i64]) -> Option<i64> {
+    match dim {
+        Dim::Int(v) => Some(*v),
+        Dim::Var(sym) => vars.get(sym.id as usize).copied(),
+        Dim::Expr(e) => match &**e {
+            DimExpr::Int(v, _) => Some(*v),
+            DimExpr::Binary(op, _, a, b) => fold(*op, value(a, vars)?, value(b, vars)?),
+            DimExpr::Unary(NOT, _, a) => Some(i64::from(value(a, vars)? == 0)),
+            _ => None,
+        },
+    }
+}
+
+fn size(dim: &Dim) -> usize {
+    match dim {
+        Dim::Expr(e) => match &**e {
+            DimExpr::Binary(_, _, a, b) => 1 + size(a) + size(b),
+            DimExpr::Unary(_, _, a) => 1 + size(a),
+            _ => 1,
+        },
+        _ => 1,
+    }
+}
+
+/// Integers over three variables.
+fn dims() -> impl Strategy<Value = Dim> {
+    let leaf = prop_oneof![
+        2 => (-9i64..10).prop_map(Dim::Int),
+        1 => prop_oneof![Just(2), Just(4), Just(8), Just(16), Just(64)].prop_map(Dim::Int),
+        4 => (0u32..3).prop_map(var)
+    ];
+    leaf.prop_recursive(5, 32, 2, |inner| {
+        let ops = prop_oneof![4 => ADD..=MUL, 4 => FLOORDIV..=FLOORMOD, 1 => TRUNCDIV..=TRUNCMOD, 1 => MIN..=MAX];
+        let by = prop_oneof![inner.clone(), prop_oneof![Just(2), Just(3), Just(4), Just(8)].prop_map(Dim::Int)];
+        (ops, inner, by).prop_map(|(o, a, b)| op(o, a, b))
+    })
+}
+
+fn conditions() -> impl Strategy<Value = Dim> {
+    let leaf = (EQ..=GE, dims(), dims()).prop_map(|(o, a, b)| op(o, a, b));
+    leaf.prop_recursive(3, 6, 2, |inner| {
+        prop_oneof![(AND..=OR, inner.clone(), inner.clone()).prop_map(|(o, a, b)| op(o, a, b)), inner.prop_map(not)]
+    })
+}
+
+/// First value and number of values of each variable.
+fn ranges() -> impl Strategy<Value = [(i64, i64); 3]> {
+    proptest::array::uniform3((-6i64..7, 1i64..9))
+}
+
+fn points(ranges: &[(i64, i64); 3]) -> Vec<[i64; 3]> {
+    let [a, b, c] = ranges.map(|(min, extent)| min..min + extent);
+    let all = a.flat_map(|x| b.clone().map(move |y| (x, y)));
+    all.flat_map(|(x, y)| c.clone().map(move |z| [x, y, z])).collect()
+}
+
+fn bound(ranges: &[(i64, i64); 3]) -> Analyzer {
+    let mut analyzer = Analyzer::new();
+    for (id, (min, extent)) in (0u32..).zip(ranges) {
+        analyzer.bind_range(sym(id), &Dim::Int(*min), &Dim::Int(*extent));
+    }
+    analyzer
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn simplified_expressions_have_the_same_value(dim in dims(), vars in proptest::array::uniform3(-20i64..40)) {
+        let simple = simplify(&dim);
+        if let Some(expected) = value(&dim, &vars) {
+            prop_assert_eq!(value(&simple, &vars), Some(expected), "{:?}", simple);
+        }
+    }
+
+    #[test]
+    fn proofs_hold(a in dims(), b in dims(), vars in proptest::array::uniform3(-20i64..40)) {
+        if let (Some(proof), Some(x), Some(y)) = (prove_equal(&a, &b), value(&a, &vars), value(&b, &vars)) {
+            prop_assert_eq!(proof, x == y);
+        }
+    }
+
+    #[test]
+    fn what_is_known_within_ranges_holds_at_every_point(dim in dims(), ranges in ranges()) {
+        let mut analyzer = bound(&ranges);
+        let (simple, bounds, set) = (analyzer.simplify(&dim), analyzer.const_bounds(&dim), analyzer.modular_set(&dim));
+        let reached = analyzer.int_set(&dim, &[sym(0), sym(1)]);
+        for point in points(&ranges) {
+            let Some(expected) = value(&dim, &point) else { continue };
+            prop_assert_eq!(value(&simple, &point), Some(expected), "{:?} at {:?}", simple, point);
+            prop_assert!(bounds.contains(expected), "{bounds:?} at {point:?}");
+            prop_assert!(set.contains(expected), "{set:?} at {point:?}");
+            if let Some(min) = reached.min.as_ref().and_then(|min| value(min, &point)) {
+                prop_assert!(min <= expected, "{reached:?} at {point:?}");
+            }
+            if let Some(max) = reached.max.as_ref().and_then(|max| value(max, &point)) {
+                prop_assert!(max >= expected, "{reached:?} at {point:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn conditions_keep_their_value(dim in conditions(), ranges in ranges()) {
+        let mut analyzer = bound(&ranges);
+        let (simple, proven) = (analyzer.simplify(&dim), analyzer.can_prove(&dim));
+        for point in points(&ranges) {
+            let Some(expected) = value(&dim, &point) else { continue };
+            prop_assert_eq!(value(&simple, &point), Some(expected), "{:?} at {:?}", simple, point);
+            prop_assert!(!proven || expected == 1, "at {point:?}");
+        }
+    }
+
+    #[test]
+    fn under_a_condition_all_holds_where_it_does(dim in dims(), cond in conditions(), ranges in ranges()) {
+        let mut analyzer = bound(&ranges).under(&cond);
+        let (simple, bounds, set) = (analyzer.simplify(&dim), analyzer.const_bounds(&dim), analyzer.modular_set(&dim));
+        for point in points(&ranges).into_iter().filter(|point| value(&cond, point) == Some(1)) {
+            let Some(expected) = value(&dim, &point) else { continue };
+            prop_assert_eq!(value(&simple, &point), Some(expected), "{:?} at {:?}", simple, point);
+            prop_assert!(bounds.contains(expected) && set.contains(expected), "{bounds:?} {set:?} at {point:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_simple_stays(dim in prop_oneof![dims(), conditions()], ranges in ranges()) {
+        let simple = simplify(&dim);
+        prop_assert_eq!(simplify(&simple), simple);
+        let mut analyzer = bound(&ranges);
+        let simple = analyzer.simplify(&dim);
+        prop_assert_eq!(bound(&ranges).simplify(&simple), simple);
+    }
+
+    #[test]
+    fn the_canonical_form_does_not_blow_up(dim in dims()) {
+        prop_assert!(size(&simplify(&dim)) <= 12 * size(&dim) + 12, "{:?}", simplify(&dim));
+    }
+
+    #[test]
+    fn linear_forms_are_the_expression(dim in dims(), vars in proptest::array::uniform3(-20i64..40)) {
+        if let (Some(form), Some(expected)) = (Analyzer::new().linear_form(&dim, &[sym(0), sym(1)]), value(&dim, &vars)) {
+            let [a, b] = [0, 1].map(|i| value(&form.coeffs[i], &vars).expect("a value") * vars[i]);
+            prop_assert_eq!(a + b + value(&form.rest, &vars).expect("a value"), expected);
+        }
+    }
+}
+
+/// With `x` in 0..64, `y` in 0..8, `n` at least 1 and `m` unknown.
+fn some() -> Analyzer {
+    let mut analyzer = Analyzer::new();
+    analyzer.bind_range(sym(0), &Dim::Int(0), &Dim::Int(64));
+    analyzer.bind_range(sym(1), &Dim::Int(0), &Dim::Int(8));
+    analyzer.bind_bounds(sym(2), Bounds::at_least(1));
+    analyzer
+}
+
+#[track_caller]
+fn becomes(from: Dim, to: impl Into<Dim>) {
+    assert_eq!(some().simplify(&from), to.into());
+}
+
+#[test]
+fn sums_have_one_form() {
+    let (n, m) = (var(0), var(1));
+    assert_eq!(prove_equal(&op(ADD, n.clone(), m.clone()), &op(ADD, m.clone(), n.clone())), Some(true));
+    assert_eq!(prove_equal(&op(FLOORDIV, op(MUL, n.clone(), 2), 2), &n), Some(true));
+    assert_eq!(prove_equal(&n, &m), None);
+    let even = op(ADD, op(MUL, n.clone(), 4), op(MUL, m.clone(), 6));
+    assert_eq!(prove_equal(&even, &Dim::Int(7)), Some(false));
+    assert_eq!(prove_equal(&even, &Dim::Int(8)), None);
+    assert_eq!(prove_equal(&n, &op(ADD, n.clone(), 1)), Some(false));
+    assert_eq!(simplify(&op(SUB, op(SUB, 7, n.clone()), 2)), op(SUB, 5, n.clone()));
+    assert_eq!(simplify(&op(SUB, m.clone(), op(MUL, n.clone(), 2))), op(SUB, m.clone(), op(MUL, n.clone(), 2)));
+    let twice = op(SUB, op(MUL, n.clone(), 2), op(MUL, m.clone(), 2));
+    assert_eq!(simplify(&op(ADD, twice, 1)), op(ADD, op(MUL, op(SUB, n, m), 2), 1));
+}
+
+#[test]
+fn split_terms_are_put_together() {
+    let [x, y, n, m] = [0, 1, 2, 3].map(var);
+    let of = |x: &Dim, c: i64| op(ADD, op(MUL, op(FLOORDIV, x.clone(), c), c), op(FLOORMOD, x.clone(), c));
+    becomes(of(&m, 4), m.clone());
+    becomes(of(&op(ADD, m.clone(), 13), 8), op(ADD, m.clone(), 13));
+    becomes(of(&op(MUL, m.clone(), 2), 8), op(MUL, m.clone(), 2));
+    becomes(of(&op(MUL, m.clone(), 5), 8), op(MUL, m.clone(), 5));
+    let middle = op(FLOORMOD, op(FLOORDIV, m.clone(), 4), 8);
+    becomes(op(ADD, op(MUL, middle.clone(), 4), op(FLOORMOD, m.clone(), 4)), op(FLOORMOD, m.clone(), 32));
+    becomes(op(ADD, op(MUL, op(FLOORDIV, m.clone(), 32), 8), middle), op(FLOORDIV, m.clone(), 4));
+    becomes(op(SUB, m.clone(), op(MUL, op(FLOORDIV, m.clone(), 4), 4)), op(FLOORMOD, m.clone(), 4));
+    let (whole, rest) = (op(FLOORDIV, m.clone(), n.clone()), op(FLOORMOD, m.clone(), n.clone()));
+    becomes(op(ADD, op(MUL, whole, n), rest), m.clone());
+    becomes(of(&op(ADD, op(MUL, x.clone(), 8), y.clone()), 64), op(ADD, op(MUL, x, 8), y));
+}
+
+#[test]
+fn divisions() {
+    let [x, y, n, m] = [0, 1, 2, 3].map(var);
+    let flat = op(ADD, op(MUL, m.clone(), 8), y.clone());
+    becomes(op(FLOORDIV, flat.clone(), 8), m.clone());
+    becomes(op(FLOORMOD, flat.clone(), 8), y.clone());
+    becomes(op(FLOORDIV, flat.clone(), 16), op(FLOORDIV, m.clone(), 2));
+    becomes(op(FLOORMOD, flat, 16), op(ADD, op(MUL, op(FLOORMOD, m.clone(), 2), 8), y.clone()));
+    let open = op(ADD, op(MUL, m.clone(), 8), n.clone());
+    becomes(op(FLOORDIV, open, 8), op(ADD, op(FLOORDIV, n.clone(), 8), m.clone()));
+    becomes(op(FLOORDIV, op(FLOORDIV, m.clone(), 4), 8), op(FLOORDIV, m.clone(), 32));
+    becomes(op(FLOORDIV, op(ADD, op(FLOORDIV, m.clone(), 4), 1), 8), op(FLOORDIV, op(ADD, m.clone(), 4), 32));
+    becomes(op(FLOORDIV, op(FLOORMOD, m.clone(), 32), 4), op(FLOORMOD, op(FLOORDIV, m.clone(), 4), 8));
+    becomes(op(FLOORMOD, op(FLOORMOD, m.clone(), 32), 4), op(FLOORMOD, m.clone(), 4));
+    becomes(op(FLOORMOD, op(MUL, m.clone(), 9), 8), op(FLOORMOD, m.clone(), 8));
+    becomes(op(FLOORDIV, m.clone(), -4), op(FLOORDIV, op(MUL, m.clone(), -1), 4));
+    becomes(op(FLOORDIV, x.clone(), 64), 0);
+    becomes(op(FLOORMOD, op(ADD, op(MUL, m.clone(), 4), 6), 4), 2);
+    becomes(op(TRUNCDIV, x.clone(), 4), op(FLOORDIV, x.clone(), 4));
+    becomes(op(TRUNCMOD, x.clone(), 4), op(FLOORMOD, x, 4));
+    becomes(op(TRUNCDIV, m.clone(), 4), op(TRUNCDIV, m.clone(), 4));
+    becomes(op(TRUNCDIV, op(MUL, m.clone(), 32), 4), op(MUL, m.clone(), 8));
+    becomes(op(TRUNCDIV, op(TRUNCDIV, m.clone(), 4), 3), op(TRUNCDIV, m.clone(), 12));
+    becomes(op(TRUNCMOD, op(TRUNCMOD, m.clone(), 8), 4), op(TRUNCMOD, m.clone(), 4));
+    becomes(op(TRUNCMOD, op(MUL, m.clone(), 6), 4), op(MUL, op(TRUNCMOD, op(MUL, m.clone(), 3), 2), 2));
+    // A symbolic divisor.
+    let rows = op(ADD, op(MUL, m.clone(), n.clone()), 0);
+    becomes(op(FLOORDIV, rows.clone(), n.clone()), m.clone());
+    becomes(op(FLOORMOD, rows, n), 0);
+}
+
+#[test]
+fn order_decides_min_max_and_comparisons() {
+    let [x, y, n, m] = [0, 1, 2, 3].map(var);
+    becomes(op(MIN, x.clone(), 100), x.clone());
+    becomes(op(MAX, op(ADD, m.clone(), 1), m.clone()), op(ADD, m.clone(), 1));
+    becomes(op(MIN, op(MIN, m.clone(), n.clone()), m.clone()), op(MIN, n.clone(), m.clone()));
+    becomes(op(MIN, op(MAX, m.clone(), n.clone()), m.clone()), m.clone());
+    let shifted = op(MIN, op(ADD, m.clone(), 1), op(ADD, n.clone(), 1));
+    becomes(shifted, op(ADD, op(MIN, n.clone(), m.clone()), 1));
+    let scaled = op(MAX, op(MUL, n.clone(), 4), op(MUL, m.clone(), 4));
+    becomes(scaled, op(MUL, op(MAX, n.clone(), m.clone()), 4));
+    becomes(op(LT, y.clone(), 8), truth(true));
+    becomes(op(GE, y.clone(), 8), truth(false));
+    becomes(op(EQ, op(MUL, m.clone(), 2), 7), truth(false));
+    becomes(op(LE, op(MUL, op(FLOORDIV, m.clone(), 3), 3), m.clone()), truth(true));
+    becomes(op(LE, op(MIN, m.clone(), n.clone()), op(ADD, m.clone(), 2)), truth(true));
+    // One form of each comparison.
+    becomes(op(LE, op(MUL, m.clone(), 2), 9), op(LT, m.clone(), 5));
+    becomes(op(GT, m.clone(), 4), op(LE, 5, m.clone()));
+    becomes(not(op(LT, m.clone(), n.clone())), op(LE, n.clone(), m.clone()));
+    becomes(op(AND, op(LT, m.clone(), 5), op(LT, m.clone(), 3)), op(LT, m.clone(), 3));
+    becomes(op(AND, op(LT, m.clone(), 5), op(GT, m.clone(), 5)), truth(false));
+    becomes(op(OR, op(LT, m.clone(), 5), op(GE, m.clone(), 3)), truth(true));
+    becomes(op(AND, op(LT, y, 8), op(LT, m.clone(), 3)), op(LT, m, 3));
+    // Quotients and extremes in comparisons.
+    let m = var(3);
+    becomes(op(LE, op(FLOORDIV, m.clone(), 8), 4), op(LT, m.clone(), 40));
+    becomes(op(GE, op(FLOORDIV, m.clone(), 8), 4), op(LE, 32, m.clone()));
+    becomes(op(LE, op(MAX, m.clone(), 8), 8), op(LT, m.clone(), 9));
+    becomes(op(LT, op(MIN, m.clone(), 8), 9), truth(true));
+    becomes(op(GE, op(MIN, m.clone(), 8), 9), truth(false));
+}
+
+fn truth(value: bool) -> Dim {
+    Dim::int(value.into(), DType::BOOL)
+}
+
+#[test]
+fn what_is_assumed_is_used() {
+    let [a, b, c] = [0, 1, 2].map(var);
+    let mut analyzer = Analyzer::new();
+    analyzer.assume(&op(AND, op(LT, a.clone(), b.clone()), op(LE, b.clone(), c.clone())));
+    assert!(analyzer.can_prove(&op(LT, a.clone(), c.clone())), "by way of b");
+    assert!(!analyzer.can_prove(&op(LT, a.clone(), op(SUB, c.clone(), 1))));
+    let nonzero = analyzer.under(&op(NE, a.clone(), 0)).can_prove(&op(NE, a.clone(), 0));
+    assert!(nonzero && !analyzer.can_prove(&op(NE, a.clone(), 0)));
+    // What contradicts itself says nothing, and does no harm.
+    let mut never = analyzer.under(&op(LT, c.clone(), a.clone())).under(&op(LT, a.clone(), op(SUB, a.clone(), 3)));
+    let _ = (never.simplify(&op(MIN, a.clone(), c.clone())), never.const_bounds(&op(SUB, c, a.clone())));
+    // What is bound anew is not what it was.
+    analyzer.bind_range(sym(0), &Dim::Int(0), &Dim::Int(4));
+    assert!(analyzer.can_prove(&op(LT, a.clone(), 4)));
+    analyzer.bind_bounds(sym(0), Bounds::at_least(9));
+    assert!(analyzer.can_prove(&op(GE, a.clone(), 9)) && !analyzer.can_prove(&op(LT, a.clone(), 4)));
+    // A value is not bound to itself, not even by way of another variable.
+    analyzer.bind_value(sym(3), &op(ADD, var(4), 1));
+    analyzer.bind_value(sym(4), &var(3));
+    assert_eq!(analyzer.simplify(&var(3)), op(ADD, var(4), 1));
+}
+
+#[test]
+fn large_integers_stay_as_they_were_written() {
+    let n = var(0);
+    let (max, half) = (i64::MAX, i64::MAX / 2);
+    let twice = op(MUL, op(MUL, n.clone(), half), 3);
+    assert_eq!(simplify(&twice), twice);
+    for dim in [
+        op(ADD, op(ADD, n.clone(), max), max),
+        op(FLOORDIV, op(MUL, n.clone(), i64::MIN), -1),
+        op(FLOORMOD, op(SUB, i64::MIN, n.clone()), i64::MIN),
+        op(FLOORDIV, op(FLOORDIV, n.clone(), max), max),
+        op(MIN, op(SUB, n.clone(), max), op(ADD, n.clone(), max)),
+        op(LT, op(SUB, i64::MIN, n.clone()), max),
+        op(FLOORDIV, n.clone(), 0),
+        op(FLOORMOD, 5, 0),
+        op(EQ, op(MUL, n.clone(), max), op(MUL, n.clone(), i64::MIN)),
+    ] {
+        let simple = simplify(&dim);
+        assert_eq!(simplify(&simple), simple);
+        for at in [-1, 0, 1] {
+            if let Some(expected) = value(&dim, &[at]) {
+                assert_eq!(value(&simple, &[at]), Some(expected), "{simple:?}");
+            }
+        }
+    }
+    // 32 bits do not hold it.
+    let i = Dim::Var(Sym { id: 0, dtype: DType::I32 });
+    let large = Dim::binary(ADD, Dim::binary(ADD, i.clone(), Dim::int(max >> 32, DType::I32)), Dim::int(9, DType::I32));
+    assert_eq!(simplify(&large), large);
+    let small = Dim::binary(SUB, Dim::binary(ADD, i.clone(), Dim::int(2, DType::I32)), Dim::int(1, DType::I32));
+    assert_eq!(simplify(&small), Dim::binary(ADD, i, Dim::int(1, DType::I32)));
+}
+
+#[test]
+fn other_types_stay() {
+    let x = |dtype| Dim::Var(Sym { id: 0, dtype });
+    let byte = DType::new(1, 8, 1);
+    let wraps = Dim::binary(SUB, Dim::binary(ADD, x(byte), Dim::int(200, byte)), Dim::int(200, byte));
+    assert_eq!(simplify(&wraps), wraps);
+    let nan = Dim::binary(EQ, x(DType::F32), x(DType::F32));
+    assert_eq!(simplify(&nan), nan);
+    let less = not(Dim::binary(LT, x(DType::F32), Dim::float(0.0, DType::F32)));
+    assert_eq!(simplify(&less), less);
+    assert_eq!(Analyzer::new().const_bounds(&x(byte)), Bounds::of(0, 255));
+}
+
+#[test]
+fn shared_parts_cost_once() {
+    // As a tree, this has 2^200 nodes.
+    let shared = (0..200).fold(var(0), |x, i| op(MIN, op(FLOORDIV, x.clone(), 3), op(ADD, x, i)));
+    let _ = Analyzer::new().const_bounds(&shared);
+    let doubled = (0..62).fold(var(0), |x, _| op(ADD, x.clone(), x));
+    assert_eq!(simplify(&doubled), op(MUL, var(0), 1i64 << 62));
+}

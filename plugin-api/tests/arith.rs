@@ -1,0 +1,227 @@
+//! The analyser on expressions of function bodies: `arith/tests.rs` has the rules.
+
+use plugin_api::arith::{Bounds, ModularSet};
+use plugin_api::ir::BufferType;
+use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::prelude::*;
+
+/// A PrimFunc that stores into `A` at indices that a test writes.
+struct Tir {
+    b: BodyBuilder,
+    a: V,
+    int: TypeId,
+    bool: TypeId,
+    dtype: DType,
+}
+
+impl Tir {
+    fn new(dtype: DType) -> Tir {
+        let mut b = BodyBuilder::new();
+        let int = b.ty(&Type::Prim { dtype, value: None });
+        let bool = b.ty(&Type::Prim { dtype: DType::BOOL, value: None });
+        let buffer = b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(64)], dtype)));
+        b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+        let a = b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("A"));
+        Tir { b, a, int, bool, dtype }
+    }
+
+    fn int(&mut self, value: i64) -> V {
+        self.b.scalar(&Dim::int(value, self.dtype))
+    }
+
+    fn op(&mut self, op: u16, a: V, b: V) -> V {
+        let ty = if (prim::EQ..=prim::OR).contains(&op) { self.bool } else { self.int };
+        self.b.node(NodeSpec::new(kind::ARITH).ty(ty).a(op.into()), &[a, b], None)
+    }
+
+    fn by(&mut self, op: u16, a: V, b: i64) -> V {
+        let b = self.int(b);
+        self.op(op, a, b)
+    }
+
+    fn load(&mut self, at: V) -> V {
+        self.b.node(NodeSpec::new(kind::LOAD).ty(self.int), &[self.a, at], None)
+    }
+
+    fn store(&mut self, value: V, at: V) {
+        self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[self.a, value, at], None);
+    }
+
+    fn begin_for(&mut self, name: &str, extent: i64) -> V {
+        let (zero, extent) = (self.int(0), self.int(extent));
+        self.b.begin(NodeSpec::new(kind::FOR), &[zero, extent], None);
+        self.b.node(NodeSpec::new(kind::LOOP_VAR).ty(self.int).flags(flag::INNER), &[], Some(name))
+    }
+
+    fn finish(mut self, open: usize) -> Body {
+        (0..=open).for_each(|_| self.b.end());
+        self.b.finish().expect("valid")
+    }
+}
+
+fn stores(body: &Body) -> Vec<Value<'_>> {
+    body.values().filter(|value| value.kind() == kind::STORE).collect()
+}
+
+/// An expression as text.
+fn text(value: Value<'_>) -> String {
+    let operands = |from: usize| value.operands().skip(from).map(text).collect::<Vec<_>>().join(", ");
+    match value.view() {
+        Expr::Prim => value.dim().and_then(|dim| dim.as_int()).expect("a number").to_string(),
+        Expr::Load { .. } => format!("A[{}]", operands(1)),
+        Expr::Arith { op, .. } => format!("{op}({})", operands(0)),
+        Expr::Select { .. } => format!("select({})", operands(0)),
+        Expr::Call(_) => format!("call({})", operands(1)),
+        _ => value.name().expect("a name").to_string(),
+    }
+}
+
+#[test]
+fn indices_are_simplified_where_they_stand() {
+    for dtype in [DType::I32, DType::I64] {
+        let mut t = Tir::new(dtype);
+        let (i, j) = (t.begin_for("i", 8), t.begin_for("j", 4));
+        let scaled = t.by(prim::MUL, i, 4);
+        let flat = t.op(prim::ADD, scaled, j);
+        let index = t.by(prim::FLOORDIV, flat, 4);
+        // A[A[j % 4] + 2 - 2]
+        let inner = t.by(prim::FLOORMOD, j, 4);
+        let load = t.load(inner);
+        let more = t.by(prim::ADD, load, 2);
+        let less = t.by(prim::SUB, more, 2);
+        let value = t.load(less);
+        t.store(value, index);
+        let body = t.finish(2);
+        let mut analyzer = Analyzer::of_body(&body);
+        let simple = analyzer.simplify_body(&body).expect("valid");
+        let store = stores(&simple)[0];
+        assert_eq!(
+            (text(store.operand(2).expect("an index")), text(store.operand(1).expect("a value"))),
+            ("i".into(), "A[A[j]]".into())
+        );
+        assert!(
+            Analyzer::of_body(&simple).simplify_body(&simple).expect("valid").same(&simple),
+            "nothing is left to do"
+        );
+        let index = stores(&body)[0].operand(2).expect("an index");
+        assert_eq!(analyzer.index_bounds(index), Bounds::of(0, 7));
+        assert_eq!(analyzer.prove_index_equal(index, body.lookup_binding("i").expect("is there")), Some(true));
+    }
+}
+
+#[test]
+fn what_does_not_get_smaller_stays() {
+    let mut t = Tir::new(DType::I64);
+    let i = t.begin_for("i", 8);
+    let (one, scaled) = (t.int(1), t.by(prim::MUL, i, 4));
+    let index = t.op(prim::ADD, one, scaled);
+    t.store(one, index);
+    let body = t.finish(1);
+    let mut analyzer = Analyzer::of_body(&body);
+    assert!(analyzer.simplify_body(&body).expect("valid").same(&body));
+    let index = stores(&body)[0].operand(2).expect("an index");
+    assert_eq!(analyzer.index_modular_set(index), ModularSet::new(4, 1));
+    assert_eq!(analyzer.index_bounds(index), Bounds::of(1, 29));
+}
+
+#[test]
+fn choices_and_loads() {
+    let mut t = Tir::new(DType::I64);
+    let i = t.begin_for("i", 8);
+    let (always, zero) = (t.by(prim::LT, i, 8), t.int(0));
+    let load = t.load(i);
+    let callee = t.b.op("tirx.if_then_else");
+    let chosen = t.b.node(NodeSpec::new(kind::CALL).ty(t.int), &[callee, always, load, zero], None);
+    t.store(chosen, i);
+    // What is not known stays, its operands simplified, the sides in their order.
+    let (five, other) = (t.by(prim::LT, i, 5), t.load(i));
+    let (more, sum) = (t.by(prim::ADD, i, 1), t.by(prim::MUL, other, 1));
+    let less = t.by(prim::SUB, more, 1);
+    let select = t.b.node(NodeSpec::new(kind::SELECT).ty(t.int), &[five, sum, less], None);
+    t.store(select, i);
+    // Two loads of one place are two loads: there may be a store in between.
+    let (x, y) = (t.load(i), t.load(i));
+    let difference = t.op(prim::SUB, x, y);
+    t.store(difference, i);
+    // A load has one place: (A[i] + 1) * A[i]… would need it twice.
+    let (x, y) = (t.load(i), t.load(i));
+    let (a, b) = (t.by(prim::ADD, x, 1), t.by(prim::ADD, y, 1));
+    let product = t.op(prim::MUL, a, b);
+    t.store(product, i);
+    let body = t.finish(1);
+    let simple = Analyzer::of_body(&body).simplify_body(&body).expect("valid");
+    let values: Vec<String> = stores(&simple).iter().map(|store| text(store.operand(1).expect("a value"))).collect();
+    let (less, sub, add, mul) = (prim::LT, prim::SUB, prim::ADD, prim::MUL);
+    let product = format!("{mul}({add}(A[i], 1), {add}(A[i], 1))");
+    assert_eq!(values, ["A[i]", &format!("select({less}(i, 5), A[i], i)"), &format!("{sub}(A[i], A[i])"), &product]);
+}
+
+#[test]
+fn effects_stay() {
+    let mut t = Tir::new(DType::I64);
+    let (callee, zero) = (t.b.op("tirx.call_extern"), t.int(0));
+    let call = t.b.node(NodeSpec::new(kind::CALL).ty(t.int).flags(flag::IMPURE), &[callee], None);
+    let product = t.op(prim::MUL, call, zero);
+    t.store(product, zero);
+    let body = t.finish(0);
+    assert!(Analyzer::new().simplify_body(&body).expect("valid").same(&body));
+}
+
+/// 100,000 nested operations, and what becomes of them.
+#[test]
+fn depth_costs_no_stack() {
+    const N: i64 = 100_000;
+    let run = || {
+        let ops = [prim::ADD, prim::SUB, prim::MUL, prim::FLOORDIV, prim::FLOORMOD, prim::MIN, prim::MAX, prim::AND];
+        for op in ops {
+            let mut t = Tir::new(DType::I64);
+            let i = t.begin_for("i", 8);
+            let mut deep = if matches!(op, prim::ADD | prim::SUB | prim::AND) { i } else { t.load(i) };
+            for k in 0..N {
+                deep = match op {
+                    prim::AND => {
+                        let less = t.by(prim::LT, i, k - N);
+                        if k == 0 { less } else { t.op(op, deep, less) }
+                    }
+                    prim::ADD | prim::SUB => t.by(op, deep, 1),
+                    _ => {
+                        // Nothing that ends early.
+                        let next = t.op(op, deep, i);
+                        t.by(prim::BITXOR, next, 1)
+                    }
+                };
+            }
+            let zero = t.int(0);
+            t.store(deep, zero);
+            let body = t.finish(1);
+            let value = stores(&body)[0].operand(1).expect("a value");
+            let mut analyzer = Analyzer::of_body(&body);
+            let bounds = analyzer.index_bounds(value);
+            let simple = analyzer.simplify_body(&body).expect("valid");
+            match op {
+                prim::ADD => assert_eq!((bounds, simple.len()), (Bounds::of(N, N + 7), 6)),
+                prim::SUB => assert_eq!((bounds, simple.len()), (Bounds::of(-N, 7 - N), 6)),
+                prim::AND => assert_eq!(simple.len(), 5, "never"),
+                _ => assert!(simple.same(&body)),
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("a thread");
+    thread.join().expect("no overflow");
+}
+
+#[test]
+fn a_function_of_many_loops_is_simplified_throughout() {
+    let n = 20_000;
+    let mut t = Tir::new(DType::I64);
+    for _ in 0..n {
+        let i = t.begin_for("i", 8);
+        let scaled = t.by(prim::MUL, i, 4);
+        let index = t.by(prim::FLOORDIV, scaled, 4);
+        t.store(i, index);
+        t.b.end();
+    }
+    let body = t.finish(0);
+    let simple = Analyzer::of_body(&body).simplify_body(&body).expect("valid");
+    assert_eq!(simple.len(), body.len() - 2 * n);
+}
