@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::instruments::{Instrument, Instruments};
+use crate::instruments::{Instrument, Instruments, Mode, Speaking};
 use crate::run::PassDiagnostic;
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::ir::{Body, Call};
@@ -46,12 +46,22 @@ impl Settings {
 }
 
 /// What happens in a context, on its own thread.
-#[derive(Default)]
 struct Scope {
     instruments: RefCell<Instruments>,
+    /// The instrument that is being called.
+    speaking: Speaking,
     /// How many times it was entered and not left.
     entered: Cell<usize>,
     said: RefCell<Vec<PassDiagnostic>>,
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        let instruments = Instruments::default();
+        let speaking = instruments.speaking();
+        let (entered, said) = (Cell::new(0), RefCell::default());
+        Scope { instruments: RefCell::new(instruments), speaking, entered, said }
+    }
 }
 
 /// The context of passes (TVM's `PassContext`): opt_level, required and disabled passes, config, target, instruments.
@@ -68,7 +78,12 @@ pub struct PassContext {
 thread_local! {
     /// Contexts that were entered on this thread, the current one last.
     static ENTERED: RefCell<Vec<PassContext>> = const { RefCell::new(Vec::new()) };
+    /// What is current where none was entered.
+    static OUTSIDE: PassContext = PassContext::default();
 }
+
+/// Contexts that are entered inside of each other on one thread: more is a pass that runs itself without end.
+const DEEPEST: usize = 64;
 
 impl Default for PassContext {
     fn default() -> Self {
@@ -116,9 +131,9 @@ impl PassContext {
     }
 
     /// The context that is current on this thread, which is what [`Ctx::current`](plugin_api::pass::Ctx::current) sees
-    /// while a pass runs; a default one where none was entered.
+    /// while a pass runs. Where none was entered, it is the default one of this thread.
     pub fn current() -> PassContext {
-        ENTERED.with_borrow(|entered| entered.last().cloned()).unwrap_or_default()
+        ENTERED.with_borrow(|entered| entered.last().cloned()).unwrap_or_else(|| OUTSIDE.with(PassContext::clone))
     }
 
     /// Whether both are the same context; the one that a worker thread sees is that of its run.
@@ -189,12 +204,27 @@ impl PassContext {
         &self.scope.instruments
     }
 
+    /// Who of its instruments is being called.
+    pub(crate) fn speaking(&self) -> Speaking {
+        Rc::clone(&self.scope.speaking)
+    }
+
+    /// How its instruments are called from now on, and others behind them; gives how they were.
+    ///
+    /// # Errors
+    /// If one of them is being called.
+    pub(crate) fn watch(&self, mode: Mode, more: Vec<Instrument>) -> Result<Mode, Error> {
+        let mut instruments = self.instruments().try_borrow_mut().map_err(|_| being_called())?;
+        more.into_iter().for_each(|instrument| instruments.push(instrument));
+        Ok(instruments.mode(mode))
+    }
+
     /// Makes it current on this thread until the scope is left; scopes are left in reverse order. Its instruments are
     /// entered if it was not entered already.
     ///
     /// # Errors
-    /// The first instrument that cannot be made or entered. The context is not entered then, and has no instruments any
-    /// more.
+    /// The first instrument that cannot be made or entered: the context is not entered then, and has no instruments any
+    /// more. Or that an instrument of it is being called, or too many contexts are entered.
     pub fn enter(&self) -> Result<ContextScope, Error> {
         self.with_services(|| self.begin(None))
     }
@@ -202,7 +232,14 @@ impl PassContext {
     /// The same while a run is current. `run` has instruments that the plan of a run asks for, where the context names
     /// none itself.
     pub(crate) fn begin(&self, run: Option<(&Engine, &[PlannedInstrument])>) -> Result<ContextScope, Error> {
+        if ENTERED.with_borrow(Vec::len) >= DEEPEST {
+            let message = format!("{DEEPEST} contexts are entered inside of each other; does a pass run itself?");
+            return Err(Error::Request { message, help: "end the recursion in the pass".to_string() });
+        }
         if self.scope.entered.get() == 0 {
+            if self.instruments().try_borrow_mut().is_err() {
+                return Err(being_called());
+            }
             let named = self.settings.named.as_ref().map(|(engine, planned)| (&**engine, planned.as_slice()));
             let made = named.or(run).map_or(Ok(()), |(engine, planned)| self.make(engine, planned));
             if let Err(error) = made.and_then(|()| self.instruments().borrow_mut().enter()) {
@@ -288,6 +325,13 @@ impl Settings {
         ENTERED.with_borrow_mut(|entered| entered.push(context.clone()));
         let _scope = ContextScope { context, left: false };
         f()
+    }
+}
+
+fn being_called() -> Error {
+    Error::Request {
+        message: "an instrument runs a pass in the context that it watches".to_string(),
+        help: "run it in a context of its own".to_string(),
     }
 }
 
@@ -398,8 +442,7 @@ impl HostServices for Idle<'_> {
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        let instrument = self.context.instruments().try_borrow().ok();
-        let instrument = instrument.and_then(|all| all.speaking().borrow().as_deref().map(str::to_string));
+        let instrument = self.context.speaking().borrow().as_deref().map(str::to_string);
         self.context.said(vec![PassDiagnostic {
             pass: String::new(),
             instrument,

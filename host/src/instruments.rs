@@ -83,15 +83,24 @@ pub(crate) type Speaking = Rc<RefCell<Option<Rc<str>>>>;
 #[derive(Default)]
 pub struct Instruments {
     list: Vec<Instrument>,
-    keep_going: bool,
-    tvm_compat: bool,
+    mode: Mode,
     failures: Vec<Error>,
     speaking: Speaking,
     /// Libraries of plugins of which one panicked, and where.
     panicked: BTreeMap<PathBuf, String>,
     /// Passes that were begun and have not ended.
     open: usize,
-    trace: Option<Trace>,
+}
+
+/// How a run calls its instruments.
+#[derive(Clone, Default)]
+pub(crate) struct Mode {
+    /// One that fails is left out from then on, and everything else goes on.
+    pub(crate) keep_going: bool,
+    /// A pass that fails, or at which an instrument failed, has no end for the others, as in TVM.
+    pub(crate) tvm_compat: bool,
+    /// Where each call is to be a span.
+    pub(crate) trace: Option<Trace>,
 }
 
 impl Instruments {
@@ -100,19 +109,9 @@ impl Instruments {
         self.list.push(instrument);
     }
 
-    /// Whether an instrument that fails is left out from then on, and everything else goes on.
-    pub fn keep_going(&mut self, keep_going: bool) {
-        self.keep_going = keep_going;
-    }
-
-    /// Whether a pass that fails, or at which an instrument failed, has no end for the others, as in TVM.
-    pub fn tvm_compat(&mut self, tvm_compat: bool) {
-        self.tvm_compat = tvm_compat;
-    }
-
-    /// Where each call is to be a span.
-    pub(crate) fn trace(&mut self, trace: Option<Trace>) {
-        self.trace = trace;
+    /// How they are called from now on; gives how they were.
+    pub(crate) fn mode(&mut self, mode: Mode) -> Mode {
+        std::mem::replace(&mut self.mode, mode)
     }
 
     /// Whether there are none.
@@ -145,14 +144,14 @@ impl Instruments {
     /// # Errors
     /// That, unless everything else goes on.
     pub(crate) fn not_made(&mut self, name: &str, owner: &Owner, failure: &RunFailure) -> Result<(), Error> {
-        let kept = Some(if self.keep_going { Kept::WentOn } else { Kept::Nothing });
+        let kept = Some(if self.mode.keep_going { Kept::WentOn } else { Kept::Nothing });
         if matches!(failure, RunFailure::Panic(_)) {
             self.mark(owner.file.clone(), panicked_in(&owner.name, name, "new"));
         }
         let (instrument, plugin, file) = (name.to_string(), owner.name.clone(), owner.file.clone());
         let message = failure.to_string();
         let error = Error::Instrument { instrument, plugin, file, event: "new", pass: None, message, kept };
-        if !self.keep_going {
+        if !self.mode.keep_going {
             return Err(error);
         }
         self.failures.push(error);
@@ -253,7 +252,7 @@ impl Instruments {
             let told = self.call(at, "run_after", Some(pass), (), |instrument| instrument.run_after(module, pass));
             if first.is_ok() {
                 first = told;
-                if self.tvm_compat && first.is_err() {
+                if self.mode.tvm_compat && first.is_err() {
                     return first;
                 }
             } else {
@@ -266,7 +265,7 @@ impl Instruments {
     /// A pass failed; `module` is the one before it.
     pub fn run_failed(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>, message: &str) {
         self.open = self.open.saturating_sub(1);
-        if self.tvm_compat {
+        if self.mode.tvm_compat {
             return;
         }
         for at in started.0 {
@@ -349,7 +348,7 @@ impl Instruments {
             return Ok(instead);
         };
         *self.speaking.borrow_mut() = Some(Rc::clone(&instrument.name));
-        let span = self.trace.as_ref().map(|trace| {
+        let span = self.mode.trace.as_ref().map(|trace| {
             let pass = pass.map_or("", |pass| pass.name);
             trace.span("instrument", &instrument.name, serde_json::json!({ "event": event, "pass": pass }))
         });
@@ -373,9 +372,9 @@ impl Instruments {
             event,
             pass: pass.map(|pass| (pass.position, pass.name.to_string())),
             message,
-            kept: Some(if self.keep_going { Kept::WentOn } else { Kept::Nothing }),
+            kept: Some(if self.mode.keep_going { Kept::WentOn } else { Kept::Nothing }),
         };
-        if !self.keep_going {
+        if !self.mode.keep_going {
             return Err(error);
         }
         instrument.left_out = true;

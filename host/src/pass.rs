@@ -81,7 +81,9 @@ impl Pass {
     /// report.
     pub fn report_in(&self, module: &Module, context: &PassContext) -> Result<RunReport, Error> {
         let plan = self.plan(context)?;
-        Runner::in_context(&self.engine, context).run(&plan, module.clone())
+        let mut report = Runner::in_context(&self.engine, context).run(&plan, module.clone())?;
+        report.warnings.splice(0..0, plan.warnings.iter().map(ToString::to_string));
+        Ok(report)
     }
 }
 

@@ -12,7 +12,7 @@ mod statistics;
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
-use crate::instruments::{Instrument, Instruments, Speaking};
+use crate::instruments::{Instrument, Instruments, Mode, Speaking};
 use crate::paranoia::Snapshot;
 use crate::verify::{Affected, Violation, affected, pairs};
 use plugin_api::abi::host::{RunFailure, with_current};
@@ -24,13 +24,14 @@ use registry::{Doing, Driver, Facts, Frame, Outcome, OwnerId, PassId, Plan, Regi
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use frames::Frames;
 use marks::{Marks, Rules};
 use parallel::Workers;
-use services::Shown;
+use services::{Input, Shown};
 pub use statistics::Statistic;
 
 /// A step that was run or passed over, with what it cost.
@@ -133,6 +134,8 @@ pub struct Runner<'e> {
     /// What passes counted, not summed up.
     counted: RefCell<Vec<Statistic>>,
     current: RefCell<Module>,
+    /// The current module as passes and instruments speak of it, or one that was.
+    input: RefCell<Rc<Input>>,
     position: Cell<usize>,
     /// A module whose bindings were counted, and how many it has.
     bindings: RefCell<(Module, usize)>,
@@ -142,6 +145,8 @@ pub struct Runner<'e> {
     /// The instrument that is being called.
     speaking: Speaking,
     workers: Workers,
+    /// Instruments that its context gets.
+    more: Vec<Instrument>,
 }
 
 /// Why a step was not done.
@@ -196,20 +201,23 @@ impl<'e> Runner<'e> {
     /// A runner in a context, in which the plan was made. The context is current during the run; its instruments are
     /// entered and exited if it was not entered before.
     pub fn in_context(engine: &'e Engine, context: &PassContext) -> Runner<'e> {
+        let nothing = || Module::new(Vec::<(String, Body)>::new());
         Runner {
             engine,
             context: context.clone(),
             pass: RefCell::default(),
             diagnostics: RefCell::default(),
             counted: RefCell::default(),
-            current: RefCell::new(Module::new(Vec::<(String, Body)>::new())),
+            current: RefCell::new(nothing()),
+            input: RefCell::new(Rc::new(Input::new(nothing()))),
             position: Cell::new(0),
-            bindings: RefCell::new((Module::new(Vec::<(String, Body)>::new()), 0)),
+            bindings: RefCell::new((nothing(), 0)),
             keep_going: false,
             paranoid: false,
             marks: Marks::default(),
-            speaking: context.instruments().borrow().speaking(),
+            speaking: context.speaking(),
             workers: Workers::new(None),
+            more: Vec::new(),
         }
     }
 
@@ -229,9 +237,9 @@ impl<'e> Runner<'e> {
         Runner { workers: Workers::new(Some(jobs)), ..self }
     }
 
-    /// With an instrument in its context, behind those given before, and before those of plugins.
-    pub fn instrument(self, instrument: Instrument) -> Runner<'e> {
-        self.instruments().borrow_mut().push(instrument);
+    /// With an instrument in its context, where it stays, behind those given before, and before those of plugins.
+    pub fn instrument(mut self, instrument: Instrument) -> Runner<'e> {
+        self.more.push(instrument);
         self
     }
 
@@ -242,16 +250,24 @@ impl<'e> Runner<'e> {
     /// Runs a plan. Plugins of the plan are opened before the first step, and instruments made and entered.
     ///
     /// # Errors
-    /// If a plugin cannot be opened, or an instrument cannot be made or entered; what stops a later step is in the
-    /// report.
+    /// If the plan is one of other passes, a plugin cannot be opened, an instrument cannot be made or entered, or one of
+    /// its context is being called; what stops a later step is in the report.
     pub fn run(mut self, plan: &Plan, module: Module) -> Result<RunReport, Error> {
+        if !plan.is_of(self.engine.registry()) {
+            let message = "the plan was made for an engine with other passes".to_string();
+            return Err(Error::Request { message, help: "plan anew with the engine that runs it".to_string() });
+        }
         self.context = self.context.at_level(plan.opt_level);
         self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
-        self.instruments().borrow_mut().keep_going(self.keep_going);
-        self.instruments().borrow_mut().tvm_compat(plan.tvm_compat);
-        self.instruments().borrow_mut().trace(self.engine.trace().cloned());
-        with_current(&self, plan.opt_level, || self.run_inside(plan))
+        let mode =
+            Mode { keep_going: self.keep_going, tvm_compat: plan.tvm_compat, trace: self.engine.trace().cloned() };
+        let more = std::mem::take(&mut self.more);
+        let outer = self.context.watch(mode, more)?;
+        let report = with_current(&self, plan.opt_level, || self.run_inside(plan));
+        // A pass can run others in its own context.
+        self.context.watch(outer, Vec::new())?;
+        report
     }
 
     fn run_inside(&self, plan: &Plan) -> Result<RunReport, Error> {
@@ -573,6 +589,7 @@ impl<'e> Runner<'e> {
     ) -> Result<(bool, Cost), Error> {
         let info = self.engine.registry().pass(pass);
         let snapshot = self.paranoid.then(|| Snapshot::of(before));
+        let said = self.diagnostics.borrow().len();
         let start = Instant::now();
         let after = self.call(pass, info.granularity, before, options);
         let time = start.elapsed();
@@ -580,6 +597,7 @@ impl<'e> Runner<'e> {
             self.check_input(pass, before, &snapshot)?;
         }
         let after = after?;
+        self.check_said(pass, said)?;
         let start = Instant::now();
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
         self.verify(before, &after).map_err(|violation| self.violation(pass, &after, &violation))?;
@@ -593,6 +611,17 @@ impl<'e> Runner<'e> {
         tracing::debug!(changed, ?time, "done");
         *self.current.borrow_mut() = after;
         Ok((changed, Cost { time, verify, bindings }))
+    }
+
+    /// Whether a pass that gave something reported no error; `from`: what was reported before it.
+    fn check_said(&self, pass: PassId, from: usize) -> Result<(), Error> {
+        let errors = |said: &PassDiagnostic| said.severity == Severity::Error && said.instrument.is_none();
+        let message = match self.diagnostics.borrow()[from..].iter().filter(|said| errors(said)).count() {
+            0 => return Ok(()),
+            1 => "reported an error".to_string(),
+            n => format!("reported {n} errors"),
+        };
+        Err(self.step_error(pass, None, message, None))
     }
 
     /// Whether what a pass gave holds together. The first violation is told, however many threads look.

@@ -13,7 +13,7 @@ pub use self::error::{PlanError, Warning};
 pub use self::text::Line;
 use crate::instruments::{PlannedInstrument, planned};
 use crate::pipeline::{Pipeline, sequential_level};
-use crate::registry::{PassId, Registry};
+use crate::registry::{PassId, Registry, State};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -173,6 +173,7 @@ pub struct Plan {
     pub warnings: Vec<Warning>,
     /// Whether it is for a run as TVM does it.
     pub tvm_compat: bool,
+    state: State,
 }
 
 /// Default values of all options.
@@ -209,7 +210,13 @@ impl Plan {
         let composites = check.composites;
         let instruments = planned(&request.selections, registry)?;
         let required = enabled.required.into_keys().collect();
-        Ok(Plan { steps, composites, opt_level: enabled.opt_level, required, instruments, warnings, tvm_compat })
+        let (opt_level, state) = (enabled.opt_level, registry.state().clone());
+        Ok(Plan { steps, composites, opt_level, required, instruments, warnings, tvm_compat, state })
+    }
+
+    /// Whether it was made by this registry, and nothing was added since: passes are known by their numbers.
+    pub fn is_of(&self, registry: &Registry) -> bool {
+        self.state == *registry.state()
     }
 
     /// Members of a step; `None` for a pass with a body.

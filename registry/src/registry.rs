@@ -9,6 +9,7 @@ use plugin_api::names::{did_you_mean, nearest, short_name};
 use semver::Version;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Who contributed something.
 #[derive(Clone, Debug, PartialEq)]
@@ -288,9 +289,24 @@ pub struct Registry {
     config: Names<ConfigInfo>,
     properties: Names<PropertyInfo>,
     pub(crate) instruments: Vec<(InstrumentInfo, OwnerId)>,
+    state: State,
+}
+
+/// What tells a registry from one that has other names; copies have the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State(Arc<()>);
+
+impl PartialEq for State {
+    fn eq(&self, other: &State) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl Registry {
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
     /// An empty registry.
     pub fn new() -> Registry {
         Registry::default()
@@ -303,6 +319,7 @@ impl Registry {
     pub fn add(&mut self, owner: Owner, brought: Brought) -> Result<OwnerId, RegistryError> {
         let members = self.check(&owner, &brought)?;
         let id = OwnerId(self.owners.len());
+        self.state = State::default();
         self.owners.push(owner);
         for info in brought.passes {
             self.add_pass(Known { info, owner: id, members: None });

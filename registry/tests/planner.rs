@@ -80,10 +80,7 @@ fn row_01_required_passes_are_transitive() {
 fn row_02_a_pass_alone_has_the_plan_of_a_sequential() {
     let registry = registry_of(vec![pass("C", &["B"]), pass("B", &["A"]), pass("A", &[])]);
     let plan = Plan::new(&request("C"), &registry).expect("short names work where they are unambiguous");
-    assert_eq!(
-        plan,
-        Plan::new(&request("t.C"), &registry).map(|plan| Plan { steps: plan.steps, ..plan }).expect("a plan")
-    );
+    assert_eq!(plan, Plan::new(&request("t.C"), &registry).expect("a plan"));
     assert_eq!(plan.passes(&registry).len(), 3);
 }
 

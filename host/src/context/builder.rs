@@ -135,7 +135,10 @@ impl ContextBuilder {
             selections.push(Selection { opt_level: Some(settings.opt_level), ..Selection::default() });
             (config, target) = (settings.config.clone(), settings.target.clone());
             self.tvm_compat = self.tvm_compat.or(Some(settings.tvm_compat));
-            instruments = outer.instruments().borrow().inherited();
+            match outer.instruments().try_borrow() {
+                Ok(outer) => instruments = outer.inherited(),
+                Err(_) => errors.push(super::being_called()),
+            }
         }
         for (key, value) in self.config {
             match registry::config::check(engine.registry(), &key, &value) {

@@ -157,7 +157,7 @@ fn replacing_exits_the_old_and_enters_the_new() {
 #[test]
 fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
     let (mut list, log) = list(&[("a", &["should_run"]), ("b", &["run_before"]), ("c", PLAIN)]);
-    list.keep_going(true);
+    list.mode(Mode { keep_going: true, ..Mode::default() });
     let module = module();
     list.enter().expect("nothing stops");
     assert_eq!(list.should_run(&module, &pass("t.P")).expect("nothing stops"), Vec::<String>::new());
@@ -184,11 +184,11 @@ fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
 #[test]
 fn as_tvm_nobody_hears_of_an_end_once_anybody_failed() {
     let (mut list, log) = list(&[("a", PLAIN), ("b", &["run_before"]), ("c", PLAIN)]);
-    list.tvm_compat(true);
+    list.mode(Mode { tvm_compat: true, ..Mode::default() });
     list.run_before(&module(), &pass("t.P")).expect_err("`b` fails");
     assert_eq!(*log.borrow(), ["a.run_before t.P", "b.run_before t.P"]);
     let (mut list, log) = super::tests::list(&[("a", PLAIN), ("b", &["run_after"]), ("c", PLAIN)]);
-    list.tvm_compat(true);
+    list.mode(Mode { tvm_compat: true, ..Mode::default() });
     let started = list.run_before(&module(), &pass("t.P")).expect("all may begin");
     log.borrow_mut().clear();
     list.run_after(started, &module(), &pass("t.P")).expect_err("`b` fails");

@@ -97,12 +97,13 @@ impl Runner<'_> {
     ) -> Vec<Result<Body, RunFailure>> {
         let registry = self.engine.registry();
         let (info, at) = (registry.pass(pass), registry.pass_place(pass).1);
-        let (engine, settings, module) = (self.engine, self.context.settings(), self.current.borrow().clone());
+        let (engine, settings, input) = (self.engine, self.context.settings(), self.input());
+        let input = &*input;
         let marks = &self.marks;
         let outer = tracing::Span::current();
         let run = |functions: &[Named<'_>]| {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
-            let services = Services::new(engine, marks, settings, &info.name, None, &module);
+            let services = Services::new(engine, marks, settings, &info.name, None, input);
             let work = || {
                 with_current(&services, settings.opt_level, || {
                     traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))

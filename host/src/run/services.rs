@@ -10,11 +10,12 @@ use plugin_api::ir::{Body, Call, Module};
 use plugin_api::meta::OptionValue;
 use plugin_api::op::{Infer, InferError, Inferred};
 use serde_json::json;
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::Arc;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 
 /// The host as code of plugins sees it on one thread.
 pub(super) struct Services<'a> {
@@ -25,10 +26,8 @@ pub(super) struct Services<'a> {
     pub(super) pass: &'a str,
     /// Full name of the instrument that is being called.
     pub(super) instrument: Option<String>,
-    /// What places are looked up in.
-    pub(super) module: &'a Module,
-    /// The module as text, once a place in it was reported.
-    pub(super) printed: OnceCell<Shown>,
+    /// What places are looked up in: all threads of a run have the same.
+    pub(super) input: &'a Input,
     /// What was reported.
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
     /// What was counted.
@@ -43,14 +42,26 @@ impl<'a> Services<'a> {
         settings: &'a Settings,
         pass: &'a str,
         instrument: Option<String>,
-        module: &'a Module,
+        input: &'a Input,
     ) -> Services<'a> {
-        let (printed, said, counted) = (OnceCell::new(), RefCell::default(), RefCell::default());
-        Services { engine, marks, settings, pass, instrument, module, printed, said, counted }
+        let (said, counted) = (RefCell::default(), RefCell::default());
+        Services { engine, marks, settings, pass, instrument, input, said, counted }
+    }
+}
+
+/// A module on which passes are run, and it as text, once a place in it was reported.
+pub(super) struct Input {
+    module: Module,
+    shown: OnceLock<Shown>,
+}
+
+impl Input {
+    pub(super) fn new(module: Module) -> Input {
+        Input { module, shown: OnceLock::new() }
     }
 
-    fn print_module(&self) -> Shown {
-        Shown::new(self.engine, self.module, "before the pass")
+    fn place(&self, engine: &Engine, function: &str, node: usize) -> Option<ShownPlace> {
+        self.shown.get_or_init(|| Shown::new(engine, &self.module, "before the pass")).place(function, node)
     }
 }
 
@@ -100,7 +111,7 @@ impl HostServices for Services<'_> {
         let place = diagnostic
             .function
             .zip(diagnostic.node)
-            .and_then(|(function, node)| self.printed.get_or_init(|| self.print_module()).place(function, node));
+            .and_then(|(function, node)| self.input.place(self.engine, function, node));
         self.said.borrow_mut().push(PassDiagnostic {
             pass: self.pass_name(),
             instrument: self.instrument.clone(),
@@ -128,11 +139,21 @@ impl HostServices for Services<'_> {
 }
 
 impl Runner<'_> {
+    /// The current module, for places in it: it is printed once at most.
+    pub(super) fn input(&self) -> Rc<Input> {
+        let current = self.current.borrow();
+        let mut input = self.input.borrow_mut();
+        if !input.module.same(&current) {
+            *input = Rc::new(Input::new(current.clone()));
+        }
+        Rc::clone(&input)
+    }
+
     /// Runs `f` with the services as they are at this moment, and keeps what it reports.
     pub(super) fn with_services<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
-        let (pass, module) = (self.pass.borrow().clone(), self.current.borrow().clone());
+        let (pass, input) = (self.pass.borrow().clone(), self.input());
         let instrument = self.speaking.borrow().as_deref().map(str::to_string);
-        let services = Services::new(self.engine, &self.marks, self.context.settings(), &pass, instrument, &module);
+        let services = Services::new(self.engine, &self.marks, self.context.settings(), &pass, instrument, &input);
         let result = f(&services);
         self.diagnostics.borrow_mut().append(&mut services.said.take());
         self.counted.borrow_mut().append(&mut services.counted.take());

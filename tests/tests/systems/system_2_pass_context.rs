@@ -1,7 +1,11 @@
 //! `PassContext`: what it holds; current, entered and left, nested; and who sees it.
 
 use super::*;
+use passhost::Runner;
+use plugin_api::diagnostics::Severity;
 use plugin_api::pass::Ctx;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// A pass that writes down the context that it is given, the one that is current, and the program's.
 fn seeing(name: &str, log: &Log) -> MadePass {
@@ -156,6 +160,73 @@ fn what_passes_report_is_left_in_the_context() {
     let said: Vec<_> = said.iter().map(|said| (said.pass.as_str(), said.function.as_deref(), &*said.message)).collect();
     assert_eq!(said, [("t.Warns", Some("main"), "odd")]);
     assert!(context.take_diagnostics().is_empty());
+}
+
+/// What it gave is not taken, and what it reported is told.
+#[test]
+fn a_pass_that_reports_an_error_fails() {
+    let made = create_module_pass(info("t.Errs", 0, &[]), |module, ctx| {
+        ctx.diagnostics().report(Severity::Error, None, "wrong");
+        ctx.diagnostics().in_function("main").report(Severity::Error, None, "wrong, too");
+        Ok(module.clone())
+    });
+    let log = Log::default();
+    let engine = engine([made]);
+    let context = watched(&engine, &[("a", "")], &log);
+    let error = pass(&engine, "t.Errs").run_in(&module(&engine, &["main"]), &context).expect_err("it fails");
+    assert!(error.to_string().contains("reported 2 errors"), "{error}");
+    assert_eq!(context.take_diagnostics().len(), 2);
+    assert_eq!(log.take(), "a.enter a.should:Errs a.before:Errs a.failed:Errs a.exit");
+}
+
+/// The context outside of all others is one of the thread, as in TVM.
+#[test]
+fn what_is_reported_outside_of_contexts_is_kept() {
+    let made = create_module_pass(info("t.Says", 0, &[]), |module, ctx| {
+        ctx.diagnostics().report(Severity::Remark, None, "hello");
+        Ok(module.clone())
+    });
+    let engine = engine([made]);
+    assert!(PassContext::current().same(&PassContext::current()));
+    pass(&engine, "t.Says").run(&module(&engine, &["main"])).expect("runs");
+    assert_eq!(PassContext::current().take_diagnostics().len(), 1);
+}
+
+/// What a plan warns of is part of the report.
+#[test]
+fn an_embedder_is_warned() {
+    let log = Log::default();
+    let engine = engine([noted("t.High", 4, &[], &log)]);
+    let report = pass(&engine, "t.High").report_in(&module(&engine, &["main"]), &PassContext::current());
+    let warnings = report.expect("runs").warnings.join("; ");
+    assert!(warnings.contains("t.High") && log.take().is_empty(), "{warnings}");
+}
+
+/// A pass that runs itself, with the number of passes that are running.
+#[test]
+fn a_pass_that_runs_itself_without_end_is_stopped() {
+    let shared: Arc<OnceLock<Arc<Engine>>> = Arc::default();
+    let own = Arc::clone(&shared);
+    let made = create_module_pass(info("t.Itself", 0, &[]), move |module, _| {
+        let engine = own.get().expect("it was made");
+        pass(engine, "t.Itself").run(module).map_err(|error| PassError::new(error.to_string()))
+    });
+    let engine = shared.get_or_init(|| engine([made]));
+    let error = pass(engine, "t.Itself").run(&module(engine, &["main"])).expect_err("it is stopped").to_string();
+    assert!(error.contains("64 contexts are entered inside of each other; does a pass run itself?"), "{error}");
+    let empty = PassContext::current().enter().expect("all were left");
+    empty.exit().expect("leaves");
+}
+
+#[test]
+fn a_plan_is_of_its_engine() {
+    let log = Log::default();
+    let (one, other) = (engine([noted("t.A", 0, &[], &log)]), engine([noted("t.B", 0, &[], &log)]));
+    let plan = pass(&one, "t.A").plan(&PassContext::current()).expect("a plan");
+    let error = Runner::new(&other, BTreeMap::new()).run(&plan, module(&one, &["main"])).expect_err("another engine");
+    assert_eq!(error.to_string(), "the plan was made for an engine with other passes");
+    Runner::new(&one, BTreeMap::new()).run(&plan, module(&one, &["main"])).expect("its engine");
+    assert_eq!(log.take(), "t.A");
 }
 
 #[test]

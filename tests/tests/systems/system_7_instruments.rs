@@ -1,7 +1,8 @@
 //! `PassInstrument`: call order, behaviour on failure, nested contexts, `override_instruments`.
 
 use super::*;
-use passhost::Sequential;
+use passhost::{Runner, Sequential};
+use registry::Pipeline;
 
 #[test]
 fn all_are_called_in_order_and_exit_is_not_reversed() {
@@ -62,6 +63,55 @@ fn a_pass_can_run_passes_in_a_context_of_its_own() {
          outer.should:Inner outer.before:Inner t.Inner outer.after:Inner \
          outer.after:Outer outer.exit"
     );
+}
+
+/// Runs a pass when it is called.
+struct Runs(Pass);
+
+impl PassInstrument for Runs {
+    fn run_before(&mut self, module: &Module, _: &PassFacts<'_>) -> Result<(), PassError> {
+        self.0.run(module).map(drop).map_err(|error| PassError::new(error.to_string()))
+    }
+}
+
+#[test]
+fn an_instrument_that_runs_a_pass_where_it_watches_fails() {
+    let log = Log::default();
+    let engine = engine([noted("t.A", 0, &[], &log)]);
+    let runs = Instrument::new("runs", Box::new(Runs(pass(&engine, "t.A"))));
+    let context = PassContext::builder().instrument(runs).build(&engine).expect("a context");
+    let error = pass(&engine, "t.A").run_in(&module(&engine, &["main"]), &context).expect_err("it fails");
+    assert!(shown(&error).contains("an instrument runs a pass in the context that it watches"), "{}", shown(&error));
+    assert_eq!(log.take(), "");
+}
+
+/// A run inside of a run that goes on takes nothing away from it.
+#[test]
+fn a_run_inside_another_leaves_its_ways() {
+    let log = Log::default();
+    let inner_engine = engine([noted("t.Inner", 0, &[], &log)]);
+    let shared = Arc::clone(&inner_engine);
+    let outer = create_module_pass(info("t.Outer", 0, &[]), move |module, _| {
+        pass(&shared, "t.Inner").run(module).map_err(|error| PassError::new(error.to_string()))
+    });
+    let engine = engine([outer, noted("t.Last", 0, &[], &log)]);
+    let fails = Instrument::new("fails", Box::new(FailsAfter("t.Last")));
+    let context = PassContext::builder().instrument(fails).build(&engine).expect("a context");
+    let plan = context.plan(Pipeline::parse("t.Outer,t.Last,t.Last").expect("a pipeline"), &engine).expect("a plan");
+    let report = Runner::in_context(&engine, &context).keep_going(true).run(&plan, module(&engine, &["main"]));
+    let report = report.expect("runs");
+    assert!(report.error.is_none(), "{:?}", report.error);
+    assert_eq!(report.failures.len(), 1);
+    assert_eq!(log.take(), "t.Inner t.Last t.Last");
+}
+
+/// Fails behind one pass.
+struct FailsAfter(&'static str);
+
+impl PassInstrument for FailsAfter {
+    fn run_after(&mut self, _: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        if pass.name == self.0 { Err(PassError::new("no")) } else { Ok(()) }
+    }
 }
 
 /// Row 17 of the planner: who fails is named, and what was begun ends.
