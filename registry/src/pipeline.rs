@@ -5,6 +5,7 @@
 use crate::registry::Named;
 use plugin_api::meta::{OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, nearest};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -145,6 +146,23 @@ impl Pipeline {
             }
         }
         Ok(Pipeline { stages })
+    }
+
+    /// The names that its Sequentials are given, those inside others too.
+    pub fn sequentials(&self) -> BTreeSet<String> {
+        fn find(stages: &[Stage], names: &mut BTreeSet<String>) {
+            for stage in stages {
+                let Form::Sequential(members) = &stage.form else { continue };
+                names.extend(stage.options.iter().filter_map(|(key, value)| match value {
+                    OptionValue::Str(name) if key == "name" => Some(name.clone()),
+                    _ => None,
+                }));
+                find(members, names);
+            }
+        }
+        let mut names = BTreeSet::new();
+        find(&self.stages, &mut names);
+        names
     }
 
     /// Reads one pass of a pipeline.

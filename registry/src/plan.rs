@@ -24,9 +24,9 @@ pub struct Selection {
     pub source: String,
     /// opt_level, if this level sets it.
     pub opt_level: Option<i32>,
-    /// Passes that must not run.
+    /// Passes, and Sequentials of the pipeline by their own name, that must not run.
     pub disabled: Vec<String>,
-    /// Passes that run whatever their opt_level.
+    /// Passes and Sequentials that run whatever their opt_level.
     pub required: Vec<String>,
     /// Instruments that see the run, as in `acme.Counter{every=2}`.
     pub instruments: Vec<String>,
@@ -39,6 +39,8 @@ pub struct Request {
     pub pipeline: Pipeline,
     /// Levels of precedence, highest first.
     pub selections: Vec<Selection>,
+    /// Names of Sequentials that the lists can have beside those of the pipeline.
+    pub sequentials: BTreeSet<String>,
     /// Whether to plan and run as TVM 0.27 does.
     ///
     /// A pipeline of one item is that item, called alone: it runs whatever the lists and its opt_level say, and without
@@ -201,9 +203,10 @@ impl Plan {
             check.requirements(node)?;
         }
         let all: BTreeSet<PassId> = flat_all(&steps).into_iter().collect();
+        let of_pipeline = request.pipeline.sequentials();
         let part_of_it = |pass: PassId| all.contains(&pass) || check.is_done(pass) || check.is_member(pass);
         for (name, _) in enabled.required.iter().filter(|(_, level)| level.is_top && !tvm_compat) {
-            if !registry.find_full(name).is_some_and(part_of_it) {
+            if !registry.find_full(name).is_some_and(part_of_it) && !of_pipeline.contains(name) {
                 warnings.push(Warning::RequiredNotAsked { name: name.clone() });
             }
         }
@@ -225,6 +228,15 @@ impl Plan {
             Unit::Pass(pass) => self.composites.get(pass).map(Vec::as_slice),
             Unit::Sequential(_) => Some(&step.members),
         }
+    }
+
+    /// Whether a Sequential of that name stands in it.
+    pub fn has_sequential(&self, name: &str) -> bool {
+        fn find(steps: &[Step], name: &str) -> bool {
+            let is_it = |step: &Step| matches!(&step.unit, Unit::Sequential(own) if own == name);
+            steps.iter().any(|step| is_it(step) || find(&step.members, name))
+        }
+        find(&self.steps, name)
     }
 
     /// Every pass with a body that may run, each once, in the order of first use.

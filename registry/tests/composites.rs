@@ -240,7 +240,7 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
 #[test]
 fn cycles_that_tvm_would_run_for_ever_are_errors() {
     let registry = registry(
-        vec![pass("A", &["All"]), pass("B", &["B"]), pass("X", &["Y"]), pass("Y", &["X"])],
+        vec![pass("A", &["All"]), pass("B", &["C"]), pass("C", &["B"]), pass("X", &["Y"]), pass("Y", &["X"])],
         vec![composite("All", &[], &["A"])],
     );
     let plan = |text: &str| Plan::new(&Request { tvm_compat: true, ..request(text, &[]) }, &registry);
@@ -253,7 +253,7 @@ fn cycles_that_tvm_would_run_for_ever_are_errors() {
     assert!(plan("t.A").is_ok());
     assert_eq!(
         plan("t.B,t.X").unwrap().render(&registry),
-        "  1  sequential  asked\n  2    t.B       required by t.B (passes)\n  3    t.B       part of sequential\n  \
+        "  1  sequential  asked\n  2    t.C       required by t.B (passes)\n  3    t.B       part of sequential\n  \
            4    t.Y       required by t.X (passes)\n  5    t.X       part of sequential\n"
     );
 }

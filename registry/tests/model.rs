@@ -109,7 +109,12 @@ fn world() -> impl Strategy<Value = World> {
                     lists.into_iter().enumerate().map(below).collect()
                 };
                 let wanted = &wanted - &disabled;
-                let (required, members) = (lower(required), lower(members));
+                let (mut required, members) = (lower(required), lower(members));
+            // Nobody requires a pass twice.
+            let mut seen = BTreeSet::new();
+            for (i, list) in required.iter_mut().enumerate() {
+                list.retain(|j| seen.insert((i, *j)));
+            }
                 World { required, members, levels, contracts, changing, asked, context, disabled, wanted, vetoed }
             },
         )
@@ -305,7 +310,7 @@ impl World {
         };
         let text: Vec<String> = numbered("s", &self.asked).map(|(place, item)| item.text(&place)).collect();
         let pipeline = Pipeline::parse(&text.join(",")).expect("a pipeline");
-        let request = Request { pipeline, selections: vec![selection], tvm_compat };
+        let request = Request { pipeline, selections: vec![selection], tvm_compat, ..Request::default() };
         let plan = Plan::new(&request, &registry).ok()?;
         let log = RefCell::new(Vec::new());
         let vetoed = |unit: &Unit| !tvm_compat && unit.pass().is_some_and(|pass| self.vetoed.contains(&pass.0));

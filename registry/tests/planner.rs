@@ -416,6 +416,27 @@ fn clash_of_a_skipped_sequential_only_its_own_members_go() {
 }
 
 #[test]
+fn a_sequential_is_disabled_and_required_by_its_name() {
+    let registry = registry_of(vec![pass("A", &[]), pass("X", &[])]);
+    let plan = |text: &str, own| Plan::new(&Request { selections: vec![own], ..request(text) }, &registry);
+    let render = |text: &str, own| plan(text, own).expect("a plan").render(&registry);
+    let text = "Sequential(name=late,opt_level=3)[Sequential(name=inner)[t.A]],t.X";
+    assert_eq!(
+        render(text, selection(None, &["inner"], &["late"])),
+        "  1  late     asked\n  2    inner  skipped: disabled by the command line\n  3  t.X      asked\n"
+    );
+    let level = plan(text, selection(None, &[], &[])).expect("a plan").warnings;
+    assert!(level[0].to_string().ends_with("use --opt-level 3 or --require late"), "{}", level[0]);
+    assert!(plan(text, selection(None, &[], &["late"])).expect("a plan").warnings.is_empty());
+    let error = plan(text, selection(None, &["lat"], &[])).expect_err("unknown").to_string();
+    assert_eq!(error, "disabled of the command line: no pass `lat`; did you mean `late`?");
+    // Elsewhere it is unknown, unless the context knows it.
+    assert!(plan("t.A", selection(None, &["late"], &[])).is_err());
+    let elsewhere = Request { sequentials: ["late".to_string()].into(), ..request("t.A") };
+    assert!(Plan::new(&Request { selections: vec![selection(None, &["late"], &[])], ..elsewhere }, &registry).is_ok());
+}
+
+#[test]
 fn clash_a_vetoed_requirement_ends_its_user_and_not_the_run() {
     let registry = registry_of(vec![pass("B", &["A"]), pass("A", &[]), pass("X", &[])]);
     let plan = Plan::new(&request("t.B,t.X"), &registry).expect("a plan");

@@ -36,6 +36,7 @@ impl Asked {
     ) -> Result<(PassContext, Pipeline), Error> {
         let config = self.config.checked(manifest, engine.registry())?;
         let pipeline = std::mem::take(&mut self.request.pipeline);
+        self.request.sequentials = pipeline.sequentials();
         Ok((PassContext::from_parts(engine, self.request, config, self.target)?, pipeline))
     }
 }
@@ -116,7 +117,7 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Err
         config.line.push(config_entry(entry)?);
     }
     let pipeline = Pipeline::parse(&text).map_err(PlanError::Pipeline)?;
-    let request = Request { pipeline, selections, tvm_compat: select.tvm_compat };
+    let request = Request { pipeline, selections, tvm_compat: select.tvm_compat, ..Request::default() };
     Ok(Asked { request, config, target: target.or_else(|| manifest.settings.target.clone()) })
 }
 

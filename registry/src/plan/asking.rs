@@ -26,7 +26,7 @@ impl Asking<'_> {
             let step = self.step(stage, false)?;
             if let Some(Skip::OptLevel(level)) = step.skip {
                 let (name, context) = (step.unit.name(self.registry).to_string(), self.enabled.opt_level);
-                let can_be_required = step.unit.pass().is_some();
+                let can_be_required = step.unit.pass().is_some() || step.given.iter().any(|(key, _)| key == "name");
                 self.warnings.push(Warning::SkippedByLevel { name, level, context, can_be_required });
             }
             steps.push(step);
@@ -62,10 +62,7 @@ impl Asking<'_> {
         let default = tvm_compat.then_some(TVM_SEQUENTIAL);
         let SequentialOptions { all: options, name, opt_level, required } =
             sequential_options(default, &stage.options)?;
-        let skip = match tvm_compat {
-            true => self.enabled.skip(&name, opt_level),
-            false => (opt_level > self.enabled.opt_level).then_some(Skip::OptLevel(opt_level)),
-        };
+        let skip = self.enabled.skip(&name, opt_level);
         let entry = |text: &String| match Required::parse(text) {
             Ok(req) => Ok(req),
             // That nobody has it is noticed when the Sequential is reached.

@@ -1,7 +1,8 @@
 //! Which passes are enabled.
 
 use super::{DEFAULT_OPT_LEVEL, PlanError, Request, Selection, Skip};
-use crate::registry::Registry;
+use crate::registry::{Registry, RegistryError};
+use plugin_api::names::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who listed a pass.
@@ -17,6 +18,8 @@ pub(super) struct Enabled {
     pub(super) opt_level: i32,
     pub(super) disabled: BTreeMap<String, Level>,
     pub(super) required: BTreeMap<String, Level>,
+    /// Names of Sequentials, which the lists can have like those of passes.
+    pub(super) sequentials: BTreeSet<String>,
 }
 
 impl Enabled {
@@ -27,6 +30,7 @@ impl Enabled {
             opt_level: opt_level.unwrap_or(DEFAULT_OPT_LEVEL),
             disabled: BTreeMap::new(),
             required: BTreeMap::new(),
+            sequentials: &request.sequentials | &request.pipeline.sequentials(),
         };
         for (i, selection) in request.selections.iter().enumerate() {
             enabled.add(selection, i == 0, registry)?;
@@ -42,7 +46,13 @@ impl Enabled {
                 return Ok(names.iter().cloned().collect());
             }
             let find = |name: &String| {
-                let error = |error| PlanError::ListedName { list, level: level.name.clone(), error };
+                if self.sequentials.contains(name) {
+                    return Ok(name.clone());
+                }
+                let error = |error| {
+                    let error = with_sequentials(error, &self.sequentials);
+                    PlanError::ListedName { list, level: level.name.clone(), error }
+                };
                 registry.find(name).map(|pass| registry.pass(pass).name.clone()).map_err(error)
             };
             names.iter().map(find).collect()
@@ -68,5 +78,17 @@ impl Enabled {
             return None;
         }
         Some(Skip::OptLevel(opt_level))
+    }
+}
+
+/// An error about a name, which may be meant for that of a Sequential.
+fn with_sequentials(error: RegistryError, sequentials: &BTreeSet<String>) -> RegistryError {
+    match error {
+        RegistryError::UnknownPass { name, near } => {
+            let known = sequentials.iter().map(String::as_str).chain(near.iter().map(String::as_str));
+            let near = nearest(&name, known);
+            RegistryError::UnknownPass { name, near }
+        }
+        other => other,
     }
 }

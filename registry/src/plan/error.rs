@@ -208,7 +208,7 @@ pub enum Warning {
         level: i32,
         /// opt_level of the context.
         context: i32,
-        /// Whether it is a pass: a Sequential of the pipeline cannot be required by name.
+        /// Whether it can be required by name: a Sequential may have none.
         can_be_required: bool,
     },
     /// A pass that `all(…)` cannot stand for.
