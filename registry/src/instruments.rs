@@ -96,15 +96,16 @@ impl Registry {
 /// The instruments that all levels of precedence ask for, the lowest level first: `acme.Counter{every=2}`, each of the
 /// texts one or several.
 pub(crate) fn planned(selections: &[Selection], registry: &Registry) -> Result<Vec<PlannedInstrument>, PlanError> {
+    let wrong = |error| PlanError::Pipeline { error, span: None };
     let mut out = Vec::new();
     for selection in selections.iter().rev() {
         for text in &selection.instruments {
-            for stage in Pipeline::parse_as(Named::Instrument, text)?.stages {
+            for stage in Pipeline::parse_as(Named::Instrument, text).map_err(wrong)?.stages {
                 let listed =
                     |error| PlanError::ListedName { list: "instruments", level: selection.source.clone(), error };
                 let instrument = registry.find_instrument(&stage.name).map_err(listed)?;
                 let info = registry.instrument(instrument);
-                let options = resolve(Named::Instrument, &info.name, &info.options, &stage.options)?;
+                let options = resolve(Named::Instrument, &info.name, &info.options, &stage.options).map_err(wrong)?;
                 out.push(PlannedInstrument { instrument, given: stage.options, options });
             }
         }

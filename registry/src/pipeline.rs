@@ -51,7 +51,7 @@ const DEEPEST: u32 = 16;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineError {
     /// Not the form of a pipeline.
-    #[error("{what} `{text}`, column {}: expected {expected}{}", at + 1, found(text, *at))]
+    #[error("{what} `{}`, column {}: {}", excerpt(text, *at), text[..*at].chars().count() + 1, expectation(expected, text, *at))]
     Syntax {
         /// What the text is called.
         what: &'static str,
@@ -116,10 +116,43 @@ fn article(ty: &str) -> &'static str {
     if ty.starts_with('i') { "an" } else { "a" }
 }
 
-fn found(text: &str, at: usize) -> String {
+/// What was expected and found at a position.
+fn expectation(expected: &str, text: &str, at: usize) -> String {
     match text.get(at..).and_then(|rest| rest.chars().next()) {
-        Some(c) => format!(", found `{c}`"),
-        None => ", found the end".to_string(),
+        Some(c) => format!("expected {expected}, found `{c}`"),
+        None => format!("expected {expected}, found the end"),
+    }
+}
+
+/// As much of a text as a message can show: what is around a position.
+fn excerpt(text: &str, at: usize) -> String {
+    const AROUND: usize = 60;
+    let start = text[..at].char_indices().rev().nth(AROUND).map_or(0, |(i, _)| i);
+    let end = text[at..].char_indices().nth(AROUND).map_or(text.len(), |(i, _)| at + i);
+    let cut = |is_cut: bool| if is_cut { "..." } else { "" };
+    format!("{}{}{}", cut(start > 0), &text[start..end], cut(end < text.len()))
+}
+
+impl PipelineError {
+    /// The message for those who see the text and the place in it.
+    pub fn beside_its_text(&self) -> String {
+        match self {
+            PipelineError::Syntax { what, text, at, expected } => {
+                format!("in the {what}: {}", expectation(expected, text, *at))
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// Where a text is wrong, if it is about its form.
+    pub fn span(&self) -> Option<Range<usize>> {
+        match self {
+            PipelineError::Syntax { text, at, .. } => {
+                let len = text.get(*at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+                Some(*at..at + len)
+            }
+            _ => None,
+        }
     }
 }
 

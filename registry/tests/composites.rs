@@ -232,6 +232,10 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
         "pipeline `Sequential(name=late)`, column 22: expected `[`, found the end"
     );
     assert_eq!(column("Sequential[t.A"), "pipeline `Sequential[t.A`, column 15: expected `,` or `]`, found the end");
+    assert_eq!(column("日本,t.A{"), "pipeline `日本,t.A{`, column 8: expected the name of an option, found the end");
+    let long = column(&format!("{}t.B t.C{}", "t.A,".repeat(9999), ",t.D".repeat(9999)));
+    assert!(long.contains("t.A,t.A,t.B t.C,t.D,") && long.matches("...").count() == 2, "{long}");
+    assert!(long.len() < 300 && long.contains("column 40001: expected"), "{long}");
     let deep = format!("{}t.A{}", "Sequential[".repeat(17), "]".repeat(17));
     assert!(column(&deep).contains("a Sequential that is nested less than 16 deep"), "{}", column(&deep));
 }

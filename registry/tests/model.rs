@@ -110,11 +110,11 @@ fn world() -> impl Strategy<Value = World> {
                 };
                 let wanted = &wanted - &disabled;
                 let (mut required, members) = (lower(required), lower(members));
-            // Nobody requires a pass twice.
-            let mut seen = BTreeSet::new();
-            for (i, list) in required.iter_mut().enumerate() {
-                list.retain(|j| seen.insert((i, *j)));
-            }
+                // Nobody requires a pass twice.
+                let mut seen = BTreeSet::new();
+                for (i, list) in required.iter_mut().enumerate() {
+                    list.retain(|j| seen.insert((i, *j)));
+                }
                 World { required, members, levels, contracts, changing, asked, context, disabled, wanted, vetoed }
             },
         )

@@ -47,8 +47,9 @@ impl Asking<'_> {
             Form::Sequential(members) => self.sequential(stage, members, alone)?,
             Form::All => self.selected(stage)?,
             Form::Pass => {
-                let pass = self.registry.find(&stage.name).map_err(PlanError::Name)?;
-                pass_step(pass, stage, self.registry, self.enabled)?
+                let unknown = |error| PlanError::Name { error, span: stage.span.clone() };
+                let pass = self.registry.find(&stage.name).map_err(unknown)?;
+                pass_step(pass, stage, self.registry, self.enabled).map_err(|error| wrong_item(error, stage))?
             }
         };
         if alone {
@@ -61,13 +62,16 @@ impl Asking<'_> {
         let tvm_compat = self.enabled.tvm_compat;
         let default = tvm_compat.then_some(TVM_SEQUENTIAL);
         let SequentialOptions { all: options, name, opt_level, required } =
-            sequential_options(default, &stage.options)?;
+            sequential_options(default, &stage.options).map_err(|error| wrong_item(error, stage))?;
         let skip = self.enabled.skip(&name, opt_level);
         let entry = |text: &String| match Required::parse(text) {
             Ok(req) => Ok(req),
             // That nobody has it is noticed when the Sequential is reached.
             Err(_) if tvm_compat => Ok(Required { name: text.clone(), version: None }),
-            Err(_) => Err(PlanError::Name(self.registry.unknown_pass(text))),
+            Err(_) => {
+                let (error, span) = (self.registry.unknown_pass(text), stage.span.clone());
+                Err(PlanError::Name { error, span })
+            }
         };
         let required = required.iter().map(entry).collect::<Result<_, _>>()?;
         let known = self.warnings.len();
@@ -82,7 +86,7 @@ impl Asking<'_> {
     /// All passes with a body up to a level, but for the disabled ones.
     fn selected(&mut self, stage: &Stage) -> Result<Step, PlanError> {
         let (registry, enabled) = (self.registry, self.enabled);
-        let level = all_options(enabled.opt_level, &stage.options)?;
+        let level = all_options(enabled.opt_level, &stage.options).map_err(|error| wrong_item(error, stage))?;
         let mut members = Vec::new();
         for (pass, info) in registry.passes().filter(|(_, info)| info.opt_level <= level) {
             if registry.members(pass).is_some() || enabled.disabled.contains_key(&info.name) {
@@ -97,6 +101,11 @@ impl Asking<'_> {
         }
         Ok(Step::sequential(stage.to_string(), members))
     }
+}
+
+/// What is wrong with an item of the pipeline.
+fn wrong_item(error: PipelineError, stage: &Stage) -> PlanError {
+    PlanError::Pipeline { error, span: Some(stage.span.clone()) }
 }
 
 pub(super) fn pass_step(

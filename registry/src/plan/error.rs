@@ -5,6 +5,7 @@ use crate::registry::{PassId, RegistryError};
 use plugin_api::names::did_you_mean;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 /// A composite pass has at most this many steps, those of its members included.
 pub(super) const LONGEST: usize = 100_000;
@@ -13,8 +14,13 @@ pub(super) const LONGEST: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// A name in the pipeline.
-    #[error("in the pipeline: {0}")]
-    Name(RegistryError),
+    #[error("in the pipeline: {error}")]
+    Name {
+        /// What is wrong.
+        error: RegistryError,
+        /// Place of the item in the pipeline.
+        span: Range<usize>,
+    },
     /// A name in a list of disabled or required passes, or of instruments.
     #[error("{list} of {level}: {error}")]
     ListedName {
@@ -26,8 +32,13 @@ pub enum PlanError {
         error: RegistryError,
     },
     /// Options or form of the pipeline.
-    #[error(transparent)]
-    Pipeline(#[from] PipelineError),
+    #[error("{error}")]
+    Pipeline {
+        /// What is wrong.
+        error: PipelineError,
+        /// Place in the pipeline; `None` where it is not the pipeline that is wrong.
+        span: Option<Range<usize>>,
+    },
     /// Required and disabled at once.
     #[error("`{name}` is both required and disabled by {level}; choose one")]
     RequiredAndDisabled {
@@ -173,7 +184,31 @@ pub enum PlanError {
     },
 }
 
+/// That of a pipeline that cannot be read.
+impl From<PipelineError> for PlanError {
+    fn from(error: PipelineError) -> PlanError {
+        PlanError::Pipeline { span: error.span(), error }
+    }
+}
+
 impl PlanError {
+    /// Place in the pipeline, if it is that which is wrong.
+    pub fn span(&self) -> Option<Range<usize>> {
+        match self {
+            PlanError::Name { span, .. } => Some(span.clone()),
+            PlanError::Pipeline { span, .. } => span.clone(),
+            _ => None,
+        }
+    }
+
+    /// The message for those who see the pipeline and the place in it.
+    pub fn beside_its_text(&self) -> String {
+        match self {
+            PlanError::Pipeline { error, .. } => error.beside_its_text(),
+            other => other.to_string(),
+        }
+    }
+
     /// The pass that it is about, and its plugin, as far as there is one.
     pub fn about(&self) -> (Option<&str>, Option<&str>) {
         match self {
