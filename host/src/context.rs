@@ -117,7 +117,8 @@ impl PassContext {
         target: Option<Target>,
     ) -> Result<PassContext, Error> {
         // The planner knows what is wrong with a selection, and which of its levels counts.
-        let Plan { opt_level, instruments, .. } = Plan::new(&request, engine.registry())?;
+        let (opt_level, instruments) = Plan::of_lists(&request, engine.registry())
+            .map_err(|errors| Error::of_all(errors.into_iter().map(Error::from).collect()))?;
         let named = Some((Arc::clone(engine), instruments));
         let Request { selections, sequentials, tvm_compat, .. } = request;
         Ok(PassContext::of(Settings { selections, sequentials, opt_level, tvm_compat, config, target, named }))

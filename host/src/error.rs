@@ -239,6 +239,11 @@ fn first(problems: &[Problem]) -> &str {
 }
 
 impl Error {
+    /// One error or several, of which there is at least one.
+    pub(crate) fn of_all(mut errors: Vec<Error>) -> Error {
+        if errors.len() == 1 { errors.swap_remove(0) } else { Error::Several(errors) }
+    }
+
     /// Exit code of the command line.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -281,6 +281,8 @@ cases! {
     pipeline_of_the_manifest_with_unknown_option:
         |case| named(case, "\"\"\"\\\n  relax.Normalize,\n  Normalize{n=1}\"\"\""), ["plan", "--pipeline", "late"];
     disabled_pass_misspelt: Case::standard, ["plan", "--passes", "Normalize", "--disable", "Normalise"];
+    all_wrong_names_at_once: Case::standard, ["plan", "--passes", "Normalize", "--disable", "Normalise", "--disable",
+        "DeadCode", "--require", "nope", "--instrument", "acme.Counter", "--instrument", "1", "--config", "acme.n=1"];
     needed_and_disabled:
         Case::standard, ["plan", "--passes", "acme.GroupConvolutions", "--disable", "relax.Normalize"];
     a_cycle: |case| case.crates(&["tests/bad-plugins/misbehaves"]), ["plan", "--passes", "bad.Ping"];

@@ -189,7 +189,7 @@ impl Plan {
     /// # Errors
     /// The first thing that stands in the way.
     pub fn new(request: &Request, registry: &Registry) -> Result<Plan, PlanError> {
-        let enabled = Enabled::new(request, registry)?;
+        let enabled = Enabled::new(request, registry).map_err(first)?;
         let tvm_compat = request.tvm_compat;
         let mut asking = Asking { registry, enabled: &enabled, warnings: Vec::new() };
         let stages = &request.pipeline.stages;
@@ -211,7 +211,7 @@ impl Plan {
             }
         }
         let composites = check.composites;
-        let instruments = planned(&request.selections, registry)?;
+        let instruments = planned(&request.selections, registry).map_err(first)?;
         let required = enabled.required.into_keys().collect();
         let (opt_level, state) = (enabled.opt_level, registry.state().clone());
         Ok(Plan { steps, composites, opt_level, required, instruments, warnings, tvm_compat, state })
@@ -220,6 +220,17 @@ impl Plan {
     /// Whether it was made by this registry, and nothing was added since: passes are known by their numbers.
     pub fn is_of(&self, registry: &Registry) -> bool {
         self.state == *registry.state()
+    }
+
+    /// What the lists of a request say without its pipeline: the opt_level, and the instruments.
+    ///
+    /// # Errors
+    /// All that is wrong in them.
+    pub fn of_lists(request: &Request, registry: &Registry) -> Result<(i32, Vec<PlannedInstrument>), Vec<PlanError>> {
+        match (Enabled::new(request, registry), planned(&request.selections, registry)) {
+            (Ok(enabled), Ok(instruments)) => Ok((enabled.opt_level, instruments)),
+            (enabled, instruments) => Err([enabled.err(), instruments.err()].into_iter().flatten().flatten().collect()),
+        }
     }
 
     /// Members of a step; `None` for a pass with a body.
@@ -267,6 +278,11 @@ impl Plan {
 /// A pass, and whether it is required, or part of what is. Then all its members run; as TVM does it, it runs without
 /// what it requires, as does a pass that is called outside of a Sequential.
 type Node = (PassId, bool);
+
+/// The first of several errors, of which there is at least one.
+fn first(mut errors: Vec<PlanError>) -> PlanError {
+    errors.swap_remove(0)
+}
 
 /// An option that must be given.
 pub(crate) fn without_default(info: &PassInfo) -> Option<&str> {

@@ -78,8 +78,8 @@ fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
     let mut settings = vec![selection(manifest.path.display().to_string(), &manifest.settings)];
     let mut errors: Vec<Error> = Vec::new();
     let alone = Request { selections: settings.clone(), ..Request::default() };
-    if let Err(error) = Plan::new(&alone, registry) {
-        errors.push(error.into());
+    if let Err(wrong) = Plan::of_lists(&alone, registry) {
+        errors.extend(wrong.into_iter().map(Error::from));
         // Every pipeline would say it again, and nothing else.
         settings.clear();
     }

@@ -78,15 +78,26 @@ impl Asked {
     /// The context that is asked for, and the pipeline that runs in it.
     ///
     /// # Errors
-    /// All config values that do not fit, else the first name in a list that nobody has.
+    /// All config values that do not fit, and all names in lists that nobody has.
     pub(super) fn context(
         mut self,
         manifest: &Manifest,
         engine: &Arc<Engine>,
     ) -> Result<(PassContext, Written), Error> {
-        let config = self.config.checked(manifest, engine.registry())?;
+        let config = self.config.checked(manifest, engine.registry());
         self.request.sequentials = self.written.pipeline.sequentials();
-        Ok((PassContext::from_parts(engine, self.request, config, self.target)?, self.written))
+        let (config, mut errors) = match config {
+            Ok(config) => (config, Vec::new()),
+            Err(Error::Several(errors)) => (BTreeMap::new(), errors),
+            Err(error) => (BTreeMap::new(), vec![error]),
+        };
+        match PassContext::from_parts(engine, self.request, config, self.target) {
+            Ok(context) if errors.is_empty() => return Ok((context, self.written)),
+            Ok(_) => {}
+            Err(Error::Several(more)) => errors.extend(more),
+            Err(error) => errors.push(error),
+        }
+        Err(Error::of_all(errors))
     }
 }
 
@@ -110,11 +121,7 @@ impl Config {
                 Err(error) => errors.push(Error::Config { of: "--config", error }),
             }
         }
-        match errors.len() {
-            0 => Ok(config),
-            1 => Err(errors.remove(0)),
-            _ => Err(Error::Several(errors)),
-        }
+        if errors.is_empty() { Ok(config) } else { Err(Error::of_all(errors)) }
     }
 }
 

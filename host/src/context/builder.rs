@@ -162,6 +162,7 @@ impl ContextBuilder {
             }
             (Ok(_), 1) => Err(errors.remove(0)),
             (Err(error), 0) => Err(error),
+            (Err(Error::Several(more)), _) => Err(Error::Several(errors.into_iter().chain(more).collect())),
             (context, _) => Err(Error::Several(errors.into_iter().chain(context.err()).collect())),
         }
     }
