@@ -44,8 +44,8 @@ pub enum Form {
 pub const SEQUENTIAL: &str = "Sequential";
 /// What all passes up to a level are called.
 const ALL: &str = "all";
-/// Sequentials nest less than this deep.
-const DEEPEST: u32 = 16;
+/// Sequentials nest at most this deep: those of a text, and those of a program, which are printed as text.
+const DEEPEST: u32 = 64;
 
 /// What is wrong in a pipeline.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -92,6 +92,9 @@ pub enum PipelineError {
         /// Documentation of the option.
         doc: String,
     },
+    /// A Sequential of a program that no text could have.
+    #[error("Sequentials are nested more than {DEEPEST} deep; put some of them side by side")]
+    TooDeep,
     /// Given twice.
     #[error("option `{option}` of `{pass}` is given twice; give it once")]
     Twice {
@@ -179,6 +182,20 @@ impl Pipeline {
             }
         }
         Ok(Pipeline { stages })
+    }
+
+    /// Whether its Sequentials nest no deeper than in a text.
+    pub(crate) fn check_depth(&self) -> Result<(), PipelineError> {
+        // With a stack of its own: how deep they nest is just what is not known.
+        let mut work: Vec<(&Stage, u32)> = self.stages.iter().map(|stage| (stage, 1)).collect();
+        while let Some((stage, depth)) = work.pop() {
+            let Form::Sequential(members) = &stage.form else { continue };
+            if depth > DEEPEST {
+                return Err(PipelineError::TooDeep);
+            }
+            work.extend(members.iter().map(|member| (member, depth + 1)));
+        }
+        Ok(())
     }
 
     /// The names that its Sequentials are given, those inside others too.
@@ -407,7 +424,7 @@ impl Parser<'_> {
     /// Passes in brackets; a comma may stand behind the last one.
     fn members(&mut self) -> Result<Vec<Stage>, PipelineError> {
         if self.depth >= DEEPEST {
-            return Err(self.error("a Sequential that is nested less than 16 deep"));
+            return Err(self.error("a Sequential that is nested at most 64 deep"));
         }
         self.expect('[', "`[`")?;
         self.depth += 1;

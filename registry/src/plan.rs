@@ -189,6 +189,7 @@ impl Plan {
     /// # Errors
     /// The first thing that stands in the way.
     pub fn new(request: &Request, registry: &Registry) -> Result<Plan, PlanError> {
+        request.pipeline.check_depth()?;
         let enabled = Enabled::new(request, registry).map_err(first)?;
         let tvm_compat = request.tvm_compat;
         let mut asking = Asking { registry, enabled: &enabled, warnings: Vec::new() };

@@ -236,8 +236,24 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     let long = column(&format!("{}t.B t.C{}", "t.A,".repeat(9999), ",t.D".repeat(9999)));
     assert!(long.contains("t.A,t.A,t.B t.C,t.D,") && long.matches("...").count() == 2, "{long}");
     assert!(long.len() < 300 && long.contains("column 40001: expected"), "{long}");
-    let deep = format!("{}t.A{}", "Sequential[".repeat(17), "]".repeat(17));
-    assert!(column(&deep).contains("a Sequential that is nested less than 16 deep"), "{}", column(&deep));
+}
+
+/// What a program makes is held to what a text can say.
+#[test]
+fn sequentials_nest_as_deep_in_a_program_as_in_a_text() {
+    let text = |depth| format!("{}t.A{}", "Sequential[".repeat(depth), "]".repeat(depth));
+    let registry = registry(vec![pass("A", &[])], vec![]);
+    let mut pipeline = Pipeline::parse(&text(64)).unwrap();
+    assert_eq!(Plan::new(&request(&text(64), &[]), &registry).unwrap().lines(&registry).len(), 65);
+    let message = Pipeline::parse(&text(65)).unwrap_err().to_string();
+    assert!(message.contains("a Sequential that is nested at most 64 deep"), "{message}");
+    let form = registry::Form::Sequential(std::mem::take(&mut pipeline.stages));
+    pipeline.stages.push(registry::Stage { name: "Sequential".into(), options: Vec::new(), form, span: 0..0 });
+    let deep = Request { pipeline, ..Request::default() };
+    assert_eq!(
+        Plan::new(&deep, &registry).unwrap_err().to_string(),
+        "Sequentials are nested more than 64 deep; put some of them side by side"
+    );
 }
 
 /// As TVM does it: a required pass runs without what it requires, but a composite one contains the same.
