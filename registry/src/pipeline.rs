@@ -47,6 +47,12 @@ const ALL: &str = "all";
 /// Sequentials nest at most this deep: those of a text, and those of a program, which are printed as text.
 const DEEPEST: u32 = 64;
 
+/// What was probably meant by a word that stands for passes only with brackets.
+pub(crate) fn form_of(name: &str) -> Option<&'static str> {
+    let is = |word: &str| name.eq_ignore_ascii_case(word);
+    if is(SEQUENTIAL) { Some("Sequential(name=late)[...]") } else { is(ALL).then_some("all()") }
+}
+
 /// What is wrong in a pipeline.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineError {
@@ -399,6 +405,9 @@ impl Parser<'_> {
         if self.what == Named::Pass && name == ALL && self.peek() == Some('(') {
             let options = self.options(')', "`,` or `)`")?;
             return Ok(Stage { name, options, form: Form::All, span });
+        }
+        if self.what == Named::Pass && form_of(&name).is_some() && matches!(self.peek(), Some('(' | '[')) {
+            return Err(self.error_at(start, "`Sequential(...)[...]` or `all(...)`"));
         }
         let options = if self.peek() == Some('{') { self.options('}', "`,` or `}`")? } else { Vec::new() };
         Ok(Stage { name, options, form: Form::Pass, span })

@@ -232,6 +232,11 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
         "pipeline `Sequential(name=late)`, column 22: expected `[`, found the end"
     );
     assert_eq!(column("Sequential[t.A"), "pipeline `Sequential[t.A`, column 15: expected `,` or `]`, found the end");
+    assert!(column("sequential[t.A]").ends_with("column 1: expected `Sequential(...)[...]` or `all(...)`, found `s`"));
+    assert!(column("t.A,all[t.A]").contains("column 5: expected `Sequential(...)[...]` or `all(...)`"));
+    let names = registry(vec![pass("A", &[])], vec![]);
+    assert!(error(&names, "Sequential").ends_with("no pass `Sequential`; did you mean `Sequential(name=late)[...]`?"));
+    assert!(error(&names, "all{opt_level=1}").ends_with("no pass `all`; did you mean `all()`?"));
     assert_eq!(column("日本,t.A{"), "pipeline `日本,t.A{`, column 8: expected the name of an option, found the end");
     let long = column(&format!("{}t.B t.C{}", "t.A,".repeat(9999), ",t.D".repeat(9999)));
     assert!(long.contains("t.A,t.A,t.B t.C,t.D,") && long.matches("...").count() == 2, "{long}");

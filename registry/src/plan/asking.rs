@@ -3,9 +3,9 @@
 use super::enabled::Enabled;
 use super::{PlanError, Skip, Step, Warning, default_options, without_default};
 use crate::pipeline::{
-    Form, PipelineError, SequentialOptions, Stage, all_options, resolve_options, sequential_options,
+    Form, PipelineError, SequentialOptions, Stage, all_options, form_of, resolve_options, sequential_options,
 };
-use crate::registry::{PassId, Registry};
+use crate::registry::{PassId, Registry, RegistryError};
 use plugin_api::meta::Required;
 
 /// What TVM calls a Sequential without a name.
@@ -47,7 +47,15 @@ impl Asking<'_> {
             Form::Sequential(members) => self.sequential(stage, members, alone)?,
             Form::All => self.selected(stage)?,
             Form::Pass => {
-                let unknown = |error| PlanError::Name { error, span: stage.span.clone() };
+                let unknown = |error| {
+                    let error = match (error, form_of(&stage.name)) {
+                        (RegistryError::UnknownPass { name, .. }, Some(form)) => {
+                            RegistryError::UnknownPass { name, near: vec![form.to_string()] }
+                        }
+                        (error, _) => error,
+                    };
+                    PlanError::Name { error, span: stage.span.clone() }
+                };
                 let pass = self.registry.find(&stage.name).map_err(unknown)?;
                 pass_step(pass, stage, self.registry, self.enabled).map_err(|error| wrong_item(error, stage))?
             }
