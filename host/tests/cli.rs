@@ -270,7 +270,7 @@ cases! {
     option_of_wrong_type: Case::standard, ["run", "small.py", "--passes", "acme.GroupConvolutions{through=3}"];
     pipeline_with_syntax_error: Case::standard, ["run", "small.py", "--passes", "relax.Normalize,{x}"];
     pipeline_in_a_file_with_syntax_error: |case| {
-        case.standard().file("late.txt", "relax.Normalize,\n  relax.DeadCodeElimination relax.ToNonDataflow\n")
+        case.standard().file("late.txt", "\u{feff}# First this, π.\nrelax.Normalize, # then\n  relax.DeadCodeElimination relax.ToNonDataflow\n")
     }, ["plan", "--passes", "@late.txt"];
     pipeline_in_a_file_with_unknown_pass: |case| {
         let long = format!("relax.Normalize,\n{}relax.Normalise", "relax.Normalize,".repeat(999));

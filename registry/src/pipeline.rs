@@ -396,6 +396,10 @@ impl Parser<'_> {
             Named::Instrument => "the name of an instrument",
         })?;
         let span = start..self.at;
+        let behind = self.text[self.at..].trim_start();
+        if behind.starts_with(['(', '[', '{']) {
+            self.space();
+        }
         if self.what == Named::Pass && name == SEQUENTIAL && matches!(self.peek(), Some('(' | '[')) {
             let options = if self.peek() == Some('(') { self.options(')', "`,` or `)`")? } else { Vec::new() };
             self.space();

@@ -226,6 +226,8 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     }
     let commas = Pipeline::parse("Sequential( name = late , )[ t.A{ n=2, }, t.B , ]").unwrap();
     assert_eq!(commas.to_string(), "Sequential(name=late)[t.A{n=2},t.B]");
+    let blanks = Pipeline::parse("Sequential (name=a) [t.A {n=2} , all (opt_level=1)]\n,\nSequential\n[t.B]").unwrap();
+    assert_eq!(blanks.to_string(), "Sequential(name=a)[t.A{n=2},all(opt_level=1)],Sequential[t.B]");
     let column = |text: &str| Pipeline::parse(text).unwrap_err().to_string();
     assert_eq!(
         column("Sequential(name=late)"),

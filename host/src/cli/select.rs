@@ -32,10 +32,10 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Reads a pipeline that is all of a text.
-    fn parse(origin: PathBuf, text: &str) -> Result<Written, Error> {
+    /// Reads a pipeline that is all of a text; `passes` is the text without what is only for people, at the same places.
+    fn parse(origin: PathBuf, text: &str, passes: &str) -> Result<Written, Error> {
         let (pipeline, whole) = (Pipeline::default(), 0..text.len());
-        Written { pipeline, origin, text: text.into(), start: Some(0), whole }.read(text)
+        Written { pipeline, origin, text: text.into(), start: Some(0), whole }.read(passes)
     }
 
     /// Reads a pipeline of a manifest.
@@ -223,10 +223,41 @@ fn config_entry(entry: &str) -> Result<(String, OptionValue), Error> {
 
 /// A pipeline, or `@FILE` that holds one.
 fn from_file(text: &str) -> Result<Written, Error> {
-    let Some(path) = text.strip_prefix('@') else { return Written::parse(PathBuf::from("<--passes>"), text) };
+    let Some(path) = text.strip_prefix('@') else { return Written::parse(PathBuf::from("<--passes>"), text, text) };
     let text = std::fs::read_to_string(path).map_err(|error| Error::Request {
         message: format!("pipeline file {path}: {error}"),
         help: "--passes @FILE reads a pipeline from a file".to_string(),
     })?;
-    Written::parse(PathBuf::from(path), &text)
+    Written::parse(PathBuf::from(path), &text, &without_comments(&text))
+}
+
+/// A text with blanks for its byte order mark and for comments, which go from a `#` outside of quotes to the end of the
+/// line: all else stays at its place.
+fn without_comments(text: &str) -> String {
+    let (mut quoted, mut escaped, mut comment) = (false, false, false);
+    let mut out = String::with_capacity(text.len());
+    for (i, c) in text.char_indices() {
+        comment = c != '\n' && (comment || c == '#' && !quoted);
+        if comment || i == 0 && c == '\u{feff}' {
+            out.extend(std::iter::repeat_n(' ', c.len_utf8()));
+            continue;
+        }
+        quoted ^= c == '"' && !escaped;
+        escaped = quoted && c == '\\' && !escaped;
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_blanks() {
+        let text = "\u{feff}a.A, # π \"\nb.B{x=\"#\\\"#\"} #";
+        let blank = without_comments(text);
+        assert_eq!(blank, "   a.A,      \nb.B{x=\"#\\\"#\"}  ");
+        assert_eq!(blank.len(), text.len());
+    }
 }
