@@ -5,7 +5,7 @@
 
 use crate::forms::{ALL, is_full_name};
 use semver::{Version, VersionReq};
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Everything in one metadata section.
 #[derive(Clone, Debug, PartialEq)]
@@ -376,7 +376,7 @@ impl fmt::Display for OptionValue {
             OptionValue::Int(v) => write!(f, "{v}"),
             OptionValue::Float(v) => write!(f, "{v:?}"),
             OptionValue::Str(v) if is_plain_word(v) => f.write_str(v),
-            OptionValue::Str(v) => write!(f, "\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\"")),
+            OptionValue::Str(v) => write_quoted(f, v),
             OptionValue::List(items) => {
                 f.write_str("[")?;
                 for (i, item) in items.iter().enumerate() {
@@ -389,6 +389,20 @@ impl fmt::Display for OptionValue {
             }
         }
     }
+}
+
+/// A string in quotes, on one line.
+fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '\n' => f.write_str("\\n")?,
+            '\t' => f.write_str("\\t")?,
+            '"' | '\\' => write!(f, "\\{c}")?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_char('"')
 }
 
 /// Whether a string can stand in a pipeline without quotes: letters, digits, `_`, `.`, `-`, not starting like a

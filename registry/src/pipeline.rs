@@ -101,6 +101,9 @@ pub enum PipelineError {
     /// A Sequential of a program that no text could have.
     #[error("Sequentials are nested more than {DEEPEST} deep; put some of them side by side")]
     TooDeep,
+    /// A Sequential that is called nothing.
+    #[error("option `name` of `Sequential` is empty; give it a name, or leave it out")]
+    NoName,
     /// Given twice.
     #[error("option `{option}` of `{pass}` is given twice; give it once")]
     Twice {
@@ -313,6 +316,9 @@ pub(crate) fn sequential_options(
             OptionValue::Str(_) => name = text(value),
             _ => {}
         }
+    }
+    if name.trim().is_empty() {
+        return Err(PipelineError::NoName);
     }
     Ok(SequentialOptions { name, opt_level: sequential_level(&all), required, all })
 }

@@ -214,6 +214,19 @@ fn sequentials_of_a_pipeline_are_the_same_structure() {
 }
 
 #[test]
+fn what_sequentials_are_called_stands_on_one_line() {
+    let registry = registry(vec![pass("A", &[])], vec![]);
+    let text = "Sequential(name=\"a\\nb\\tc\")[t.A]";
+    let plan = Plan::new(&request(text, &[]), &registry).unwrap();
+    assert_eq!(plan.render(&registry), "  1  a\\nb\\tc  asked\n  2    t.A    part of a\\nb\\tc\n");
+    assert_eq!(Pipeline::parse(text).unwrap().to_string(), text);
+    assert_eq!(
+        error(&registry, "Sequential(name=\"\")[t.A]"),
+        "option `name` of `Sequential` is empty; give it a name, or leave it out"
+    );
+}
+
+#[test]
 fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     for text in [
         "Sequential[t.A]",
@@ -239,6 +252,10 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     let names = registry(vec![pass("A", &[])], vec![]);
     assert!(error(&names, "Sequential").ends_with("no pass `Sequential`; did you mean `Sequential(name=late)[...]`?"));
     assert!(error(&names, "all{opt_level=1}").ends_with("no pass `all`; did you mean `all()`?"));
+    for wrong in ["\\u001b", "\\r", "C:\\dir"] {
+        let message = column(&format!("t.A{{n=\"{wrong}\"}}"));
+        assert!(message.contains("expected `\\n`, `\\t`, `\\\"` or `\\\\`, found `\\`"), "{message}");
+    }
     assert_eq!(column("日本,t.A{"), "pipeline `日本,t.A{`, column 8: expected the name of an option, found the end");
     let long = column(&format!("{}t.B t.C{}", "t.A,".repeat(9999), ",t.D".repeat(9999)));
     assert!(long.contains("t.A,t.A,t.B t.C,t.D,") && long.matches("...").count() == 2, "{long}");

@@ -309,7 +309,7 @@ mod properties {
             any::<bool>().prop_map(OptionValue::Bool),
             any::<i64>().prop_map(OptionValue::Int),
             (-1e9f64..1e9).prop_map(OptionValue::Float),
-            ".{0,12}".prop_map(OptionValue::Str),
+            "(?s).{0,12}".prop_map(OptionValue::Str),
         ];
         scalar.prop_recursive(2, 8, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(OptionValue::List))
     }
@@ -342,6 +342,7 @@ mod properties {
         fn what_is_printed_is_read_again(stages in prop::collection::vec(stage(), 0..5), comma in any::<bool>()) {
             let printed = Pipeline { stages: stages.clone() };
             let text = format!("{printed}{}", if comma && !stages.is_empty() { " , " } else { "" });
+            prop_assert!(!text.contains(['\n', '\t']), "{}", text);
             let mut parsed = Pipeline::parse(&text).expect("what is printed can be read");
             prop_assert_eq!(parsed.to_string(), printed.to_string());
             parsed.stages.iter_mut().for_each(without_places);

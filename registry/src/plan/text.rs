@@ -79,7 +79,7 @@ impl Lines<'_> {
         };
         let text = match &step.unit {
             Unit::Pass(pass) => format!("{}{}", self.registry.pass(*pass).name, options_text(&step.given)),
-            Unit::Sequential(name) => name.clone(),
+            Unit::Sequential(name) => name.replace('\n', "\\n").replace('\t', "\\t"),
         };
         self.out.push(Line { unit: step.unit.clone(), depth, nesting, text, reason });
         if skip.is_none() {
