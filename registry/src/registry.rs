@@ -181,6 +181,14 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
+    /// A name where only a full one can stand.
+    #[error("`required` of a Sequential has full names, and `{name}` is none{}", did_you_mean(.near))]
+    NotFull {
+        /// Name found.
+        name: String,
+        /// Nearest full names.
+        near: Vec<String>,
+    },
     /// No instrument of that name.
     #[error("no instrument `{name}`{}", did_you_mean(.near))]
     UnknownInstrument {
@@ -479,8 +487,17 @@ impl Registry {
         }
     }
 
+    /// A name that is no full one: a short name of some, or wrong.
+    pub(crate) fn not_full(&self, name: &str) -> RegistryError {
+        let near = match self.short_names.get(name) {
+            Some(known) => known.iter().map(|id| self.pass(*id).name.clone()).collect(),
+            None => self.near_passes(name),
+        };
+        RegistryError::NotFull { name: name.to_string(), near }
+    }
+
     /// No pass has that name.
-    pub(crate) fn unknown_pass(&self, name: &str) -> RegistryError {
+    fn unknown_pass(&self, name: &str) -> RegistryError {
         RegistryError::UnknownPass { name: name.to_string(), near: self.near_passes(name) }
     }
 

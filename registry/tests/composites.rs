@@ -328,6 +328,10 @@ fn required_of_a_sequential_must_be_there() {
         error(&registry, "Sequential(name=late,opt_level=9,required=[t.Aa])[t.X]"),
         "pass `late` (the pipeline) requires `t.Aa`, which no listed plugin has; did you mean `t.A`?"
     );
+    assert_eq!(
+        error(&registry, "Sequential(name=late,required=[A])[t.X]"),
+        "in the pipeline: `required` of a Sequential has full names, and `A` is none; did you mean `t.A`?"
+    );
     let text = |level: i32| format!("Sequential(name=late,opt_level={level},required=[t.A])[t.X]");
     assert!(Plan::new(&request(&text(9), &["A"]), &registry).is_ok());
     assert_eq!(

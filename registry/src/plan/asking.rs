@@ -77,7 +77,7 @@ impl Asking<'_> {
             // That nobody has it is noticed when the Sequential is reached.
             Err(_) if tvm_compat => Ok(Required { name: text.clone(), version: None }),
             Err(_) => {
-                let (error, span) = (self.registry.unknown_pass(text), stage.span.clone());
+                let (error, span) = (self.registry.not_full(text), stage.span.clone());
                 Err(PlanError::Name { error, span })
             }
         };
