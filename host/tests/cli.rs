@@ -378,6 +378,8 @@ crate = \"{}\"
     }, ["check"];
     check_of_what_is_fine: |case| case.crates(&["plugins/relax-ops"]), ["check"];
     config_without_a_key: Case::standard, ["run", "small.py", "--passes", "", "--config", "=1"];
+    config_without_a_value: Case::standard, ["plan", "--passes", "", "--config", "acme.limit="];
+    config_with_a_wrong_value: Case::standard, ["plan", "--passes", "", "--config", "acme.names=[π, 'b']"];
     config_of_nobody: Case::standard, ["run", "small.py", "--passes", "", "--config", "relaks.key=1", "-o", "out.py"];
     input_is_read_before_plugins: |case| case.file("passes.toml", "[[plugin]]\ncrate = \"nope\"\n"),
         ["run", "nowhere.py", "--passes", ""];

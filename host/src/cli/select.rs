@@ -211,14 +211,17 @@ fn config_entry(entry: &str) -> Result<(String, OptionValue), Error> {
         let word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
         key.split('.').all(word)
     };
-    entry
-        .split_once('=')
-        .filter(|(key, _)| is_key(key))
-        .and_then(|(key, value)| Some((key.to_string(), OptionValue::parse(value).ok()?)))
-        .ok_or_else(|| Error::Request {
-            message: format!("`--config {entry}` is not KEY=VALUE"),
-            help: "as in --config acme.limit=16".to_string(),
-        })
+    let help = "as in --config acme.limit=16".to_string();
+    let Some((key, text)) = entry.split_once('=').filter(|(key, _)| is_key(key)) else {
+        return Err(Error::Request { message: format!("`--config {entry}` is not KEY=VALUE"), help });
+    };
+    let value = OptionValue::parse(text).map_err(|(at, expected)| {
+        let found = text[at..].chars().next().map_or("the end".to_string(), |c| format!("`{c}`"));
+        let at = text[..at].chars().count() + 1;
+        let message = format!("`--config {entry}`: expected {expected} at character {at} of the value, found {found}");
+        Error::Request { message, help }
+    })?;
+    Ok((key.to_string(), value))
 }
 
 /// A pipeline, or `@FILE` that holds one.
