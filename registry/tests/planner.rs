@@ -371,7 +371,12 @@ fn row_10_config_values_that_do_not_fit_name_key_type_range_default_and_doc() {
     let mut registry = Registry::new();
     registry.add(owner("limits"), Brought { config: vec![limit], ..Brought::default() }).expect("a fresh name");
     let error = |key: &str, value| registry::config::check(&registry, key, &value).expect_err("wrong").to_string();
-    assert_eq!(error("t.limits", OptionValue::Int(1)), "no config option `t.limits`; did you mean `t.limit`?");
+    assert_eq!(
+        error("t.limits", OptionValue::Int(1)),
+        "no config option `t.limits`; did you mean `t.limit`? It is of type int, default 16, range 0..=99, declared by plugin \
+         `limits` (liblimits.so): How many."
+    );
+    assert_eq!(error("other.key", OptionValue::Int(1)), "no config option `other.key`");
     for (value, what) in [(OptionValue::Int(100), "not in 0..=99"), (OptionValue::Bool(true), "no int")] {
         let text = error("t.limit", value);
         assert!([what, "limits", "16", "How many."].iter().all(|part| text.contains(part)), "{text}");
