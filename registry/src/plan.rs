@@ -58,7 +58,22 @@ pub enum Skip {
     /// Disabled, by whom.
     Disabled(String),
     /// Its opt_level is higher than that of the context.
-    OptLevel(i32),
+    OptLevel {
+        /// That of the pass.
+        level: i32,
+        /// That of the context.
+        context: i32,
+    },
+}
+
+/// As in `opt_level 3 > 2`.
+impl std::fmt::Display for Skip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Skip::Disabled(by) => write!(f, "disabled by {by}"),
+            Skip::OptLevel { level, context } => write!(f, "opt_level {level} > {context}"),
+        }
+    }
 }
 
 /// What a step is about.
@@ -137,7 +152,7 @@ impl Step {
 
     /// Why it does not run: a needed one runs whatever its level.
     pub fn skip_where(&self, needed: bool) -> Option<&Skip> {
-        self.skip.as_ref().filter(|skip| !(needed && matches!(skip, Skip::OptLevel(_))))
+        self.skip.as_ref().filter(|skip| !(needed && matches!(skip, Skip::OptLevel { .. })))
     }
 
     /// The lowest opt_level at which it runs by itself.

@@ -24,8 +24,8 @@ impl Asking<'_> {
         let mut steps = Vec::with_capacity(stages.len());
         for stage in stages {
             let step = self.step(stage, false)?;
-            if let Some(Skip::OptLevel(level)) = step.skip {
-                let (name, context) = (step.unit.name(self.registry).to_string(), self.enabled.opt_level);
+            if let Some(Skip::OptLevel { level, context }) = step.skip {
+                let name = step.unit.name(self.registry).to_string();
                 let can_be_required = step.unit.pass().is_some() || step.given.iter().any(|(key, _)| key == "name");
                 self.warnings.push(Warning::SkippedByLevel { name, level, context, can_be_required });
             }

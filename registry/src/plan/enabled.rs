@@ -80,7 +80,7 @@ impl Enabled {
         if self.required.contains_key(name) || self.opt_level >= opt_level {
             return None;
         }
-        Some(Skip::OptLevel(opt_level))
+        Some(Skip::OptLevel { level: opt_level, context: self.opt_level })
     }
 }
 

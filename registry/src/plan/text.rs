@@ -1,6 +1,6 @@
 //! A plan as lines of text, each with its reason.
 
-use super::{PIPELINE, Plan, Skip, Step, Unit};
+use super::{PIPELINE, Plan, Step, Unit};
 use crate::pipeline::options_text;
 use crate::registry::{PassId, Registry};
 use plugin_api::meta::PassInfo;
@@ -74,8 +74,7 @@ impl Lines<'_> {
         let reason = match skip {
             None if step.skip.is_some() => format!("{why}{}", self.despite(step.opt_level(self.registry))),
             None => why.to_string(),
-            Some(Skip::Disabled(level)) => format!("skipped: disabled by {level}"),
-            Some(Skip::OptLevel(level)) => format!("skipped: opt_level {level} > {}", self.plan.opt_level),
+            Some(skip) => format!("skipped: {skip}"),
         };
         let text = match &step.unit {
             Unit::Pass(pass) => format!("{}{}", self.registry.pass(*pass).name, options_text(&step.given)),
