@@ -130,6 +130,7 @@ impl Sequential {
     }
 
     fn with(mut self, option: &str, value: OptionValue) -> Sequential {
+        self.options.retain(|(other, _)| other != option);
         self.options.push((option.to_string(), value));
         self
     }
