@@ -16,7 +16,9 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
         whole.max(strsim::normalized_damerau_levenshtein(&short, &short_name(candidate).to_lowercase()))
     };
     let mut scored: Vec<(f64, &str)> = known.map(|candidate| (score(candidate), candidate)).collect();
-    scored.retain(|(score, _)| *score >= 0.6);
+    // Much worse than the best is noise: a long namespace alone makes names of it alike.
+    let best = scored.iter().map(|(score, _)| *score).fold(0.0, f64::max);
+    scored.retain(|(score, _)| *score >= 0.6 && *score >= best - 0.15);
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     scored.into_iter().take(3).map(|(_, name)| name.to_string()).collect()
 }
@@ -45,6 +47,7 @@ mod tests {
         let known = ["relax.add", "relax.nn.relu", "relax.nn.gelu", "relax.nn.selu"];
         assert_eq!(did_you_mean(&nearest("relax.ad", known)), "; did you mean `relax.add`?");
         assert_eq!(nearest("relu", known)[0], "relax.nn.relu");
+        assert_eq!(nearest("zoo.Plai", ["zoo.Plain", "zoo.Claims", "zoo.Late"]), ["zoo.Plain"]);
         let three = did_you_mean(&nearest("relax.nn.relv", known));
         assert_eq!(three, "; did you mean `relax.nn.relu`, `relax.nn.gelu` or `relax.nn.selu`?");
         let long = "z".repeat(LONGEST);

@@ -140,6 +140,15 @@ fn row_07_a_missing_pass_names_who_requires_it_and_what_is_near() {
 }
 
 #[test]
+fn who_requires_a_missing_pass_is_not_what_is_meant() {
+    let registry = registry_of(vec![pass("NeedsNobody", &["Nobody"])]);
+    assert_eq!(
+        Plan::new(&request("t.NeedsNobody"), &registry).expect_err("missing").to_string(),
+        "pass `t.NeedsNobody` (plugin_NeedsNobody) requires `t.Nobody`, which no listed plugin has"
+    );
+}
+
+#[test]
 fn row_08_a_pass_made_at_run_time_is_found() {
     let mut registry = registry_of(vec![pass("C", &["Made"])]);
     registry.add(Owner::embedder(), Brought::passes(vec![pass("Made", &[])])).expect("a fresh name");

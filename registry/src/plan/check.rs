@@ -247,7 +247,9 @@ impl<'a> Check<'a> {
 fn provider(registry: &Registry, (by, plugin): (&str, &str), req: &Required) -> Result<PassId, PlanError> {
     let (by, plugin) = (by.to_string(), plugin.to_string());
     let Some(id) = registry.find_full(&req.name) else {
-        return Err(PlanError::Missing { name: req.name.clone(), by, plugin, near: registry.near_passes(&req.name) });
+        let mut near = registry.near_passes(&req.name);
+        near.retain(|name| *name != by);
+        return Err(PlanError::Missing { name: req.name.clone(), by, plugin, near });
     };
     let provider = registry.pass_owner(id);
     match &req.version {
