@@ -142,3 +142,15 @@ impl Sequential {
         Pass { engine: Arc::clone(engine), stage }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_last_of_a_sequential_counts() {
+        let sequential = Sequential::new(Vec::<Pass>::new()).name("a").opt_level(1).name("b").opt_level(2);
+        let given: Vec<String> = sequential.options.iter().map(|(option, value)| format!("{option}={value}")).collect();
+        assert_eq!(given, ["name=b", "opt_level=2"]);
+    }
+}

@@ -31,6 +31,12 @@ impl Plan {
             lines.unfolded.clear();
             lines.step(step, "asked", 0, 0, false);
         }
+        for line in &mut lines.out {
+            // A Sequential can be called anything.
+            for text in [&mut line.text, &mut line.reason] {
+                *text = text.replace('\n', "\\n").replace('\t', "\\t");
+            }
+        }
         lines.out
     }
 
@@ -78,7 +84,7 @@ impl Lines<'_> {
         };
         let text = match &step.unit {
             Unit::Pass(pass) => format!("{}{}", self.registry.pass(*pass).name, options_text(&step.given)),
-            Unit::Sequential(name) => name.replace('\n', "\\n").replace('\t', "\\t"),
+            Unit::Sequential(name) => name.clone(),
         };
         self.out.push(Line { unit: step.unit.clone(), depth, nesting, text, reason });
         if skip.is_none() {
