@@ -362,12 +362,13 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push(" + ");
                 self.int(n.wrapping_mul(step), dtype);
             }
-            (zero, None) => {
-                if !matches!(zero, Some((0, _))) {
+            (start, None) => {
+                let from_zero = matches!(start, Some((0, _)));
+                if !from_zero {
                     self.expr(base, 11);
                     self.push(" + ");
                 }
-                self.expr(lanes, if step == 1 { 0 } else { 12 });
+                self.expr(lanes, if from_zero && step == 1 { 0 } else { 12 });
                 if step != 1 {
                     self.push(" * ");
                     self.int(step, dtype);

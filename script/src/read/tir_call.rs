@@ -126,12 +126,12 @@ impl<'a> TirReader<'a> {
             "Ramp" => {
                 let [base, stride, lanes] = self.values(call, name)?;
                 let (base, stride) = self.alike(base, stride);
-                let count = self.lane_count(lanes, &args[2]);
+                let count = self.lane_count(lanes, span(&args[2]))?;
                 Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride.v, lanes.v], with_lanes(base.dtype, count)))
             }
             "Broadcast" => {
                 let [value, lanes] = self.values(call, name)?;
-                let count = self.lane_count(lanes, &args[1]);
+                let count = self.lane_count(lanes, span(&args[1]))?;
                 Ok(self.node(NodeSpec::new(kind::BROADCAST), &[value.v, lanes.v], with_lanes(value.dtype, count)))
             }
             "Shuffle" => self.shuffle(call),
@@ -139,11 +139,6 @@ impl<'a> TirReader<'a> {
             "comm_reducer" => self.combiner(call),
             _ => self.intrinsic_call(name, call, expr),
         }
-    }
-
-    fn lane_count(&self, lanes: E, source: &Expr) -> i32 {
-        let known = self.b.with(lanes.v, |value| value.dim().and_then(|dim| dim.as_int()));
-        known.map_or_else(|| -self.scale_of(source), |n| i32::try_from(n).unwrap_or(1))
     }
 
     fn alike(&mut self, a: E, b: E) -> (E, E) {

@@ -8,8 +8,9 @@ use super::{Read, span};
 use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
 use plugin_api::ir::records::{flag, kind, prim};
-use plugin_api::ir::{DType, Dim, DimExpr, NodeSpec, Type, TypeId, V};
+use plugin_api::ir::{DType, Dim, DimExpr, Expr as View, NodeSpec, Type, TypeId, V, Value};
 use ruff_python_ast::{BoolOp, Expr, ExprAttribute, ExprSubscript, Number, UnaryOp};
+use std::ops::Range;
 
 impl<'a> TirReader<'a> {
     /// An expression with a value: not a buffer.
@@ -263,19 +264,28 @@ impl<'a> TirReader<'a> {
                 let n = n / step;
                 (self.imm(n, DType::I32), i32::try_from(n).unwrap_or(0))
             }
-            None => (extent.v, -self.scale_of(upper)),
+            None => (extent.v, self.lane_count(extent, span(&**upper))?),
         };
         let dtype = with_lanes(base.dtype, count);
         Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride, lanes], dtype))
     }
 
-    /// The number of lanes in `T.vscale() * 4`.
-    pub(super) fn scale_of(&self, expr: &Expr) -> i32 {
-        let found = match expr {
-            Expr::BinOp(binary) => int_of(&binary.right).or_else(|| int_of(&binary.left)),
-            _ => None,
-        };
-        found.and_then(|n| i32::try_from(n).ok()).unwrap_or(1)
+    /// How many lanes: a number, or that times `T.vscale()`, which is negative.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub(super) fn lane_count(&self, lanes: E, at: Range<usize>) -> Read<i32> {
+        let number = |value: Value<'_>| value.dim()?.as_int().and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0);
+        let scales = |value: Value<'_>| value.as_call_to("tirx.vscale").is_some();
+        let count = self.b.with(lanes.v, |value| match value.view() {
+            View::Arith { op: prim::MUL, a, b: Some(b) } if scales(a) => number(b).map(|n| -n),
+            View::Arith { op: prim::MUL, a, b: Some(b) } if scales(b) => number(a).map(|n| -n),
+            _ if scales(value) => Some(-1),
+            _ => number(value),
+        });
+        count.ok_or_else(|| {
+            Diagnostic::new(at, "the lanes of a vector are a number, or one times T.vscale()").help("T.vscale() * 4")
+        })
     }
 
     /// Start and extent of `lower:upper`, of one data type.
@@ -368,7 +378,7 @@ impl<'a> TirReader<'a> {
         self.buffer_part(buffer, part, span(attribute))
     }
 
-    fn buffer_part(&mut self, buffer: E, part: u32, at: std::ops::Range<usize>) -> Read<E> {
+    fn buffer_part(&mut self, buffer: E, part: u32, at: Range<usize>) -> Read<E> {
         let (dtype, scope, strides) = self.b.with(buffer.v, |value| {
             let ty = value.ty();
             (ty.dtype(), ty.buffer_scope().to_string(), ty.buffer().map_or(0, |buffer| buffer.strides_len))
