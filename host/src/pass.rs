@@ -130,6 +130,7 @@ impl Sequential {
     }
 
     fn with(mut self, option: &str, value: OptionValue) -> Sequential {
+        self.options.retain(|(other, _)| other != option);
         self.options.push((option.to_string(), value));
         self
     }
@@ -139,5 +140,17 @@ impl Sequential {
         let form = Form::Sequential(self.members.into_iter().map(|member| member.stage).collect());
         let stage = Stage { name: registry::pipeline::SEQUENTIAL.to_string(), options: self.options, form, span: 0..0 };
         Pass { engine: Arc::clone(engine), stage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_last_of_a_sequential_counts() {
+        let sequential = Sequential::new(Vec::<Pass>::new()).name("a").opt_level(1).name("b").opt_level(2);
+        let given: Vec<String> = sequential.options.iter().map(|(option, value)| format!("{option}={value}")).collect();
+        assert_eq!(given, ["name=b", "opt_level=2"]);
     }
 }
