@@ -222,7 +222,7 @@ pub fn main() -> ExitCode {
         let cli = match Cli::try_parse() {
             Ok(cli) => cli,
             Err(error) => {
-                let messages = Messages::of_arguments(std::env::args());
+                let messages = Messages::of_arguments(arguments());
                 if error.use_stderr() && messages.is_json() {
                     let text = error.to_string();
                     messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
@@ -244,10 +244,15 @@ pub fn main() -> ExitCode {
         }
     });
     ExitCode::from(fault.unwrap_or_else(|_| {
-        Messages::of_arguments(std::env::args())
+        Messages::of_arguments(arguments())
             .tell("passhost: this is a fault of passhost itself; please report it with the message above");
         exit::FAULT
     }))
+}
+
+/// The arguments of this process; what is not UTF-8 in them, which clap refuses, can at least be shown.
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned())
 }
 
 trait WriteGlobal {
