@@ -1,5 +1,6 @@
 //! The command line.
 
+mod building;
 mod check;
 mod contributions;
 mod figures;
@@ -11,6 +12,7 @@ mod probe;
 mod select;
 mod show;
 
+use self::building::Building;
 use self::messages::{Format, LogWriter, Messages};
 use self::select::request;
 use crate::engine::Engine;
@@ -22,7 +24,7 @@ use crate::report::Report;
 use crate::run::{RunReport, Runner};
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use plugin_api::ir::Module;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -290,19 +292,14 @@ fn start_log(verbose: u8, messages: Messages) {
     );
 }
 
-/// A line on standard error.
-pub(crate) fn tell(line: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
-}
-
 fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
     match command {
         Command::Run(args) => return args.look.traced(messages, |seen| run(args, seen, messages)),
         Command::Plan(args) => plan(args, messages),
-        Command::List(args) => to_stdout(&show::list(&listed(&args.plugins)?)),
-        Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins)?.registry())),
+        Command::List(args) => to_stdout(&show::list(&listed(&args.plugins, messages)?)),
+        Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins, messages)?.registry())),
         Command::Explain(args) => {
-            let engine = listed(&args.plugins)?;
+            let engine = listed(&args.plugins, messages)?;
             to_stdout(&contributions::explain(&engine, &args.name)?)
         }
         Command::New(args) => to_stdout(&new::new(args)?),
@@ -310,7 +307,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
             return check::check(&path, args.plugins.locked, !args.no_load, messages);
         }
-        Command::Lock(args) => return lock::lock(args.manifest.as_ref()),
+        Command::Lock(args) => return lock::lock(args.manifest.as_ref(), messages),
         Command::OpenPlugin { plugin, answer } => return probe::open_here(plugin, answer),
     }
     .map(|()| exit::DONE)
@@ -340,9 +337,9 @@ fn load(arg: &Plugins, usually: Mode) -> Result<(Manifest, Keeper), Error> {
 }
 
 /// The plugins, from their metadata.
-fn listed(arg: &Plugins) -> Result<Engine, Error> {
+fn listed(arg: &Plugins, messages: Messages) -> Result<Engine, Error> {
     let (manifest, mut keeper) = load(arg, Mode::Off)?;
-    Engine::with_lock(&manifest, &mut keeper)
+    Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))
 }
 
 fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
@@ -351,7 +348,7 @@ fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     }
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Off)?;
     let request = request(&args.select, &manifest)?;
-    let engine = Arc::new(Engine::with_lock(&manifest, &mut keeper)?);
+    let engine = Arc::new(Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))?);
     let (context, pipeline) = request.context(&manifest, &engine)?;
     let plan = context.plan(pipeline.clone(), &engine)?;
     plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
@@ -422,7 +419,9 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
     let request = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
-    let engine = Arc::new(timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?);
+    let building = Building::new(messages);
+    let engine = Arc::new(timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper, &building))?);
+    engine.prints_to(move |text| messages.text("printed", text));
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, pipeline) = request.context(&manifest, &engine)?;
     let plan = timing.span("plan", || context.plan(pipeline, &engine))?;

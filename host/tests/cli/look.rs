@@ -229,6 +229,13 @@ fn modules_printed_by_a_pass() {
     let passes = "PrintIR{header=\"as it came\"},relax.EliminateCommonSubexpr,transform.PrintIR,transform.PrintIR{header=\"two\\nlines\"}";
     let args = run(&["--passes", passes]);
     compare("plugins", case.name, &case.shown(&args, case.command(&args), b""));
+    // For programs it is a line like everything else.
+    let args = [&args[..], &["--message-format", "json"]].concat();
+    let (_, stderr, code) = case.run(&args, b"");
+    let lines = stderr.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+    let printed: Vec<String> = lines.filter_map(|line| Some(line["printed"].as_str()?.to_string())).collect();
+    assert_eq!((code, printed.len()), (0, 3), "{stderr}");
+    assert!(printed[2].starts_with("# transform.PrintIR: two\n# lines\n# from tvm"), "{}", printed[2]);
 }
 
 /// What `--help` teaches of all this.

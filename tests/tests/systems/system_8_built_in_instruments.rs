@@ -20,6 +20,22 @@ fn timing_knows_each_pass_also_after_a_failure() {
     assert_eq!(spans, [("total", 0, false), ("t.A", 1, false), ("t.Fails", 1, true)]);
 }
 
+/// A library writes nowhere by itself: what passes print goes where the program says.
+#[test]
+fn what_passes_print_goes_to_the_program() {
+    let info = info("t.Shows", 0, &[]);
+    let shows = passhost::create_module_pass(info, |module, ctx| {
+        ctx.show_module(module, "here")?;
+        Ok(module.clone())
+    });
+    let (engine, text) = (engine([shows]), Log::default());
+    let out = text.clone();
+    engine.prints_to(move |text| out.add(text));
+    let module = module(&engine, &["main"]);
+    pass(&engine, "t.Shows").run(&module).expect("runs");
+    assert_eq!(text.take(), format!("# t.Shows: here\n{}\n", script::print(&module, &*engine)));
+}
+
 #[test]
 fn the_ir_is_printed_before_and_after_passes() {
     let log = Log::default();
