@@ -143,8 +143,7 @@ impl LookArgs {
     ) -> Result<Vec<Instrument>, Error> {
         let mut out = Vec::new();
         if self.timing.is_some() {
-            // First, so that what the others do after a pass is not in its time.
-            out.push(Instrument::new("timing", seen.timing.instrument()));
+            out.push(Instrument::clock("timing", seen.timing.instrument()));
         }
         if self.memory {
             out.push(Instrument::new("memory", seen.memory.instrument()));

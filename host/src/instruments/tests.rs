@@ -72,6 +72,23 @@ fn messages(errors: &[Error]) -> Vec<String> {
 
 const PLAIN: &[&str] = &[];
 
+/// What others do before and after a pass is not in its time.
+#[test]
+fn clocks_begin_last_and_end_first() {
+    let (mut list, log) = list(&[("a", PLAIN), ("b", PLAIN)]);
+    list.list.insert(1, Instrument { clock: true, ..recorder("t", PLAIN, &log) });
+    let started = list.run_before(&module(), &pass("t.P")).expect("all may begin");
+    list.run_after(started, &module(), &pass("t.P")).expect("nothing fails");
+    let ran = ["a.run_before t.P", "b.run_before t.P", "t.run_before t.P"];
+    assert_eq!(log.borrow()[..3], ran);
+    assert_eq!(log.borrow()[3..], ["t.run_after t.P", "a.run_after t.P", "b.run_after t.P"]);
+    log.borrow_mut().clear();
+    let started = list.run_before(&module(), &pass("t.P")).expect("all may begin");
+    list.run_failed(started, &module(), &pass("t.P"), "it failed");
+    assert_eq!(log.borrow()[..3], ran);
+    assert_eq!(log.borrow()[3..], ["t.run_failed t.P", "a.run_failed t.P", "b.run_failed t.P"]);
+}
+
 /// A pass in a pass, as a Sequential will be: the inner one ends first, for all, when a third instrument fails.
 #[test]
 fn what_was_begun_ends_once_and_the_inner_pass_first() {

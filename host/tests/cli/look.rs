@@ -105,6 +105,23 @@ fn trace_of_a_run() {
     compare("plugins", case.name, &said);
 }
 
+/// What the other instruments do around a pass is not in its time.
+#[test]
+fn the_clock_of_passes_begins_last_and_ends_first() {
+    let case = zoo("clock");
+    let more = ["--timing", "--memory", "--instrument", "zoo.Recorder", "--trace", "trace.json"];
+    let args = run(&[&["--passes", "zoo.First"], &more[..]].concat());
+    let (_, stderr, code) = case.run(&args, b"");
+    assert_eq!(code, 0, "{stderr}");
+    let events = events(&case);
+    let called = |event: &str| -> Vec<String> {
+        let of = events.iter().filter(|span| span["cat"] == "instrument" && span["args"]["event"] == event);
+        of.filter_map(|span| span["name"].as_str().map(str::to_string)).collect()
+    };
+    assert_eq!(called("run_before"), ["memory", "zoo.Recorder", "timing"]);
+    assert_eq!(called("run_after"), ["timing", "memory", "zoo.Recorder"]);
+}
+
 /// Functions that are worth several threads.
 fn many() -> String {
     let tensor = "R.Tensor((2, 3), dtype=\"float32\")";

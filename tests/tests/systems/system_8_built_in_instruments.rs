@@ -10,7 +10,7 @@ fn timing_knows_each_pass_also_after_a_failure() {
     let engine = engine([noted("t.A", 0, &[], &log), failing("t.Fails")]);
     let module = module(&engine, &["main"]);
     let timing = Timing::new();
-    let context = PassContext::builder().instrument(Instrument::new("timing", timing.instrument())).build(&engine);
+    let context = PassContext::builder().instrument(Instrument::clock("timing", timing.instrument())).build(&engine);
     let scope = context.expect("a context").enter().expect("enters");
     pass(&engine, "t.A").run(&module).expect("runs");
     pass(&engine, "t.Fails").run(&module).expect_err("it fails");
