@@ -237,13 +237,7 @@ pub fn main() -> ExitCode {
         cli.color.write_global();
         let messages = Messages::new(cli.message_format);
         start_log(cli.verbose, messages);
-        match run_command(&cli.command, messages) {
-            Ok(code) => code,
-            Err(error) => {
-                error.reports().iter().for_each(|report| messages.report(report));
-                error.exit_code()
-            }
-        }
+        run_command(&cli.command, messages).unwrap_or_else(|error| messages.error(&error))
     });
     ExitCode::from(fault.unwrap_or_else(|_| {
         Messages::of_arguments(arguments())
@@ -294,7 +288,7 @@ fn start_log(verbose: u8, messages: Messages) {
 
 fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
     match command {
-        Command::Run(args) => return args.look.traced(messages, |seen| run(args, seen, messages)),
+        Command::Run(args) => return args.look.seen(messages, |seen| run(args, seen, messages)),
         Command::Plan(args) => plan(args, messages),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins, messages)?)),
         Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins, messages)?.registry())),

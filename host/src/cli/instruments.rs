@@ -16,6 +16,7 @@ use crate::report::Report;
 use crate::run::{Fate, RunReport, StepReport};
 use clap::{Args, ValueEnum};
 use registry::{InstrumentId, Outcome, Plan, Registry};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -79,13 +80,15 @@ pub(super) struct Seen {
     pub(super) timing: Timing,
     pub(super) trace: Option<Trace>,
     memory: Memory,
+    /// Time of the verification of each pass that ran.
+    verify: RefCell<Vec<Duration>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TimingFormat {
     /// A table.
     Text,
-    /// One line of JSON, the last one on standard error.
+    /// One line of JSON, the last one on standard error, whatever becomes of the run.
     Json,
 }
 
@@ -113,15 +116,30 @@ impl LookArgs {
     /// Starts the clocks.
     pub(super) fn begin(&self) -> Seen {
         let trace = self.trace.as_ref().map(|_| Trace::new());
-        Seen { timing: Timing::new().traced(trace.clone()), trace, memory: Memory::new() }
+        Seen { timing: Timing::new().traced(trace.clone()), trace, memory: Memory::new(), verify: RefCell::default() }
     }
 
-    /// Runs `run`, and writes the trace whatever becomes of it.
-    pub(super) fn traced(&self, messages: Messages, run: impl FnOnce(&Seen) -> Result<u8, Error>) -> Result<u8, Error> {
-        let file = self.trace.as_deref().map(Output::look).transpose()?;
+    /// Runs `run`, and writes the trace whatever becomes of it; then its error, and times that are asked for as JSON.
+    pub(super) fn seen(&self, messages: Messages, run: impl FnOnce(&Seen) -> Result<u8, Error>) -> Result<u8, Error> {
         let seen = self.begin();
-        let result = run(&seen);
-        let Some((file, trace)) = file.zip(seen.trace) else { return result };
+        let result = self.traced(&seen, messages, run);
+        if self.timing != Some(TimingFormat::Json) {
+            return result;
+        }
+        let code = result.unwrap_or_else(|error| messages.error(&error));
+        self.timing(&seen, messages);
+        Ok(code)
+    }
+
+    fn traced(
+        &self,
+        seen: &Seen,
+        messages: Messages,
+        run: impl FnOnce(&Seen) -> Result<u8, Error>,
+    ) -> Result<u8, Error> {
+        let file = self.trace.as_deref().map(Output::look).transpose()?;
+        let result = run(seen);
+        let Some((file, trace)) = file.zip(seen.trace.as_ref()) else { return result };
         match (file.write(&trace.json()), result) {
             (Err(error), Ok(_)) => Err(error),
             (Err(error), Err(first)) => {
@@ -183,10 +201,13 @@ impl LookArgs {
 
     /// Tables that are asked for, behind the summary.
     pub(super) fn tables(&self, seen: &Seen, report: &RunReport, messages: Messages) {
-        // As JSON, its line is the last one.
-        let last = self.timing == Some(TimingFormat::Json);
-        if !last {
-            self.timing(&seen.timing, &report.steps, messages);
+        let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
+        // Composite passes have no time of their own.
+        let passes = report.steps.iter().filter(ran).filter(|step| !step.has_members);
+        *seen.verify.borrow_mut() = passes.map(|step| step.verify).collect();
+        // As JSON, its line is the last one of all.
+        if self.timing == Some(TimingFormat::Text) {
+            self.timing(seen, messages);
         }
         if self.memory {
             let rows = seen.memory.rows();
@@ -196,19 +217,12 @@ impl LookArgs {
             let counted = &report.statistics;
             messages.table("statistics", || figures::statistics(counted), || figures::statistics_json(counted));
         }
-        if last {
-            self.timing(&seen.timing, &report.steps, messages);
-        }
     }
 
     /// Where the time went, if that was asked for; to programs always as JSON.
-    fn timing(&self, timing: &Timing, steps: &[StepReport], messages: Messages) {
+    fn timing(&self, seen: &Seen, messages: Messages) {
         let Some(format) = self.timing else { return };
-        let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
-        // Composite passes have no time of their own.
-        let verify: Vec<Duration> =
-            steps.iter().filter(ran).filter(|step| !step.has_members).map(|step| step.verify).collect();
-        let spans = timing.spans(&verify);
+        let spans = seen.timing.spans(&seen.verify.borrow());
         let json = || timing_json(&spans, whole(&spans)).0;
         let text = || match format {
             TimingFormat::Text => timing_text(&spans),
