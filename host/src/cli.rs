@@ -184,6 +184,13 @@ struct RunArgs {
     jobs: Option<u16>,
 }
 
+impl RunArgs {
+    /// Where the result goes.
+    fn output(&self) -> Result<Output, Error> {
+        self.output.as_deref().map_or(Ok(Output::Stdout), Output::look)
+    }
+}
+
 #[derive(Args)]
 struct PlanArgs {
     /// A module; only checked to exist, since a plan does not depend on it.
@@ -288,7 +295,7 @@ fn start_log(verbose: u8, messages: Messages) {
 
 fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
     match command {
-        Command::Run(args) => return args.look.seen(messages, |seen| run(args, seen, messages)),
+        Command::Run(args) => return args.look.seen(args, messages, |seen| run(args, seen, messages)),
         Command::Plan(args) => plan(args, messages),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins, messages)?)),
         Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins, messages)?.registry())),
@@ -408,7 +415,7 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine, messages: Messages
 }
 
 fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
-    let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
+    let output = args.output()?;
     let timing = &seen.timing;
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
     let request = request(&args.select, &manifest)?;

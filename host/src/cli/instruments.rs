@@ -1,5 +1,6 @@
 //! Instruments on the command line: those of the host, and what is known of those of plugins.
 
+use super::RunArgs;
 use super::figures;
 use super::messages::Messages;
 use super::show::{explain_option, milliseconds, sha256, table};
@@ -120,9 +121,14 @@ impl LookArgs {
     }
 
     /// Runs `run`, and writes the trace whatever becomes of it; then its error, and times that are asked for as JSON.
-    pub(super) fn seen(&self, messages: Messages, run: impl FnOnce(&Seen) -> Result<u8, Error>) -> Result<u8, Error> {
+    pub(super) fn seen(
+        &self,
+        args: &RunArgs,
+        messages: Messages,
+        run: impl FnOnce(&Seen) -> Result<u8, Error>,
+    ) -> Result<u8, Error> {
         let seen = self.begin();
-        let result = self.traced(&seen, messages, run);
+        let result = self.traced(args, &seen, messages, run);
         if self.timing != Some(TimingFormat::Json) {
             return result;
         }
@@ -131,13 +137,34 @@ impl LookArgs {
         Ok(code)
     }
 
+    /// Where the trace goes: not to what the run reads or writes otherwise.
+    fn trace_file(&self, args: &RunArgs) -> Result<Option<Output>, Error> {
+        let Some(path) = &self.trace else { return Ok(None) };
+        let (trace, output) = (Output::look(path)?, args.output()?);
+        let wrong = |what: &str| {
+            Err(Error::Output { path: path.clone(), message: format!("{what}; name another file with --trace") })
+        };
+        if trace.is_same(&output) {
+            return wrong("is the place of both the trace and the result");
+        }
+        if trace.leads_to(&args.input) {
+            return wrong("is the input, and cannot take the trace, too");
+        }
+        let manifest = super::manifest_path(args.select.plugins.manifest.manifest.as_ref());
+        if manifest.is_ok_and(|manifest| trace.leads_to(&manifest)) {
+            return wrong("is the manifest, and cannot take the trace, too");
+        }
+        Ok(Some(trace))
+    }
+
     fn traced(
         &self,
+        args: &RunArgs,
         seen: &Seen,
         messages: Messages,
         run: impl FnOnce(&Seen) -> Result<u8, Error>,
     ) -> Result<u8, Error> {
-        let file = self.trace.as_deref().map(Output::look).transpose()?;
+        let file = self.trace_file(args)?;
         let result = run(seen);
         let Some((file, trace)) = file.zip(seen.trace.as_ref()) else { return result };
         match (file.write(&trace.json()), result) {
