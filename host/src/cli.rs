@@ -452,10 +452,17 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
         summarize(&report);
     }
     if let Some(error) = report.error {
+        seen.not_dumped().iter().for_each(|lost| {
+            messages.error(lost);
+        });
         return Err(keep_last_good(error, &output, &printed, messages));
     }
     timing.span("write", || output.write(&printed))?;
     summarize(&report);
+    // The result does not depend on it.
+    if let Some(error) = seen.not_dumped() {
+        return Err(error);
+    }
     Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
 }
 

@@ -7,7 +7,7 @@ use super::show::{explain_option, milliseconds, sha256, table};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::instruments::Instrument;
-use crate::instruments::dump::Dump;
+use crate::instruments::dump::{Dump, Failure};
 use crate::instruments::memory::Memory;
 use crate::instruments::print_ir::{Changes, Passes, PrintIr, Printed};
 use crate::instruments::timing::{Span, Timing};
@@ -51,7 +51,8 @@ pub(super) struct LookArgs {
     /// in which passes end.
     ///
     /// The folder is made if it is not there. What lies in it stays, but for files of the same name. Characters that
-    /// file names of some systems cannot have become `_`.
+    /// file names of some systems cannot have become `_`, and long names are cut. A file that cannot be written is told
+    /// in the end (exit code 4), and keeps nothing from being run or written but later files of the folder.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
     /// With --dump also after passes that changed nothing.
@@ -81,8 +82,17 @@ pub(super) struct Seen {
     pub(super) timing: Timing,
     pub(super) trace: Option<Trace>,
     memory: Memory,
+    /// What kept a module from being dumped.
+    dump: RefCell<Option<Failure>>,
     /// Time of the verification of each pass that ran.
     verify: RefCell<Vec<Duration>>,
+}
+
+impl Seen {
+    /// What kept a module from being dumped, if anything did.
+    pub(super) fn not_dumped(&self) -> Option<Error> {
+        self.dump.take().and_then(|failure| failure.take())
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -117,7 +127,13 @@ impl LookArgs {
     /// Starts the clocks.
     pub(super) fn begin(&self) -> Seen {
         let trace = self.trace.as_ref().map(|_| Trace::new());
-        Seen { timing: Timing::new().traced(trace.clone()), trace, memory: Memory::new(), verify: RefCell::default() }
+        Seen {
+            timing: Timing::new().traced(trace.clone()),
+            trace,
+            memory: Memory::new(),
+            dump: RefCell::default(),
+            verify: RefCell::default(),
+        }
     }
 
     /// Runs `run`, and writes the trace whatever becomes of it; then its error, and times that are asked for as JSON.
@@ -218,10 +234,9 @@ impl LookArgs {
                 message: format!("cannot be made a folder: {error}; name another one with --dump"),
             };
             std::fs::create_dir_all(folder).map_err(wrong)?;
-            out.push(Instrument::new(
-                "dump",
-                Box::new(Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _)),
-            ));
+            let dump = Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _);
+            *seen.dump.borrow_mut() = Some(dump.failure());
+            out.push(Instrument::new("dump", Box::new(dump)));
         }
         Ok(out)
     }

@@ -46,6 +46,9 @@ fn dump_to_a_folder() {
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump", "small.py/dump"]));
     std::fs::create_dir(case.path("dump/000_zoo.Adds.py")).expect("a folder");
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump", "dump"]));
+    // That costs neither the result nor what else is said, whatever comes after it.
+    assert!(case.path("out.py").exists());
+    said += &dumped(&case, &run(&["--passes", "zoo.Adds,zoo.Adds,zoo.Fails", "--dump", "dump"]));
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump-all"]));
     compare("plugins", case.name, &said);
 }
