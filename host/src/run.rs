@@ -388,7 +388,12 @@ impl<'e> Runner<'e> {
                 }
                 return Err(error);
             }
-            Stop::Failed(error) | Stop::Before(error) => {
+            Stop::Failed(error) => {
+                self.abandon(doing, &Fate::Failed, steps, |_| true);
+                return Err(error);
+            }
+            // The pass itself neither ran nor failed.
+            Stop::Before(error) => {
                 self.abandon(doing, &Fate::Failed, steps, |row| row.has_members);
                 return Err(error);
             }
