@@ -3,7 +3,8 @@
 //! `enter` in order; if one fails, those already entered are exited in reverse, the list is cleared, and nothing runs.
 //! `should_run` of all; all must agree. `run_before` in order, but of clocks last; whoever's succeeded gets exactly one
 //! `run_after` or `run_failed`, clocks first, also when another instrument failed. `exit` in order; a failure clears the list, and later ones are not
-//! exited. The first failure stops the run; others that follow from it are told beside it. A run that keeps going leaves
+//! exited. A panic is a failure, and who panicked is not called again. The first failure stops the run; others that
+//! follow from it are told beside it. A run that keeps going leaves
 //! an instrument out that failed, and nothing else. In a run as TVM does it there is no `run_failed`, and nobody is told
 //! of the end of a pass once anybody failed in it.
 
@@ -377,7 +378,10 @@ impl Instruments {
             trace.span("instrument", &instrument.name, serde_json::json!({ "event": event, "pass": pass }))
         });
         let answer = match instrument.what.try_borrow_mut().as_deref_mut() {
-            Ok(What::Own(instrument)) => f(instrument.as_mut()),
+            Ok(What::Own(own)) => caught(|| f(own.as_mut())).unwrap_or_else(|text| {
+                instrument.left_out = true;
+                Err(PassError::new(format!("panicked: {text}")))
+            }),
             Ok(What::Plugins(instrument)) => f(instrument),
             Err(_) => Err(PassError::new("is called while it is being called; an instrument must not run passes")),
         };
@@ -409,6 +413,17 @@ impl Instruments {
         self.failures.push(error);
         Ok(instead)
     }
+}
+
+/// What `work` gives, or the text with which it panicked.
+fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        // Its destructor could panic again.
+        std::mem::forget(payload);
+        text.unwrap_or_else(|| "a payload that is no text".to_string())
+    })
 }
 
 fn panicked_in(plugin: &str, instrument: &str, event: &str) -> String {
