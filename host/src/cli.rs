@@ -232,13 +232,18 @@ pub fn main() -> ExitCode {
             Ok(cli) => cli,
             Err(error) => {
                 let messages = Messages::of_arguments(arguments());
-                if error.use_stderr() && messages.is_json() {
+                if !error.use_stderr() {
+                    // Help and version are output like other.
+                    let written = to_stdout(&error.render().ansi().to_string());
+                    return written.map_or_else(|error| messages.error(&error), |()| exit::DONE);
+                }
+                if messages.is_json() {
                     let text = error.to_string();
                     messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
                 } else {
                     let _ = error.print();
                 }
-                return if error.use_stderr() { exit::REQUEST } else { exit::DONE };
+                return exit::REQUEST;
             }
         };
         cli.color.write_global();

@@ -174,6 +174,12 @@ fn output_that_cannot_be_written_in_the_end() {
     child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("a text");
     assert_eq!(child.wait().expect("the binary ends").code(), Some(4), "{stderr}");
     assert!(stderr.contains("output <stdout>: "), "{stderr}");
+    for args in [&["help"][..], &["--version"], &["run", "--help"], &["list"]] {
+        let mut command = case.command(args);
+        let done = command.stdout(full()).output().expect("the binary runs");
+        assert_eq!(done.status.code(), Some(4), "{args:?}");
+        assert!(String::from_utf8_lossy(&done.stderr).contains("output <stdout>: "), "{args:?}");
+    }
     let (said, code) = write(&case, "/dev/full");
     assert_eq!(code, 4, "{said}");
     assert_eq!(text(&case.path("small.py")), SMALL);
