@@ -24,10 +24,12 @@ use crate::report::Report;
 use crate::run::{RunReport, Runner};
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use plugin_api::ir::Module;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tracing_subscriber::EnvFilter;
 
 /// Runs compiler passes from plugins over TVM modules.
 ///
@@ -280,10 +282,13 @@ impl WriteGlobal for ColorChoice {
 
 fn start_log(verbose: u8, messages: Messages) {
     let default = ["warn", "info", "debug"][usize::from(verbose.min(2))];
-    let filter = std::env::var("PASSHOST_LOG").unwrap_or_else(|_| default.to_string());
-    let filter = tracing_subscriber::EnvFilter::try_new(&filter).unwrap_or_else(|error| {
-        messages.tell(&format!("passhost: PASSHOST_LOG: {error}; using `{default}`"));
-        tracing_subscriber::EnvFilter::new(default)
+    let filter = std::env::var_os("PASSHOST_LOG").map_or_else(|| Ok(default.to_string()), OsString::into_string);
+    let filter = filter.map_err(|value| format!("{} is not UTF-8", value.display()));
+    let filter = filter.and_then(|filter| EnvFilter::try_new(&filter).map_err(|error| error.to_string()));
+    let filter = filter.unwrap_or_else(|why| {
+        let help = "as in PASSHOST_LOG=warn,acme_passes=trace; `passhost help` says more";
+        messages.report(&Report::warning(format!("PASSHOST_LOG: {why}; using `{default}`")).help(help));
+        EnvFilter::new(default)
     });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)

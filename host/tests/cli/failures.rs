@@ -182,6 +182,14 @@ fn logs_of_plugins() {
         all.push_str(&format!("{set}$ passhost {}\nexit code {code}\n{}\n\n", args.join(" "), lines.join("\n")));
     }
     case.golden(&all);
+    // What nobody can read is told, too, to programs as a warning.
+    let odd = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff");
+    let mut command = case.command(&["list", "--message-format", "json"]);
+    command.env("PASSHOST_LOG", odd);
+    let (_, stderr, code) = case.finish(command, b"");
+    let warning: serde_json::Value = serde_json::from_str(stderr.lines().next().unwrap_or_default()).expect("JSON");
+    assert_eq!((code, &warning["level"]), (0, &"warning".into()), "{stderr}");
+    assert!(warning["message"].as_str().is_some_and(|message| message.contains("is not UTF-8")), "{stderr}");
     let (help, ..) = case.run(&["run", "--help"], b"");
     assert!(help.contains("PASSHOST_LOG") && help.contains("-vv"), "{help}");
 }
