@@ -360,12 +360,13 @@ fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Off)?;
     let request = request(&args.select, &manifest)?;
     let engine = Arc::new(Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))?);
-    let (context, pipeline) = request.context(&manifest, &engine)?;
-    let plan = context.plan(pipeline.clone(), &engine)?;
+    let (context, written) = request.context(&manifest, &engine)?;
+    let plan = written.plan(&context, &engine)?;
+    let pipeline = &written.pipeline;
     plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
     let registry = engine.registry();
     to_stdout(&match args.json {
-        true => show::plan_json(&pipeline, &plan, registry),
+        true => show::plan_json(pipeline, &plan, registry),
         false => format!("pipeline {pipeline}\n{}", plan.render(registry)),
     })
 }
@@ -434,8 +435,8 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     let engine = Arc::new(timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper, &building))?);
     engine.prints_to(move |text| messages.text("printed", text));
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
-    let (context, pipeline) = request.context(&manifest, &engine)?;
-    let plan = timing.span("plan", || context.plan(pipeline, &engine))?;
+    let (context, written) = request.context(&manifest, &engine)?;
+    let plan = timing.span("plan", || written.plan(&context, &engine))?;
     plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
     lock::tell(&keeper, messages);

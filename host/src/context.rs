@@ -11,7 +11,7 @@ use plugin_api::meta::OptionValue;
 use plugin_api::op::{Infer, InferError, Inferred};
 use registry::{Pipeline, Plan, PlannedInstrument, Request, Selection};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ pub use builder::{ContextBuilder, Target};
 pub(crate) struct Settings {
     /// Levels of precedence, the highest first.
     pub(crate) selections: Vec<Selection>,
+    /// Names of Sequentials that these can have, whatever runs in it.
+    pub(crate) sequentials: BTreeSet<String>,
     pub(crate) opt_level: i32,
     /// Whether runs in it are planned and run as TVM 0.27 does.
     pub(crate) tvm_compat: bool,
@@ -115,10 +117,11 @@ impl PassContext {
         target: Option<Target>,
     ) -> Result<PassContext, Error> {
         // The planner knows what is wrong with a selection, and which of its levels counts.
-        let Plan { opt_level, instruments, .. } = Plan::new(&request, engine.registry())?;
+        let (opt_level, instruments) = Plan::of_lists(&request, engine.registry())
+            .map_err(|errors| Error::of_all(errors.into_iter().map(Error::from).collect()))?;
         let named = Some((Arc::clone(engine), instruments));
-        let Request { selections, tvm_compat, .. } = request;
-        Ok(PassContext::of(Settings { selections, opt_level, tvm_compat, config, target, named }))
+        let Request { selections, sequentials, tvm_compat, .. } = request;
+        Ok(PassContext::of(Settings { selections, sequentials, opt_level, tvm_compat, config, target, named }))
     }
 
     /// This context at another opt_level; the same one if it has that.
@@ -181,8 +184,8 @@ impl PassContext {
     /// # Errors
     /// The first thing that stands in the way.
     pub fn plan(&self, pipeline: Pipeline, engine: &Engine) -> Result<Plan, Error> {
-        let Settings { selections, tvm_compat, .. } = &*self.settings;
-        let request = Request { pipeline, selections: selections.clone(), tvm_compat: *tvm_compat };
+        let Settings { selections, sequentials, tvm_compat, .. } = (*self.settings).clone();
+        let request = Request { pipeline, selections, sequentials, tvm_compat };
         Ok(Plan::new(&request, engine.registry())?)
     }
 

@@ -78,14 +78,14 @@ pub enum Error {
         /// What is wrong.
         problem: Problem,
     },
-    /// Another error, with the entry of the manifest that led to it.
+    /// Another error, with the entry of the manifest, or the part of a pipeline, that led to it.
     #[error("{error}")]
     Entry {
-        /// The manifest.
+        /// The manifest, or the file of the pipeline, or `<--passes>`.
         path: PathBuf,
         /// Its text.
         text: Arc<str>,
-        /// The entry.
+        /// The entry, or part.
         span: Range<usize>,
         /// What is wrong.
         error: Box<Error>,
@@ -239,6 +239,11 @@ fn first(problems: &[Problem]) -> &str {
 }
 
 impl Error {
+    /// One error or several, of which there is at least one.
+    pub(crate) fn of_all(mut errors: Vec<Error>) -> Error {
+        if errors.len() == 1 { errors.swap_remove(0) } else { Error::Several(errors) }
+    }
+
     /// Exit code of the command line.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -284,7 +289,14 @@ impl Error {
                 // An error that shows a place of its own needs no second one.
                 if let Some(report) = reports.first_mut().filter(|report| report.excerpts.is_empty()) {
                     let origin = path.display().to_string();
-                    *report = report.clone().at(origin, Arc::clone(text), span.clone(), "listed here");
+                    let label = match &**error {
+                        Error::Plan(error) if error.span().is_some() => {
+                            report.title = one_line(&error.beside_its_text());
+                            ""
+                        }
+                        _ => "listed here",
+                    };
+                    *report = report.clone().at(origin, Arc::clone(text), span.clone(), label);
                 }
                 reports
             }
@@ -305,7 +317,9 @@ impl Error {
             Error::Request { help, .. } | Error::InputFile { help, .. } => report.help(help),
             Error::Config { .. } => report.help(CONFIG_HELP),
             Error::Registry(error) => with_remedy(report, error),
-            Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => with_remedy(report, error),
+            Error::Plan(PlanError::Name { error, .. } | PlanError::ListedName { error, .. }) => {
+                with_remedy(report, error)
+            }
             Error::Plan(error) => {
                 let (pass, plugin) = error.about();
                 report.about.extend(pass.map(|name| ("pass", name.to_string())));

@@ -347,6 +347,10 @@ impl Reader<'_> {
         for (key, value) in entries.iter() {
             let name = format!("{prefix}{}", key.get_ref());
             if let DeValue::Table(fields) = value.get_ref() {
+                if fields.is_empty() {
+                    // Nobody would look whether there is such a record.
+                    self.wrong(format!("config record `{name}` has no fields"), key.span(), "set one, or remove it");
+                }
                 self.config(fields, &format!("{name}."), config);
                 continue;
             }

@@ -157,6 +157,8 @@ enum Stop {
     Skipped(String),
     /// These instruments did not let it run.
     Vetoed(String),
+    /// A composite pass that it needs ran without a member that was vetoed; which, and by whom.
+    Lacking(String),
     /// An instrument failed, and the pass did not run.
     Before(Error),
     /// An instrument failed after the pass had run; whether that changed the module, and its cost, if it was no
@@ -349,8 +351,13 @@ impl<'e> Runner<'e> {
         // Where a member is vetoed, the others run.
         let mut pass_over = |stop, ended: &[(Doing, usize)]| match stop {
             Stop::Vetoed(by) => {
+                let fate = if ended.len() > 1 { "was skipped".to_string() } else { format!("was vetoed by {by}") };
                 self.vetoed(ended, by, &mut rows.borrow_mut(), warnings);
-                Ok(())
+                Ok(fate)
+            }
+            Stop::Lacking(why) => {
+                self.lacking(ended, why, &mut rows.borrow_mut(), warnings);
+                Ok("was skipped".to_string())
             }
             other => Err(other),
         };
@@ -372,6 +379,7 @@ impl<'e> Runner<'e> {
         match stop {
             Stop::Skipped(why) => self.abandon(doing, &Fate::Skipped(why), steps, |_| true),
             Stop::Vetoed(by) => self.vetoed(doing, by, steps, &mut failures.warnings),
+            Stop::Lacking(why) => self.lacking(doing, why, steps, &mut failures.warnings),
             Stop::Failed(Error::Step { kept: _, position, pass, plugin, file, function, message, place, code })
                 if self.keep_going =>
             {
@@ -409,6 +417,14 @@ impl<'e> Runner<'e> {
             warnings.push(format!("`{user}` is skipped: it needs `{needed}`, vetoed by {by}"));
         }
         self.abandon(doing, &Fate::Vetoed(by), steps, |_| true);
+    }
+
+    /// What becomes of a step that needs a composite pass of which a member was vetoed.
+    fn lacking(&self, doing: &[(Doing, usize)], why: String, steps: &mut Vec<StepReport>, warnings: &mut Vec<String>) {
+        if let Some((user, _)) = doing.last() {
+            warnings.push(format!("`{}` is skipped: it {why}", user.unit.name(self.engine.registry())));
+        }
+        self.abandon(doing, &Fate::Skipped(why), steps, |_| true);
     }
 
     /// Rows for a step that was not done, and for those that needed or contained it, from the innermost one out; those

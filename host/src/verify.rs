@@ -273,6 +273,7 @@ impl Check<'_> {
             return Err(format!("calls `{}`, which has an effect, without the flag for it", callee_name(call)));
         }
         self.fits_owned(value.ty(), &ty, &format!("the result of `{}`", callee_name(call)))?;
+        verify_tir::call_tir(call, self.module)?;
         self.seen.insert(key);
         Ok(())
     }

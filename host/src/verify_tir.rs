@@ -3,7 +3,8 @@
 //! That every value is defined before its use, and used only where it is visible, was checked when the body was sealed.
 
 use plugin_api::ir::records::{buffer_of, flag, kind, prim, tykind};
-use plugin_api::ir::{Body, DType, Value};
+use plugin_api::ir::{Body, BodyKind, Call, DType, Module, Ty, Value};
+use std::collections::HashSet;
 
 /// A violation: the position of the node, and what is wrong.
 pub(crate) type Fault = (usize, String);
@@ -14,10 +15,80 @@ pub(crate) type Fault = (usize, String);
 /// The first violation, in the order of the nodes.
 pub(crate) fn check(body: &Body) -> Result<(), Fault> {
     let parents = body.parents();
+    let mut loops = HashSet::new();
     for value in body.values() {
         let at = value.index().unwrap_or(0);
         let parent = parents.get(at).filter(|parent| **parent != u32::MAX).map(|at| body.value_at(*at as usize));
         node(value, parent, &parents, body).map_err(|message| (at, message))?;
+        if value.kind() == kind::LOOP_VAR
+            && let Some(var) = value.operand(0)
+            && !loops.insert(var.word())
+        {
+            return Err((at, format!("{} is the variable of two loops; give one of them its own", called(var))));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a `relax.call_tir` gives a TIR function of the module the tensors that it takes: arguments, then results.
+/// What the arguments before and behind the tensors are, scalars and dimensions, is not looked at.
+pub(crate) fn call_tir(call: Call<'_>, module: &Module) -> Result<(), String> {
+    let name = call.arg(0).filter(|_| call.op() == Some("relax.call_tir")).and_then(Value::as_global);
+    let Some((name, function)) = name.and_then(|name| Some((name, module.get(name)?))) else { return Ok(()) };
+    if function.kind() != BodyKind::PrimFunc {
+        return Ok(());
+    }
+    let (Some(args), Some(out)) = (call.arg(1).map(|args| args.ty()), call.type_args().next()) else { return Ok(()) };
+    if !args.is_tuple() {
+        return Ok(());
+    }
+    let results = if out.is_tuple() { out.children().collect() } else { vec![out] };
+    let given: Vec<Ty<'_>> = args.children().chain(results).collect();
+    let params = function.root().region().children().filter(|child| child.kind() == kind::PARAM);
+    let takes: Vec<Value<'_>> = params.collect();
+    let dims = call.arg(2).map_or(0, |dims| usize::try_from(dims.ty().ndim()).unwrap_or(0));
+    if given.len() + dims != takes.len() {
+        let found = given.len() + dims;
+        return Err(format!("relax.call_tir gives `{name}` {found} values, but it takes {}", takes.len()));
+    }
+    // Dimensions stand behind the results.
+    takes.iter().zip(&given).try_for_each(|(param, ty)| {
+        let buffer = buffer_of_param(function, *param);
+        let fits =
+            |buffer: Ty<'_>| tensor_fits(buffer, *ty).map_err(|why| format!("{} of `{name}`: {why}", called(*param)));
+        buffer.map_or(Ok(()), fits)
+    })
+}
+
+/// The buffer that a parameter is, or that is matched with it.
+fn buffer_of_param<'a>(function: &'a Body, param: Value<'a>) -> Option<Ty<'a>> {
+    if param.ty().kind() == tykind::BUFFER {
+        return Some(param.ty());
+    }
+    let matched = |child: &Value<'a>| child.kind() == kind::BUFFER && child.operand(0) == Some(param);
+    function.root().region().children().find(matched).map(Value::ty)
+}
+
+/// Whether a tensor of type `given` can be a buffer.
+fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
+    if given.kind() != tykind::TENSOR {
+        return Ok(());
+    }
+    let (takes, found) = (buffer.dtype(), given.dtype());
+    if found.is_known() && takes != found {
+        return Err(format!("takes a buffer of {takes}, but relax.call_tir gives a tensor of {found}"));
+    }
+    let (takes, found) = (buffer.ndim(), given.ndim());
+    if found >= 0 && takes != found {
+        return Err(format!("takes a buffer of {takes} dimensions, but relax.call_tir gives a tensor of {found}"));
+    }
+    let shape = buffer.prims();
+    for (axis, (takes, found)) in shape.iter().zip(given.dims().into_iter().flatten()).enumerate() {
+        if let (Some(takes), Some(found)) = (takes.as_int(), found.as_int())
+            && takes != found
+        {
+            return Err(format!("dimension {axis} is {takes}, but relax.call_tir gives {found}"));
+        }
     }
     Ok(())
 }
@@ -39,7 +110,7 @@ fn node(value: Value<'_>, parent: Option<Value<'_>>, parents: &[u32], body: &Bod
         _ => 0,
     };
     if value.n_operands() < least {
-        return Err(format!("needs {least} operands, has {}", value.n_operands()));
+        return Err(format!("{} needs {least} operands, has {}", called(value), value.n_operands()));
     }
     match value.kind() {
         kind::LOAD => element(value, 1),

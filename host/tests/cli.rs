@@ -269,7 +269,20 @@ cases! {
     unknown_option: Case::standard, ["run", "small.py", "--passes", "acme.GroupConvolutions{thru=[relax.add]}"];
     option_of_wrong_type: Case::standard, ["run", "small.py", "--passes", "acme.GroupConvolutions{through=3}"];
     pipeline_with_syntax_error: Case::standard, ["run", "small.py", "--passes", "relax.Normalize,{x}"];
+    pipeline_in_a_file_with_syntax_error: |case| {
+        case.standard().file("late.txt", "\u{feff}# First this, π.\nrelax.Normalize, # then\n  relax.DeadCodeElimination relax.ToNonDataflow\n")
+    }, ["plan", "--passes", "@late.txt"];
+    pipeline_in_a_file_with_unknown_pass: |case| {
+        let long = format!("relax.Normalize,\n{}relax.Normalise", "relax.Normalize,".repeat(999));
+        case.standard().file("late.txt", long)
+    }, ["plan", "--passes", "@late.txt"];
+    pipeline_of_the_manifest_with_unknown_pass:
+        |case| named(case, "\"relax.Normalize,Normalise\""), ["plan", "--pipeline", "late"];
+    pipeline_of_the_manifest_with_unknown_option:
+        |case| named(case, "\"\"\"\\\n  relax.Normalize,\n  Normalize{n=1}\"\"\""), ["plan", "--pipeline", "late"];
     disabled_pass_misspelt: Case::standard, ["plan", "--passes", "Normalize", "--disable", "Normalise"];
+    all_wrong_names_at_once: Case::standard, ["plan", "--passes", "Normalize", "--disable", "Normalise", "--disable",
+        "DeadCode", "--require", "nope", "--instrument", "acme.Counter", "--instrument", "1", "--config", "acme.n=1"];
     needed_and_disabled:
         Case::standard, ["plan", "--passes", "acme.GroupConvolutions", "--disable", "relax.Normalize"];
     a_cycle: |case| case.crates(&["tests/bad-plugins/misbehaves"]), ["plan", "--passes", "bad.Ping"];
@@ -365,6 +378,8 @@ crate = \"{}\"
     }, ["check"];
     check_of_what_is_fine: |case| case.crates(&["plugins/relax-ops"]), ["check"];
     config_without_a_key: Case::standard, ["run", "small.py", "--passes", "", "--config", "=1"];
+    config_without_a_value: Case::standard, ["plan", "--passes", "", "--config", "acme.limit="];
+    config_with_a_wrong_value: Case::standard, ["plan", "--passes", "", "--config", "acme.names=[π, 'b']"];
     config_of_nobody: Case::standard, ["run", "small.py", "--passes", "", "--config", "relaks.key=1", "-o", "out.py"];
     input_is_read_before_plugins: |case| case.file("passes.toml", "[[plugin]]\ncrate = \"nope\"\n"),
         ["run", "nowhere.py", "--passes", ""];
@@ -377,6 +392,13 @@ crate = \"{}\"
         let text = changed("    @R.function", "    # Only in the file.\n    @R.function");
         case.standard().file("bad.py", text.replace("R.multiply(lv, lv1)", "lv[0]"))
     }, ["run", "bad.py", "--passes", ""];
+}
+
+/// The standard plugins, and a pipeline `late`, as it is written.
+fn named(case: Case, passes: &str) -> Case {
+    let case = case.standard();
+    let listed = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
+    case.file("passes.toml", format!("pipelines.late = {passes}\n{listed}"))
 }
 
 /// What a compiler says differs from version to version, so this is no golden.

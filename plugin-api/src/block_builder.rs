@@ -7,12 +7,12 @@
 use crate::ir::import::Importer;
 use crate::ir::records::{LEAF_BIT, flag, kind};
 use crate::ir::{
-    Attr, AttrsId, Body, BodyBuilder, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Tensor, TensorType, Type, TypeId,
-    V,
+    Attr, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Sym, Tensor, Type,
+    TypeId, V,
 };
 use crate::op::Infer;
 use crate::pass::PassError;
-use crate::ty_rel::{call_result, calls_are_pure};
+use crate::ty_rel::{Relation, call_result, calls_are_pure, erase_unbound, join, relation, without_values};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -125,6 +125,9 @@ struct Frame {
     pending: Vec<V>,
     result: Option<V>,
     effect: bool,
+    /// Symbolic variables that were defined before it, and with its parameters.
+    outer: usize,
+    known: usize,
 }
 
 #[derive(Default)]
@@ -134,6 +137,10 @@ struct State {
     /// Tuples that stand in the operands of their user; whether they are in a dataflow block.
     inline: BTreeMap<u32, bool>,
     counters: [u32; 2],
+    /// Functions of the module that this one names.
+    globals: BTreeMap<String, V>,
+    /// Symbolic variables that are defined, in the order of their definition.
+    defined: Vec<Sym>,
 }
 
 impl State {
@@ -227,6 +234,26 @@ impl State {
     fn type_of(&self, v: V) -> Type {
         self.b.type_owned(self.b.type_of(v))
     }
+
+    /// A parameter or match_cast of this type defines the symbolic variables that stand alone as a dimension.
+    fn define_syms(&mut self, ty: &Type) {
+        ty.each_dim(false, &mut |dim| {
+            if let Dim::Var(sym) = dim {
+                self.defined.push(*sym);
+            }
+        });
+    }
+
+    /// What a function says of its result: nothing of what is only known inside.
+    fn ret_type(&mut self, result: V, known: usize) -> TypeId {
+        let ty = self.b.type_of(result);
+        if ty == TypeId::NONE {
+            return ty;
+        }
+        let known = self.defined.get(..known).unwrap_or(&[]);
+        let ret = erase_unbound(&without_values(&self.b.type_owned(ty)), &|sym| !known.contains(&sym));
+        self.b.ty(&ret)
+    }
 }
 
 /// Builds one function. Values belong to it; using one of another builder is a mistake that debug builds catch.
@@ -238,8 +265,13 @@ pub struct FunctionBuilder<'m, 'i> {
 impl FunctionBuilder<'_, '_> {
     /// Adds a parameter.
     pub fn param(&self, name: &str, ty: impl Into<Type>) -> V {
-        let mut s = self.state.borrow_mut();
-        let ty = s.b.ty(&ty.into());
+        let (mut s, ty) = (self.state.borrow_mut(), ty.into());
+        s.define_syms(&ty);
+        let known = s.defined.len();
+        if let Some(frame) = s.frames.last_mut() {
+            frame.known = known;
+        }
+        let ty = s.b.ty(&ty);
         s.b.param(name, ty)
     }
 
@@ -287,19 +319,50 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// A call of a function of the module, or of a nested function.
+    /// A call of a function of the module.
     pub fn call_global(&self, name: &str, args: &[V]) -> V {
-        let module = self.outer.module.borrow();
+        self.call_value(self.global_var(name), args)
+    }
+
+    /// A function of the module as a value, as `relax.call_tir` takes one.
+    pub fn global_var(&self, name: &str) -> V {
+        let (module, mut s) = (self.outer.module.borrow(), self.state.borrow_mut());
+        if let Some(known) = s.globals.get(name) {
+            return *known;
+        }
         let Some(body) = module.get(name) else {
-            self.fail(PassError::new(format!("no function `{name}` in the module; add it before it is called")));
-            return self.state.borrow_mut().b.op(name);
+            self.fail(PassError::new(format!("no function `{name}` in the module; add it before it is named")));
+            return s.b.op(name);
         };
-        let callee = {
-            let mut s = self.state.borrow_mut();
-            let ty = Importer::of(body).ty(&mut s.b, body.root().ty());
-            s.b.global_var(name, ty)
+        let ty = match body.kind() {
+            BodyKind::PrimFunc => {
+                let ret = body.root().ty();
+                s.b.ty(&Type::prim_func(ret.is_known().then(|| ret.to_owned())))
+            }
+            _ if !body.root().ty().is_known() => s.b.ty(&Type::opaque_callable()),
+            // Its symbolic variables are its own; here they get numbers of this body.
+            _ => Importer::of(body).ty(&mut s.b, body.root().ty()),
         };
-        self.call_value(callee, args)
+        let v = s.b.global_var(name, ty);
+        s.globals.insert(name.to_string(), v);
+        v
+    }
+
+    /// A function that is not in the module, by its symbol.
+    pub fn extern_func(&self, symbol: &str) -> V {
+        self.state.borrow_mut().b.extern_func(symbol, TypeId::NONE)
+    }
+
+    /// A data type as a value.
+    pub fn dtype(&self, dtype: DType) -> V {
+        self.state.borrow_mut().b.dtype(dtype)
+    }
+
+    /// A type argument of a call, such as the type that `relax.call_tir` gives; it follows all other arguments.
+    pub fn type_arg(&self, ty: &Type) -> V {
+        let mut s = self.state.borrow_mut();
+        let ty = s.b.ty(ty);
+        s.b.type_arg(ty)
     }
 
     /// A call of a value that is a function.
@@ -402,8 +465,32 @@ impl FunctionBuilder<'_, '_> {
         let mut s = self.state.borrow_mut();
         let source = s.operand(v);
         s.open_block();
+        s.define_syms(ty);
         let ty = s.b.ty(ty);
         let v = s.b.node(NodeSpec::new(kind::MATCH_CAST).ty(ty), &[source], None);
+        s.bind(v, flows, flows);
+        v
+    }
+
+    /// Binds a value at a type that says less than its own.
+    pub fn emit_wider(&self, v: V, ty: &Type) -> V {
+        let flows = self.flows();
+        let mut s = self.state.borrow_mut();
+        let found = s.type_of(v);
+        if !matches!(relation(ty, &found), Relation::Equal | Relation::Wider) {
+            self.fail(PassError::new(format!("a value of type {found:?} is no {ty:?}; `match_cast` checks when run")));
+        }
+        // A call stays nested in the binding.
+        let here = s.frames.last().is_some_and(|frame| frame.pending.contains(&v));
+        let source = if here && s.b.kind(v) == kind::CALL {
+            s.take(v);
+            v
+        } else {
+            s.operand(v)
+        };
+        s.open_block();
+        let ty = s.b.ty(ty);
+        let v = s.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[source], None);
         s.bind(v, flows, flows);
         v
     }
@@ -486,7 +573,18 @@ impl FunctionBuilder<'_, '_> {
                 kind::FUNC => s.b.begin_function(0, AttrsId::NONE, None),
                 _ => s.b.begin(NodeSpec::new(kind), &[], None),
             };
-            s.frames.push(Frame { kind, header, block: false, pending: Vec::new(), result: None, effect: false });
+            let outer = s.defined.len();
+            let frame = Frame {
+                kind,
+                header,
+                block: false,
+                pending: Vec::new(),
+                result: None,
+                effect: false,
+                outer,
+                known: outer,
+            };
+            s.frames.push(frame);
         }
         let out = f(self);
         self.close();
@@ -507,14 +605,16 @@ impl FunctionBuilder<'_, '_> {
         });
         let returned = s.returned(result);
         s.close_block();
-        let effect = s.frames.pop().is_some_and(|frame| frame.effect);
+        let Some(frame) = s.frames.pop() else { return };
         let result = returned.map_or(result, |items| s.b.tuple(&items, None));
         if kind != kind::FUNC {
             s.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+            s.defined.truncate(frame.outer);
             return s.b.end();
         }
-        let ret = s.b.type_of(result);
-        if effect {
+        let ret = s.ret_type(result, frame.known);
+        s.defined.truncate(frame.outer);
+        if frame.effect {
             s.b.mark_function_impure();
         }
         s.b.end_function(result, ret);
@@ -549,23 +649,6 @@ impl State {
         self.take(v);
         self.bind(v, false, false);
         None
-    }
-}
-
-/// What two types have in common.
-pub(crate) fn join(a: &Type, b: &Type) -> Type {
-    match (a, b) {
-        (a, b) if a == b => a.clone(),
-        (Type::Tensor(a), Type::Tensor(b)) => Type::Tensor(TensorType {
-            dtype: if a.dtype == b.dtype { a.dtype } else { DType::VOID },
-            ndim: if a.ndim == b.ndim { a.ndim } else { -1 },
-            shape: a.shape.clone().filter(|shape| b.shape.as_ref() == Some(shape)),
-            vdevice: a.vdevice.filter(|device| b.vdevice == Some(*device)),
-        }),
-        (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
-            Type::Tuple(a.iter().zip(b).map(|(a, b)| join(a, b)).collect())
-        }
-        _ => Type::Object,
     }
 }
 

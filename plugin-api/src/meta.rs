@@ -3,8 +3,9 @@
 //! The host lists, plans and checks with these alone, so no code of a plugin runs for that. Plugin authors never
 //! build them: the export macro derives them from the declarations of the passes and operators.
 
+use crate::forms::{ALL, is_full_name};
 use semver::{Version, VersionReq};
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Everything in one metadata section.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,6 +133,45 @@ impl PassInfo {
     pub fn summary(&self) -> &str {
         summary(&self.doc)
     }
+
+    /// What is wrong with `required` or its contract: the field, and why. Its name is looked at elsewhere.
+    pub fn wrong(&self) -> Option<(&'static str, String)> {
+        let Contract { requires, establishes, preserves, invalidates } = &self.contract;
+        let required = wrong_required(&self.name, &self.required).map(|why| ("required", why));
+        let lists = [
+            ("requires", requires, false),
+            ("establishes", establishes, false),
+            ("preserves", preserves, true),
+            ("invalidates", invalidates, false),
+        ];
+        let contract = || lists.into_iter().find_map(|(list, names, all)| Some((list, wrong_names(names, all)?)));
+        required.or_else(contract)
+    }
+}
+
+/// What is wrong with the entries of `required` of a pass of that name.
+pub(crate) fn wrong_required(name: &str, required: &[Required]) -> Option<String> {
+    required.iter().enumerate().find_map(|(i, entry)| {
+        if !is_full_name(&entry.name) {
+            Some(no_full_name(&entry.name, "relax.Normalize"))
+        } else if entry.name == name {
+            Some("has the pass itself".to_string())
+        } else if required[..i].iter().any(|other| other.name == entry.name) {
+            Some(format!("has `{}` twice", entry.name))
+        } else {
+            None
+        }
+    })
+}
+
+/// What is wrong with a list of a contract; `all` is in it only where that means something.
+pub(crate) fn wrong_names(names: &[String], all: bool) -> Option<String> {
+    let wrong = names.iter().find(|name| !(is_full_name(name) || all && *name == ALL))?;
+    Some(no_full_name(wrong, "relax.anf"))
+}
+
+fn no_full_name(name: &str, right: &str) -> String {
+    format!("has `{name}`, which is no full name, as `{right}`")
 }
 
 /// Facts of one instrument.
@@ -206,7 +246,7 @@ impl Required {
                 (name, Some(req.ok_or_else(why)?))
             }
         };
-        if !crate::decl::is_full_name(name) {
+        if !is_full_name(name) {
             return Err(format!("entry `{text}` is no full name, as in `relax.Normalize`"));
         }
         Ok(Required { name: name.to_string(), version })
@@ -336,7 +376,7 @@ impl fmt::Display for OptionValue {
             OptionValue::Int(v) => write!(f, "{v}"),
             OptionValue::Float(v) => write!(f, "{v:?}"),
             OptionValue::Str(v) if is_plain_word(v) => f.write_str(v),
-            OptionValue::Str(v) => write!(f, "\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\"")),
+            OptionValue::Str(v) => write_quoted(f, v),
             OptionValue::List(items) => {
                 f.write_str("[")?;
                 for (i, item) in items.iter().enumerate() {
@@ -349,6 +389,20 @@ impl fmt::Display for OptionValue {
             }
         }
     }
+}
+
+/// A string in quotes, on one line.
+fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '\n' => f.write_str("\\n")?,
+            '\t' => f.write_str("\\t")?,
+            '"' | '\\' => write!(f, "\\{c}")?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_char('"')
 }
 
 /// Whether a string can stand in a pipeline without quotes: letters, digits, `_`, `.`, `-`, not starting like a

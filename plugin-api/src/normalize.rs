@@ -1,11 +1,10 @@
 //! A-normal form: every value that is computed has a name, and every value has a type.
 
-use crate::block_builder::join;
 use crate::ir::records::{flag, kind};
 use crate::ir::{AttrsId, Body, Call, Edit, Expr, NodeSpec, Type, TypeId, Value};
 use crate::op::{Infer, InferError};
 use crate::pass::PassError;
-use crate::ty_rel::{call_result, calls_are_pure};
+use crate::ty_rel::{call_result, calls_are_pure, join};
 
 /// The first value that is not in A-normal form: computed inside another expression, or by blocks inside one. Tuples,
 /// constants and shapes may stand where they are used. Nothing in a TIR function: its expressions are nested.

@@ -153,7 +153,10 @@ fn parse_quoted(text: &str, at: &mut usize) -> Result<String, (usize, &'static s
             }
             '\\' => match chars.next() {
                 Some((_, 'n')) => out.push('\n'),
-                Some((_, c)) => out.push(c),
+                Some((_, 't')) => out.push('\t'),
+                Some((_, c @ ('"' | '\\'))) => out.push(c),
+                // What others write so is left to others: `\u001b` is not `u001b`.
+                Some(_) => return Err((start + 1 + i, "`\\n`, `\\t`, `\\\"` or `\\\\`")),
                 None => break,
             },
             c => out.push(c),

@@ -277,7 +277,50 @@ pub fn erase_unbound(ty: &Type, unknown: &impl Fn(Sym) -> bool) -> Type {
             Type::Prim { dtype: *dtype, value: value.clone().filter(|value| known(std::slice::from_ref(value))) }
         }
         Type::Tuple(fields) => Type::Tuple(fields.iter().map(|field| erase_unbound(field, unknown)).collect()),
+        Type::Callable { params, ret, pure } => {
+            // What its parameters define is its own.
+            let own = params.as_deref().map_or(Vec::new(), symbols_of);
+            let unknown = |sym: Sym| !own.contains(&sym) && unknown(sym);
+            Type::Callable { params: params.clone(), ret: Box::new(erase_in(ret, &unknown)), pure: *pure }
+        }
         other => other.clone(),
+    }
+}
+
+/// The same behind a pointer to what is unknown: types nest, the types of closures must not.
+fn erase_in(ty: &Type, unknown: &dyn Fn(Sym) -> bool) -> Type {
+    erase_unbound(ty, &unknown)
+}
+
+/// The type without the values of scalars, of which a signature does not speak.
+pub fn without_values(ty: &Type) -> Type {
+    match ty {
+        Type::Prim { dtype, .. } => Type::Prim { dtype: *dtype, value: None },
+        Type::Tuple(fields) => Type::Tuple(fields.iter().map(without_values).collect()),
+        other => other.clone(),
+    }
+}
+
+/// What two types have in common: the type of an If whose branches have these.
+pub fn join(a: &Type, b: &Type) -> Type {
+    match (relation(a, b), relation(b, a), a, b) {
+        (Relation::Equal | Relation::Wider, ..) => a.clone(),
+        (_, Relation::Wider, ..) => b.clone(),
+        (_, _, Type::Prim { dtype: x, .. }, Type::Prim { dtype: y, .. }) if x == y => {
+            Type::Prim { dtype: *x, value: None }
+        }
+        (_, _, Type::Tensor(x), Type::Tensor(y)) => {
+            let ndim = if x.ndim == y.ndim { x.ndim } else { -1 };
+            let dtype = if x.dtype == y.dtype { x.dtype } else { DType::VOID };
+            Type::tensor_ndim(ndim, dtype)
+        }
+        (_, _, Type::Shape { ndim: x, .. }, Type::Shape { ndim: y, .. }) => {
+            Type::Shape { ndim: if x == y { *x } else { -1 }, dims: None }
+        }
+        (_, _, Type::Tuple(x), Type::Tuple(y)) if x.len() == y.len() => {
+            Type::Tuple(x.iter().zip(y).map(|(a, b)| join(a, b)).collect())
+        }
+        _ => Type::Object,
     }
 }
 

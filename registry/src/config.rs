@@ -9,12 +9,14 @@ use plugin_api::names::{did_you_mean, nearest};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// No plugin declares the key.
-    #[error("no config option `{key}`{}", did_you_mean(.near))]
+    #[error("no config option `{key}`{}{about}", did_you_mean(.near))]
     Unknown {
         /// Key that was given.
         key: String,
         /// Nearest keys.
         near: Vec<String>,
+        /// Everything about the nearest one, as a sentence; nothing if there is none.
+        about: String,
     },
     /// The key of a record, which has no value of its own.
     #[error("config key `{key}` is a record, found `{found}`; its fields: {}", fields.join(", "))]
@@ -86,5 +88,11 @@ fn unknown(registry: &Registry, key: &str, value: &OptionValue) -> ConfigError {
         return ConfigError::Record { key, found, fields };
     }
     let near = nearest(&key, known());
-    ConfigError::Unknown { key, near }
+    let nearest = near.first().and_then(|name| registry.config(name));
+    // Of several it is to be said which.
+    let about = nearest.map_or(String::new(), |(info, _)| {
+        let which = if near.len() > 1 { format!("`{}`", info.name) } else { "It".to_string() };
+        format!(" {which}{}", about(registry, info).trim_start_matches("it"))
+    });
+    ConfigError::Unknown { key, near, about }
 }

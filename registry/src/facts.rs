@@ -116,14 +116,41 @@ pub enum Frame<'a> {
         /// What it requires, and why that is not to be had.
         message: String,
     },
+    /// What a step needs ran, but not all of its members.
+    Lacking {
+        /// The step.
+        step: &'a Step,
+        /// What it needs.
+        needed: &'a Step,
+        /// Which member did not run, and why.
+        missing: String,
+    },
 }
 
 /// Is told of frames.
 pub type Framed<'a, E> = dyn FnMut(Frame<'_>) -> Result<(), E> + 'a;
 
 /// Takes an error of a member, and the steps that it ends: the member first, then what it requires, each with the
-/// number of steps told since its members began. It tells of each of them itself. `Ok`: the next member runs.
-pub type PassOver<'a, E> = dyn FnMut(E, &[(Doing, usize)]) -> Result<(), E> + 'a;
+/// number of steps told since its members began. It tells of each of them itself. `Ok`: what became of the member, as
+/// in `was vetoed by acme.Guard`; the next member runs.
+pub type PassOver<'a, E> = dyn FnMut(E, &[(Doing, usize)]) -> Result<String, E> + 'a;
+
+/// A step that was done, or skipped by the plan.
+#[derive(Default)]
+struct Done {
+    /// Whether the module changed.
+    changed: bool,
+    /// What did not run of it, and why.
+    missing: Option<String>,
+}
+
+/// How a step stands in a run.
+struct Place {
+    why: Why,
+    nesting: usize,
+    /// Whether it is required, or part of what is: it runs whatever its level.
+    needed: bool,
+}
 
 /// Runs a plan: decides, and lets others do the work.
 pub struct Driver<'a> {
@@ -197,23 +224,18 @@ impl<'a> Driver<'a> {
         let mut framed = |frame: Frame<'_>| framed(frame);
         let mut pass_over = |error: E, ended: &[(Doing, usize)]| pass_over(error, ended);
         let mut work = Work { run: &mut run, framed: &mut framed, done, pass_over: &mut pass_over };
-        self.step(plan, step, Why::Asked, 0, &mut work).map(|_| ())
+        self.step(plan, step, Place { why: Why::Asked, nesting: 0, needed: false }, &mut work).map(|_| ())
     }
 
-    /// Runs a step; says whether the module changed.
-    fn step<E>(
-        &mut self,
-        plan: &Plan,
-        step: &Step,
-        why: Why,
-        nesting: usize,
-        work: &mut Work<'_, E>,
-    ) -> Result<bool, E> {
-        let (unit, given) = (step.unit.clone(), step.given.clone());
+    fn step<E>(&mut self, plan: &Plan, step: &Step, at: Place, work: &mut Work<'_, E>) -> Result<Done, E> {
+        let (unit, given, Place { why, nesting, needed }) = (step.unit.clone(), step.given.clone(), at);
         self.doing.push(Doing { unit, given, why, nesting, began: self.told });
-        if let Some(skip) = &step.skip {
+        if let Some(skip) = step.skip_where(needed) {
             self.tell(Outcome::Skipped(skip.clone()), work);
-            return Ok(false);
+            return Ok(Done {
+                changed: false,
+                missing: Some(format!("{} was skipped", step.unit.name(self.registry))),
+            });
         }
         match plan.tvm_compat {
             true => self.required_each_time(plan, step, nesting, work)?,
@@ -222,47 +244,44 @@ impl<'a> Driver<'a> {
         if let Some(doing) = self.doing.last_mut() {
             doing.began = self.told;
         }
-        let mut changed = false;
+        let mut all = Done::default();
         match (plan.members(step), step.unit.pass()) {
             (Some(members), pass) => {
                 (work.framed)(Frame::Begin(step))?;
                 for member in members {
-                    changed |= self.member(plan, member, Why::PartOf(step.unit.clone()), nesting + 1, work)?;
+                    let why = Why::PartOf(step.unit.clone());
+                    let done = self.member(plan, member, Place { why, nesting: nesting + 1, needed }, work)?;
+                    all.changed |= done.changed;
+                    all.missing = all.missing.or(done.missing);
                 }
                 (work.framed)(Frame::End(step))?;
-                // Its members have done to the facts what they do.
-                pass.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
+                // Its members have done to the facts what they do; only all of them are the pass.
+                let whole = pass.filter(|_| all.missing.is_none());
+                whole.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
             }
             (None, Some(pass)) => {
-                changed = (work.run)(pass, &step.options, &mut self.facts)?;
-                self.facts.after_run(self.registry.pass(pass), step.defaults, changed);
+                all.changed = (work.run)(pass, &step.options, &mut self.facts)?;
+                self.facts.after_run(self.registry.pass(pass), step.defaults, all.changed);
             }
             (None, None) => {}
         }
-        self.tell(if changed { Outcome::Changed } else { Outcome::Unchanged }, work);
-        Ok(changed)
+        self.tell(if all.changed { Outcome::Changed } else { Outcome::Unchanged }, work);
+        Ok(all)
     }
 
-    /// Runs a member of a composite pass, which `pass_over` may pass over; says whether the module changed.
-    fn member<E>(
-        &mut self,
-        plan: &Plan,
-        member: &Step,
-        why: Why,
-        nesting: usize,
-        work: &mut Work<'_, E>,
-    ) -> Result<bool, E> {
+    /// Runs a member of a composite pass, which `pass_over` may pass over.
+    fn member<E>(&mut self, plan: &Plan, member: &Step, at: Place, work: &mut Work<'_, E>) -> Result<Done, E> {
         let depth = self.doing.len();
-        let error = match self.step(plan, member, why, nesting, work) {
-            Ok(changed) => return Ok(changed),
+        let error = match self.step(plan, member, at, work) {
+            Ok(done) => return Ok(done),
             Err(error) => error,
         };
         let ended = self.abandoned_from(depth);
-        (work.pass_over)(error, &ended)?;
+        let fate = (work.pass_over)(error, &ended)?;
         self.doing.truncate(depth);
         self.told += ended.len();
         // What it required may have run.
-        Ok(false)
+        Ok(Done { changed: false, missing: Some(format!("{} {fate}", member.unit.name(self.registry))) })
     }
 
     /// Tells what became of the step that is being done.
@@ -284,7 +303,8 @@ impl<'a> Driver<'a> {
         for req in user.needs(self.registry) {
             match self.alone(req) {
                 Ok(step) => {
-                    self.member(plan, &step, Why::RequiredBy(user.unit.clone()), nesting, work)?;
+                    let why = Why::RequiredBy(user.unit.clone());
+                    self.member(plan, &step, Place { why, nesting, needed: false }, work)?;
                 }
                 Err(message) => (work.framed)(Frame::Stuck { step: user, message })?,
             }
@@ -314,8 +334,10 @@ impl<'a> Driver<'a> {
             if self.facts.is_valid(&req.name) {
                 self.doing.push(Doing { unit: step.unit, given: step.given, why, nesting, began: self.told });
                 self.tell(Outcome::StillValid, work);
-            } else {
-                self.step(plan, &step, why, nesting, work)?;
+                continue;
+            }
+            if let Some(missing) = self.step(plan, &step, Place { why, nesting, needed: true }, work)?.missing {
+                (work.framed)(Frame::Lacking { step: user, needed: &step, missing })?;
             }
         }
         if let Some(undone) = user.needs(registry).iter().find(|req| !self.facts.is_valid(&req.name)) {

@@ -1,6 +1,6 @@
 //! Instruments by name, and those that a plan asks for.
 
-use crate::pipeline::{Pipeline, resolve};
+use crate::pipeline::{Pipeline, Stage, resolve};
 use crate::plan::{PlanError, Selection};
 use crate::registry::{Named, Owner, OwnerId, Registry, RegistryError};
 use plugin_api::meta::{InstrumentInfo, OptionValue};
@@ -95,19 +95,30 @@ impl Registry {
 
 /// The instruments that all levels of precedence ask for, the lowest level first: `acme.Counter{every=2}`, each of the
 /// texts one or several.
-pub(crate) fn planned(selections: &[Selection], registry: &Registry) -> Result<Vec<PlannedInstrument>, PlanError> {
-    let mut out = Vec::new();
+///
+/// # Errors
+/// All that is wrong with them.
+pub(crate) fn planned(selections: &[Selection], registry: &Registry) -> Result<Vec<PlannedInstrument>, Vec<PlanError>> {
+    let (mut out, mut errors) = (Vec::new(), Vec::new());
     for selection in selections.iter().rev() {
         for text in &selection.instruments {
-            for stage in Pipeline::parse_as(Named::Instrument, text)?.stages {
-                let listed =
-                    |error| PlanError::ListedName { list: "instruments", level: selection.source.clone(), error };
-                let instrument = registry.find_instrument(&stage.name).map_err(listed)?;
-                let info = registry.instrument(instrument);
-                let options = resolve(Named::Instrument, &info.name, &info.options, &stage.options)?;
-                out.push(PlannedInstrument { instrument, given: stage.options, options });
+            match of_text(selection, text, registry) {
+                Ok(planned) => out.extend(planned),
+                Err(error) => errors.push(error),
             }
         }
     }
-    Ok(out)
+    if errors.is_empty() { Ok(out) } else { Err(errors) }
+}
+
+fn of_text(selection: &Selection, text: &str, registry: &Registry) -> Result<Vec<PlannedInstrument>, PlanError> {
+    let wrong = |error| PlanError::Pipeline { error, span: None };
+    let listed = |error| PlanError::ListedName { list: "instruments", level: selection.source.clone(), error };
+    let one = |stage: Stage| {
+        let instrument = registry.find_instrument(&stage.name).map_err(listed)?;
+        let info = registry.instrument(instrument);
+        let options = resolve(Named::Instrument, &info.name, &info.options, &stage.options).map_err(wrong)?;
+        Ok(PlannedInstrument { instrument, given: stage.options, options })
+    };
+    Pipeline::parse_as(Named::Instrument, text).map_err(wrong)?.stages.into_iter().map(one).collect()
 }

@@ -5,6 +5,7 @@
 use crate::registry::Named;
 use plugin_api::meta::{OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, nearest};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -43,14 +44,20 @@ pub enum Form {
 pub const SEQUENTIAL: &str = "Sequential";
 /// What all passes up to a level are called.
 const ALL: &str = "all";
-/// Sequentials nest less than this deep.
-const DEEPEST: u32 = 16;
+/// Sequentials nest at most this deep: those of a text, and those of a program, which are printed as text.
+const DEEPEST: u32 = 64;
+
+/// What was probably meant by a word that stands for passes only with brackets.
+pub(crate) fn form_of(name: &str) -> Option<&'static str> {
+    let is = |word: &str| name.eq_ignore_ascii_case(word);
+    if is(SEQUENTIAL) { Some("Sequential(name=late)[...]") } else { is(ALL).then_some("all()") }
+}
 
 /// What is wrong in a pipeline.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineError {
     /// Not the form of a pipeline.
-    #[error("{what} `{text}`, column {}: expected {expected}{}", at + 1, found(text, *at))]
+    #[error("{what} `{}`, column {}: {}", excerpt(text, *at), text[..*at].chars().count() + 1, expectation(expected, text, *at))]
     Syntax {
         /// What the text is called.
         what: &'static str,
@@ -91,6 +98,12 @@ pub enum PipelineError {
         /// Documentation of the option.
         doc: String,
     },
+    /// A Sequential of a program that no text could have.
+    #[error("Sequentials are nested more than {DEEPEST} deep; put some of them side by side")]
+    TooDeep,
+    /// A Sequential that is called nothing.
+    #[error("option `name` of `Sequential` is empty; give it a name, or leave it out")]
+    NoName,
     /// Given twice.
     #[error("option `{option}` of `{pass}` is given twice; give it once")]
     Twice {
@@ -115,10 +128,43 @@ fn article(ty: &str) -> &'static str {
     if ty.starts_with('i') { "an" } else { "a" }
 }
 
-fn found(text: &str, at: usize) -> String {
+/// What was expected and found at a position.
+fn expectation(expected: &str, text: &str, at: usize) -> String {
     match text.get(at..).and_then(|rest| rest.chars().next()) {
-        Some(c) => format!(", found `{c}`"),
-        None => ", found the end".to_string(),
+        Some(c) => format!("expected {expected}, found `{c}`"),
+        None => format!("expected {expected}, found the end"),
+    }
+}
+
+/// As much of a text as a message can show: what is around a position.
+fn excerpt(text: &str, at: usize) -> String {
+    const AROUND: usize = 60;
+    let start = text[..at].char_indices().rev().nth(AROUND).map_or(0, |(i, _)| i);
+    let end = text[at..].char_indices().nth(AROUND).map_or(text.len(), |(i, _)| at + i);
+    let cut = |is_cut: bool| if is_cut { "..." } else { "" };
+    format!("{}{}{}", cut(start > 0), &text[start..end], cut(end < text.len()))
+}
+
+impl PipelineError {
+    /// The message for those who see the text and the place in it.
+    pub fn beside_its_text(&self) -> String {
+        match self {
+            PipelineError::Syntax { what, text, at, expected } => {
+                format!("in the {what}: {}", expectation(expected, text, *at))
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// Where a text is wrong, if it is about its form.
+    pub fn span(&self) -> Option<Range<usize>> {
+        match self {
+            PipelineError::Syntax { text, at, .. } => {
+                let len = text.get(*at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+                Some(*at..at + len)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -145,6 +191,37 @@ impl Pipeline {
             }
         }
         Ok(Pipeline { stages })
+    }
+
+    /// Whether its Sequentials nest no deeper than in a text.
+    pub(crate) fn check_depth(&self) -> Result<(), PipelineError> {
+        // With a stack of its own: how deep they nest is just what is not known.
+        let mut work: Vec<(&Stage, u32)> = self.stages.iter().map(|stage| (stage, 1)).collect();
+        while let Some((stage, depth)) = work.pop() {
+            let Form::Sequential(members) = &stage.form else { continue };
+            if depth > DEEPEST {
+                return Err(PipelineError::TooDeep);
+            }
+            work.extend(members.iter().map(|member| (member, depth + 1)));
+        }
+        Ok(())
+    }
+
+    /// The names that its Sequentials are given, those inside others too.
+    pub fn sequentials(&self) -> BTreeSet<String> {
+        fn find(stages: &[Stage], names: &mut BTreeSet<String>) {
+            for stage in stages {
+                let Form::Sequential(members) = &stage.form else { continue };
+                names.extend(stage.options.iter().filter_map(|(key, value)| match value {
+                    OptionValue::Str(name) if key == "name" => Some(name.clone()),
+                    _ => None,
+                }));
+                find(members, names);
+            }
+        }
+        let mut names = BTreeSet::new();
+        find(&self.stages, &mut names);
+        names
     }
 
     /// Reads one pass of a pipeline.
@@ -240,6 +317,9 @@ pub(crate) fn sequential_options(
             _ => {}
         }
     }
+    if name.trim().is_empty() {
+        return Err(PipelineError::NoName);
+    }
     Ok(SequentialOptions { name, opt_level: sequential_level(&all), required, all })
 }
 
@@ -322,6 +402,10 @@ impl Parser<'_> {
             Named::Instrument => "the name of an instrument",
         })?;
         let span = start..self.at;
+        let behind = self.text[self.at..].trim_start();
+        if behind.starts_with(['(', '[', '{']) {
+            self.space();
+        }
         if self.what == Named::Pass && name == SEQUENTIAL && matches!(self.peek(), Some('(' | '[')) {
             let options = if self.peek() == Some('(') { self.options(')', "`,` or `)`")? } else { Vec::new() };
             self.space();
@@ -331,6 +415,9 @@ impl Parser<'_> {
         if self.what == Named::Pass && name == ALL && self.peek() == Some('(') {
             let options = self.options(')', "`,` or `)`")?;
             return Ok(Stage { name, options, form: Form::All, span });
+        }
+        if self.what == Named::Pass && form_of(&name).is_some() && matches!(self.peek(), Some('(' | '[')) {
+            return Err(self.error_at(start, "`Sequential(...)[...]` or `all(...)`"));
         }
         let options = if self.peek() == Some('{') { self.options('}', "`,` or `}`")? } else { Vec::new() };
         Ok(Stage { name, options, form: Form::Pass, span })
@@ -356,7 +443,7 @@ impl Parser<'_> {
     /// Passes in brackets; a comma may stand behind the last one.
     fn members(&mut self) -> Result<Vec<Stage>, PipelineError> {
         if self.depth >= DEEPEST {
-            return Err(self.error("a Sequential that is nested less than 16 deep"));
+            return Err(self.error("a Sequential that is nested at most 64 deep"));
         }
         self.expect('[', "`[`")?;
         self.depth += 1;

@@ -24,9 +24,9 @@ pub struct Selection {
     pub source: String,
     /// opt_level, if this level sets it.
     pub opt_level: Option<i32>,
-    /// Passes that must not run.
+    /// Passes, and Sequentials of the pipeline by their own name, that must not run.
     pub disabled: Vec<String>,
-    /// Passes that run whatever their opt_level.
+    /// Passes and Sequentials that run whatever their opt_level.
     pub required: Vec<String>,
     /// Instruments that see the run, as in `acme.Counter{every=2}`.
     pub instruments: Vec<String>,
@@ -39,6 +39,8 @@ pub struct Request {
     pub pipeline: Pipeline,
     /// Levels of precedence, highest first.
     pub selections: Vec<Selection>,
+    /// Names of Sequentials that the lists can have beside those of the pipeline.
+    pub sequentials: BTreeSet<String>,
     /// Whether to plan and run as TVM 0.27 does.
     ///
     /// A pipeline of one item is that item, called alone: it runs whatever the lists and its opt_level say, and without
@@ -56,7 +58,22 @@ pub enum Skip {
     /// Disabled, by whom.
     Disabled(String),
     /// Its opt_level is higher than that of the context.
-    OptLevel(i32),
+    OptLevel {
+        /// That of the pass.
+        level: i32,
+        /// That of the context.
+        context: i32,
+    },
+}
+
+/// As in `opt_level 3 > 2`.
+impl std::fmt::Display for Skip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Skip::Disabled(by) => write!(f, "disabled by {by}"),
+            Skip::OptLevel { level, context } => write!(f, "opt_level {level} > {context}"),
+        }
+    }
 }
 
 /// What a step is about.
@@ -133,6 +150,11 @@ impl Step {
         }
     }
 
+    /// Why it does not run: a needed one runs whatever its level.
+    pub fn skip_where(&self, needed: bool) -> Option<&Skip> {
+        self.skip.as_ref().filter(|skip| !(needed && matches!(skip, Skip::OptLevel { .. })))
+    }
+
     /// The lowest opt_level at which it runs by itself.
     pub fn opt_level(&self, registry: &Registry) -> i32 {
         match self.unit {
@@ -182,7 +204,8 @@ impl Plan {
     /// # Errors
     /// The first thing that stands in the way.
     pub fn new(request: &Request, registry: &Registry) -> Result<Plan, PlanError> {
-        let enabled = Enabled::new(request, registry)?;
+        request.pipeline.check_depth()?;
+        let enabled = Enabled::new(request, registry).map_err(first)?;
         let tvm_compat = request.tvm_compat;
         let mut asking = Asking { registry, enabled: &enabled, warnings: Vec::new() };
         let stages = &request.pipeline.stages;
@@ -192,18 +215,19 @@ impl Plan {
         if !tvm_compat {
             check.needs_of_sequentials(&steps, true)?;
         }
-        for (pass, alone) in flat(&steps, registry, tvm_compat) {
-            check.requirements(pass, alone)?;
+        for node in flat(&steps, registry) {
+            check.requirements(node)?;
         }
         let all: BTreeSet<PassId> = flat_all(&steps).into_iter().collect();
+        let of_pipeline = request.pipeline.sequentials();
         let part_of_it = |pass: PassId| all.contains(&pass) || check.is_done(pass) || check.is_member(pass);
         for (name, _) in enabled.required.iter().filter(|(_, level)| level.is_top && !tvm_compat) {
-            if !registry.find_full(name).is_some_and(part_of_it) {
+            if !registry.find_full(name).is_some_and(part_of_it) && !of_pipeline.contains(name) {
                 warnings.push(Warning::RequiredNotAsked { name: name.clone() });
             }
         }
         let composites = check.composites;
-        let instruments = planned(&request.selections, registry)?;
+        let instruments = planned(&request.selections, registry).map_err(first)?;
         let required = enabled.required.into_keys().collect();
         let (opt_level, state) = (enabled.opt_level, registry.state().clone());
         Ok(Plan { steps, composites, opt_level, required, instruments, warnings, tvm_compat, state })
@@ -214,6 +238,17 @@ impl Plan {
         self.state == *registry.state()
     }
 
+    /// What the lists of a request say without its pipeline: the opt_level, and the instruments.
+    ///
+    /// # Errors
+    /// All that is wrong in them.
+    pub fn of_lists(request: &Request, registry: &Registry) -> Result<(i32, Vec<PlannedInstrument>), Vec<PlanError>> {
+        match (Enabled::new(request, registry), planned(&request.selections, registry)) {
+            (Ok(enabled), Ok(instruments)) => Ok((enabled.opt_level, instruments)),
+            (enabled, instruments) => Err([enabled.err(), instruments.err()].into_iter().flatten().flatten().collect()),
+        }
+    }
+
     /// Members of a step; `None` for a pass with a body.
     pub fn members<'p>(&'p self, step: &'p Step) -> Option<&'p [Step]> {
         match &step.unit {
@@ -222,26 +257,47 @@ impl Plan {
         }
     }
 
+    /// Whether a Sequential of that name stands in it.
+    pub fn has_sequential(&self, name: &str) -> bool {
+        fn find(steps: &[Step], name: &str) -> bool {
+            let is_it = |step: &Step| matches!(&step.unit, Unit::Sequential(own) if own == name);
+            steps.iter().any(|step| is_it(step) || find(&step.members, name))
+        }
+        find(&self.steps, name)
+    }
+
     /// Every pass with a body that may run, each once, in the order of first use.
     pub fn passes(&self, registry: &Registry) -> Vec<PassId> {
         let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut out = Vec::new();
-        let mut work: Vec<(PassId, bool)> = flat(&self.steps, registry, self.tvm_compat).into_iter().rev().collect();
-        while let Some((pass, alone)) = work.pop() {
-            if !seen.insert((pass, alone)) {
+        let mut work: Vec<Node> = flat(&self.steps, registry).into_iter().rev().collect();
+        while let Some((pass, needed)) = work.pop() {
+            if !seen.insert((pass, needed)) {
                 continue;
             }
             match self.composites.get(&pass) {
-                Some(members) => work.extend(flat(members, registry, self.tvm_compat)),
+                Some(members) if needed && !self.tvm_compat => {
+                    work.extend(members.iter().filter_map(|member| Some((member.unit.pass()?, true))));
+                }
+                Some(members) => work.extend(flat(members, registry)),
                 None => out.extend(told.insert(pass).then_some(pass)),
             }
-            if !alone {
+            if !(needed && self.tvm_compat) {
                 let required = registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name));
-                work.extend(required.map(|needed| (needed, self.tvm_compat)));
+                work.extend(required.map(|needed| (needed, true)));
             }
         }
         out
     }
+}
+
+/// A pass, and whether it is required, or part of what is. Then all its members run; as TVM does it, it runs without
+/// what it requires, as does a pass that is called outside of a Sequential.
+type Node = (PassId, bool);
+
+/// The first of several errors, of which there is at least one.
+fn first(mut errors: Vec<PlanError>) -> PlanError {
+    errors.swap_remove(0)
 }
 
 /// An option that must be given.
@@ -252,16 +308,16 @@ pub(crate) fn without_default(info: &PassInfo) -> Option<&str> {
 /// What stands for the plugin of a Sequential of a pipeline.
 const PIPELINE: &str = "the pipeline";
 
-/// Passes that will run, those in Sequentials and what these require too, and whether alone.
-fn flat(steps: &[Step], registry: &Registry, tvm_compat: bool) -> Vec<(PassId, bool)> {
+/// Passes that will run, those in Sequentials and what these require too.
+fn flat(steps: &[Step], registry: &Registry) -> Vec<Node> {
     let mut out = Vec::new();
     for step in steps.iter().filter(|step| step.skip.is_none()) {
         match step.unit.pass() {
             Some(pass) => out.push((pass, step.alone)),
             None => {
                 let needs = step.needs(registry).iter().filter_map(|req| registry.find_full(&req.name));
-                out.extend(needs.map(|needed| (needed, tvm_compat)));
-                out.extend(flat(&step.members, registry, tvm_compat));
+                out.extend(needs.map(|needed| (needed, true)));
+                out.extend(flat(&step.members, registry));
             }
         }
     }

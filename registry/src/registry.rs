@@ -159,12 +159,34 @@ pub enum RegistryError {
         /// Whose it is.
         owner: String,
     },
+    /// A declaration that no plugin could have.
+    #[error("{owner} has the {kind} `{name}`, whose `{field}` {why}")]
+    BadField {
+        /// What it is.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// Whose it is.
+        owner: String,
+        /// What of it is wrong.
+        field: &'static str,
+        /// How.
+        why: String,
+    },
     /// No pass of that name.
     #[error("no pass `{name}`{}", did_you_mean(.near))]
     UnknownPass {
         /// Name that was asked for.
         name: String,
         /// Nearest names.
+        near: Vec<String>,
+    },
+    /// A name where only a full one can stand.
+    #[error("`required` of a Sequential has full names, and `{name}` is none{}", did_you_mean(.near))]
+    NotFull {
+        /// Name found.
+        name: String,
+        /// Nearest full names.
         near: Vec<String>,
     },
     /// No instrument of that name.
@@ -341,6 +363,7 @@ impl Registry {
         for name in brought.passes.iter().map(|pass| &pass.name).chain(composites) {
             self.check_pass(owner, name, !fresh.insert(name))?;
         }
+        check_fields(owner, brought)?;
         let mut fresh = HashSet::new();
         for op in &brought.operators {
             if let Some(first) = self.taken(&self.operators, &op.name, owner, !fresh.insert(&op.name)) {
@@ -464,8 +487,17 @@ impl Registry {
         }
     }
 
+    /// A name that is no full one: a short name of some, or wrong.
+    pub(crate) fn not_full(&self, name: &str) -> RegistryError {
+        let near = match self.short_names.get(name) {
+            Some(known) => known.iter().map(|id| self.pass(*id).name.clone()).collect(),
+            None => self.near_passes(name),
+        };
+        RegistryError::NotFull { name: name.to_string(), near }
+    }
+
     /// No pass has that name.
-    pub(crate) fn unknown_pass(&self, name: &str) -> RegistryError {
+    fn unknown_pass(&self, name: &str) -> RegistryError {
         RegistryError::UnknownPass { name: name.to_string(), near: self.near_passes(name) }
     }
 
@@ -524,6 +556,40 @@ impl Registry {
 fn duplicate(kind: &'static str, name: &str, first: Option<String>, owner: &Owner) -> Result<(), RegistryError> {
     let second = owner.describe();
     first.map_or(Ok(()), |first| Err(RegistryError::Duplicate { kind, name: name.to_string(), first, second }))
+}
+
+/// Whether plugins could have these, as the reader of their metadata sees it: the program that embeds the host may not
+/// have more.
+fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
+    let bad = |kind, name: &str, (field, why): (&'static str, String)| {
+        Err(RegistryError::BadField { kind, name: name.to_string(), owner: owner.describe(), field, why })
+    };
+    let composites: Vec<PassInfo> = brought.composites.iter().cloned().map(as_pass).collect();
+    for info in brought.passes.iter().chain(&composites) {
+        if let Some(wrong) = info.wrong() {
+            return bad("pass", &info.name, wrong);
+        }
+    }
+    let properties = brought.properties.iter().map(|property| ("property", &property.name, "relax.anf"));
+    let operators = brought.operators.iter().map(|operator| ("operator", &operator.name, "relax.add"));
+    let options = brought.config.iter().map(|option| ("config option", &option.name, "acme.limit"));
+    for (kind, name, right) in properties.chain(operators).chain(options) {
+        if !plugin_api::decl::is_full_name(name) {
+            return bad(kind, name, ("name", format!("is no full name, as `{right}`")));
+        }
+    }
+    for option in &brought.config {
+        let Some(default) = &option.default else { continue };
+        match default.clone().coerce(option.ty) {
+            None => return bad("config option", &option.name, ("default", format!("is {default}, no {}", option.ty))),
+            Some(value) if !option.in_range(&value) => {
+                let range = option.range().unwrap_or_default();
+                return bad("config option", &option.name, ("default", format!("is {default}, not in {range}")));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// A composite pass with the facts that all passes have.

@@ -122,6 +122,33 @@ fn it_is_disabled_as_a_whole_or_a_member_alone() {
 }
 
 #[test]
+fn members_of_what_is_needed_are_needed() {
+    let late = PassInfo { opt_level: 3, ..pass("Late", &[]) };
+    let registry = registry(
+        vec![pass("A", &[]), late, pass("U", &["All"])],
+        vec![composite("Some", &[], &["Late"]), composite("All", &[], &["A", "Some"])],
+    );
+    // Asked for it is less than needed.
+    assert_eq!(ran(&registry, "t.All,t.U,t.U", &[], &[]), "All[A Some[-Late]] All[A Some[Late]] U (All) U");
+    let plan = Plan::new(&request("t.U", &[]), &registry).unwrap();
+    assert_eq!(
+        plan.render(&registry),
+        "  1  t.All       required by t.U (passes), unless still valid\n  \
+           2    t.A       part of t.All\n  \
+           3    t.Some    part of t.All\n  \
+           4      t.Late  part of t.Some, in spite of opt_level 3 > 2\n  \
+           5  t.U         asked\n"
+    );
+    assert_eq!(plan.passes(&registry).len(), 3);
+    assert_eq!(
+        Plan::new(&request("t.U", &["Late"]), &registry).unwrap_err().to_string(),
+        "`t.Late` is disabled by the command line, but it is part of `t.Some` (composites), which `t.U` requires; do \
+         not disable it, or disable `t.U` as well"
+    );
+    assert_eq!(ran(&registry, "t.All", &["Late"], &[]), "All[A Some[-Late]]");
+}
+
+#[test]
 fn cycles_through_composite_passes_are_errors_with_their_path() {
     let registry = registry(
         vec![pass("A", &["All"]), pass("B", &[])],
@@ -187,6 +214,19 @@ fn sequentials_of_a_pipeline_are_the_same_structure() {
 }
 
 #[test]
+fn what_sequentials_are_called_stands_on_one_line() {
+    let registry = registry(vec![pass("A", &[])], vec![]);
+    let text = "Sequential(name=\"a\\nb\\tc\")[t.A]";
+    let plan = Plan::new(&request(text, &[]), &registry).unwrap();
+    assert_eq!(plan.render(&registry), "  1  a\\nb\\tc  asked\n  2    t.A    part of a\\nb\\tc\n");
+    assert_eq!(Pipeline::parse(text).unwrap().to_string(), text);
+    assert_eq!(
+        error(&registry, "Sequential(name=\"\")[t.A]"),
+        "option `name` of `Sequential` is empty; give it a name, or leave it out"
+    );
+}
+
+#[test]
 fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     for text in [
         "Sequential[t.A]",
@@ -199,21 +239,52 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     }
     let commas = Pipeline::parse("Sequential( name = late , )[ t.A{ n=2, }, t.B , ]").unwrap();
     assert_eq!(commas.to_string(), "Sequential(name=late)[t.A{n=2},t.B]");
+    let blanks = Pipeline::parse("Sequential (name=a) [t.A {n=2} , all (opt_level=1)]\n,\nSequential\n[t.B]").unwrap();
+    assert_eq!(blanks.to_string(), "Sequential(name=a)[t.A{n=2},all(opt_level=1)],Sequential[t.B]");
     let column = |text: &str| Pipeline::parse(text).unwrap_err().to_string();
     assert_eq!(
         column("Sequential(name=late)"),
         "pipeline `Sequential(name=late)`, column 22: expected `[`, found the end"
     );
     assert_eq!(column("Sequential[t.A"), "pipeline `Sequential[t.A`, column 15: expected `,` or `]`, found the end");
-    let deep = format!("{}t.A{}", "Sequential[".repeat(17), "]".repeat(17));
-    assert!(column(&deep).contains("a Sequential that is nested less than 16 deep"), "{}", column(&deep));
+    assert!(column("sequential[t.A]").ends_with("column 1: expected `Sequential(...)[...]` or `all(...)`, found `s`"));
+    assert!(column("t.A,all[t.A]").contains("column 5: expected `Sequential(...)[...]` or `all(...)`"));
+    let names = registry(vec![pass("A", &[])], vec![]);
+    assert!(error(&names, "Sequential").ends_with("no pass `Sequential`; did you mean `Sequential(name=late)[...]`?"));
+    assert!(error(&names, "all{opt_level=1}").ends_with("no pass `all`; did you mean `all()`?"));
+    for wrong in ["\\u001b", "\\r", "C:\\dir"] {
+        let message = column(&format!("t.A{{n=\"{wrong}\"}}"));
+        assert!(message.contains("expected `\\n`, `\\t`, `\\\"` or `\\\\`, found `\\`"), "{message}");
+    }
+    assert_eq!(column("日本,t.A{"), "pipeline `日本,t.A{`, column 8: expected the name of an option, found the end");
+    let long = column(&format!("{}t.B t.C{}", "t.A,".repeat(9999), ",t.D".repeat(9999)));
+    assert!(long.contains("t.A,t.A,t.B t.C,t.D,") && long.matches("...").count() == 2, "{long}");
+    assert!(long.len() < 300 && long.contains("column 40001: expected"), "{long}");
+}
+
+/// What a program makes is held to what a text can say.
+#[test]
+fn sequentials_nest_as_deep_in_a_program_as_in_a_text() {
+    let text = |depth| format!("{}t.A{}", "Sequential[".repeat(depth), "]".repeat(depth));
+    let registry = registry(vec![pass("A", &[])], vec![]);
+    let mut pipeline = Pipeline::parse(&text(64)).unwrap();
+    assert_eq!(Plan::new(&request(&text(64), &[]), &registry).unwrap().lines(&registry).len(), 65);
+    let message = Pipeline::parse(&text(65)).unwrap_err().to_string();
+    assert!(message.contains("a Sequential that is nested at most 64 deep"), "{message}");
+    let form = registry::Form::Sequential(std::mem::take(&mut pipeline.stages));
+    pipeline.stages.push(registry::Stage { name: "Sequential".into(), options: Vec::new(), form, span: 0..0 });
+    let deep = Request { pipeline, ..Request::default() };
+    assert_eq!(
+        Plan::new(&deep, &registry).unwrap_err().to_string(),
+        "Sequentials are nested more than 64 deep; put some of them side by side"
+    );
 }
 
 /// As TVM does it: a required pass runs without what it requires, but a composite one contains the same.
 #[test]
 fn cycles_that_tvm_would_run_for_ever_are_errors() {
     let registry = registry(
-        vec![pass("A", &["All"]), pass("B", &["B"]), pass("X", &["Y"]), pass("Y", &["X"])],
+        vec![pass("A", &["All"]), pass("B", &["C"]), pass("C", &["B"]), pass("X", &["Y"]), pass("Y", &["X"])],
         vec![composite("All", &[], &["A"])],
     );
     let plan = |text: &str| Plan::new(&Request { tvm_compat: true, ..request(text, &[]) }, &registry);
@@ -226,7 +297,7 @@ fn cycles_that_tvm_would_run_for_ever_are_errors() {
     assert!(plan("t.A").is_ok());
     assert_eq!(
         plan("t.B,t.X").unwrap().render(&registry),
-        "  1  sequential  asked\n  2    t.B       required by t.B (passes)\n  3    t.B       part of sequential\n  \
+        "  1  sequential  asked\n  2    t.C       required by t.B (passes)\n  3    t.B       part of sequential\n  \
            4    t.Y       required by t.X (passes)\n  5    t.X       part of sequential\n"
     );
 }
@@ -256,6 +327,10 @@ fn required_of_a_sequential_must_be_there() {
     assert_eq!(
         error(&registry, "Sequential(name=late,opt_level=9,required=[t.Aa])[t.X]"),
         "pass `late` (the pipeline) requires `t.Aa`, which no listed plugin has; did you mean `t.A`?"
+    );
+    assert_eq!(
+        error(&registry, "Sequential(name=late,required=[A])[t.X]"),
+        "in the pipeline: `required` of a Sequential has full names, and `A` is none; did you mean `t.A`?"
     );
     let text = |level: i32| format!("Sequential(name=late,opt_level={level},required=[t.A])[t.X]");
     assert!(Plan::new(&request(&text(9), &["A"]), &registry).is_ok());

@@ -1,10 +1,14 @@
 //! Planner and driver agree with a brute-force model on random graphs, contracts, levels, lists, composite passes,
-//! Sequentials of a pipeline and outcomes: by our rules and by those of TVM. The model looks everything up again each
+//! Sequentials of a pipeline, vetoes and outcomes: by our rules and by those of TVM. The model looks everything up again each
 //! time and remembers nothing but what holds.
 
 use plugin_api::meta::{CompositeInfo, Contract, OptionValue, PassInfo, Required};
 use proptest::prelude::*;
-use registry::{Brought, Driver, Facts, Outcome, Owner, PassId, Pipeline, Plan, Registry, Request, Selection, StepRun};
+use registry::{
+    Brought, Doing, Driver, Facts, Frame, Outcome, Owner, PassId, Pipeline, Plan, Registry, Request, Selection,
+    StepRun, Unit,
+};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 /// Passes have the first numbers, composite passes those behind them. What is required or contained has a lower number.
@@ -57,6 +61,20 @@ struct World {
     context: i32,
     disabled: BTreeSet<usize>,
     wanted: BTreeSet<usize>,
+    vetoed: BTreeSet<usize>,
+}
+
+/// How far a run goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// On, and all of it ran.
+    On,
+    /// On, but some of it did not run.
+    Partly,
+    /// Something was vetoed: on behind what needs it.
+    Gone,
+    /// A pass failed: no further.
+    Stop,
 }
 
 fn contract() -> impl Strategy<Value = Contract> {
@@ -82,17 +100,24 @@ fn world() -> impl Strategy<Value = World> {
         prop::collection::vec(prop::collection::vec(0..ALL, 0..4), ALL),
         prop::collection::vec(0i32..4, ALL),
         prop::collection::vec(contract(), ALL),
-        (set(ALL), prop::collection::vec(item(), 1..6), 0i32..4, set(3), set(3)),
+        (set(ALL), prop::collection::vec(item(), 1..6), 0i32..4, set(3), set(3), set(3)),
     )
-        .prop_map(|(required, members, levels, contracts, (changing, asked, context, disabled, wanted))| {
-            let lower = |lists: Vec<Vec<usize>>| -> Vec<Vec<usize>> {
-                let below = |(i, list): (usize, Vec<usize>)| list.into_iter().filter(|j| *j < i).collect();
-                lists.into_iter().enumerate().map(below).collect()
-            };
-            let wanted = &wanted - &disabled;
-            let (required, members) = (lower(required), lower(members));
-            World { required, members, levels, contracts, changing, asked, context, disabled, wanted }
-        })
+        .prop_map(
+            |(required, members, levels, contracts, (changing, asked, context, disabled, wanted, vetoed))| {
+                let lower = |lists: Vec<Vec<usize>>| -> Vec<Vec<usize>> {
+                    let below = |(i, list): (usize, Vec<usize>)| list.into_iter().filter(|j| *j < i).collect();
+                    lists.into_iter().enumerate().map(below).collect()
+                };
+                let wanted = &wanted - &disabled;
+                let (mut required, members) = (lower(required), lower(members));
+                // Nobody requires a pass twice.
+                let mut seen = BTreeSet::new();
+                for (i, list) in required.iter_mut().enumerate() {
+                    list.retain(|j| seen.insert((i, *j)));
+                }
+                World { required, members, levels, contracts, changing, asked, context, disabled, wanted, vetoed }
+            },
+        )
 }
 
 impl World {
@@ -129,45 +154,77 @@ impl World {
         }
     }
 
-    /// Whether what runs can have all it needs.
-    fn can_run(&self, item: &Item) -> bool {
+    /// Whether what runs can have all it needs. All of what is needed runs, whatever its level.
+    fn can_run(&self, item: &Item, needed: bool) -> bool {
         let (list, members) = self.parts(item);
         let fight = |a: usize, b: usize| self.invalidates(list[a], list[b]) && self.invalidates(list[b], list[a]);
-        list.iter().all(|j| !self.disabled.contains(j) && self.can_run(&Item::Pass(*j)))
+        let is_disabled = |item: &Item| matches!(item, Item::Pass(i) if self.disabled.contains(i));
+        let mut runs = members.iter().filter(|member| needed || self.is_enabled(member));
+        list.iter().all(|j| !self.disabled.contains(j) && self.can_run(&Item::Pass(*j), true))
             && !(0..list.len()).any(|a| (a + 1..list.len()).any(|b| fight(a, b)))
-            && members.iter().filter(|member| self.is_enabled(member)).all(|member| self.can_run(member))
+            && runs.all(|member| !(needed && is_disabled(member)) && self.can_run(member, needed))
     }
 
-    /// Runs items from left to right, and says whether the run goes on.
-    fn run_all(&self, place: &str, items: &[Item], holds: &mut BTreeSet<String>, log: &mut Vec<String>) -> bool {
-        numbered(place, items).all(|(place, item)| match self.is_enabled(item) {
-            true => self.run(&place, item, holds, log),
-            false => {
+    /// Runs items from left to right.
+    fn run_all(
+        &self,
+        place: &str,
+        items: &[Item],
+        needed: bool,
+        holds: &mut BTreeSet<String>,
+        log: &mut Vec<String>,
+    ) -> Way {
+        let mut all = Way::On;
+        for (place, item) in numbered(place, items) {
+            if !needed && !self.is_enabled(item) {
                 log.push(format!("{} skipped", name(&place, item)));
-                true
+                all = Way::Partly;
+                continue;
             }
-        })
+            match self.run(&place, item, needed, holds, log) {
+                Way::On => {}
+                Way::Partly | Way::Gone => all = Way::Partly,
+                Way::Stop => return Way::Stop,
+            }
+        }
+        all
     }
 
-    /// Runs an item, writes down what happened, and says whether the run goes on.
-    fn run(&self, place: &str, item: &Item, holds: &mut BTreeSet<String>, log: &mut Vec<String>) -> bool {
+    /// Runs an item, and writes down what happened.
+    fn run(&self, place: &str, item: &Item, needed: bool, holds: &mut BTreeSet<String>, log: &mut Vec<String>) -> Way {
         let (required, members) = self.parts(item);
         for j in &required {
             if holds.contains(&format!("t.P{j}")) {
                 log.push(format!("P{j} kept"));
-            } else if !self.run("", &Item::Pass(*j), holds, log) {
-                return false;
+                continue;
+            }
+            match self.run("", &Item::Pass(*j), true, holds, log) {
+                Way::On => {}
+                Way::Stop => return Way::Stop,
+                Way::Partly | Way::Gone => {
+                    log.push(format!("{} gone", name(place, item)));
+                    return Way::Gone;
+                }
             }
         }
-        if !self.run_all(place, &members, holds, log) {
-            return false;
+        if matches!(item, Item::Pass(i) if self.is_composite(*i) && self.vetoed.contains(i)) {
+            log.push(format!("{} gone", name(place, item)));
+            return Way::Gone;
+        }
+        let all = self.run_all(place, &members, needed, holds, log);
+        if all == Way::Stop {
+            return Way::Stop;
         }
         if let Item::Pass(i) = item {
             let Contract { requires, establishes, preserves, invalidates } = &self.contracts[*i];
             if !self.is_composite(*i) {
+                if self.vetoed.contains(i) {
+                    log.push(format!("P{i} gone"));
+                    return Way::Gone;
+                }
                 if requires.iter().any(|property| !holds.contains(property)) {
                     log.push(format!("P{i} stops"));
-                    return false;
+                    return Way::Stop;
                 }
                 if self.changing.contains(i) {
                     let all = preserves.contains(&"all".to_string());
@@ -175,19 +232,21 @@ impl World {
                 }
                 holds.extend(establishes.iter().cloned());
             }
-            holds.insert(format!("t.P{i}"));
+            if all == Way::On {
+                holds.insert(format!("t.P{i}"));
+            }
         }
         log.push(format!("{} ran", name(place, item)));
-        true
+        all
     }
 
     /// What happens, as the model has it; `None` if it cannot be planned.
     fn expected(&self) -> Option<Vec<String>> {
-        if self.asked.iter().any(|item| self.is_enabled(item) && !self.can_run(item)) {
+        if self.asked.iter().any(|item| self.is_enabled(item) && !self.can_run(item, false)) {
             return None;
         }
         let (mut holds, mut log) = (BTreeSet::new(), Vec::new());
-        self.run_all("s", &self.asked, &mut holds, &mut log);
+        self.run_all("s", &self.asked, false, &mut holds, &mut log);
         Some(log)
     }
 
@@ -251,13 +310,33 @@ impl World {
         };
         let text: Vec<String> = numbered("s", &self.asked).map(|(place, item)| item.text(&place)).collect();
         let pipeline = Pipeline::parse(&text.join(",")).expect("a pipeline");
-        let request = Request { pipeline, selections: vec![selection], tvm_compat };
+        let request = Request { pipeline, selections: vec![selection], tvm_compat, ..Request::default() };
         let plan = Plan::new(&request, &registry).ok()?;
-        let mut log = Vec::new();
+        let log = RefCell::new(Vec::new());
+        let vetoed = |unit: &Unit| !tvm_compat && unit.pass().is_some_and(|pass| self.vetoed.contains(&pass.0));
         let mut run = |pass: PassId, _: &[OptionValue], facts: &mut Facts| {
-            let missing =
-                !tvm_compat && registry.pass(pass).contract.requires.iter().any(|property| !facts.holds(property));
-            if missing { Err(format!("P{} stops", pass.0)) } else { Ok(self.changing.contains(&pass.0)) }
+            let contract = &registry.pass(pass).contract;
+            match !tvm_compat && contract.requires.iter().any(|property| !facts.holds(property)) {
+                _ if vetoed(&Unit::Pass(pass)) => Err(None),
+                true => Err(Some(format!("P{} stops", pass.0))),
+                false => Ok(self.changing.contains(&pass.0)),
+            }
+        };
+        let mut framed = |frame: Frame<'_>| match frame {
+            Frame::Begin(step) if vetoed(&step.unit) => Err(None),
+            Frame::Lacking { .. } => Err(None),
+            _ => Ok(()),
+        };
+        let short = |unit: &Unit| unit.name(&registry).trim_start_matches("t.").to_string();
+        let gone = |ended: &[(Doing, usize)]| {
+            log.borrow_mut().extend(ended.iter().rev().map(|(doing, _)| format!("{} gone", short(&doing.unit))));
+        };
+        let mut pass_over = |error: Option<String>, ended: &[(Doing, usize)]| match error {
+            None => {
+                gone(ended);
+                Ok("was vetoed".to_string())
+            }
+            stop => Err(stop),
         };
         let mut done = |step: StepRun| {
             let what = match step.outcome {
@@ -265,11 +344,20 @@ impl World {
                 Outcome::StillValid => "kept",
                 Outcome::Skipped(_) => "skipped",
             };
-            log.push(format!("{} {what}", step.unit.name(&registry).trim_start_matches("t.")));
+            log.borrow_mut().push(format!("{} {what}", short(&step.unit)));
         };
-        let stopped = Driver::new(&registry).run(&plan, &mut run, &mut done).err();
-        log.extend(stopped);
-        Some(log)
+        let mut driver = Driver::new(&registry);
+        for step in &plan.steps {
+            match driver.run_step(&plan, step, &mut run, &mut framed, &mut done, &mut pass_over) {
+                Ok(()) => {}
+                Err(None) => gone(&driver.abandoned()),
+                Err(Some(stop)) => {
+                    log.borrow_mut().push(stop);
+                    break;
+                }
+            }
+        }
+        Some(log.take())
     }
 }
 

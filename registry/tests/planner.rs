@@ -125,8 +125,8 @@ fn row_06_a_cycle_is_an_error_with_its_path() {
         "passes require each other: `t.X` (plugin `plugin_X`) → `t.Y` (plugin `plugin_Y`) → `t.X`; remove one of these \
          requirements"
     );
-    let selfish = registry_of(vec![pass("S", &["S"])]);
-    assert!(matches!(Plan::new(&request("t.S"), &selfish), Err(PlanError::Cycle { .. })));
+    let selfish = Registry::new().add(owner("selfish"), Brought::passes(vec![pass("S", &["S"])]));
+    assert!(matches!(selfish, Err(RegistryError::BadField { .. })));
 }
 
 #[test]
@@ -154,6 +154,39 @@ fn row_09_a_disabled_pass_that_is_misspelt_is_an_error() {
     let error = Plan::new(&request, &registry).expect_err("an unknown name");
     let expected = "disabled of the command line: no pass `t.Normalise`; did you mean `t.Normalize`?";
     assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn nothing_is_added_that_a_plugin_could_not_have() {
+    let error = |change: &dyn Fn(&mut PassInfo)| {
+        let mut info = pass("A", &[]);
+        change(&mut info);
+        Registry::new().add(Owner::embedder(), Brought::passes(vec![info])).expect_err("wrong").to_string()
+    };
+    assert_eq!(
+        error(&|info| info.contract.establishes = vec!["all".into()]),
+        "`host` has the pass `t.A`, whose `establishes` has `all`, which is no full name, as `relax.anf`"
+    );
+    assert!(error(&|info| info.contract.preserves = vec!["all".into(), "word".into()]).contains("`word`"));
+    assert!(error(&|info| info.required = pass("", &["A"]).required).contains("`required` has the pass itself"));
+    assert!(error(&|info| info.required = pass("", &["B", "B"]).required).contains("`required` has `t.B` twice"));
+    let limit = |name: &str, default: OptionValue| ConfigInfo {
+        name: name.into(),
+        ty: OptionType::Int,
+        default: Some(default),
+        from: Some(OptionValue::Int(0)),
+        to: None,
+        doc: "How many.".into(),
+    };
+    for (option, why) in [
+        (limit("limit", OptionValue::Int(1)), "`name` is no full name"),
+        (limit("t.limit", OptionValue::Bool(true)), "`default` is true, no int"),
+        (limit("t.limit", OptionValue::Int(-1)), "`default` is -1, not in 0.."),
+    ] {
+        let brought = Brought { config: vec![option], ..Brought::default() };
+        let error = Registry::new().add(Owner::embedder(), brought).expect_err("wrong").to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }
 
 #[test]
@@ -276,7 +309,7 @@ mod properties {
             any::<bool>().prop_map(OptionValue::Bool),
             any::<i64>().prop_map(OptionValue::Int),
             (-1e9f64..1e9).prop_map(OptionValue::Float),
-            ".{0,12}".prop_map(OptionValue::Str),
+            "(?s).{0,12}".prop_map(OptionValue::Str),
         ];
         scalar.prop_recursive(2, 8, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(OptionValue::List))
     }
@@ -309,6 +342,7 @@ mod properties {
         fn what_is_printed_is_read_again(stages in prop::collection::vec(stage(), 0..5), comma in any::<bool>()) {
             let printed = Pipeline { stages: stages.clone() };
             let text = format!("{printed}{}", if comma && !stages.is_empty() { " , " } else { "" });
+            prop_assert!(!text.contains(['\n', '\t']), "{}", text);
             let mut parsed = Pipeline::parse(&text).expect("what is printed can be read");
             prop_assert_eq!(parsed.to_string(), printed.to_string());
             parsed.stages.iter_mut().for_each(without_places);
@@ -337,7 +371,12 @@ fn row_10_config_values_that_do_not_fit_name_key_type_range_default_and_doc() {
     let mut registry = Registry::new();
     registry.add(owner("limits"), Brought { config: vec![limit], ..Brought::default() }).expect("a fresh name");
     let error = |key: &str, value| registry::config::check(&registry, key, &value).expect_err("wrong").to_string();
-    assert_eq!(error("t.limits", OptionValue::Int(1)), "no config option `t.limits`; did you mean `t.limit`?");
+    assert_eq!(
+        error("t.limits", OptionValue::Int(1)),
+        "no config option `t.limits`; did you mean `t.limit`? It is of type int, default 16, range 0..=99, declared by plugin \
+         `limits` (liblimits.so): How many."
+    );
+    assert_eq!(error("other.key", OptionValue::Int(1)), "no config option `other.key`");
     for (value, what) in [(OptionValue::Int(100), "not in 0..=99"), (OptionValue::Bool(true), "no int")] {
         let text = error("t.limit", value);
         assert!([what, "limits", "16", "How many."].iter().all(|part| text.contains(part)), "{text}");
@@ -380,6 +419,27 @@ fn clash_of_a_skipped_sequential_only_its_own_members_go() {
         "  1  in     asked\n  2    t.X  part of in\n  3    t.A  required by t.C (plugin_C), unless still valid\n  \
            4    t.C  part of in\n"
     );
+}
+
+#[test]
+fn a_sequential_is_disabled_and_required_by_its_name() {
+    let registry = registry_of(vec![pass("A", &[]), pass("X", &[])]);
+    let plan = |text: &str, own| Plan::new(&Request { selections: vec![own], ..request(text) }, &registry);
+    let render = |text: &str, own| plan(text, own).expect("a plan").render(&registry);
+    let text = "Sequential(name=late,opt_level=3)[Sequential(name=inner)[t.A]],t.X";
+    assert_eq!(
+        render(text, selection(None, &["inner"], &["late"])),
+        "  1  late     asked\n  2    inner  skipped: disabled by the command line\n  3  t.X      asked\n"
+    );
+    let level = plan(text, selection(None, &[], &[])).expect("a plan").warnings;
+    assert!(level[0].to_string().ends_with("use --opt-level 3 or --require late"), "{}", level[0]);
+    assert!(plan(text, selection(None, &[], &["late"])).expect("a plan").warnings.is_empty());
+    let error = plan(text, selection(None, &["lat"], &[])).expect_err("unknown").to_string();
+    assert_eq!(error, "disabled of the command line: no pass `lat`; did you mean `late`?");
+    // Elsewhere it is unknown, unless the context knows it.
+    assert!(plan("t.A", selection(None, &["late"], &[])).is_err());
+    let elsewhere = Request { sequentials: ["late".to_string()].into(), ..request("t.A") };
+    assert!(Plan::new(&Request { selections: vec![selection(None, &["late"], &[])], ..elsewhere }, &registry).is_ok());
 }
 
 #[test]

@@ -132,10 +132,16 @@ impl<'a> Printer<'a> {
         let before = self.out.len();
         self.module_facts(module, &infos);
         let mut spans = BTreeMap::new();
-        // TIR functions come first; `main` is the last of its kind.
+        // TIR functions come first, then external ones; `main` is the last of its kind.
         let mut functions: Vec<(&str, &Body)> = module.functions().collect();
-        functions.sort_by_key(|(name, body)| (body.kind() != BodyKind::PrimFunc, *name == "main"));
+        let place = |kind| match kind {
+            BodyKind::PrimFunc => 0,
+            BodyKind::Extern => 1,
+            _ => 2,
+        };
+        functions.sort_by_key(|(name, body)| (place(body.kind()), *name == "main"));
         self.uses_relax = functions.iter().any(|(_, body)| body.kind() != BodyKind::PrimFunc);
+        // A function is followed by a blank line.
         let mut first = true;
         for (name, body) in functions {
             match body.kind() {
@@ -153,7 +159,12 @@ impl<'a> Printer<'a> {
                     let places = tir::Tir::new(&mut self, body).function(name);
                     spans.insert(name.to_string(), places);
                 }
-                BodyKind::Extern => {}
+                BodyKind::Extern => {
+                    if !std::mem::replace(&mut first, true) {
+                        self.out.push('\n');
+                    }
+                    self.external(name, body);
+                }
                 _ => {
                     self.out.push_str(&format!("    # {name}: a function of a kind that this version cannot print\n"));
                 }
@@ -175,7 +186,7 @@ impl<'a> Printer<'a> {
         Printed { text: self.out, spans }
     }
 
-    /// Attributes, global infos and external functions.
+    /// Attributes and global infos.
     fn module_facts(&mut self, module: &Module, infos: &[(String, Attr)]) {
         if let Some(attrs) = module.attrs() {
             let own: Vec<_> = attrs.iter().filter(|(key, _)| *key != plugin_api::ir::module::GLOBAL_INFOS).collect();
@@ -199,13 +210,14 @@ impl<'a> Printer<'a> {
             self.dict(dict, &nameless);
             self.out.push_str(")\n");
         }
-        for (name, body) in module.functions().filter(|(_, body)| body.kind() == BodyKind::Extern) {
-            if let Some(Expr::ExternFunc(symbol)) = body.root().operand(0).map(Value::view) {
-                self.out.push_str(&format!("    {name} = R.ExternFunc("));
-                python_string(&mut self.out, symbol);
-                self.extern_type(body);
-                self.out.push_str(")\n");
-            }
+    }
+
+    fn external(&mut self, name: &str, body: &Body) {
+        if let Some(Expr::ExternFunc(symbol)) = body.root().operand(0).map(Value::view) {
+            self.out.push_str(&format!("    {name} = R.ExternFunc("));
+            python_string(&mut self.out, symbol);
+            self.extern_type(body);
+            self.out.push_str(")\n");
         }
     }
 

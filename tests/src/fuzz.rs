@@ -3,9 +3,11 @@
 
 mod operators;
 mod sections;
+mod texts;
 
 pub use operators::SomeOps;
 pub use sections::{bytes, mutate, seal};
+pub use texts::{damaged, generated};
 
 use passhost::Manifest;
 use passhost::lock::{parse, write};
@@ -67,7 +69,7 @@ pub fn text(text: &str) {
         Ok(module) => {
             let printed = script::print(&module, &SomeOps);
             let again = script::read(&printed, &SomeOps).unwrap_or_else(|error| panic!("{error}\n{printed}"));
-            assert!(again.structural_eq(&module), "{printed}");
+            assert!(again.structural_eq(&module), "{printed}\n{}", crate::differing(&module, &again));
         }
         Err(error) => {
             let places = error.diagnostics.iter().map(|found| found.span.clone());

@@ -3,9 +3,11 @@
 
 pub mod conformance;
 pub mod fuzz;
+pub mod generate;
 pub mod synthetic;
 
 use passhost::{Engine, Manifest};
+use plugin_api::ir::Module;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -26,4 +28,24 @@ pub fn shared_engine() -> &'static Arc<Engine> {
         let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
         Arc::new(Engine::new(&manifest).expect("the standard plugins"))
     })
+}
+
+/// Where the functions of two modules differ, node by node: for messages of tests.
+pub fn differing(a: &Module, b: &Module) -> String {
+    let mut out = String::new();
+    for (name, body) in a.functions() {
+        match b.get(name) {
+            Some(other) if !other.structural_eq(body) => {
+                let (a, b) = (plugin_api::dump::dump(body), plugin_api::dump::dump(other));
+                let lines = a.lines().zip(b.lines()).filter(|(a, b)| a != b).take(5);
+                lines.for_each(|(a, b)| out.push_str(&format!("{name}:\n  made {a}\n  read {b}\n")));
+                if a.lines().count() != b.lines().count() {
+                    out.push_str(&format!("{name}: {} lines and {}\n", a.lines().count(), b.lines().count()));
+                }
+            }
+            Some(_) => {}
+            None => out.push_str(&format!("{name} is missing\n")),
+        }
+    }
+    out
 }

@@ -48,6 +48,49 @@ pub fn convolutions_text(n: usize) -> String {
     text
 }
 
+/// TVMScript of `n` small functions: one half TIR functions of a block in two loops, the other half Relax functions, each
+/// of which calls one of them.
+pub fn functions_text(n: usize) -> String {
+    let mut text = String::with_capacity(n * 900);
+    text.push_str(
+        "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n# from tvm.script import relax as R\n\n\
+         @I.ir_module\nclass Module:\n",
+    );
+    for f in 0..n / 2 {
+        let _ = write!(
+            text,
+            r#"    @T.prim_func(private=True, s_tir=True)
+    def add{f:06}(A: T.Buffer((T.int64(8), T.int64(8)), "float32"), B: T.Buffer((T.int64(8), T.int64(8)), "float32")):
+        T.func_attr({{"tirx.noalias": True}})
+        for i, j in T.grid(T.int64(8), T.int64(8)):
+            with T.sblock("add"):
+                v_i, v_j = T.axis.remap("SS", [i, j])
+                T.reads(A[v_i, v_j])
+                T.writes(B[v_i, v_j])
+                B[v_i, v_j] = A[v_i, v_j] * T.float32(2.0) + A[v_i, v_j]
+
+"#
+        );
+    }
+    for f in 0..n / 2 {
+        let _ = write!(
+            text,
+            r#"    @R.function
+    def f{f:06}(x: {TENSOR}) -> {TENSOR}:
+        cls = Module
+        with R.dataflow():
+            lv = R.call_tir(cls.add{f:06}, (x,), out_ty={TENSOR})
+            lv1: {TENSOR} = R.add(lv, x)
+            gv: {TENSOR} = R.nn.relu(lv1)
+            R.output(gv)
+        return gv
+
+"#
+        );
+    }
+    text
+}
+
 fn function_text(text: &mut String, name: &str, bindings: usize) {
     let _ = write!(
         text,

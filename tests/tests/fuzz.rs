@@ -167,7 +167,7 @@ fn seeds_are_accepted() {
             ("manifest", vec![own, MANIFEST.into()]),
             ("metadata", metadata()),
             ("seal", bodies()),
-            ("text", texts.take(12).collect()),
+            ("text", texts.take(12).chain((0..8).map(|seed| fuzz::generated(seed).into_bytes())).collect()),
         ] {
             let folder = folder("seeds", target);
             let _ = std::fs::remove_dir_all(&folder);
@@ -225,4 +225,16 @@ fn changed_bodies_are_refused_or_can_be_used() {
         }
     }
     assert!(sealed > n / 20 && sealed < n, "{sealed} of {n}");
+}
+
+/// A small run of target `text`, over generated modules. Its damages must leave some of them readable, and others not.
+#[test]
+fn damaged_modules_are_refused_or_can_be_used() {
+    let (mut read, n) = (0, 1_500);
+    for seed in 0..n {
+        let text = fuzz::damaged(b"", seed);
+        fuzz::text(&text);
+        read += u32::from(script::read(&text, &fuzz::SomeOps).is_ok());
+    }
+    assert!(read > n / 20 && read < n * 9 / 10, "{read} of {n}");
 }

@@ -3,7 +3,7 @@
 use super::building::Building;
 use super::messages::Messages;
 use super::probe;
-use super::select::{checked_settings, selection};
+use super::select::{Written, checked_settings, selection};
 use crate::engine::Engine;
 use crate::error::{Error, exit};
 use crate::lock::{Keeper, Mode};
@@ -79,18 +79,23 @@ fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
     let mut settings = vec![selection(manifest.path.display().to_string(), &manifest.settings)];
     let mut errors: Vec<Error> = Vec::new();
     let alone = Request { selections: settings.clone(), ..Request::default() };
-    if let Err(error) = Plan::new(&alone, registry) {
-        errors.push(error.into());
+    if let Err(wrong) = Plan::of_lists(&alone, registry) {
+        errors.extend(wrong.into_iter().map(Error::from));
         // Every pipeline would say it again, and nothing else.
         settings.clear();
     }
     for (name, pipeline) in &manifest.pipelines {
         let mut selections = vec![selection(format!("pipeline `{name}`"), &pipeline.settings)];
         selections.extend(settings.iter().cloned());
-        let request = Pipeline::parse(&pipeline.passes).map_err(PlanError::Pipeline);
-        let planned =
-            request.and_then(|pipeline| Plan::new(&Request { pipeline, selections, ..Request::default() }, registry));
-        errors.extend(planned.err().map(|error| manifest.entry(&pipeline.span, error.into())));
+        let planned = Written::of_manifest(manifest, pipeline).and_then(|written| {
+            let request = Request { pipeline: written.pipeline.clone(), selections, ..Request::default() };
+            Plan::new(&request, registry).map_err(|error| written.shown(error.into()))
+        });
+        // What is said of no part of it is said of all of it.
+        errors.extend(planned.err().map(|error| match error {
+            Error::Entry { .. } => error,
+            error => manifest.entry(&pipeline.span, error),
+        }));
     }
     errors
 }
@@ -127,7 +132,7 @@ fn plan_error(error: &Error) -> Option<&PlanError> {
 fn is_unknown(error: &Error) -> bool {
     match error {
         Error::Entry { error, .. } => is_unknown(error),
-        Error::Plan(PlanError::Name(error) | PlanError::ListedName { error, .. }) => {
+        Error::Plan(PlanError::Name { error, .. } | PlanError::ListedName { error, .. }) => {
             matches!(error, RegistryError::UnknownPass { .. } | RegistryError::UnknownInstrument { .. })
         }
         Error::Plan(PlanError::Missing { .. } | PlanError::UnknownMember { .. }) => true,

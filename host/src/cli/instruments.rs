@@ -274,12 +274,16 @@ impl LookArgs {
     }
 }
 
-/// Passes by full or short name.
+/// Passes by full or short name, and Sequentials of the plan by their own.
 fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan, messages: Messages) -> Result<Passes, Error> {
     let registry = engine.registry();
     let planned = plan.passes(registry);
     let mut found = BTreeSet::new();
     for name in names {
+        if plan.has_sequential(name) {
+            found.insert(name.clone());
+            continue;
+        }
         let pass = registry.find(name)?;
         let name = &registry.pass(pass).name;
         if !planned.contains(&pass) {

@@ -6,15 +6,65 @@ use crate::engine::Engine;
 use crate::error::{CONFIG_HELP, Error, Problem};
 use crate::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
 use plugin_api::meta::OptionValue;
-use registry::{Pipeline, PlanError, Registry, Request, Selection};
+use registry::{Pipeline, Plan, PlanError, Registry, Request, Selection};
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What is asked for, with values as they were given.
 pub(super) struct Asked {
     request: Request,
+    written: Written,
     config: Config,
     target: Option<Target>,
+}
+
+/// A pipeline and the text that it was read from, so that errors in it can be shown there.
+pub(super) struct Written {
+    pub(super) pipeline: Pipeline,
+    origin: PathBuf,
+    text: Arc<str>,
+    /// Where it begins in the text; `None`: it is not there as it was read.
+    start: Option<usize>,
+    /// All of it in the text.
+    whole: Range<usize>,
+}
+
+impl Written {
+    /// Reads a pipeline that is all of a text; `passes` is the text without what is only for people, at the same places.
+    fn parse(origin: PathBuf, text: &str, passes: &str) -> Result<Written, Error> {
+        let (pipeline, whole) = (Pipeline::default(), 0..text.len());
+        Written { pipeline, origin, text: text.into(), start: Some(0), whole }.read(passes)
+    }
+
+    /// Reads a pipeline of a manifest.
+    pub(super) fn of_manifest(manifest: &Manifest, named: &NamedPipeline) -> Result<Written, Error> {
+        let whole = named.span.clone();
+        let written = manifest.text.get(whole.clone()).unwrap_or_default();
+        // A string with escapes says something else than what stands there.
+        let start = written.find(&named.passes).map(|at| whole.start + at);
+        let (origin, text) = (manifest.path.clone(), Arc::clone(&manifest.text));
+        Written { pipeline: Pipeline::default(), origin, text, start, whole }.read(&named.passes)
+    }
+
+    fn read(mut self, pipeline: &str) -> Result<Written, Error> {
+        self.pipeline = Pipeline::parse(pipeline).map_err(|error| self.shown(PlanError::from(error).into()))?;
+        Ok(self)
+    }
+
+    /// An error of a plan of it, with its place; others as they are.
+    pub(super) fn shown(&self, error: Error) -> Error {
+        let Error::Plan(wrong) = &error else { return error };
+        let Some(span) = wrong.span() else { return error };
+        let span = self.start.map_or(self.whole.clone(), |start| start + span.start..start + span.end);
+        Error::Entry { path: self.origin.clone(), text: Arc::clone(&self.text), span, error: Box::new(error) }
+    }
+
+    /// The plan of it in a context.
+    pub(super) fn plan(&self, context: &PassContext, engine: &Engine) -> Result<Plan, Error> {
+        context.plan(self.pipeline.clone(), engine).map_err(|error| self.shown(error))
+    }
 }
 
 /// Config values as they were given, not yet compared with what plugins declare.
@@ -28,15 +78,26 @@ impl Asked {
     /// The context that is asked for, and the pipeline that runs in it.
     ///
     /// # Errors
-    /// All config values that do not fit, else the first name in a list that nobody has.
+    /// All config values that do not fit, and all names in lists that nobody has.
     pub(super) fn context(
         mut self,
         manifest: &Manifest,
         engine: &Arc<Engine>,
-    ) -> Result<(PassContext, Pipeline), Error> {
-        let config = self.config.checked(manifest, engine.registry())?;
-        let pipeline = std::mem::take(&mut self.request.pipeline);
-        Ok((PassContext::from_parts(engine, self.request, config, self.target)?, pipeline))
+    ) -> Result<(PassContext, Written), Error> {
+        let config = self.config.checked(manifest, engine.registry());
+        self.request.sequentials = self.written.pipeline.sequentials();
+        let (config, mut errors) = match config {
+            Ok(config) => (config, Vec::new()),
+            Err(Error::Several(errors)) => (BTreeMap::new(), errors),
+            Err(error) => (BTreeMap::new(), vec![error]),
+        };
+        match PassContext::from_parts(engine, self.request, config, self.target) {
+            Ok(context) if errors.is_empty() => return Ok((context, self.written)),
+            Ok(_) => {}
+            Err(Error::Several(more)) => errors.extend(more),
+            Err(error) => errors.push(error),
+        }
+        Err(Error::of_all(errors))
     }
 }
 
@@ -60,11 +121,7 @@ impl Config {
                 Err(error) => errors.push(Error::Config { of: "--config", error }),
             }
         }
-        match errors.len() {
-            0 => Ok(config),
-            1 => Err(errors.remove(0)),
-            _ => Err(Error::Several(errors)),
-        }
+        if errors.is_empty() { Ok(config) } else { Err(Error::of_all(errors)) }
     }
 }
 
@@ -101,23 +158,22 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Err
         instruments: select.instrument.clone(),
     }];
     let mut target = select.target.as_deref().map(Target::parse).transpose()?;
-    let text = match &select.passes {
+    let written = match &select.passes {
         Some(text) => from_file(text)?,
         None => {
             let (name, pipeline) = named_pipeline(select.pipeline.as_deref(), manifest)?;
             selections.push(selection(format!("pipeline `{name}`"), &pipeline.settings));
             config.pipeline.clone_from(&pipeline.settings.config);
             target = target.or_else(|| pipeline.settings.target.clone());
-            pipeline.passes.clone()
+            Written::of_manifest(manifest, pipeline)?
         }
     };
     selections.push(selection(manifest.path.display().to_string(), &manifest.settings));
     for entry in &select.config {
         config.line.push(config_entry(entry)?);
     }
-    let pipeline = Pipeline::parse(&text).map_err(PlanError::Pipeline)?;
-    let request = Request { pipeline, selections, tvm_compat: select.tvm_compat };
-    Ok(Asked { request, config, target: target.or_else(|| manifest.settings.target.clone()) })
+    let request = Request { selections, tvm_compat: select.tvm_compat, ..Request::default() };
+    Ok(Asked { request, written, config, target: target.or_else(|| manifest.settings.target.clone()) })
 }
 
 pub(super) fn selection(source: String, settings: &Settings) -> Selection {
@@ -155,21 +211,56 @@ fn config_entry(entry: &str) -> Result<(String, OptionValue), Error> {
         let word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
         key.split('.').all(word)
     };
-    entry
-        .split_once('=')
-        .filter(|(key, _)| is_key(key))
-        .and_then(|(key, value)| Some((key.to_string(), OptionValue::parse(value).ok()?)))
-        .ok_or_else(|| Error::Request {
-            message: format!("`--config {entry}` is not KEY=VALUE"),
-            help: "as in --config acme.limit=16".to_string(),
-        })
+    let help = "as in --config acme.limit=16".to_string();
+    let Some((key, text)) = entry.split_once('=').filter(|(key, _)| is_key(key)) else {
+        return Err(Error::Request { message: format!("`--config {entry}` is not KEY=VALUE"), help });
+    };
+    let value = OptionValue::parse(text).map_err(|(at, expected)| {
+        let found = text[at..].chars().next().map_or("the end".to_string(), |c| format!("`{c}`"));
+        let at = text[..at].chars().count() + 1;
+        let message = format!("`--config {entry}`: expected {expected} at character {at} of the value, found {found}");
+        Error::Request { message, help }
+    })?;
+    Ok((key.to_string(), value))
 }
 
-/// `@FILE` holds a pipeline.
-fn from_file(text: &str) -> Result<String, Error> {
-    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_string()) };
-    std::fs::read_to_string(path).map_err(|error| Error::Request {
+/// A pipeline, or `@FILE` that holds one.
+fn from_file(text: &str) -> Result<Written, Error> {
+    let Some(path) = text.strip_prefix('@') else { return Written::parse(PathBuf::from("<--passes>"), text, text) };
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Request {
         message: format!("pipeline file {path}: {error}"),
         help: "--passes @FILE reads a pipeline from a file".to_string(),
-    })
+    })?;
+    Written::parse(PathBuf::from(path), &text, &without_comments(&text))
+}
+
+/// A text with blanks for its byte order mark and for comments, which go from a `#` outside of quotes to the end of the
+/// line: all else stays at its place.
+fn without_comments(text: &str) -> String {
+    let (mut quoted, mut escaped, mut comment) = (false, false, false);
+    let mut out = String::with_capacity(text.len());
+    for (i, c) in text.char_indices() {
+        comment = c != '\n' && (comment || c == '#' && !quoted);
+        if comment || i == 0 && c == '\u{feff}' {
+            out.extend(std::iter::repeat_n(' ', c.len_utf8()));
+            continue;
+        }
+        quoted ^= c == '"' && !escaped;
+        escaped = quoted && c == '\\' && !escaped;
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_blanks() {
+        let text = "\u{feff}a.A, # π \"\nb.B{x=\"#\\\"#\"} #";
+        let blank = without_comments(text);
+        assert_eq!(blank, "   a.A,      \nb.B{x=\"#\\\"#\"}  ");
+        assert_eq!(blank.len(), text.len());
+    }
 }

@@ -6,7 +6,7 @@ use crate::report::{Report, visible, visible_line};
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
 use plugin_api::diagnostics::Severity;
 use plugin_api::meta::{OptionInfo, PassInfo, doc_lines};
-use registry::{Outcome, Owner, PassId, Pipeline, Plan, Registry, Skip, Warning, Why};
+use registry::{Outcome, Owner, PassId, Pipeline, Plan, Registry, Warning, Why};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -219,8 +219,7 @@ fn fate(fate: &Fate) -> (String, bool) {
         Fate::Done(Outcome::Changed) => ("changed".to_string(), true),
         Fate::Done(Outcome::Unchanged) => ("unchanged".to_string(), true),
         Fate::Done(Outcome::StillValid) => ("kept: still valid".to_string(), false),
-        Fate::Done(Outcome::Skipped(Skip::Disabled(by))) => (format!("skipped: disabled by {by}"), false),
-        Fate::Done(Outcome::Skipped(Skip::OptLevel(level))) => (format!("skipped: opt_level {level}"), false),
+        Fate::Done(Outcome::Skipped(skip)) => (format!("skipped: {skip}"), false),
         Fate::Failed => ("failed".to_string(), false),
         Fate::Stopped(member) => (format!("stopped at {member}"), false),
         Fate::Skipped(why) => (format!("skipped: {why}"), false),

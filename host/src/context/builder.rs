@@ -129,13 +129,14 @@ impl ContextBuilder {
         let mut errors = Vec::new();
         self.own.source = "the context".to_string();
         let (mut selections, mut config, mut target) = (vec![self.own], std::collections::BTreeMap::new(), None);
-        let mut instruments = Vec::new();
+        let (mut instruments, mut sequentials) = (Vec::new(), std::collections::BTreeSet::new());
         if let Some(outer) = self.outer {
             // Its plugins' instruments are inherited as they are, and not made again.
             let outers = outer.selections().iter().cloned();
             selections.extend(outers.map(|selection| Selection { instruments: Vec::new(), ..selection }));
             let settings = outer.settings();
             selections.push(Selection { opt_level: Some(settings.opt_level), ..Selection::default() });
+            sequentials.clone_from(&settings.sequentials);
             (config, target) = (settings.config.clone(), settings.target.clone());
             self.tvm_compat = self.tvm_compat.or(Some(settings.tvm_compat));
             match outer.instruments().try_borrow() {
@@ -153,7 +154,8 @@ impl ContextBuilder {
             Ok(own) => target = own.or(target),
             Err(error) => errors.push(error),
         }
-        let request = Request { selections, tvm_compat: self.tvm_compat.unwrap_or_default(), ..Request::default() };
+        let request =
+            Request { selections, sequentials, tvm_compat: self.tvm_compat.unwrap_or_default(), ..Request::default() };
         let context = PassContext::from_parts(engine, request, config, target);
         match (context, errors.len()) {
             (Ok(context), 0) => {
@@ -163,6 +165,7 @@ impl ContextBuilder {
             }
             (Ok(_), 1) => Err(errors.remove(0)),
             (Err(error), 0) => Err(error),
+            (Err(Error::Several(more)), _) => Err(Error::Several(errors.into_iter().chain(more).collect())),
             (context, _) => Err(Error::Several(errors.into_iter().chain(context.err()).collect())),
         }
     }

@@ -60,6 +60,10 @@ impl Runner<'_> {
                     Stop::After(error, !before.same(&after), None)
                 })
             }
+            Frame::Lacking { needed, missing, .. } => {
+                let needed = needed.unit.name(self.engine.registry());
+                Err(Stop::Lacking(format!("needs {needed}, of which {missing}")))
+            }
             Frame::Stuck { step, message } => {
                 self.position.set(self.position.get() + 1);
                 Err(Stop::Failed(self.stuck(step, message)))
@@ -121,6 +125,7 @@ impl Stop {
             Stop::Failed(error) | Stop::Before(error) | Stop::After(error, ..) => error.to_string(),
             Stop::Skipped(why) => format!("a member was skipped: {why}"),
             Stop::Vetoed(by) => format!("a member was vetoed by {by}"),
+            Stop::Lacking(why) => format!("a member was skipped: it {why}"),
         }
     }
 }

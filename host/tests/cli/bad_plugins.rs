@@ -317,6 +317,20 @@ fn runs_with_composite_passes() {
         &veto("zoo.Plain"),
         &stumbles,
         &run("zoo.Stumbles,zoo.Plain"),
+        // All of what is needed runs, or what needs it does not.
+        &["run", "small.py", "-o", "out.py", "--opt-level", "0", "--passes", "zoo.NeedsCleanup"],
+        &["run", "small.py", "-o", "out.py", "--disable", "zoo.Late", "--passes", "zoo.NeedsCleanup"],
+        &["run", "small.py", "-o", "out.py", "--instrument", &recorders[1].1, "--passes", "zoo.NeedsCleanup,zoo.Late"],
+        &[
+            "run",
+            "small.py",
+            "-o",
+            "out.py",
+            "--instrument",
+            "zoo.Recorder{vetoes=[zoo.Late]}",
+            "--passes",
+            "Sequential[zoo.NeedsCleanup,zoo.First]",
+        ],
     ]);
 }
 
@@ -442,7 +456,8 @@ zoo.unroll.explicit = 1
     let case = Case::new("config_errors").libraries(&[example("contributes")]);
     let listed = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
     let case = case.file("wrong.toml", format!("{settings}{listed}"));
-    let twice = "[config]\nzoo.limit = 1\n\"zoo.limit\" = 2\nzoo.rate = 1979-05-27\n";
+    let twice = "[config]\nzoo.limit = 1\n\"zoo.limit\" = 2\nzoo.rate = 1979-05-27\nzoo.unroll = {}\n\
+                 [config.zzz.yyy]\n";
     let case = case.file("twice.toml", twice);
     let plan = |config: &'static str| ["plan", "--passes", "zoo.Asks", "--config", config];
     case.says(&[

@@ -88,6 +88,10 @@ called! {
          "--instrument", "zoo.Recorder{name=b, vetoes=[late]}"],
         ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds]", "--instrument",
          "zoo.Recorder{name=b, vetoes=[zoo.First]}"],
+        // Lists and options know it by its name.
+        ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds],zoo.Second", "--disable", "late"],
+        ["--passes", "Sequential(name=late,opt_level=9)[zoo.Second]", "--require", "late", "--print-before", "late"],
+        ["--passes", "Sequential(name=late)[zoo.Second]", "--disable", "lato"],
     ];
     // A failing pass ends for each instrument, and the context is left.
     instruments_see_a_pass_fail: [

@@ -1,7 +1,7 @@
 //! Reads the metadata section: any bytes give either records or an error that names the field.
 
 use super::wire::{self, FORMAT, Fields, MAGIC, read_value, tag};
-use crate::forms::{ALL, is_full_name, is_plugin_name};
+use crate::forms::{is_full_name, is_plugin_name};
 use crate::meta::*;
 use semver::Version;
 use std::collections::HashSet;
@@ -220,22 +220,19 @@ impl<'a> Record<'a> {
         let mut required: Vec<Required> = Vec::new();
         for text in self.texts(tag::REQUIRED, "required")? {
             let entry = Required::parse(&text).map_err(|why| self.declared("required", why))?;
-            if entry.name == name {
-                return Err(self.declared("required", "has the pass itself"));
-            }
-            if required.iter().any(|other| other.name == entry.name) {
-                return Err(self.declared("required", format!("has `{}` twice", entry.name)));
-            }
             required.push(entry);
         }
-        Ok(required)
+        match wrong_required(name, &required) {
+            Some(why) => Err(self.declared("required", why)),
+            None => Ok(required),
+        }
     }
 
     /// A list of a contract; `all` is in it only where that means something.
     fn names(&self, tag: u16, field: &'static str, all: bool) -> Result<Vec<String>, MetaError> {
         let names = self.texts(tag, field)?;
-        match names.iter().find(|name| !(is_full_name(name) || all && *name == ALL)) {
-            Some(wrong) => Err(self.declared(field, format!("has `{wrong}`, which is no full name, as `relax.anf`"))),
+        match wrong_names(&names, all) {
+            Some(why) => Err(self.declared(field, why)),
             None => Ok(names),
         }
     }

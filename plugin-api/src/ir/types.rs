@@ -356,6 +356,11 @@ impl Type {
         Type::Callable { params: None, ret: Box::new(Type::Object), pure: false }
     }
 
+    /// A TIR function as Relax functions see it: of any arguments, with what it returns, if that is anything.
+    pub fn prim_func(ret: Option<Type>) -> Type {
+        Type::Callable { params: None, ret: Box::new(ret.unwrap_or(Type::Tuple(Vec::new()))), pure: false }
+    }
+
     /// Every dimension that stands in the type; those of function types only with `callables`.
     pub fn each_dim(&self, callables: bool, f: &mut dyn FnMut(&Dim)) {
         match self {

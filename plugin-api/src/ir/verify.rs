@@ -631,6 +631,9 @@ fn operands(
             nested += i32::from(is_expression(def));
         }
         uses[at] = uses[at].saturating_add(1);
+        if uses[at] > 1 && !def.has(flag::BOUND) && is_expression(def) {
+            return Err(SealError::UnboundUses { index: at, uses: u32::from(uses[at]) });
+        }
     }
     Ok((deepest, nested))
 }

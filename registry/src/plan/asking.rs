@@ -3,9 +3,9 @@
 use super::enabled::Enabled;
 use super::{PlanError, Skip, Step, Warning, default_options, without_default};
 use crate::pipeline::{
-    Form, PipelineError, SequentialOptions, Stage, all_options, resolve_options, sequential_options,
+    Form, PipelineError, SequentialOptions, Stage, all_options, form_of, resolve_options, sequential_options,
 };
-use crate::registry::{PassId, Registry};
+use crate::registry::{PassId, Registry, RegistryError};
 use plugin_api::meta::Required;
 
 /// What TVM calls a Sequential without a name.
@@ -24,9 +24,9 @@ impl Asking<'_> {
         let mut steps = Vec::with_capacity(stages.len());
         for stage in stages {
             let step = self.step(stage, false)?;
-            if let Some(Skip::OptLevel(level)) = step.skip {
-                let (name, context) = (step.unit.name(self.registry).to_string(), self.enabled.opt_level);
-                let can_be_required = step.unit.pass().is_some();
+            if let Some(Skip::OptLevel { level, context }) = step.skip {
+                let name = step.unit.name(self.registry).to_string();
+                let can_be_required = step.unit.pass().is_some() || step.given.iter().any(|(key, _)| key == "name");
                 self.warnings.push(Warning::SkippedByLevel { name, level, context, can_be_required });
             }
             steps.push(step);
@@ -47,8 +47,17 @@ impl Asking<'_> {
             Form::Sequential(members) => self.sequential(stage, members, alone)?,
             Form::All => self.selected(stage)?,
             Form::Pass => {
-                let pass = self.registry.find(&stage.name).map_err(PlanError::Name)?;
-                pass_step(pass, stage, self.registry, self.enabled)?
+                let unknown = |error| {
+                    let error = match (error, form_of(&stage.name)) {
+                        (RegistryError::UnknownPass { name, .. }, Some(form)) => {
+                            RegistryError::UnknownPass { name, near: vec![form.to_string()] }
+                        }
+                        (error, _) => error,
+                    };
+                    PlanError::Name { error, span: stage.span.clone() }
+                };
+                let pass = self.registry.find(&stage.name).map_err(unknown)?;
+                pass_step(pass, stage, self.registry, self.enabled).map_err(|error| wrong_item(error, stage))?
             }
         };
         if alone {
@@ -61,16 +70,16 @@ impl Asking<'_> {
         let tvm_compat = self.enabled.tvm_compat;
         let default = tvm_compat.then_some(TVM_SEQUENTIAL);
         let SequentialOptions { all: options, name, opt_level, required } =
-            sequential_options(default, &stage.options)?;
-        let skip = match tvm_compat {
-            true => self.enabled.skip(&name, opt_level),
-            false => (opt_level > self.enabled.opt_level).then_some(Skip::OptLevel(opt_level)),
-        };
+            sequential_options(default, &stage.options).map_err(|error| wrong_item(error, stage))?;
+        let skip = self.enabled.skip(&name, opt_level);
         let entry = |text: &String| match Required::parse(text) {
             Ok(req) => Ok(req),
             // That nobody has it is noticed when the Sequential is reached.
             Err(_) if tvm_compat => Ok(Required { name: text.clone(), version: None }),
-            Err(_) => Err(PlanError::Name(self.registry.unknown_pass(text))),
+            Err(_) => {
+                let (error, span) = (self.registry.not_full(text), stage.span.clone());
+                Err(PlanError::Name { error, span })
+            }
         };
         let required = required.iter().map(entry).collect::<Result<_, _>>()?;
         let known = self.warnings.len();
@@ -85,7 +94,7 @@ impl Asking<'_> {
     /// All passes with a body up to a level, but for the disabled ones.
     fn selected(&mut self, stage: &Stage) -> Result<Step, PlanError> {
         let (registry, enabled) = (self.registry, self.enabled);
-        let level = all_options(enabled.opt_level, &stage.options)?;
+        let level = all_options(enabled.opt_level, &stage.options).map_err(|error| wrong_item(error, stage))?;
         let mut members = Vec::new();
         for (pass, info) in registry.passes().filter(|(_, info)| info.opt_level <= level) {
             if registry.members(pass).is_some() || enabled.disabled.contains_key(&info.name) {
@@ -100,6 +109,11 @@ impl Asking<'_> {
         }
         Ok(Step::sequential(stage.to_string(), members))
     }
+}
+
+/// What is wrong with an item of the pipeline.
+fn wrong_item(error: PipelineError, stage: &Stage) -> PlanError {
+    PlanError::Pipeline { error, span: Some(stage.span.clone()) }
 }
 
 pub(super) fn pass_step(

@@ -3,7 +3,7 @@
 use super::asking::pass_step;
 use super::enabled::Enabled;
 use super::error::LONGEST;
-use super::{PIPELINE, PlanError, Step, without_default};
+use super::{Node, PIPELINE, PlanError, Skip, Step, without_default};
 use crate::pipeline::Stage;
 use crate::registry::{PassId, Registry};
 use plugin_api::meta::Required;
@@ -13,12 +13,15 @@ use std::collections::BTreeMap;
 pub(super) struct Check<'a> {
     registry: &'a Registry,
     enabled: &'a Enabled,
-    /// Whether a pass was walked, with what it requires and alone.
+    /// Whether a pass was walked, as one that is asked for and as one that is needed.
     done: Vec<[bool; 2]>,
     pub(super) composites: BTreeMap<PassId, Vec<Step>>,
     /// Steps of each composite pass, with those of its members.
-    lengths: BTreeMap<PassId, usize>,
+    lengths: BTreeMap<Node, usize>,
 }
+
+/// The way to a node: each node with how many of its edges were looked at.
+type Path = [(Node, usize)];
 
 impl<'a> Check<'a> {
     pub(super) fn new(registry: &'a Registry, enabled: &'a Enabled) -> Check<'a> {
@@ -35,14 +38,14 @@ impl<'a> Check<'a> {
     }
 
     /// What the walk looks at before the members of a pass.
-    fn required_of(&self, (pass, alone): (PassId, bool)) -> &'a [Required] {
-        if alone { &[] } else { &self.registry.pass(pass).required }
+    fn required_of(&self, (pass, needed): Node) -> &'a [Required] {
+        if needed && self.enabled.tvm_compat { &[] } else { &self.registry.pass(pass).required }
     }
 
-    /// Walks what `asked` requires and contains, with an explicit stack: pass, whether it is alone, and how many of its
-    /// edges were looked at.
-    pub(super) fn requirements(&mut self, asked: PassId, alone: bool) -> Result<(), PlanError> {
-        let mut stack: Vec<((PassId, bool), usize)> = vec![((asked, alone), 0)];
+    /// Walks what `asked` requires and contains, with an explicit stack.
+    pub(super) fn requirements(&mut self, asked: Node) -> Result<(), PlanError> {
+        let tvm_compat = self.enabled.tvm_compat;
+        let mut stack: Vec<(Node, usize)> = vec![(asked, 0)];
         while let Some((node, next)) = stack.last_mut() {
             let (node, at) = (*node, *next);
             let pass = node.0;
@@ -56,31 +59,58 @@ impl<'a> Check<'a> {
             }
             let required = self.required_of(node);
             let needed = match required.get(at) {
-                Some(req) => match self.required(asked, pass, req)? {
-                    Some(needed) => Some((needed, self.enabled.tvm_compat)),
+                Some(req) => match self.required(asked.0, pass, req)? {
+                    // Only of a composite pass it matters whether it is needed.
+                    Some(needed) => Some((needed, tvm_compat || self.registry.members(needed).is_some())),
                     None => continue,
                 },
                 None => match self.member(pass, at - required.len()) {
                     // Members that do not run need nothing.
-                    Some(member) if member.skip.is_some() => continue,
-                    Some(member) => member.unit.pass().map(|pass| (pass, false)),
+                    Some(member) => match member.skip_where(node.1 && !tvm_compat) {
+                        Some(Skip::Disabled(level)) if node.1 && !tvm_compat => {
+                            return Err(self.disabled_member(asked.0, &stack, member, level));
+                        }
+                        Some(_) => continue,
+                        None => member
+                            .unit
+                            .pass()
+                            .map(|part| (part, node.1 && !tvm_compat && self.registry.members(part).is_some())),
+                    },
                     None => None,
                 },
             };
             let Some(needed) = needed else {
                 let by = (self.registry.pass(pass).name.as_str(), self.registry.pass_owner(pass).name.as_str());
                 self.conflicts(by, &self.registry.pass(pass).required)?;
-                self.measure(pass)?;
+                self.measure(node)?;
                 self.done[pass.0][usize::from(node.1)] = true;
                 stack.pop();
                 continue;
             };
-            if let Some(start) = stack.iter().position(|(on_path, _)| *on_path == needed) {
+            // What is needed contains and requires all that it does where it is asked for.
+            let same = |(on_path, _): &(Node, usize)| *on_path == needed || !tvm_compat && on_path.0 == needed.0;
+            if let Some(start) = stack.iter().position(same) {
                 return Err(self.cycle(&stack[start..]));
             }
             stack.push((needed, 0));
         }
         Ok(())
+    }
+
+    /// A composite pass at the end of a path is needed, but a member of it disabled.
+    fn disabled_member(&self, asked: PassId, path: &Path, member: &Step, level: &str) -> PlanError {
+        let name = |pass: PassId| self.registry.pass(pass).name.clone();
+        let composite = path.last().map_or(asked, |((pass, _), _)| *pass);
+        let requires = |(node, next): &&(Node, usize)| *next <= self.required_of(*node).len();
+        let user = path.iter().rev().skip(1).find(requires).map(|((pass, _), _)| name(*pass));
+        PlanError::DisabledMember {
+            name: member.unit.name(self.registry).to_string(),
+            level: level.to_string(),
+            composite: name(composite),
+            plugin: self.registry.pass_owner(composite).name.clone(),
+            by: user.map_or(PIPELINE.to_string(), |user| format!("`{user}`")),
+            asked: name(asked),
+        }
     }
 
     fn member(&self, pass: PassId, at: usize) -> Option<&Step> {
@@ -154,33 +184,34 @@ impl<'a> Check<'a> {
     }
 
     /// Counts the steps of a composite pass, whose members were counted before.
-    fn measure(&mut self, pass: PassId) -> Result<(), PlanError> {
+    fn measure(&mut self, (pass, needed): Node) -> Result<(), PlanError> {
+        let needed = needed && !self.enabled.tvm_compat;
         let Some(members) = self.composites.get(&pass) else { return Ok(()) };
         let length = |step: &Step| {
-            let composite = step.unit.pass().filter(|_| step.skip.is_none());
-            composite.and_then(|pass| self.lengths.get(&pass)).copied().unwrap_or(1)
+            let composite = step.unit.pass().filter(|_| step.skip_where(needed).is_none());
+            composite.and_then(|pass| self.lengths.get(&(pass, needed))).copied().unwrap_or(1)
         };
         let all = members.iter().map(length).fold(1, usize::saturating_add);
         if all > LONGEST {
             let composite = self.registry.pass(pass).name.clone();
             return Err(PlanError::TooLong { composite, plugin: self.registry.pass_owner(pass).name.clone() });
         }
-        self.lengths.insert(pass, all);
+        self.lengths.insert((pass, needed), all);
         Ok(())
     }
 
-    fn cycle(&self, on_path: &[((PassId, bool), usize)]) -> PlanError {
+    fn cycle(&self, on_path: &Path) -> PlanError {
         let name =
             |id: PassId| format!("`{}` (plugin `{}`)", self.registry.pass(id).name, self.registry.pass_owner(id).name);
         let first = on_path.first().map(|((id, _), _)| format!("`{}`", self.registry.pass(*id).name));
         let passes = on_path.iter().map(|((id, _), _)| *id).collect();
         // The edge that was looked at last leads to the next one.
-        let contains = |(node, next): &((PassId, bool), usize)| *next > self.required_of(*node).len();
+        let contains = |(node, next): &(Node, usize)| *next > self.required_of(*node).len();
         if !on_path.iter().any(contains) {
             let path = on_path.iter().map(|((id, _), _)| name(*id)).chain(first).collect();
             return PlanError::Cycle { path, passes };
         }
-        let edge = |at: &((PassId, bool), usize)| {
+        let edge = |at: &(Node, usize)| {
             let verb = if contains(at) { "contains" } else { "requires" };
             format!("{} {verb} ", name(at.0.0))
         };

@@ -5,6 +5,7 @@ use crate::registry::{PassId, RegistryError};
 use plugin_api::names::did_you_mean;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 /// A composite pass has at most this many steps, those of its members included.
 pub(super) const LONGEST: usize = 100_000;
@@ -13,8 +14,13 @@ pub(super) const LONGEST: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// A name in the pipeline.
-    #[error("in the pipeline: {0}")]
-    Name(RegistryError),
+    #[error("in the pipeline: {error}")]
+    Name {
+        /// What is wrong.
+        error: RegistryError,
+        /// Place of the item in the pipeline.
+        span: Range<usize>,
+    },
     /// A name in a list of disabled or required passes, or of instruments.
     #[error("{list} of {level}: {error}")]
     ListedName {
@@ -26,8 +32,13 @@ pub enum PlanError {
         error: RegistryError,
     },
     /// Options or form of the pipeline.
-    #[error(transparent)]
-    Pipeline(#[from] PipelineError),
+    #[error("{error}")]
+    Pipeline {
+        /// What is wrong.
+        error: PipelineError,
+        /// Place in the pipeline; `None` where it is not the pipeline that is wrong.
+        span: Option<Range<usize>>,
+    },
     /// Required and disabled at once.
     #[error("`{name}` is both required and disabled by {level}; choose one")]
     RequiredAndDisabled {
@@ -88,6 +99,25 @@ pub enum PlanError {
         by: String,
         /// Plugin of that pass.
         plugin: String,
+        /// The pass that was asked for and leads there.
+        asked: String,
+    },
+    /// A member of a composite pass that is needed, but disabled.
+    #[error(
+        "`{name}` is disabled by {level}, but it is part of `{composite}` ({plugin}), which {by} requires; \
+         do not disable it, or disable `{asked}` as well"
+    )]
+    DisabledMember {
+        /// Full name of the disabled pass.
+        name: String,
+        /// Who disables it.
+        level: String,
+        /// The composite pass.
+        composite: String,
+        /// Plugin of that.
+        plugin: String,
+        /// Who requires it.
+        by: String,
         /// The pass that was asked for and leads there.
         asked: String,
     },
@@ -154,7 +184,31 @@ pub enum PlanError {
     },
 }
 
+/// That of a pipeline that cannot be read.
+impl From<PipelineError> for PlanError {
+    fn from(error: PipelineError) -> PlanError {
+        PlanError::Pipeline { span: error.span(), error }
+    }
+}
+
 impl PlanError {
+    /// Place in the pipeline, if it is that which is wrong.
+    pub fn span(&self) -> Option<Range<usize>> {
+        match self {
+            PlanError::Name { span, .. } => Some(span.clone()),
+            PlanError::Pipeline { span, .. } => span.clone(),
+            _ => None,
+        }
+    }
+
+    /// The message for those who see the pipeline and the place in it.
+    pub fn beside_its_text(&self) -> String {
+        match self {
+            PlanError::Pipeline { error, .. } => error.beside_its_text(),
+            other => other.to_string(),
+        }
+    }
+
     /// The pass that it is about, and its plugin, as far as there is one.
     pub fn about(&self) -> (Option<&str>, Option<&str>) {
         match self {
@@ -165,6 +219,7 @@ impl PlanError {
             | PlanError::Conflict { by, plugin, .. } => (Some(by), Some(plugin)),
             PlanError::UnknownMember { composite, plugin, .. }
             | PlanError::Member { composite, plugin, .. }
+            | PlanError::DisabledMember { composite, plugin, .. }
             | PlanError::TooLong { composite, plugin } => (Some(composite), Some(plugin)),
             PlanError::RequiredAndDisabled { name, .. } => (Some(name), None),
             _ => (None, None),
@@ -188,7 +243,7 @@ pub enum Warning {
         level: i32,
         /// opt_level of the context.
         context: i32,
-        /// Whether it is a pass: a Sequential of the pipeline cannot be required by name.
+        /// Whether it can be required by name: a Sequential may have none.
         can_be_required: bool,
     },
     /// A pass that `all(…)` cannot stand for.

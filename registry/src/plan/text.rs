@@ -1,6 +1,6 @@
 //! A plan as lines of text, each with its reason.
 
-use super::{PIPELINE, Plan, Skip, Step, Unit};
+use super::{PIPELINE, Plan, Step, Unit};
 use crate::pipeline::options_text;
 use crate::registry::{PassId, Registry};
 use plugin_api::meta::PassInfo;
@@ -29,7 +29,7 @@ impl Plan {
         let mut lines = Lines { plan: self, registry, out: Vec::new(), unfolded: BTreeSet::new() };
         for step in &self.steps {
             lines.unfolded.clear();
-            lines.step(step, "asked", 0, 0);
+            lines.step(step, "asked", 0, 0, false);
         }
         lines.out
     }
@@ -63,37 +63,44 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn step(&mut self, step: &Step, why: &str, depth: usize, nesting: usize) {
-        if step.skip.is_none() {
+    fn step(&mut self, step: &Step, why: &str, depth: usize, nesting: usize, needed: bool) {
+        let skip = step.skip_where(needed);
+        if skip.is_none() {
             match self.plan.tvm_compat {
                 true => self.required_each_time(step, nesting),
                 false => self.required(step, depth + 1, nesting),
             }
         }
-        let reason = match &step.skip {
+        let reason = match skip {
+            None if step.skip.is_some() => format!("{why}{}", self.despite(step.opt_level(self.registry))),
             None => why.to_string(),
-            Some(Skip::Disabled(level)) => format!("skipped: disabled by {level}"),
-            Some(Skip::OptLevel(level)) => format!("skipped: opt_level {level} > {}", self.plan.opt_level),
+            Some(skip) => format!("skipped: {skip}"),
         };
         let text = match &step.unit {
             Unit::Pass(pass) => format!("{}{}", self.registry.pass(*pass).name, options_text(&step.given)),
-            Unit::Sequential(name) => name.clone(),
+            Unit::Sequential(name) => name.replace('\n', "\\n").replace('\t', "\\t"),
         };
         self.out.push(Line { unit: step.unit.clone(), depth, nesting, text, reason });
-        if step.skip.is_none() {
-            self.members(step, depth, nesting);
+        if skip.is_none() {
+            self.members(step, depth, nesting, needed);
         }
     }
 
-    fn members(&mut self, step: &Step, depth: usize, nesting: usize) {
+    /// That something runs whatever its level, if that is higher than the context's.
+    fn despite(&self, level: i32) -> String {
+        let opt_level = self.plan.opt_level;
+        if level > opt_level { format!(", in spite of opt_level {level} > {opt_level}") } else { String::new() }
+    }
+
+    fn members(&mut self, step: &Step, depth: usize, nesting: usize, needed: bool) {
         let why = format!("part of {}", step.unit.name(self.registry));
         for member in self.plan.members(step).unwrap_or_default() {
-            self.step(member, &why, depth, nesting + 1);
+            self.step(member, &why, depth, nesting + 1, needed);
         }
     }
 
     fn required(&mut self, user: &Step, depth: usize, nesting: usize) {
-        let (registry, opt_level) = (self.registry, self.plan.opt_level);
+        let registry = self.registry;
         let plugin = user.unit.pass().map_or(PIPELINE, |pass| &registry.pass_owner(pass).name);
         for req in user.needs(registry) {
             let Some(pass) = registry.find_full(&req.name) else { continue };
@@ -103,15 +110,11 @@ impl Lines<'_> {
                 self.required(&step, depth + 1, nesting);
             }
             let PassInfo { name, opt_level: level, .. } = registry.pass(pass);
-            let despite = if *level > opt_level {
-                format!(", in spite of opt_level {level} > {opt_level}")
-            } else {
-                String::new()
-            };
+            let despite = self.despite(*level);
             let reason = format!("required by {} ({plugin}), unless still valid{despite}", user.unit.name(registry));
             self.out.push(Line { unit: Unit::Pass(pass), depth, nesting, text: name.clone(), reason });
             if first {
-                self.members(&step, depth, nesting);
+                self.members(&step, depth, nesting, true);
             }
         }
     }
@@ -125,7 +128,7 @@ impl Lines<'_> {
             match registry.find_full(&req.name) {
                 Some(pass) => {
                     let step = Step { alone: true, ..Step::of(pass, registry.pass(pass)) };
-                    self.step(&step, &reason, 1, nesting);
+                    self.step(&step, &reason, 1, nesting, false);
                 }
                 None => {
                     let (unit, text) = (Unit::Sequential(req.name.clone()), req.name.clone());

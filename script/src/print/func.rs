@@ -216,7 +216,10 @@ impl<'b> Writer<'_, '_, 'b> {
         self.name(index);
         if !typed_by_value(value) && value.ty().is_known() {
             self.p.out.push_str(": ");
-            self.ty(value.ty());
+            match is_name_of_string(value) {
+                true => self.p.out.push_str("I.StringType()"),
+                false => self.ty(value.ty()),
+            }
         }
         self.p.out.push_str(" = ");
     }
@@ -460,6 +463,12 @@ fn typed_by_value(value: Value<'_>) -> bool {
         (Some(ty), None) => ty.same(value.ty()),
         _ => true,
     }
+}
+
+/// Whether a binding names a string: TVM has a type for these.
+fn is_name_of_string(value: Value<'_>) -> bool {
+    let string = |value: Value<'_>| matches!(value.view(), Expr::Str(_));
+    value.kind() == kind::ALIAS && value.ty().kind() == tykind::OBJECT && value.operand(0).is_some_and(string)
 }
 
 fn is_distributed(ty: Ty<'_>) -> bool {

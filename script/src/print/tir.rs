@@ -142,6 +142,11 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         self.p.out.push_str(name);
     }
 
+    /// Whether a node was given its name.
+    pub(super) fn has_name(&self, value: Value<'b>) -> bool {
+        value.index().and_then(|at| self.names.get(at)).is_some_and(|name| !name.is_empty())
+    }
+
     /// Brings in a symbolic variable under a name of its own.
     pub(super) fn define_sym(&mut self, id: u32) -> String {
         let hint = valid_name(self.body.sym_name(id).unwrap_or("n"));

@@ -19,9 +19,9 @@ fn infix(op: u16) -> Option<(&'static str, &'static str, u8)> {
         prim::LE => (" <= ", "LE", 6),
         prim::GT => (" > ", "GT", 6),
         prim::GE => (" >= ", "GE", 6),
-        prim::BITOR => (" | ", "bitwise_or", 7),
-        prim::BITXOR => (" ^ ", "bitwise_xor", 8),
-        prim::BITAND => (" & ", "bitwise_and", 9),
+        prim::BITOR => (" | ", "BitwiseOr", 7),
+        prim::BITXOR => (" ^ ", "BitwiseXor", 8),
+        prim::BITAND => (" & ", "BitwiseAnd", 9),
         prim::SHL => (" << ", "shift_left", 10),
         prim::SHR => (" >> ", "shift_right", 10),
         prim::ADD => (" + ", "Add", 11),
@@ -63,7 +63,7 @@ fn folds(op: u16, a: Constant, b: Constant) -> bool {
         prim::MUL => both || is(a, 0) || is(a, 1) || is(b, 0) || is(b, 1),
         prim::DIV | prim::FLOORDIV => both || is(a, 0) || is(b, 1),
         prim::FLOORMOD => matches!((a, b), (Int(_), Int(_))) || a == Int(0) || b == Int(1),
-        prim::EQ..=prim::GE => both,
+        prim::EQ..=prim::GE | prim::BITAND | prim::BITOR | prim::BITXOR => both,
         prim::AND | prim::OR => a != No || b != No,
         _ => false,
     }
@@ -306,7 +306,7 @@ impl<'b> Tir<'_, '_, 'b> {
     pub(super) fn upper_bound(&mut self, min: Option<Value<'b>>, extent: Option<Value<'b>>) {
         let (Some(min), Some(extent)) = (min, extent) else { return };
         match (self.int_of(min), self.int_of(extent)) {
-            (Some((a, dtype)), Some((b, _))) => self.int(a.wrapping_add(b), dtype),
+            (Some((a, x)), Some((b, y))) => self.int(a.wrapping_add(b), if x.bits() < y.bits() { y } else { x }),
             (Some((0, _)), _) => self.expr(extent, 0),
             (_, Some((0, _))) => self.expr(min, 0),
             _ => {
@@ -587,6 +587,12 @@ impl<'b> Tir<'_, '_, 'b> {
                 }
             }
         }
+        if buffer.elem_offset == NONE && buffer.offset_factor != 1 && matched {
+            // A factor alone would bring in a variable for the offset.
+            let dtype = if buffer.shape_len == 0 { DType::I64 } else { self.offset_of(buffer).2 };
+            self.push(", elem_offset=");
+            self.int(0, dtype);
+        }
         let scope = ty.buffer_scope();
         let said = value.node().is_some_and(|node| node.kind == kind::BUFFER && node.a == buffer_of::ALLOC)
             && matches!(scope, "shared" | "local");
@@ -641,13 +647,29 @@ impl<'b> Tir<'_, '_, 'b> {
         self.declare_before(&buffer, matched, depth);
         self.indent(depth);
         self.name_node(value);
-        if node.a == buffer_of::ALLOC && self.is_scalar(value) && ty.buffer_scope() == "local" {
+        // The short form says an extent of 32 bits.
+        let extent = || self.raw.list(buffer.shape_off, 1).first().and_then(|id| self.prim_int(*id));
+        let small = self.is_scalar(value) && extent().is_some_and(|(_, dtype)| dtype == DType::I32);
+        if node.a == buffer_of::ALLOC && small && ty.buffer_scope() == "local" {
             return self.scalar(value, ty);
         }
         self.push_name(value);
         self.push(" = ");
         if node.a == buffer_of::DECL && self.view(value, &buffer) {
             self.push("\n");
+            return None;
+        }
+        if node.a == buffer_of::DECL && small {
+            let _ = write!(self.p.out, "T.decl_scalar(T.{}, data=", ty.dtype());
+            self.operand(value, 0, 0);
+            self.push(", elem_offset=");
+            match buffer.elem_offset {
+                NONE => self.push("0"),
+                offset => self.prim(offset, 0),
+            }
+            self.push(", scope=");
+            python_string(&mut self.p.out, ty.buffer_scope());
+            self.push(")\n");
             return None;
         }
         self.push(match node.a {

@@ -254,7 +254,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 }
                 continue;
             }
-            if child.is_nested() || skip.take() == Some(child) {
+            if child.is_nested() || skip.take() == Some(child) || child.kind() == kind::VAR && self.has_name(child) {
                 continue;
             }
             self.remap(&mut iters, depth);
@@ -350,14 +350,25 @@ impl<'b> Tir<'_, '_, 'b> {
             if block.attr(unsaid).is_some() {
                 continue;
             }
+            let of = |child: &Value<'_>| child.node().is_some_and(|node| node.kind == kind::ACCESS && node.a == a);
+            self.vars_before(block, of, depth);
             self.indent(depth);
             self.push(open);
-            let of = |child: &Value<'_>| child.node().is_some_and(|node| node.kind == kind::ACCESS && node.a == a);
             for (i, access) in block.region().children().filter(of).enumerate() {
                 self.p.comma(i);
                 self.access(access);
             }
             self.push(")\n");
+        }
+    }
+
+    /// Declarations of the variables that what is accessed speaks of.
+    fn vars_before(&mut self, block: Value<'b>, of: impl Fn(&Value<'_>) -> bool, depth: usize) {
+        let Some(last) = block.region().children().filter(|child| of(child)).last() else { return };
+        for child in block.region().children().take_while(|child| *child != last) {
+            if child.kind() == kind::VAR && !self.has_name(child) {
+                self.var(child, depth);
+            }
         }
     }
 

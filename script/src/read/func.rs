@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
-use plugin_api::ty_rel::{Relation, erase_unbound, relation};
+use plugin_api::ty_rel::{Relation, erase_unbound, join, relation, without_values};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtIf, StmtWith};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -657,7 +657,7 @@ impl<'a> FnReader<'a> {
         if a == b || a == TypeId::NONE || b == TypeId::NONE {
             return a;
         }
-        let joined = join_types(&self.b.type_owned(a), &self.b.type_owned(b));
+        let joined = join(&self.b.type_owned(a), &self.b.type_owned(b));
         self.b.ty(&joined)
     }
 
@@ -689,10 +689,25 @@ impl<'a> FnReader<'a> {
         Ok(ty)
     }
 
-    /// The value of the last binding of a branch; anything but a variable or leaf gets a binding of its own.
+    fn is_tuple(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Tuple(_) => true,
+            Expr::Call(call) => path_after(self.scope.text, &call.func, "R") == Some("tuple"),
+            _ => false,
+        }
+    }
+
+    /// The value of the last binding of a branch; anything but a variable, leaf or tuple gets a binding of its own.
     fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>) -> Read<V> {
         if let Expr::Name(name) = value {
             let v = self.lookup(name.id.as_str(), span(name))?;
+            annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
+            return Ok(v);
+        }
+        if self.is_tuple(value) {
+            // A tuple is the result itself, as where a function returns one.
+            self.close_block();
+            let v = self.expr(value)?;
             annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
             return Ok(v);
         }
@@ -704,38 +719,6 @@ impl<'a> FnReader<'a> {
         let name = if self.fresh == 0 { "gv".to_string() } else { format!("gv{}", self.fresh) };
         self.fresh += 1;
         self.bind_value(&name, v, annotation)
-    }
-}
-
-/// The type without the values of scalars, of which a signature does not speak.
-fn without_values(ty: &Type) -> Type {
-    match ty {
-        Type::Prim { dtype, .. } => Type::Prim { dtype: *dtype, value: None },
-        Type::Tuple(fields) => Type::Tuple(fields.iter().map(without_values).collect()),
-        other => other.clone(),
-    }
-}
-
-/// What two types have in common.
-fn join_types(a: &Type, b: &Type) -> Type {
-    match (relation(a, b), relation(b, a), a, b) {
-        (Relation::Equal | Relation::Wider, ..) => a.clone(),
-        (_, Relation::Wider, ..) => b.clone(),
-        (_, _, Type::Prim { dtype: x, .. }, Type::Prim { dtype: y, .. }) if x == y => {
-            Type::Prim { dtype: *x, value: None }
-        }
-        (_, _, Type::Tensor(x), Type::Tensor(y)) => {
-            let ndim = if x.ndim == y.ndim { x.ndim } else { -1 };
-            let dtype = if x.dtype == y.dtype { x.dtype } else { DType::VOID };
-            Type::tensor_ndim(ndim, dtype)
-        }
-        (_, _, Type::Shape { ndim: x, .. }, Type::Shape { ndim: y, .. }) => {
-            Type::Shape { ndim: if x == y { *x } else { -1 }, dims: None }
-        }
-        (_, _, Type::Tuple(x), Type::Tuple(y)) if x.len() == y.len() => {
-            Type::Tuple(x.iter().zip(y).map(|(a, b)| join_types(a, b)).collect())
-        }
-        _ => Type::Object,
     }
 }
 

@@ -239,6 +239,12 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
     })
 }
 
+/// The scalar that a TIR function returns.
+fn tir_result(def: &StmtFunctionDef, text: &str) -> Option<Type> {
+    let dtype = path_after(text, def.returns.as_deref()?, "T")?.parse().ok()?;
+    Some(Type::Prim { dtype, value: None })
+}
+
 /// Signatures first, so that functions can call later ones; then bodies.
 fn functions<'a>(
     defs: &[&'a StmtFunctionDef],
@@ -247,7 +253,7 @@ fn functions<'a>(
     let mut diagnostics = Vec::new();
     for def in defs {
         if tir::is_prim_func(def) {
-            scope.globals.insert(def.name.as_str(), (tir::TirReader::signature(def), 0));
+            scope.globals.insert(def.name.as_str(), (Type::prim_func(tir_result(def, scope.text)), 0));
             continue;
         }
         match FnReader::signature(def, scope) {

@@ -56,9 +56,9 @@ pub(super) fn named_op(name: &str) -> Option<u16> {
         "Or" => prim::OR,
         "shift_left" => prim::SHL,
         "shift_right" => prim::SHR,
-        "bitwise_and" => prim::BITAND,
-        "bitwise_or" => prim::BITOR,
-        "bitwise_xor" => prim::BITXOR,
+        "bitwise_and" | "BitwiseAnd" => prim::BITAND,
+        "bitwise_or" | "BitwiseOr" => prim::BITOR,
+        "bitwise_xor" | "BitwiseXor" => prim::BITXOR,
         _ => return None,
     })
 }

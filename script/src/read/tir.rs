@@ -84,11 +84,6 @@ pub(super) fn silent(at: Range<usize>) -> Diagnostic {
 }
 
 impl<'a> TirReader<'a> {
-    /// Type of a TIR function as Relax functions see it.
-    pub(super) fn signature(_def: &StmtFunctionDef) -> Type {
-        Type::Callable { params: None, ret: Box::new(Type::Tuple(Vec::new())), pure: false }
-    }
-
     /// Reads a TIR function of the module.
     pub(super) fn function(def: &'a StmtFunctionDef, scope: &'a Scope<'a>) -> Result<Body, Vec<Diagnostic>> {
         let text = scope.text.get(span(def)).unwrap_or("");
@@ -311,6 +306,13 @@ impl<'a> TirReader<'a> {
             Stmt::For(stmt) => add(&stmt.target),
             _ => {}
         }
+    }
+
+    /// The variable that a symbolic variable stands for.
+    pub(super) fn node_of(&self, sym: Sym) -> Option<V> {
+        let words = self.sym_of.iter().filter(|(_, known)| **known == sym).map(|(word, _)| *word);
+        let v = self.b.value_of_word(words.min()?);
+        (self.b.flags(v) & flag::BOUND != 0).then_some(v)
     }
 
     pub(super) fn mark(&self) -> Mark {

@@ -2,6 +2,7 @@
 
 use super::tir::{E, Is, TirReader};
 use super::tir_buffer::{BufferFacts, handle_type, typed};
+use super::tir_stmt::one;
 use super::types::{accept, keyword, sym_declaration};
 use super::{Read, span};
 use crate::diagnostic::Diagnostic;
@@ -15,7 +16,7 @@ impl<'a> TirReader<'a> {
         let value = self.value(value)?;
         let (ty, dtype) = match ty {
             Some(ty) => self.value_type(ty)?,
-            None => (value.ty, value.dtype),
+            None => (self.type_of_result(value), value.dtype),
         };
         let value = self.stored(value, dtype);
         let call = self.b.kind(value) == kind::CALL;
@@ -58,6 +59,9 @@ impl<'a> TirReader<'a> {
                 "alloc_local" => return self.new_buffer(name, call, local, buffer_of::ALLOC),
                 "alloc_shared" => return self.new_buffer(name, call, shared, buffer_of::ALLOC),
                 "decl_buffer" => return self.decl_buffer(name, call),
+                "decl_scalar" | "alloc_scalar" => return self.scalar_buffer(name, call, ""),
+                "shared_scalar" => return self.scalar_buffer(name, call, "shared"),
+                "local_scalar" => return self.scalar_buffer(name, call, "local"),
                 "match_buffer" => return self.match_buffer(name, call),
                 "launch_thread" => return self.launch(call, Some(name)),
                 "env_thread" => return self.env_thread(name, call),
@@ -142,6 +146,36 @@ impl<'a> TirReader<'a> {
         };
         let ops: Vec<V> = std::iter::once(data.v).chain(extras).collect();
         self.add_buffer(name, buffer, buffer_of::DECL, &ops, AttrsId::NONE);
+        Ok(())
+    }
+
+    /// A buffer of one element that is used by its name: allocated, or over data that is there.
+    fn scalar_buffer(&mut self, name: &'a str, call: &'a ExprCall, scope: &str) -> Read<()> {
+        let usage = "x = T.decl_scalar(T.int32, data=A.data, elem_offset=0, scope=\"global\")";
+        accept(call, 2, &["dtype", "data", "scope", "elem_offset"], usage)?;
+        let Some(dtype) = call.arguments.args.first().or_else(|| keyword(call, "dtype")) else {
+            return Err(Diagnostic::new(span(call), "a scalar needs a data type").help(usage));
+        };
+        let dtype = match dtype {
+            Expr::StringLiteral(_) => super::types::dtype_of(dtype)?,
+            path => self.value_type(path)?.1,
+        };
+        let data = call.arguments.args.get(1).or_else(|| keyword(call, "data"));
+        let data = data.map(|data| self.value(data)).transpose()?;
+        let scope = match keyword(call, "scope") {
+            Some(Expr::StringLiteral(said)) if said.value.to_str() == "global" => "",
+            Some(Expr::StringLiteral(said)) => said.value.to_str(),
+            Some(other) => return Err(Diagnostic::new(span(other), "expected a memory scope").help(usage)),
+            None => scope,
+        };
+        let mut extras = Vec::new();
+        let offset = keyword(call, "elem_offset").map(|offset| self.buffer_dim(offset, &mut extras)).transpose()?;
+        let elem_offset = offset.filter(|offset| offset.as_int() != Some(0));
+        let buffer =
+            BufferType { scope: scope.to_string(), elem_offset, tiled: true, ..BufferType::new(vec![one()], dtype) };
+        let of = if data.is_some() { buffer_of::DECL } else { buffer_of::ALLOC };
+        let ops: Vec<V> = data.iter().map(|data| data.v).chain(extras).collect();
+        self.add_buffer(name, buffer, of, &ops, AttrsId::NONE);
         Ok(())
     }
 

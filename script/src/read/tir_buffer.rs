@@ -140,7 +140,14 @@ impl<'a> TirReader<'a> {
             }
         }
         match given("elem_offset") {
-            Some(offset) => buffer.elem_offset = Some(self.buffer_dim(offset, extras)?),
+            Some(offset) => {
+                let offset = self.buffer_dim(offset, extras)?;
+                // No offset, where a factor alone would bring in a variable for it.
+                // Without dimensions, indices are of 64 bits.
+                let index = buffer.shape.first().map_or(DType::I64, Dim::dtype);
+                let none = offset.as_int() == Some(0) && offset.dtype() == index;
+                buffer.elem_offset = Some(offset).filter(|_| !none);
+            }
             None if matched && given("offset_factor").is_some() => {
                 buffer.elem_offset = Some(Dim::Var(self.b.sym("elem_offset", index_dtype(buffer))));
             }

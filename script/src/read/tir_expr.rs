@@ -9,7 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
 use crate::tir_ops::{self, Place, Result as OpResult};
 use plugin_api::ir::records::{flag, kind, prim};
-use plugin_api::ir::{DType, Dim, NodeSpec, Type, TypeId, V};
+use plugin_api::ir::{DType, Dim, DimExpr, NodeSpec, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{BoolOp, Expr, ExprAttribute, ExprCall, ExprSubscript, Number, UnaryOp};
 
@@ -24,7 +24,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    fn load_scalar(&mut self, e: E) -> E {
+    pub(super) fn load_scalar(&mut self, e: E) -> E {
         let zero = self.imm(0, DType::I32);
         let ty = self.prim_type(e.dtype);
         let v = self.b.node(NodeSpec::new(kind::LOAD).ty(ty), &[e.v, zero], None);
@@ -99,7 +99,8 @@ impl<'a> TirReader<'a> {
                 (UnaryOp::UAdd, operand) => self.value(operand),
                 (UnaryOp::Invert, operand) => {
                     let a = self.value(operand)?;
-                    Ok(self.intrinsic("bitwise_not", &[a], a.ty, a.dtype))
+                    let ty = self.type_of_result(a);
+                    Ok(self.intrinsic("bitwise_not", &[a], ty, a.dtype))
                 }
             },
             Expr::BinOp(binary) => {
@@ -140,6 +141,14 @@ impl<'a> TirReader<'a> {
             (true, false) if b.dtype.is_known() => a = self.retype(a, b.dtype),
             (false, true) if a.dtype.is_known() => b = self.retype(b, a.dtype),
             _ => {}
+        }
+        // A number of fewer bits takes those of the other side, as TVM computes.
+        if a.dtype.is_int() && b.dtype.is_int() && a.dtype.code() == b.dtype.code() {
+            match a.dtype.bits().cmp(&b.dtype.bits()) {
+                std::cmp::Ordering::Less => a = self.retype(a, b.dtype),
+                std::cmp::Ordering::Greater => b = self.retype(b, a.dtype),
+                std::cmp::Ordering::Equal => {}
+            }
         }
         let dtype = match op {
             prim::EQ..=prim::OR => DType::new(6, 8, a.dtype.lanes().max(1)),
@@ -271,8 +280,13 @@ impl<'a> TirReader<'a> {
         found.and_then(|n| i32::try_from(n).ok()).unwrap_or(1)
     }
 
-    /// Start and extent of `lower:upper`.
+    /// Start and extent of `lower:upper`, of one data type.
     pub(super) fn range(&mut self, lower: &'a Expr, upper: &'a Expr) -> Read<(E, E)> {
+        self.bounds(lower, upper, true)
+    }
+
+    /// The same; without `alike`, a number without a type keeps its own as the start.
+    fn bounds(&mut self, lower: &'a Expr, upper: &'a Expr, alike: bool) -> Read<(E, E)> {
         let source = |expr: &Expr| self.scope.text.get(span(expr)).unwrap_or("");
         let same = source(lower) == source(upper);
         let added = match upper {
@@ -293,19 +307,29 @@ impl<'a> TirReader<'a> {
             }
             return Ok((min, extent));
         }
+        let at = span(upper);
         let upper = self.value(upper)?;
+        if upper.dtype == DType::BOOL {
+            return Err(Diagnostic::new(at, "the end of a range is an integer, not a bool"));
+        }
         let number = |reader: &Self, e: E| reader.b.with(e.v, |value| value.dim().and_then(|dim| dim.as_int()));
         match (number(self, min), number(self, upper)) {
             (Some(a), Some(b)) => {
-                let dtype = if upper.is == Is::Literal { min.dtype } else { upper.dtype };
-                if min.is == Is::Literal {
-                    min = self.retype(min, dtype);
+                // Of two data types the wider one, as TVM computes.
+                let dtype = match (min.is == Is::Literal, upper.is == Is::Literal) {
+                    (_, true) => min.dtype,
+                    (true, false) => upper.dtype,
+                    (false, false) if min.dtype.bits() > upper.dtype.bits() => min.dtype,
+                    (false, false) => upper.dtype,
+                };
+                if alike {
+                    min = self.imm_of(a, dtype, Is::Value);
                 }
                 let extent = self.imm_of(b.wrapping_sub(a), dtype, Is::Value);
                 Ok((min, extent))
             }
             (Some(0), None) => {
-                if min.is == Is::Literal {
+                if min.is == Is::Literal && alike {
                     min = self.retype(min, upper.dtype);
                 }
                 Ok((min, upper))
@@ -362,6 +386,33 @@ impl<'a> TirReader<'a> {
         Ok(self.node(spec, &[buffer.v], DType::I32))
     }
 
+    /// A dimension as the expression that its text is.
+    fn dim_value(&mut self, dim: &Dim) -> E {
+        let Dim::Expr(expr) = dim else {
+            let v = match dim {
+                Dim::Var(sym) => self.node_of(*sym),
+                _ => None,
+            };
+            let v = v.unwrap_or_else(|| self.b.scalar(dim));
+            return typed(v, self.b.type_of(v), dim.dtype());
+        };
+        let arith = |op: u16| NodeSpec::new(kind::ARITH).a(u32::from(op));
+        match &**expr {
+            DimExpr::Int(..) | DimExpr::Float(..) => {
+                let v = self.b.scalar(dim);
+                typed(v, self.b.type_of(v), dim.dtype())
+            }
+            DimExpr::Binary(op, dtype, a, b) => {
+                let (a, b) = (self.dim_value(a), self.dim_value(b));
+                self.node(arith(*op), &[a.v, b.v], *dtype)
+            }
+            DimExpr::Unary(op, dtype, a) => {
+                let a = self.dim_value(a);
+                self.node(arith(*op), &[a.v], *dtype)
+            }
+        }
+    }
+
     /// A region of a buffer: `A[i, 0:4]`, or all of `A`.
     pub(super) fn access(&mut self, expr: &'a Expr, a: u32) -> Read<V> {
         let mut ops = Vec::new();
@@ -381,7 +432,7 @@ impl<'a> TirReader<'a> {
                 for item in items {
                     let (min, extent) = match item {
                         Expr::Slice(slice) => match (&slice.lower, &slice.upper, &slice.step) {
-                            (Some(lower), Some(upper), None) => self.range(lower, upper)?,
+                            (Some(lower), Some(upper), None) => self.bounds(lower, upper, false)?,
                             _ => {
                                 return Err(
                                     Diagnostic::new(span(slice), "a range has a start and an end").help("A[0:16, 0:n]")
@@ -405,7 +456,7 @@ impl<'a> TirReader<'a> {
                 };
                 for dim in &ty.shape {
                     let zero = self.imm(0, dim.dtype());
-                    ops.extend([zero, self.b.scalar(dim)]);
+                    ops.extend([zero, self.dim_value(dim).v]);
                 }
             }
         }
@@ -630,9 +681,10 @@ impl<'a> TirReader<'a> {
         }
         let mut result = self.value(body)?;
         for (var, value) in bound.into_iter().rev() {
-            let spec = NodeSpec::new(kind::LET).ty(result.ty);
+            let ty = self.type_of_result(result);
+            let spec = NodeSpec::new(kind::LET).ty(ty);
             let v = self.b.node(spec, &[var.v, value.v, result.v], None);
-            result = typed(v, result.ty, result.dtype);
+            result = typed(v, ty, result.dtype);
         }
         Ok(result)
     }
@@ -704,7 +756,10 @@ impl<'a> TirReader<'a> {
         }
         let args = self.args(call, items)?;
         let (ty, dtype) = match facts.result {
-            OpResult::Argument(i) => args.get(i).map_or((TypeId::NONE, DType::VOID), |e| (e.ty, e.dtype)),
+            OpResult::Argument(i) => match args.get(i) {
+                Some(e) => (self.type_of_result(*e), e.dtype),
+                None => (TypeId::NONE, DType::VOID),
+            },
             OpResult::Scalar(dtype) => (self.prim_type(dtype), dtype),
             OpResult::Bool => {
                 let lanes = args.first().map_or(1, |e| e.dtype.lanes().max(1));
@@ -718,6 +773,11 @@ impl<'a> TirReader<'a> {
             OpResult::Unknown => (TypeId::NONE, DType::VOID),
         };
         Ok(self.intrinsic(name, &args, ty, dtype))
+    }
+
+    /// The type of a value that is computed from `e`: what is known of the value of `e` is not known of it.
+    pub(super) fn type_of_result(&mut self, e: E) -> TypeId {
+        if e.dtype.is_known() && e.dtype != DType::HANDLE { self.prim_type(e.dtype) } else { e.ty }
     }
 
     fn intrinsic(&mut self, name: &str, args: &[E], ty: TypeId, dtype: DType) -> E {

@@ -123,6 +123,7 @@ impl<'a> TirReader<'a> {
             ("sblock_attr" | "block_attr", [dict]) => self.annotate(dict),
             ("evaluate", [value]) => {
                 let value = self.expr(value)?;
+                let value = if value.is == Is::Scalar { self.load_scalar(value) } else { value };
                 self.effect(kind::EVALUATE, &[value.v]);
                 Ok(())
             }
@@ -518,6 +519,6 @@ impl<'a> TirReader<'a> {
     }
 }
 
-fn one() -> Dim {
+pub(super) fn one() -> Dim {
     Dim::int(1, DType::I32)
 }

@@ -46,6 +46,10 @@ impl<'a> FnReader<'a> {
 
     fn type_call(&mut self, call: &ExprCall) -> Read<Type> {
         let text = self.scope.text;
+        if path_after(text, &call.func, "I") == Some("StringType") {
+            // TVM's type of `R.str`, which no parameter can have.
+            return accept(call, 0, &[], "I.StringType()").map(|()| Type::Object);
+        }
         match path_after(text, &call.func, "R") {
             Some("Tensor") => self.tensor(call),
             Some("DTensor") => self.dtensor(call),

@@ -6,8 +6,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use passhost_tests::conformance::modules::ModuleCase;
 use passhost_tests::conformance::passes::PassCase;
 use passhost_tests::conformance::{Outcome, in_parallel, modules, passes, report};
+use passhost_tests::generate::{self, Choices, bytes_of};
 use passhost_tests::{engine, shared_engine};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Error, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +24,21 @@ struct Cli {
 #[derive(Subcommand)]
 enum What {
     /// Modules: read, check, print, read again, compare.
-    Modules(Shown),
+    Modules {
+        #[command(flatten)]
+        shown: Shown,
+        /// Writes what is printed for each module, one JSON object a line with `id` and `text`, or `error`.
+        #[arg(long, value_name = "FILE")]
+        texts: Option<PathBuf>,
+    },
+    /// Prints generated modules, one JSON object a line with `id` and `text`.
+    Generate {
+        /// How many.
+        count: u64,
+        /// Number of the first one.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+    },
     /// Pass runs: read what was before, run the pass, compare with what was after.
     Passes {
         #[command(flatten)]
@@ -72,13 +87,17 @@ fn main() -> ExitCode {
 
 fn run(what: &What) -> Result<bool, Error> {
     let (shown, outcomes) = match what {
-        What::Modules(shown) => {
+        What::Generate { count, seed } => return generate(*seed, *count).map(|()| true),
+        What::Modules { shown, texts } => {
             let cases: Vec<ModuleCase> = lines(&shown.file, |line| {
                 Some(ModuleCase { id: line["id"].as_str()?.into(), text: line["text"].as_str()?.into() })
             })?;
             let cases: Vec<_> = cases.into_iter().filter(|case| shown.takes(&case.id, &case.text)).collect();
             if let ([case], true) = (cases.as_slice(), shown.show.is_some()) {
                 print_text(&case.text)?;
+            }
+            if let Some(file) = texts {
+                write_texts(file, &cases)?;
             }
             (shown, all(&cases, |case| modules::run(case, engine())))
         }
@@ -96,6 +115,32 @@ fn run(what: &What) -> Result<bool, Error> {
         false => out.write_all(report::text(&outcomes, shown.ids).as_bytes())?,
     }
     Ok(outcomes.iter().all(|outcome| outcome.failure.is_none()))
+}
+
+/// Bytes of choices of a generated module.
+const CHOICES: std::ops::Range<usize> = 40..600;
+
+fn generate(first: u64, count: u64) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    for seed in first..first + count {
+        let len = CHOICES.start + (seed as usize * 37) % CHOICES.len();
+        let module = generate::module(&Choices::new(&bytes_of(seed, len)), engine());
+        let text = script::print(&module, engine());
+        writeln!(out, "{}", json!({ "id": format!("generated-{seed}"), "text": text }))?;
+    }
+    Ok(())
+}
+
+fn write_texts(file: &Path, cases: &[ModuleCase]) -> Result<(), Error> {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
+    for case in cases {
+        let line = match script::read(&case.text, engine()) {
+            Ok(module) => json!({ "id": case.id, "text": script::print(&module, engine()) }),
+            Err(error) => json!({ "id": case.id, "error": error.to_string() }),
+        };
+        writeln!(out, "{line}")?;
+    }
+    out.flush()
 }
 
 fn pass_case(line: &Value) -> Option<PassCase> {

@@ -1,0 +1,125 @@
+//! Well-typed modules of Relax and TIR from a source of choices, for property tests, fuzzing and comparisons with TVM.
+//!
+//! Relax functions are made by `BlockBuilder`, TIR functions node by node. Bytes are the source, so whatever shrinks
+//! bytes shrinks modules, and a fuzzer that changes bytes changes modules.
+
+mod choices;
+mod relax;
+mod tir;
+mod tir_expr;
+mod tir_stmt;
+mod values;
+
+pub use choices::{Choices, bytes_of};
+
+use plugin_api::ir::records::kind;
+use plugin_api::prelude::*;
+use relax::Relax;
+use script::Operators;
+
+/// What the modules may speak of.
+pub struct Vocabulary<'o> {
+    ops: &'o dyn Operators,
+    /// Virtual devices in the global infos.
+    devices: usize,
+}
+
+impl<'o> Vocabulary<'o> {
+    /// Operators that are declared.
+    pub fn new(ops: &'o dyn Operators) -> Vocabulary<'o> {
+        Vocabulary { ops, devices: 0 }
+    }
+
+    fn has(&self, op: &str) -> bool {
+        self.ops.op_info(op).is_some()
+    }
+
+    fn takes(&self, op: &str, attr: &str) -> bool {
+        self.ops.op_info(op).is_some_and(|info| info.attrs.iter().any(|known| known.name == attr))
+    }
+
+    /// The first of these operators that is declared; the last one, if none is.
+    fn first<'n>(&self, names: &[&'n str]) -> &'n str {
+        names.iter().copied().find(|name| self.has(name)).unwrap_or(names[names.len() - 1])
+    }
+}
+
+/// A function of the module that others can call.
+struct Callee {
+    name: String,
+    /// Parameters of a Relax function.
+    params: Option<Vec<Type>>,
+    pure: bool,
+    /// Of a TIR function: tensors that it takes, and the one that it gives.
+    buffers: Option<tir::Buffers>,
+}
+
+const NAMES: &[&str] = &["main", "f", "g", "fused_add"];
+
+/// A module of a few functions.
+///
+/// # Panics
+/// If the builders refuse what the generator does, which is a fault of one of them.
+pub fn module(choices: &Choices<'_>, ops: &dyn Operators) -> Module {
+    let mut vocabulary = Vocabulary::new(ops);
+    vocabulary.devices = if choices.one_in(4) { 2 } else { 0 };
+    let bb = BlockBuilder::new(ops);
+    let mut callees = Vec::new();
+    for i in 0..choices.below(3) {
+        let others: Vec<String> = callees.iter().map(|callee: &Callee| callee.name.clone()).collect();
+        let (body, buffers) = tir::prim_func(choices, &others);
+        let name = bb.add_func(["prim", "matmul"][i % 2], body);
+        callees.push(Callee { name, params: None, pure: false, buffers });
+    }
+    for i in 0..choices.below(2) {
+        let name = bb.add_func("ext", external(choices, i));
+        callees.push(Callee { name, params: None, pure: false, buffers: None });
+    }
+    for _ in 0..1 + choices.below(3) {
+        let relax = Relax::new(choices, &vocabulary, &callees);
+        let Some(body) = bb.body("f", |b| relax.function(b)) else { break };
+        let ty = body.root().ty().to_owned();
+        let name = bb.add_func(choices.of(NAMES), body);
+        let Type::Callable { params, pure, .. } = ty else { continue };
+        callees.push(Callee { name, params, pure, buffers: None });
+    }
+    let module = bb.get().unwrap_or_else(|error| panic!("the generator builds what the builder refuses: {error}"));
+    with_attrs(&module, choices, vocabulary.devices)
+}
+
+fn external(choices: &Choices<'_>, i: usize) -> Body {
+    let mut b = BodyBuilder::new();
+    let ty = match choices.below(2) {
+        0 => Type::opaque_callable(),
+        _ => {
+            let params = Some(vec![Type::tensor([2i64, 4], DType::F32)]);
+            Type::Callable { params, ret: Box::new(Type::tensor([2i64], DType::F32)), pure: true }
+        }
+    };
+    let ty = b.ty(&ty);
+    let callee = b.extern_func(["ext_one", "ext_two"][i % 2], ty);
+    b.node(NodeSpec::new(kind::EXTERN).ty(ty), &[callee], None);
+    b.finish().expect("the generator makes valid functions")
+}
+
+fn with_attrs(module: &Module, choices: &Choices<'_>, devices: usize) -> Module {
+    let attrs = relax::module_attrs(choices);
+    let device = |i: usize| {
+        let target = ["keys", "kind", "mtriple", "tag"].into_iter().zip([
+            Attr::List(vec![Attr::Str("cpu".into())]),
+            Attr::Str("llvm".into()),
+            Attr::Str("x86_64-conda-linux-gnu".into()),
+            Attr::Str(String::new()),
+        ]);
+        let target = Attr::Dict(target.map(|(key, value)| (key.to_string(), value)).collect());
+        let args = [target, Attr::Int(i as i64), Attr::Str("global".into())];
+        Attr::Object("I.vdevice".into(), args.into_iter().map(|arg| (None, arg)).collect())
+    };
+    let infos = match devices {
+        0 => Vec::new(),
+        n => vec![("vdevice".to_string(), Attr::List((0..n).map(device).collect()))],
+    };
+    let mut edit = module.edit();
+    edit.set_attrs(attrs, infos).expect("the generator makes valid attributes");
+    edit.finish()
+}

@@ -1,0 +1,95 @@
+//! Types, dimensions, tensors and attributes.
+
+use super::Choices;
+use plugin_api::ir::records::prim;
+use plugin_api::prelude::*;
+
+/// Data types of tensors and buffers.
+pub(super) const DTYPES: &[&str] = &[
+    "float32",
+    "int64",
+    "bool",
+    "int32",
+    "float16",
+    "float64",
+    "int8",
+    "uint8",
+    "bfloat16",
+    "int16",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float8_e4m3fn",
+    "float8_e5m2",
+];
+
+/// A data type by its name.
+pub(super) fn dtype(name: &str) -> DType {
+    name.parse().expect("a data type")
+}
+
+pub(super) fn any_dtype(c: &Choices<'_>) -> DType {
+    dtype(DTYPES[c.below(DTYPES.len())])
+}
+
+/// A dimension of symbolic variables: a number, a variable, or an expression of both that no one would compute at once.
+pub(super) fn dim(c: &Choices<'_>, syms: &[Dim]) -> Dim {
+    if syms.is_empty() || c.below(3) == 0 {
+        return Dim::Int(c.of(&[2, 4, 1, 3, 8, 16]));
+    }
+    let sym = syms[c.below(syms.len())].clone();
+    let number = Dim::Int(c.within(2, 9));
+    match c.below(10) {
+        0..=4 => sym,
+        5 => Dim::binary(prim::ADD, sym, number),
+        6 => Dim::binary(prim::MUL, sym, number),
+        7 => Dim::binary(prim::FLOORDIV, sym, number),
+        8 => Dim::binary(prim::MIN, sym, number),
+        _ => Dim::binary(prim::MUL, Dim::binary(prim::SUB, sym, number), Dim::Int(c.within(2, 5))),
+    }
+}
+
+/// Dimensions of a tensor.
+pub(super) fn dims(c: &Choices<'_>, syms: &[Dim]) -> Vec<Dim> {
+    (0..c.of(&[2, 1, 0, 3, 4])).map(|_| dim(c, syms)).collect()
+}
+
+/// A constant of static shape with any content.
+pub(super) fn tensor(c: &Choices<'_>, shape: &[i64], dtype: DType) -> Tensor {
+    let n = shape.iter().product::<i64>() as usize * dtype.bytes();
+    let byte = |_| if dtype == DType::BOOL { c.byte() & 1 } else { c.byte() & 0x3b };
+    Tensor::new(&(0..n).map(byte).collect::<Vec<u8>>())
+}
+
+/// Text with all that makes quoting hard.
+pub(super) fn text(c: &Choices<'_>) -> String {
+    let words = ["a", "name", "", "two words", "a \"quote\"", "back\\slash", "ünï", "x.y:z", "#", "{}", "tab\t"];
+    c.of(&words).to_string()
+}
+
+const KEYS: &[&str] = &["num_input", "op_pattern", "Composite", "a.b", "key", "tirx.noalias", "relax.force_pure_", "z"];
+
+/// An attribute whose parts are no values of the function.
+pub(super) fn attr(c: &Choices<'_>, depth: usize) -> Attr {
+    match c.below(if depth == 0 { 4 } else { 6 }) {
+        0 => Attr::Int(c.of(&[1, 0, -1, 7, 1 << 40])),
+        1 => Attr::Str(text(c)),
+        2 => Attr::Bool(c.coin()),
+        3 => Attr::Float(c.of(&[0.5, -1.25, 3.0, 1e-5, 1e30])),
+        4 => Attr::List((0..c.below(3)).map(|_| attr(c, depth - 1)).collect()),
+        _ => Attr::Dict(entries(c, depth - 1)),
+    }
+}
+
+/// Attributes, each key once, in the order of the keys.
+pub(super) fn entries(c: &Choices<'_>, depth: usize) -> Vec<(String, Attr)> {
+    let mut found: Vec<(String, Attr)> = Vec::new();
+    for _ in 0..1 + c.below(3) {
+        let key = c.of(KEYS);
+        if found.iter().all(|(known, _)| known != key) {
+            found.push((key.to_string(), attr(c, depth)));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}

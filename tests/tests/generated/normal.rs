@@ -1,0 +1,87 @@
+//! A-normal form: what is broken up and normalized is what it was.
+
+use super::{brief, cases, choices, made, shown};
+use passhost::verify::verify_module;
+use passhost_tests::engine;
+use plugin_api::ir::records::{flag, kind};
+use plugin_api::normalize::{first_not_normal, normalize};
+use plugin_api::prelude::*;
+use proptest::prelude::*;
+
+/// Takes the names from bindings that have one user, in the block in which they stand: they become parts of it. Gives
+/// how many there are.
+fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, usize) {
+    let (users, parents, mut edit, mut n) = (body.users(), body.parents(), body.edit(), 0);
+    for value in body.bindings() {
+        let at = value.index().expect("a node");
+        // A match_cast may define symbolic variables that others speak of.
+        let plain = matches!(value.kind(), kind::CALL | kind::TUPLE_GET);
+        let block = body.value_at(parents[at] as usize);
+        let output = block.kind() == kind::DATAFLOW && !value.has(flag::INNER);
+        let mut of = users.each(value);
+        let (Some(user), None) = (of.next(), of.next()) else { continue };
+        let once = user.operands().filter(|operand| *operand == value).count() == 1;
+        // A call that stands directly before its other name is its value.
+        let same_block = parents[user.index().expect("a node")] == parents[at];
+        if plain && !output && once && same_block && user.kind() != kind::ALIAS && choose(at) {
+            let v = edit.v(value);
+            edit.update(v, |node| node.flags &= !(flag::BOUND | flag::INNER));
+            n += 1;
+        }
+    }
+    (edit.finish().unwrap_or_else(|error| panic!("{error}\n{}", plugin_api::dump::dump(body))), n)
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn normalize_undoes_nesting(bytes in choices(), mask in any::<u64>()) {
+        let module = made(&bytes);
+        let mut nested = module.edit();
+        for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
+            prop_assert_eq!(first_not_normal(body), None, "the builder gives A-normal form");
+            let (broken, n) = broken_up(body, |at| mask >> (at % 64) & 1 == 1);
+            prop_assert_eq!(first_not_normal(&broken).is_some(), n > 0);
+            let normal = normalize(&broken, engine()).expect("well-typed");
+            prop_assert_eq!(first_not_normal(&normal), None);
+            prop_assert!(normal.structural_eq(body), "{}\n{}", plugin_api::dump::dump(body), plugin_api::dump::dump(&normal));
+            prop_assert!(normalize(&normal, engine()).expect("well-typed").same(&normal));
+            nested.set(name, broken);
+        }
+        // What is nested is well-formed too, prints, and reads back.
+        let nested = nested.finish();
+        prop_assert_eq!(verify_module(&nested, engine()), Ok(()), "{}", brief(&nested));
+        let printed = shown(&nested);
+        let again = script::read(&printed, engine());
+        let again = again.map_err(|error| TestCaseError::fail(format!("{error}\n{printed}")))?;
+        prop_assert_eq!(verify_module(&again, engine()), Ok(()), "{}", printed);
+    }
+
+    /// Types that are missing are inferred, and are the ones that were there.
+    #[test]
+    fn normalize_infers_what_is_missing(bytes in choices()) {
+        let module = made(&bytes);
+        for (_, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
+            let mut edit = body.edit();
+            let parents = body.parents();
+            let inferred = |value: &Value<'_>| match value.kind() {
+                // A call whose type is said elsewhere than in its operator.
+                kind::CALL => value.as_call().and_then(Call::op).is_some() && !is_value_of_alias(*value, &parents),
+                kind::TUPLE | kind::TUPLE_GET => true,
+                _ => false,
+            };
+            for value in body.values().filter(inferred) {
+                let v = edit.v(value);
+                edit.update(v, |node| node.ty = u32::MAX);
+            }
+            let untyped = edit.finish().expect("types are not needed");
+            let typed = normalize(&untyped, engine()).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert!(typed.structural_eq(body), "{}\n{}", plugin_api::dump::dump(body), plugin_api::dump::dump(&typed));
+        }
+    }
+}
+
+fn is_value_of_alias(value: Value<'_>, _: &[u32]) -> bool {
+    value.is_nested() && value.sibling(value.end()).kind() == kind::ALIAS
+}

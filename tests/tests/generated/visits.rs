@@ -1,0 +1,221 @@
+//! Visitors see every node exactly once, in the order that they say, compared with a count over the records.
+
+use super::{cases, choices, made};
+use plugin_api::ir::records::{LEAF_BIT, flag, kind};
+use plugin_api::prelude::*;
+use proptest::prelude::*;
+
+/// What a walk says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Leaf(u32),
+    Node(usize),
+    Enter(usize),
+    Leave(usize),
+}
+
+/// The walk that the documentation describes, by recursion over the records.
+fn expected(body: &Body) -> Vec<Event> {
+    fn region(body: &Body, from: usize, end: usize, out: &mut Vec<Event>) {
+        let mut at = from;
+        while at < end {
+            let node = body.raw().nodes()[at];
+            let operands = &body.raw().operands()[node.op_range()];
+            out.extend(operands.iter().filter(|word| *word & LEAF_BIT != 0).map(|word| Event::Leaf(*word)));
+            out.push(Event::Node(at));
+            at += 1;
+            if node.has(flag::REGION) {
+                let inner = at + node.a as usize;
+                out.push(Event::Enter(at - 1));
+                region(body, at, inner, out);
+                out.push(Event::Leave(at - 1));
+                at = inner;
+            }
+        }
+    }
+    let mut out = Vec::new();
+    region(body, 0, body.len(), &mut out);
+    out
+}
+
+#[derive(Default)]
+struct Log {
+    events: Vec<Event>,
+    definitions: Vec<usize>,
+    uses: usize,
+    bindings: usize,
+}
+
+impl Log {
+    fn node(&mut self, value: Value<'_>) {
+        self.events.push(Event::Node(value.index().expect("a node")));
+    }
+}
+
+impl<'a> ExprVisitor<'a> for Log {
+    fn enter_region(&mut self, header: Value<'a>) -> Walk {
+        self.events.push(Event::Enter(header.index().expect("a node")));
+        Walk::Into
+    }
+
+    fn leave_region(&mut self, header: Value<'a>) {
+        self.events.push(Event::Leave(header.index().expect("a node")));
+    }
+
+    fn visit_var_def(&mut self, var: Value<'a>) {
+        self.definitions.push(var.index().expect("a node"));
+    }
+
+    fn visit_var(&mut self, var: Value<'a>, _: Value<'a>) {
+        assert!(self.definitions.contains(&var.index().expect("a node")), "a use stands behind its definition");
+        self.uses += 1;
+    }
+
+    fn visit_binding(&mut self, _: Value<'a>) {
+        self.bindings += 1;
+    }
+
+    fn visit_leaf(&mut self, leaf: Value<'a>, _: Value<'a>) {
+        self.events.push(Event::Leaf(leaf.word()));
+    }
+
+    fn visit_param(&mut self, value: Value<'a>) {
+        self.node(value);
+    }
+
+    fn visit_call(&mut self, call: Call<'a>) {
+        self.node(call.value());
+    }
+
+    fn visit_tuple(&mut self, value: Value<'a>) {
+        self.node(value);
+    }
+
+    fn visit_tuple_get(&mut self, value: Value<'a>, _: Value<'a>, _: u32) {
+        self.node(value);
+    }
+
+    fn visit_if(&mut self, value: Value<'a>) {
+        self.node(value);
+    }
+
+    fn visit_match_cast(&mut self, value: Value<'a>) {
+        self.node(value);
+    }
+
+    fn visit_alias(&mut self, value: Value<'a>) {
+        self.node(value);
+    }
+
+    fn visit_function(&mut self, function: Function<'a>) {
+        self.node(function.value());
+    }
+
+    fn visit_yield(&mut self, value: Value<'a>) {
+        self.node(value);
+    }
+
+    fn visit_block(&mut self, value: Value<'a>) {
+        self.node(value);
+    }
+
+    fn visit_other(&mut self, value: Value<'a>) {
+        self.node(value);
+    }
+}
+
+/// The same for statements: every node is a statement, a variable, a buffer, an expression or something else.
+#[derive(Default)]
+struct Stmts(Vec<Event>);
+
+impl Stmts {
+    fn node(&mut self, value: Value<'_>) {
+        self.0.push(Event::Node(value.index().expect("a node")));
+    }
+}
+
+impl<'a> StmtVisitor<'a> for Stmts {
+    fn enter_stmt(&mut self, header: Value<'a>) -> Walk {
+        self.0.push(Event::Enter(header.index().expect("a node")));
+        Walk::Into
+    }
+
+    fn leave_stmt(&mut self, header: Value<'a>) {
+        self.0.push(Event::Leave(header.index().expect("a node")));
+    }
+
+    fn visit_stmt(&mut self, stmt: Value<'a>) {
+        self.node(stmt);
+    }
+
+    fn visit_var_def(&mut self, var: Value<'a>) {
+        self.node(var);
+    }
+
+    fn visit_buffer(&mut self, buffer: Value<'a>) {
+        self.node(buffer);
+    }
+
+    fn visit_expr(&mut self, expr: Value<'a>) {
+        self.node(expr);
+    }
+
+    fn visit_leaf(&mut self, leaf: Value<'a>, _: Value<'a>) {
+        self.0.push(Event::Leaf(leaf.word()));
+    }
+
+    fn visit_other(&mut self, value: Value<'a>) {
+        self.node(value);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn visitors_see_each_node_once_and_in_order(bytes in choices()) {
+        for (_, body) in made(&bytes).functions() {
+            let expected = expected(body);
+            let mut log = Log::default();
+            log.visit_body(body);
+            prop_assert_eq!(&log.events, &expected);
+            let bound = |value: &Value<'_>| value.is_bound();
+            prop_assert_eq!(log.definitions, body.values().filter(bound).filter_map(Value::index).collect::<Vec<_>>());
+            prop_assert_eq!(log.uses, body.values().flat_map(Value::operands).filter(bound).count());
+            prop_assert_eq!(log.bindings, body.n_bindings());
+            let mut stmts = Stmts::default();
+            stmts.visit_body(body);
+            prop_assert_eq!(stmts.0, expected);
+        }
+    }
+
+    /// Leaves and operands come before what uses them, content before its header, and everything once.
+    #[test]
+    fn post_order_visit_sees_parts_first(bytes in choices()) {
+        for (_, body) in made(&bytes).functions() {
+            let mut order: Vec<u32> = Vec::new();
+            post_order_visit(body, |value| order.push(value.word()));
+            let place = |word: u32| order.iter().position(|seen| *seen == word);
+            let mut words: Vec<u32> = order.clone();
+            words.sort_unstable();
+            words.dedup();
+            prop_assert_eq!(words.len(), order.len(), "something is visited twice");
+            let leaves = body.values().flat_map(Value::operands).filter(|operand| operand.is_leaf()).map(Value::word);
+            let mut all: Vec<u32> = leaves.chain((0..body.len()).map(|at| at as u32)).collect();
+            all.sort_unstable();
+            all.dedup();
+            prop_assert_eq!(words, all);
+            for value in body.values() {
+                let own = place(value.word());
+                // Operands of a header may be in its own content (a function that calls itself): these are uses.
+                let operands = value.operands().filter(|operand| operand.kind() != kind::FUNC);
+                for operand in operands {
+                    prop_assert!(place(operand.word()) < own, "{operand:?} is behind {value:?}");
+                }
+                for child in value.region().children() {
+                    prop_assert!(place(child.word()) < own, "{child:?} is behind its header");
+                }
+            }
+        }
+    }
+}
