@@ -173,7 +173,7 @@ struct RunArgs {
     look: instruments::LookArgs,
     /// Goes on after a pass that failed.
     ///
-    /// The module stays as it was before that pass. Passes that need it are skipped, and all later ones of a plugin
+    /// The module stays as it was before that pass, and the others of its Sequential run. Passes that need it are skipped, and all later ones of a plugin
     /// that panicked; an instrument that fails is left out. The result is written; the exit code still says that a
     /// plugin failed.
     #[arg(long, conflicts_with = "tvm_compat")]

@@ -321,7 +321,8 @@ impl<'e> Runner<'e> {
             steps.push(self.row(unit, given, Why::Asked, 0, Fate::Skipped(why)));
             return Ok(());
         }
-        let (rows, seen, warnings) = (RefCell::new(steps), &mut failures.seen, &mut failures.warnings);
+        let Failures { errors, seen, warnings } = &mut *failures;
+        let rows = RefCell::new(steps);
         let cost = Cell::new(None);
         let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| {
             if let Some(why) = self.marked(pass).or_else(|| self.failed_before(seen, pass, options)) {
@@ -348,7 +349,7 @@ impl<'e> Runner<'e> {
             let at = rows.len() - inner;
             rows.insert(at, row);
         };
-        // Where a member is vetoed, the others run.
+        // Where a member is vetoed, the others run; so they do where it failed, if the run goes on.
         let mut pass_over = |stop, ended: &[(Doing, usize)]| match stop {
             Stop::Vetoed(by) => {
                 let fate = if ended.len() > 1 { "was skipped".to_string() } else { format!("was vetoed by {by}") };
@@ -357,6 +358,15 @@ impl<'e> Runner<'e> {
             }
             Stop::Lacking(why) => {
                 self.lacking(ended, why, &mut rows.borrow_mut(), warnings);
+                Ok("was skipped".to_string())
+            }
+            Stop::Failed(error) if self.keep_going && matches!(error, Error::Step { .. }) => {
+                errors.push(went_on(error));
+                self.abandon(ended, &Fate::Failed, &mut rows.borrow_mut(), |_| true);
+                Ok(if ended.len() > 1 { "was skipped" } else { "failed" }.to_string())
+            }
+            Stop::Skipped(why) if self.keep_going => {
+                self.abandon(ended, &Fate::Skipped(why), &mut rows.borrow_mut(), |_| true);
                 Ok("was skipped".to_string())
             }
             other => Err(other),
@@ -380,12 +390,8 @@ impl<'e> Runner<'e> {
             Stop::Skipped(why) => self.abandon(doing, &Fate::Skipped(why), steps, |_| true),
             Stop::Vetoed(by) => self.vetoed(doing, by, steps, &mut failures.warnings),
             Stop::Lacking(why) => self.lacking(doing, why, steps, &mut failures.warnings),
-            Stop::Failed(Error::Step { kept: _, position, pass, plugin, file, function, message, place, code })
-                if self.keep_going =>
-            {
-                let kept = Kept::WentOn;
-                let error = Error::Step { position, pass, plugin, file, function, message, place, kept, code };
-                failures.errors.push(error);
+            Stop::Failed(error) if self.keep_going && matches!(error, Error::Step { .. }) => {
+                failures.errors.push(went_on(error));
                 self.abandon(doing, &Fate::Failed, steps, |_| true);
             }
             Stop::After(error, changed, cost) => {
@@ -698,6 +704,14 @@ impl<'e> Runner<'e> {
     fn place(&self, module: &Module, function: &str, node: usize, what: &str) -> Option<ShownPlace> {
         Shown::new(self.engine, module, what).place(function, node)
     }
+}
+
+/// A failure after which the run goes on.
+fn went_on(mut error: Error) -> Error {
+    if let Error::Step { kept, .. } = &mut error {
+        *kept = Kept::WentOn;
+    }
+    error
 }
 
 /// Whether passes leave a function alone.

@@ -26,6 +26,17 @@ fn keep_going_skips_what_needs_a_failed_pass() {
     case.check(&["run", "small.py", "--keep-going", "-o", "out.py", "--passes", passes], b"");
 }
 
+/// Members of a Sequential do not need each other; but who needs the Sequential needs all of them.
+#[test]
+fn keep_going_inside_a_sequential() {
+    let case = Case::new("keep_going_inside_a_sequential").odd(&[OPS, "plugins/relax-passes"]);
+    let passes = "Sequential(name=late)[odd.Quiet,Sequential(name=inner)[odd.Fails,relax.EliminateCommonSubexpr],\
+                  odd.NeedsFails,odd.Quiet],odd.Quiet";
+    case.check(&["run", "small.py", "--keep-going", "-o", "out.py", "--passes", passes], b"");
+    let out = std::fs::read_to_string(case.path("out.py")).expect("the result");
+    assert_eq!(out.matches("R.add(x, x)").count(), 1, "{out}");
+}
+
 /// Without `--keep-going` nothing after the failure runs.
 #[test]
 fn a_failure_stops_the_run() {
