@@ -173,9 +173,9 @@ struct RunArgs {
     look: instruments::LookArgs,
     /// Goes on after a pass that failed.
     ///
-    /// The module stays as it was before that pass, and the others of its Sequential run. Passes that need it are skipped, and all later ones of a plugin
-    /// that panicked; an instrument that fails is left out. The result is written; the exit code still says that a
-    /// plugin failed.
+    /// The module stays as it was before that pass, and the others of its Sequential run. Passes that need it are
+    /// skipped, and all later ones of a plugin that panicked; an instrument that fails is left out. The result is
+    /// written; the exit code still says that a plugin failed.
     #[arg(long, conflicts_with = "tvm_compat")]
     keep_going: bool,
     /// Looks after each pass whether it wrote into its input, which no pass may.
@@ -447,10 +447,8 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
+    let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
     let report = timing.span("passes", || runner.run(&plan, module))?;
-    for diagnostic in &report.diagnostics {
-        messages.report(&show::pass_diagnostic(diagnostic, engine.registry()));
-    }
     report.warnings.iter().for_each(|warning| messages.report(&Report::warning(warning)));
     report.failures.iter().flat_map(Error::reports).for_each(|failure| messages.report(&failure));
     let printed = timing.span("print", || script::print(&report.module, &*engine));

@@ -2,9 +2,9 @@
 //!
 //! `enter` in order; if one fails, those already entered are exited in reverse, the list is cleared, and nothing runs.
 //! `should_run` of all; all must agree. `run_before` in order, but of clocks last; whoever's succeeded gets exactly one
-//! `run_after` or `run_failed`, clocks first, also when another instrument failed. `exit` in order; a failure clears the list, and later ones are not
-//! exited. A panic is a failure, and who panicked is not called again. The first failure stops the run; others that
-//! follow from it are told beside it. A run that keeps going leaves
+//! `run_after` or `run_failed`, clocks first, also when another instrument failed. `exit` in order; a failure clears the
+//! list, and later ones are not exited. A panic is a failure, and who panicked is not called again. The first failure
+//! stops the run; others that follow from it are told beside it. A run that keeps going leaves
 //! an instrument out that failed, and nothing else. In a run as TVM does it there is no `run_failed`, and nobody is told
 //! of the end of a pass once anybody failed in it.
 

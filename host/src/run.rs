@@ -147,6 +147,9 @@ pub struct Runner<'e> {
     workers: Workers,
     /// Instruments that its context gets.
     more: Vec<Instrument>,
+    hears: Option<Box<dyn Fn(&PassDiagnostic) + 'e>>,
+    /// How many diagnostics it heard of those that are there.
+    heard: Cell<usize>,
 }
 
 /// Why a step was not done.
@@ -218,6 +221,8 @@ impl<'e> Runner<'e> {
             speaking: context.speaking(),
             workers: Workers::new(None),
             more: Vec::new(),
+            hears: None,
+            heard: Cell::new(0),
         }
     }
 
@@ -235,6 +240,11 @@ impl<'e> Runner<'e> {
     /// How many threads passes over functions may have, up to 256; without it as many as there are cores.
     pub fn jobs(self, jobs: usize) -> Runner<'e> {
         Runner { workers: Workers::new(Some(jobs)), ..self }
+    }
+
+    /// With somebody who hears of each diagnostic when the pass is done that it is of, and not only in the report.
+    pub fn hears(self, hears: impl Fn(&PassDiagnostic) + 'e) -> Runner<'e> {
+        Runner { hears: Some(Box::new(hears)), ..self }
     }
 
     /// With an instrument in its context, where it stays, behind those given before, and before those of plugins.
@@ -271,7 +281,9 @@ impl<'e> Runner<'e> {
     }
 
     fn run_inside(&self, plan: &Plan) -> Result<RunReport, Error> {
-        let mut scope = self.context.begin(Some((self.engine, &plan.instruments)))?;
+        let scope = self.context.begin(Some((self.engine, &plan.instruments)));
+        self.hear();
+        let mut scope = scope?;
         let mut report = self.steps(plan);
         let (exited, beside) = scope.leave();
         match (exited, &report.error) {
@@ -280,6 +292,7 @@ impl<'e> Runner<'e> {
         }
         report.failures.extend(beside);
         // What is told on leaving is of this run, too.
+        self.hear();
         report.diagnostics.append(&mut self.diagnostics.take());
         Ok(report)
     }
@@ -295,6 +308,8 @@ impl<'e> Runner<'e> {
                 break;
             }
         }
+        self.hear();
+        self.heard.set(0);
         RunReport {
             module: self.current.borrow().clone(),
             steps,
@@ -541,9 +556,12 @@ impl<'e> Runner<'e> {
         self.ask(&before, &facts, plan)?;
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;
         let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
+        self.hear();
         let counted = self.counted.borrow().len();
         let span = self.engine.span("pass", &info.name, || json!({ "step": self.position.get() }));
-        let (changed, cost) = match self.verified(pass, options, &before, held) {
+        let result = self.verified(pass, options, &before, held);
+        self.hear();
+        let (changed, cost) = match result {
             Ok(done) => done,
             Err(error) => {
                 // What it did is undone.
@@ -570,6 +588,13 @@ impl<'e> Runner<'e> {
             }
             Err(error) => Err(Stop::After(error, changed, Some(cost))),
         }
+    }
+
+    /// Tells of what was reported since.
+    fn hear(&self) {
+        let said = self.diagnostics.borrow();
+        self.hears.iter().for_each(|hears| said[self.heard.get()..].iter().for_each(hears));
+        self.heard.set(said.len());
     }
 
     /// What instruments are told of the pass at this position.

@@ -298,6 +298,20 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     }
 }
 
+/// What a pass says stands between the modules that are printed before and after it.
+#[test]
+fn diagnostics_are_told_when_their_pass_is_done() {
+    let case = Case::new("told").crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]);
+    let args = ["run", "small.py", "-o", "out.py", "--passes", "bad.Warns,bad.Warns", "--print-after-all"];
+    let (_, stderr, code) = case.run(&args, b"");
+    assert_eq!(code, 0, "{stderr}");
+    let kinds: Vec<&str> = stderr
+        .lines()
+        .filter_map(|line| ["# after step", "warning: "].into_iter().find(|kind| line.starts_with(kind)))
+        .collect();
+    assert_eq!(kinds, ["warning: ", "# after step", "warning: ", "# after step"], "{stderr}");
+}
+
 /// With `--message-format json` all that is said on standard error is a line of JSON.
 #[test]
 fn messages_for_programs() {
