@@ -4,6 +4,7 @@ mod func;
 mod names;
 mod text;
 mod tir;
+mod tir_buffer;
 mod tir_expr;
 mod tir_stmt;
 mod types;

@@ -11,8 +11,10 @@ pub use texts::{damaged, generated};
 
 use passhost::Manifest;
 use passhost::lock::{parse, write};
+use plugin_api::ir::Module;
 use plugin_api::meta::PluginMeta;
 use registry::Pipeline;
+use script::ReadError;
 use std::path::Path;
 
 /// An error is said and drawn; its places must lie in the text.
@@ -63,9 +65,17 @@ pub fn lockfile(text: &str) {
     }
 }
 
+/// A TVMScript module with a few operators, only read.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read(text: &str) -> Result<Module, ReadError> {
+    script::read(text, &SomeOps)
+}
+
 /// A TVMScript module with a few operators.
 pub fn text(text: &str) {
-    match script::read(text, &SomeOps) {
+    match read(text) {
         Ok(module) => {
             let printed = script::print(&module, &SomeOps);
             let again = script::read(&printed, &SomeOps).unwrap_or_else(|error| panic!("{error}\n{printed}"));

@@ -1,10 +1,10 @@
 //! Expressions and buffers of TIR as text.
 
 use super::deeper;
-use super::text::{push_int, python_string};
+use super::text::push_int;
 use super::tir::{SymText, Tir};
 use crate::tir_ops::{self, Place};
-use plugin_api::ir::records::{BufferRec, NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
+use plugin_api::ir::records::{NodeRec, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{DType, Ty, Value};
 use std::fmt::Write;
 
@@ -317,7 +317,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    fn is_scalar(&self, value: Value<'_>) -> bool {
+    pub(super) fn is_scalar(&self, value: Value<'_>) -> bool {
         let ty = value.ty();
         let Some(buffer) = ty.buffer() else { return false };
         let one = || self.raw.list(buffer.shape_off, 1).first().and_then(|id| self.prim_int(*id));
@@ -362,12 +362,13 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push(" + ");
                 self.int(n.wrapping_mul(step), dtype);
             }
-            (zero, None) => {
-                if !matches!(zero, Some((0, _))) {
+            (start, None) => {
+                let from_zero = matches!(start, Some((0, _)));
+                if !from_zero {
                     self.expr(base, 11);
                     self.push(" + ");
                 }
-                self.expr(lanes, if step == 1 { 0 } else { 12 });
+                self.expr(lanes, if from_zero && step == 1 { 0 } else { 12 });
                 if step != 1 {
                     self.push(" * ");
                     self.int(step, dtype);
@@ -487,319 +488,6 @@ impl<'b> Tir<'_, '_, 'b> {
     }
 
     // Buffers.
-
-    /// The buffer of a parameter, as its annotation.
-    pub(super) fn buffer_param(&mut self, param: Value<'b>, bound: &mut Vec<u32>) {
-        let ty = param.ty();
-        let Some(buffer) = ty.buffer().copied() else { return };
-        self.push("T.Buffer((");
-        // Variables of 32 bits that nothing before brought in are quoted where they stand first.
-        let (mut new, mut seen) = (Vec::new(), Vec::new());
-        for (i, id) in self.raw.list(buffer.shape_off, buffer.shape_len).iter().enumerate() {
-            self.p.comma(i);
-            let (mut fresh, mut compound) = (false, false);
-            let mut found = Vec::new();
-            self.each_sym(*id, &mut |sym, dtype| found.push((sym, dtype)));
-            let bare = self.raw.prims().get(*id as usize).is_some_and(|rec| rec.op == prim::VAR);
-            for (sym, dtype) in found {
-                let node = matches!(self.syms.get(sym as usize), Some(SymText::Node(_)));
-                let type_var = dtype == DType::I64 && !node;
-                fresh |= !type_var && !bound.contains(&sym) && !seen.contains(&sym);
-                compound |= type_var && !bare;
-                seen.push(sym);
-                if matches!(self.syms.get(sym as usize), Some(SymText::New)) {
-                    let name = self.define_sym(sym);
-                    new.push((name, dtype, bare));
-                }
-            }
-            let quoted = fresh || compound;
-            self.push(if quoted { "\"" } else { "" });
-            let from = self.p.out.len();
-            self.prim(*id, 0);
-            if quoted && self.p.out[from..].contains(['"', '\\']) {
-                let inner = self.p.out.split_off(from);
-                self.p.out.push_str(&inner.replace('\\', "\\\\").replace('"', "\\\""));
-            }
-            self.push(if quoted { "\"" } else { "" });
-        }
-        bound.extend(seen);
-        self.push(if buffer.shape_len == 1 { ",)" } else { ")" });
-        let _ = write!(self.p.out, ", \"{}\"", ty.dtype());
-        self.buffer_rest(param, ty, &buffer, true);
-        self.push(")");
-        self.declare(&new, 2);
-    }
-
-    /// Declarations of variables at the head of the body.
-    fn declare(&mut self, new: &[(String, DType, bool)], depth: usize) {
-        if new.is_empty() {
-            return;
-        }
-        let indent = "    ".repeat(depth);
-        if new.iter().all(|(.., bare)| *bare) {
-            let names: Vec<&str> = new.iter().map(|(name, ..)| name.as_str()).collect();
-            let types: Vec<String> = new.iter().map(|(_, dtype, _)| format!("T.{dtype}()")).collect();
-            let _ = writeln!(self.head, "{indent}{} = {}", names.join(", "), types.join(", "));
-            return;
-        }
-        for (name, dtype, _) in new {
-            let _ = writeln!(self.head, "{indent}{name} = T.{dtype}()");
-        }
-    }
-
-    /// What follows shape, data type and data: strides, offset, scope, alignment, layout.
-    fn buffer_rest(&mut self, value: Value<'b>, ty: Ty<'_>, buffer: &BufferRec, matched: bool) {
-        let is_new = |tir: &Self, id: u32| {
-            let sym = tir.raw.prims().get(id as usize).filter(|rec| rec.op == prim::VAR)?;
-            matches!(tir.syms.get(sym.a as usize), Some(SymText::New)).then_some(sym.a)
-        };
-        if buffer.strides_len > 0 {
-            self.push(", strides=(");
-            for (i, id) in self.raw.list(buffer.strides_off, buffer.strides_len).iter().enumerate() {
-                self.p.comma(i);
-                match is_new(self, *id).filter(|_| matched) {
-                    Some(sym) => {
-                        let hint = self.body.sym_name(sym).unwrap_or("s").to_string();
-                        python_string(&mut self.p.out, &hint);
-                        let from = self.p.out.len();
-                        self.push_name(value);
-                        let name = self.p.out.split_off(from);
-                        self.syms[sym as usize] = SymText::Text(format!("{name}.strides[{i}]"));
-                    }
-                    None => self.prim(*id, 0),
-                }
-            }
-            self.push(if buffer.strides_len == 1 { ",)" } else { ")" });
-        }
-        let mut needs_factor = false;
-        if buffer.elem_offset != NONE {
-            match is_new(self, buffer.elem_offset).filter(|_| matched) {
-                Some(sym) => {
-                    let from = self.p.out.len();
-                    self.push_name(value);
-                    let name = self.p.out.split_off(from);
-                    self.syms[sym as usize] = SymText::Text(format!("{name}.elem_offset"));
-                    needs_factor = true;
-                }
-                None => {
-                    self.push(", elem_offset=");
-                    self.prim(buffer.elem_offset, 0);
-                }
-            }
-        }
-        if buffer.elem_offset == NONE && buffer.offset_factor != 1 && matched {
-            // A factor alone would bring in a variable for the offset.
-            let dtype = if buffer.shape_len == 0 { DType::I64 } else { self.offset_of(buffer).2 };
-            self.push(", elem_offset=");
-            self.int(0, dtype);
-        }
-        let scope = ty.buffer_scope();
-        let said = value.node().is_some_and(|node| node.kind == kind::BUFFER && node.a == buffer_of::ALLOC)
-            && matches!(scope, "shared" | "local");
-        if scope != "global" && !said {
-            self.push(", scope=");
-            python_string(&mut self.p.out, scope);
-        }
-        if buffer.align != 64 {
-            let _ = write!(self.p.out, ", align={}", buffer.align);
-        }
-        if needs_factor || buffer.offset_factor != 1 {
-            let _ = write!(self.p.out, ", offset_factor={}", buffer.offset_factor);
-        }
-        let tiled = ty.rec().is_some_and(|rec| rec.flags & tyflag::TILED != 0);
-        match (tiled, self.s_tir) {
-            (false, false) => self.push(", layout=None"),
-            (true, true) => self.push(", layout=\"default\""),
-            _ => {}
-        }
-    }
-
-    /// Symbolic variables that nothing brought in are declared before the buffer that speaks of them.
-    fn declare_before(&mut self, buffer: &BufferRec, matched: bool, depth: usize) {
-        if self.syms.is_empty() {
-            return;
-        }
-        let mut new = Vec::new();
-        let shape = self.raw.list(buffer.shape_off, buffer.shape_len).iter().map(|id| (*id, true));
-        let strides = self.raw.list(buffer.strides_off, buffer.strides_len).iter().map(|id| (*id, !matched));
-        let offset = (buffer.elem_offset != NONE).then_some((buffer.elem_offset, !matched));
-        for (id, always) in shape.chain(strides).chain(offset) {
-            let bare = self.raw.prims().get(id as usize).is_some_and(|rec| rec.op == prim::VAR);
-            if always || !bare {
-                self.each_sym(id, &mut |sym, dtype| {
-                    if matches!(self.syms.get(sym as usize), Some(SymText::New)) && !new.contains(&(sym, dtype)) {
-                        new.push((sym, dtype));
-                    }
-                });
-            }
-        }
-        let new: Vec<_> = new.into_iter().map(|(sym, dtype)| (self.define_sym(sym), dtype, false)).collect();
-        let before = std::mem::take(&mut self.head);
-        self.declare(&new, depth);
-        let lines = std::mem::replace(&mut self.head, before);
-        self.push(&lines);
-    }
-
-    pub(super) fn buffer_statement(&mut self, value: Value<'b>, depth: usize) -> Option<Value<'b>> {
-        let (ty, node) = (value.ty(), value.node()?);
-        let buffer = *ty.buffer()?;
-        let matched = matches!(node.a, buffer_of::MATCH | buffer_of::PARAM);
-        self.declare_before(&buffer, matched, depth);
-        self.indent(depth);
-        self.name_node(value);
-        // The short form says an extent of 32 bits.
-        let extent = || self.raw.list(buffer.shape_off, 1).first().and_then(|id| self.prim_int(*id));
-        let small = self.is_scalar(value) && extent().is_some_and(|(_, dtype)| dtype == DType::I32);
-        if node.a == buffer_of::ALLOC && small && ty.buffer_scope() == "local" {
-            return self.scalar(value, ty);
-        }
-        self.push_name(value);
-        self.push(" = ");
-        if node.a == buffer_of::DECL && self.view(value, &buffer) {
-            self.push("\n");
-            return None;
-        }
-        if node.a == buffer_of::DECL && small {
-            let _ = write!(self.p.out, "T.decl_scalar(T.{}, data=", ty.dtype());
-            self.operand(value, 0, 0);
-            self.push(", elem_offset=");
-            match buffer.elem_offset {
-                NONE => self.push("0"),
-                offset => self.prim(offset, 0),
-            }
-            self.push(", scope=");
-            python_string(&mut self.p.out, ty.buffer_scope());
-            self.push(")\n");
-            return None;
-        }
-        self.push(match node.a {
-            buffer_of::MATCH | buffer_of::PARAM => "T.match_buffer(",
-            buffer_of::BLOCK => "T.sblock_alloc_buffer(",
-            buffer_of::ALLOC => match ty.buffer_scope() {
-                "shared" => "T.alloc_shared(",
-                "local" => "T.alloc_local(",
-                _ => "T.alloc_buffer(",
-            },
-            buffer_of::DECL => "T.decl_buffer(",
-            _ => "T.Buffer(",
-        });
-        if matched {
-            self.operand(value, 0, 0);
-            self.push(", ");
-        }
-        self.shape(&buffer);
-        if ty.dtype() != DType::F32 {
-            let _ = write!(self.p.out, ", \"{}\"", ty.dtype());
-        }
-        if node.a == buffer_of::DECL {
-            self.push(", data=");
-            self.operand(value, 0, 0);
-        }
-        self.buffer_rest(value, ty, &buffer, matched);
-        if !value.attrs().is_empty() {
-            self.push(", annotations=");
-            self.plain_dict(value.attrs());
-        }
-        self.push(")\n");
-        None
-    }
-
-    fn shape(&mut self, buffer: &BufferRec) {
-        self.push("(");
-        for (i, id) in self.raw.list(buffer.shape_off, buffer.shape_len).iter().enumerate() {
-            self.p.comma(i);
-            self.prim(*id, 0);
-        }
-        self.push(if buffer.shape_len == 1 { ",)" } else { ")" });
-    }
-
-    /// `x: T.int32 = 0`: a buffer of one element, with the store that follows it.
-    fn scalar(&mut self, value: Value<'b>, ty: Ty<'_>) -> Option<Value<'b>> {
-        self.push_name(value);
-        let _ = write!(self.p.out, ": T.{}", ty.dtype());
-        let next = (value.end()..self.body.len()).map(|at| self.body.value_at(at)).find(|value| !value.is_nested());
-        let store = next.filter(|next| {
-            next.kind() == kind::STORE
-                && next.operand(0) == Some(value)
-                && next.node().is_some_and(|node| node.a == 0)
-                && next.operand(1).is_some_and(|stored| !self.loads(stored, value))
-        });
-        if let Some(store) = store {
-            self.push(" = ");
-            self.operand(store, 1, 0);
-        }
-        self.push("\n");
-        store
-    }
-
-    fn loads(&self, value: Value<'b>, buffer: Value<'b>) -> bool {
-        value == buffer || value.is_nested() && value.operands().any(|operand| self.loads(operand, buffer))
-    }
-
-    /// The offset of a buffer, with its data type where it is a number: that of the first extent if none is said.
-    fn offset_of(&self, buffer: &BufferRec) -> (u32, i64, DType) {
-        if buffer.elem_offset == NONE {
-            let first = self.raw.list(buffer.shape_off, buffer.shape_len).first();
-            let rec = first.and_then(|id| self.raw.prims().get(*id as usize));
-            return (NONE, 0, rec.map_or(DType::I32, |rec| DType(rec.dtype)));
-        }
-        match self.prim_int(buffer.elem_offset) {
-            Some((value, dtype)) => (NONE, value, dtype),
-            None => (buffer.elem_offset, 0, DType::VOID),
-        }
-    }
-
-    /// `A.view(256)`: another shape or data type over the data of a buffer that is named.
-    fn view(&mut self, value: Value<'b>, buffer: &BufferRec) -> bool {
-        let data = value.operand(0).filter(|data| data.kind() == kind::BUFFER_PART);
-        let Some(parent) = data.and_then(|data| data.operand(0)) else { return false };
-        let (ty, of) = (value.ty(), parent.ty());
-        let Some(source) = of.buffer() else { return false };
-        let flags = |ty: Ty<'_>| ty.rec().map(|rec| rec.flags);
-        let alike = (buffer.scope, buffer.align, buffer.offset_factor)
-            == (source.scope, source.align, source.offset_factor)
-            && self.offset_of(buffer) == self.offset_of(source);
-        if !alike || flags(ty) != flags(of) {
-            return false;
-        }
-        let (shape, other) =
-            (self.raw.list(buffer.shape_off, buffer.shape_len), self.raw.list(source.shape_off, source.shape_len));
-        if ty.dtype() != of.dtype() {
-            let (Some((last, front)), Some((old, rest))) = (shape.split_last(), other.split_last()) else {
-                return false;
-            };
-            let (Some((last, _)), Some((old, _))) = (self.prim_int(*last), self.prim_int(*old)) else { return false };
-            let (bits, before) = (i64::from(ty.dtype().bits()), i64::from(of.dtype().bits()));
-            if front != rest || last * bits != old * before {
-                return false;
-            }
-            self.push_name(parent);
-            let _ = write!(self.p.out, ".view(\"{}\")", ty.dtype());
-            return true;
-        }
-        let strides = |b: &BufferRec| self.raw.list(b.strides_off, b.strides_len);
-        if shape == other || strides(buffer) != strides(source) {
-            return false;
-        }
-        // TVM does not read views of a buffer without dimensions.
-        if other.is_empty() {
-            return false;
-        }
-        // Extents that differ in their data type only are no other shape.
-        let value = |id: &u32| self.prim_int(*id).map(|(value, _)| value);
-        let equal = |(a, b): (&u32, &u32)| a == b || value(a).is_some() && value(a) == value(b);
-        if shape.len() == other.len() && shape.iter().zip(other).all(equal) {
-            return false;
-        }
-        self.push_name(parent);
-        self.push(".view(");
-        for (i, id) in shape.iter().enumerate() {
-            self.p.comma(i);
-            self.prim(*id, 0);
-        }
-        self.push(")");
-        true
-    }
 }
 
 /// A float as TVM prints it in TIR: whole numbers in full.

@@ -7,6 +7,7 @@ mod ops;
 mod tir;
 mod tir_assign;
 mod tir_buffer;
+mod tir_call;
 mod tir_expr;
 mod tir_stmt;
 mod types;

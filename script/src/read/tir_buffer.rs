@@ -2,7 +2,7 @@
 
 use super::ops::{binary_op, compare_op, named_op};
 use super::tir::{E, Is, TirReader};
-use super::types::{accept, dtype_of, int, keyword, wide_int};
+use super::types::{accept, dtype_of, has_float, int, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
@@ -174,13 +174,18 @@ impl<'a> TirReader<'a> {
 
     /// A dimension of a buffer. What dimensions cannot say becomes an expression of its own, with a symbolic variable.
     pub(super) fn buffer_dim(&mut self, expr: &'a Expr, extras: &mut Vec<V>) -> Read<Dim> {
-        if let Expr::StringLiteral(text) = expr {
-            return self.quoted_dim(text.value.to_str(), span(text));
-        }
-        if let Some(dim) = self.dim(expr, false)? {
-            return Ok(dim);
+        let found = match expr {
+            Expr::StringLiteral(text) => Some(self.quoted_dim(text.value.to_str(), span(text))?),
+            other => self.dim(other, false)?,
+        };
+        let not_whole = || Diagnostic::new(span(expr), "a dimension must be an integer, found a float");
+        if let Some(dim) = found {
+            return if has_float(&dim) { Err(not_whole()) } else { Ok(dim) };
         }
         let e = self.value(expr)?;
+        if e.dtype.is_float() {
+            return Err(not_whole());
+        }
         if e.v.is_leaf() || self.b.flags(e.v) & plugin_api::ir::records::flag::BOUND != 0 {
             return Err(Diagnostic::new(span(expr), "expected a dimension"));
         }

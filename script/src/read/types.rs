@@ -203,11 +203,12 @@ impl<'a> FnReader<'a> {
             Expr::List(list) => &list.elts,
             other => return Err(Diagnostic::new(span(other), "expected a shape such as (1, 3, n)")),
         };
-        let whole = |item: &Expr, dim: Dim| match dim.dtype() {
-            dtype if dtype.is_float() || dtype == DType::BOOL => {
-                Err(Diagnostic::new(span(item), format!("a dimension must be an integer, found {dtype}")))
+        let whole = |item: &Expr, dim: Dim| {
+            let found = if has_float(&dim) { "a float" } else { "a bool" };
+            if has_float(&dim) || dim.dtype() == DType::BOOL {
+                return Err(Diagnostic::new(span(item), format!("a dimension must be an integer, found {found}")));
             }
-            _ => Ok(dim),
+            Ok(dim)
         };
         items.iter().map(|item| self.dim(item).and_then(|dim| whole(item, dim))).collect()
     }
@@ -333,6 +334,20 @@ fn not_a_type(expr: &Expr) -> Diagnostic {
     Diagnostic::new(span(expr), "expected a type").help(
         "R.Tensor((1, n), dtype=\"float32\"), R.Shape([n]), R.Tuple(...), R.Prim(\"int64\"), R.Callable(...), R.Any",
     )
+}
+
+/// Whether a float is part of it.
+pub(super) fn has_float(dim: &Dim) -> bool {
+    match dim {
+        Dim::Int(_) => false,
+        Dim::Var(sym) => sym.dtype.is_float(),
+        Dim::Expr(expr) => match &**expr {
+            DimExpr::Int(..) => false,
+            DimExpr::Float(..) => true,
+            DimExpr::Binary(_, _, a, b) => has_float(a) || has_float(b),
+            DimExpr::Unary(_, _, a) => has_float(a),
+        },
+    }
 }
 
 fn not_a_dim(expr: &Expr) -> Diagnostic {

@@ -2,8 +2,54 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use passhost_tests::fuzz;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-fuzz_target!(|text: &str| fuzz::text(text));
+/// Counts the bytes that are in use.
+struct Counting;
+
+static USED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is done by the system's allocator; beside it only numbers are kept.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let used = USED.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(used, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        USED.fetch_sub(layout.size(), Relaxed);
+        let used = USED.fetch_add(size, Relaxed) + size;
+        PEAK.fetch_max(used, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What reading any text takes.
+const FIXED: usize = 64 << 10;
+
+fuzz_target!(|text: &str| {
+    let before = USED.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let read = fuzz::read(text);
+    let peak = PEAK.load(Relaxed) - before;
+    assert!(peak <= 100 * text.len() + FIXED, "{peak} bytes for a text of {}", text.len());
+    drop(read);
+    fuzz::text(text);
+});
 
 // One change of four is another module altogether, generated and damaged; the others are any change of bytes.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {

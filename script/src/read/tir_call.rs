@@ -1,0 +1,339 @@
+//! Calls in TIR: of what has syntax of its own, of intrinsics, of reducers.
+
+use super::ops::named_op;
+use super::tir::{E, Is, TirReader};
+use super::tir_buffer::{handle_type, typed};
+use super::tir_expr::with_lanes;
+use super::types::{dtype_of, keyword, wide_int};
+use super::{Read, path_after, span};
+use crate::diagnostic::Diagnostic;
+use crate::tir_ops::{self, Place, Result as OpResult};
+use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::ir::{DType, NodeSpec, Type, TypeId, V};
+use plugin_api::names::{did_you_mean, nearest};
+use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
+
+impl<'a> TirReader<'a> {
+    pub(super) fn call(&mut self, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
+        if let Some(name) = path_after(self.scope.text, &call.func, "T") {
+            return self.tir_call(name, call, expr);
+        }
+        if let Some(name) = path_after(self.scope.text, &call.func, self.scope.class)
+            .or_else(|| path_after(self.scope.text, &call.func, "cls"))
+        {
+            if !self.scope.globals.contains_key(name) {
+                let near = did_you_mean(&nearest(name, self.scope.globals.keys().copied()));
+                let message = format!("no function `{name}` in the module{near}");
+                return Err(Diagnostic::new(span(&*call.func), message));
+            }
+            let callee = self.b.global_var(name, TypeId::NONE);
+            let args = self.args(call, &call.arguments.args)?;
+            let ops: Vec<V> = std::iter::once(callee).chain(args.iter().map(|e| e.v)).collect();
+            let v = self.b.node(NodeSpec::new(kind::CALL).flags(flag::IMPURE), &ops, None);
+            return Ok(typed(v, TypeId::NONE, DType::VOID));
+        }
+        if let Expr::Attribute(method) = &*call.func
+            && method.attr.as_str() == "vload"
+        {
+            let buffer = self.buffer(&method.value)?;
+            return self.vload(buffer, call);
+        }
+        Err(Diagnostic::new(span(&*call.func), "expected a function of TIR, such as T.exp, or one of the module"))
+    }
+
+    /// `A.vload([i], predicate=p)`.
+    fn vload(&mut self, buffer: E, call: &'a ExprCall) -> Read<E> {
+        let mut ops = vec![buffer.v];
+        let Some(indices) = call.arguments.args.first() else {
+            return Err(Diagnostic::new(span(call), "expected indices").help("A.vload([i], predicate=p)"));
+        };
+        let lanes = self.list_indices(indices, &mut ops)?;
+        if let Some(predicate) = keyword(call, "predicate") {
+            ops.push(self.value(predicate)?.v);
+        }
+        Ok(self.node(NodeSpec::new(kind::LOAD).a(1), &ops, with_lanes(buffer.dtype, lanes)))
+    }
+
+    pub(super) fn list_indices(&mut self, indices: &'a Expr, ops: &mut Vec<V>) -> Read<i32> {
+        let items = match indices {
+            Expr::List(list) => &*list.elts,
+            Expr::Tuple(tuple) => &*tuple.elts,
+            one => std::slice::from_ref(one),
+        };
+        let mut lanes = 1;
+        for item in items {
+            let index = self.value(item)?;
+            let found = i32::from(index.dtype.lanes() as i16);
+            lanes = if found == 1 { lanes } else { found };
+            ops.push(index.v);
+        }
+        Ok(lanes)
+    }
+
+    /// Arguments of a call: values, buffers, regions of them, strings.
+    fn args(&mut self, call: &'a ExprCall, items: &'a [Expr]) -> Read<Vec<E>> {
+        if let Some(keyword) = call.arguments.keywords.first() {
+            return Err(Diagnostic::new(span(keyword), "no keyword arguments here"));
+        }
+        items
+            .iter()
+            .map(|item| {
+                let e = self.expr(item)?;
+                if e.is == Is::Scalar { Ok(self.load_scalar(e)) } else { Ok(e) }
+            })
+            .collect()
+    }
+
+    fn values<const N: usize>(&mut self, call: &'a ExprCall, name: &str) -> Read<[E; N]> {
+        if call.arguments.args.len() != N || !call.arguments.keywords.is_empty() {
+            let message = format!("T.{name} takes {N} arguments, found {}", call.arguments.args.len());
+            return Err(Diagnostic::new(span(call), message));
+        }
+        let mut found = [typed(self.imm(0, DType::I32), TypeId::NONE, DType::VOID); N];
+        for (slot, item) in found.iter_mut().zip(&call.arguments.args) {
+            *slot = self.value(item)?;
+        }
+        Ok(found)
+    }
+
+    fn tir_call(&mut self, name: &'a str, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
+        let args = &call.arguments.args;
+        if let Some(op) = named_op(name) {
+            let [a, b] = self.values(call, name)?;
+            let op = if op == prim::TRUNCDIV && a.dtype.is_float() { prim::DIV } else { op };
+            return Ok(self.arith(op, a, b));
+        }
+        if let (Ok(dtype), [value]) = (name.parse::<DType>(), &**args) {
+            return self.immediate(dtype, value);
+        }
+        match name {
+            "Cast" => {
+                let [dtype, value] = &**args else {
+                    return Err(Diagnostic::new(span(call), "expected T.Cast(\"float32\", value)"));
+                };
+                let (dtype, value) = (dtype_of(dtype)?, self.value(value)?);
+                Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::CAST)), &[value.v], dtype))
+            }
+            "Not" => {
+                let [a] = self.values(call, name)?;
+                Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::NOT)), &[a.v], DType::BOOL))
+            }
+            "Select" => {
+                let [cond, a, b] = self.values(call, name)?;
+                let (a, b) = self.alike(a, b);
+                Ok(self.node(NodeSpec::new(kind::SELECT), &[cond.v, a.v, b.v], a.dtype))
+            }
+            "Ramp" => {
+                let [base, stride, lanes] = self.values(call, name)?;
+                let (base, stride) = self.alike(base, stride);
+                let count = self.lane_count(lanes, span(&args[2]))?;
+                Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride.v, lanes.v], with_lanes(base.dtype, count)))
+            }
+            "Broadcast" => {
+                let [value, lanes] = self.values(call, name)?;
+                let count = self.lane_count(lanes, span(&args[1]))?;
+                Ok(self.node(NodeSpec::new(kind::BROADCAST), &[value.v, lanes.v], with_lanes(value.dtype, count)))
+            }
+            "Shuffle" => self.shuffle(call),
+            "Let" => self.let_in(call),
+            "comm_reducer" => self.combiner(call),
+            _ => self.intrinsic_call(name, call, expr),
+        }
+    }
+
+    fn alike(&mut self, a: E, b: E) -> (E, E) {
+        match (a.is == Is::Literal, b.is == Is::Literal) {
+            (true, false) => (self.retype(a, b.dtype), b),
+            (false, true) => (a, self.retype(b, a.dtype)),
+            _ => (a, b),
+        }
+    }
+
+    /// `T.int64(1)`, `T.float32("inf")`, `T.bool(True)`; of anything else a conversion.
+    fn immediate(&mut self, dtype: DType, value: &'a Expr) -> Read<E> {
+        if let Some(v) = wide_int(value) {
+            if dtype.is_float() {
+                return Ok(self.float(v as f64, dtype, Is::Value));
+            }
+            if dtype.lanes() == 1 && (dtype.is_int() || dtype.code() == 6) {
+                // Integers without a sign wrap into the 64 bits of the record.
+                return Ok(self.imm_of(v as i64, dtype, Is::Value));
+            }
+        }
+        let float = match value {
+            Expr::NumberLiteral(number) => match &number.value {
+                Number::Float(value) => Some(*value),
+                _ => None,
+            },
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match &*unary.operand {
+                Expr::NumberLiteral(number) => match &number.value {
+                    Number::Float(value) => Some(-*value),
+                    _ => None,
+                },
+                _ => None,
+            },
+            Expr::StringLiteral(text) => match text.value.to_str().parse() {
+                Ok(value) => Some(value),
+                Err(_) => return Err(Diagnostic::new(span(value), "expected a number, \"inf\", \"-inf\" or \"nan\"")),
+            },
+            _ => None,
+        };
+        match (float, value) {
+            (Some(value), _) if dtype.is_float() => Ok(self.float(value, dtype, Is::Value)),
+            (_, Expr::BooleanLiteral(value)) if dtype.code() == 6 => {
+                Ok(self.imm_of(i64::from(value.value), dtype, Is::Value))
+            }
+            _ => {
+                let e = self.value(value)?;
+                Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::CAST)), &[e.v], dtype))
+            }
+        }
+    }
+
+    fn list(&mut self, expr: &'a Expr) -> Read<Vec<E>> {
+        match expr {
+            Expr::List(list) => list.elts.iter().map(|item| self.value(item)).collect(),
+            Expr::Tuple(tuple) => tuple.elts.iter().map(|item| self.value(item)).collect(),
+            other => Err(Diagnostic::new(span(other), "expected a list")),
+        }
+    }
+
+    fn shuffle(&mut self, call: &'a ExprCall) -> Read<E> {
+        let [vectors, indices] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected T.Shuffle([a, b], [0, 1])"));
+        };
+        let (vectors, indices) = (self.list(vectors)?, self.list(indices)?);
+        let lanes = i32::try_from(indices.len()).unwrap_or(1);
+        let dtype = vectors.first().map_or(DType::VOID, |first| with_lanes(first.dtype, lanes));
+        let ops: Vec<V> = vectors.iter().chain(&indices).map(|e| e.v).collect();
+        Ok(self.node(NodeSpec::new(kind::SHUFFLE).a(vectors.len() as u32), &ops, dtype))
+    }
+
+    /// `T.Let(body, where={x: value})`.
+    fn let_in(&mut self, call: &'a ExprCall) -> Read<E> {
+        let usage = "T.Let(x + 1, where={x: value}), with x = T.int32() above";
+        let wrong = || Diagnostic::new(span(call), "expected a body and `where=`").help(usage);
+        let (Some(body), Some(Expr::Dict(pairs))) = (call.arguments.args.first(), keyword(call, "where")) else {
+            return Err(wrong());
+        };
+        let mut bound = Vec::new();
+        for item in &pairs.items {
+            let Some(Expr::Name(name)) = &item.key else { return Err(wrong()) };
+            let var = self.lookup(name.id.as_str(), span(name))?;
+            if self.b.kind(var.v) != kind::VAR {
+                return Err(Diagnostic::new(span(name), "expected a variable declared above").help(usage));
+            }
+            bound.push((var, self.value(&item.value)?));
+        }
+        let mut result = self.value(body)?;
+        for (var, value) in bound.into_iter().rev() {
+            let ty = self.type_of_result(result);
+            let spec = NodeSpec::new(kind::LET).ty(ty);
+            let v = self.b.node(spec, &[var.v, value.v, result.v], None);
+            result = typed(v, ty, result.dtype);
+        }
+        Ok(result)
+    }
+
+    /// `T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)])`.
+    fn combiner(&mut self, call: &'a ExprCall) -> Read<E> {
+        let [Expr::Lambda(lambda), identity] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)])"));
+        };
+        let identity = self.list(identity)?;
+        let ops: Vec<V> = identity.iter().map(|e| e.v).collect();
+        let params: Vec<_> = lambda.parameters.iter().flat_map(|params| &params.args).collect();
+        if params.len() != 2 * identity.len() {
+            let message = format!("{} parameters for {} neutral elements", params.len(), identity.len());
+            return Err(Diagnostic::new(span(lambda), message).help("two for each: the left ones, then the right ones"));
+        }
+        let v = self.b.begin(NodeSpec::new(kind::COMBINER), &ops, None);
+        let mark = self.mark();
+        for (i, param) in params.iter().enumerate() {
+            let of = identity[i % identity.len()];
+            let name = param.parameter.name.as_str();
+            let spec = NodeSpec::new(kind::LOOP_VAR).ty(of.ty).flags(flag::INNER);
+            let var = self.b.node(spec, &[], Some(name));
+            self.define_name(name, typed(var, of.ty, of.dtype));
+        }
+        let results = match &*lambda.body {
+            Expr::Tuple(_) | Expr::List(_) => self.list(&lambda.body)?,
+            one => vec![self.value(one)?],
+        };
+        let results: Vec<V> = results.iter().map(|e| e.v).collect();
+        self.b.node(NodeSpec::new(kind::YIELD), &results, None);
+        self.leave(mark);
+        self.b.end();
+        Ok(typed(v, TypeId::NONE, DType::VOID))
+    }
+
+    /// A data type or pointer type as an argument: `"int32"`, `T.handle("int64", "global").ty`.
+    fn type_argument(&mut self, expr: &'a Expr) -> Read<(TypeId, DType)> {
+        if let Expr::Attribute(attribute) = expr
+            && attribute.attr.as_str() == "ty"
+            && let Expr::Call(call) = &*attribute.value
+            && path_after(self.scope.text, &call.func, "T") == Some("handle")
+        {
+            let ty = handle_type(call)?;
+            return Ok((self.b.ty(&ty), DType::HANDLE));
+        }
+        let dtype = dtype_of(expr)?;
+        let ty = if dtype.is_known() { self.prim_type(dtype) } else { self.b.ty(&void_type()) };
+        Ok((ty, dtype))
+    }
+
+    fn intrinsic_call(&mut self, name: &'a str, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
+        let Some(facts) = tir_ops::find(name) else {
+            let near = did_you_mean(&nearest(name, tir_ops::names()));
+            return Err(Diagnostic::new(span(&*call.func), format!("no expression `T.{name}`{near}"))
+                .label("not known as an operator of TIR"));
+        };
+        let items = &*call.arguments.args;
+        let given = match (facts.dtype, items) {
+            (Place::First, [dtype, rest @ ..]) => Some((dtype, rest)),
+            (Place::Last, [rest @ .., dtype]) => Some((dtype, rest)),
+            (Place::No, _) => None,
+            _ => return Err(Diagnostic::new(span(expr), format!("T.{name} needs a data type among its arguments"))),
+        };
+        if let Some((dtype, rest)) = given {
+            let (ty, dtype) = self.type_argument(dtype)?;
+            let args = self.args(call, rest)?;
+            return Ok(self.intrinsic(name, &args, ty, dtype));
+        }
+        let args = self.args(call, items)?;
+        let (ty, dtype) = match facts.result {
+            OpResult::Argument(i) => match args.get(i) {
+                Some(e) => (self.type_of_result(*e), e.dtype),
+                None => (TypeId::NONE, DType::VOID),
+            },
+            OpResult::Scalar(dtype) => (self.prim_type(dtype), dtype),
+            OpResult::Bool => {
+                let lanes = args.first().map_or(1, |e| e.dtype.lanes().max(1));
+                let dtype = DType::new(6, 8, lanes);
+                (self.prim_type(dtype), dtype)
+            }
+            OpResult::Handle => {
+                let handle = Type::Pointer { dtype: DType::VOID, scope: "global".to_string() };
+                (self.b.ty(&handle), DType::HANDLE)
+            }
+            OpResult::Unknown => (TypeId::NONE, DType::VOID),
+        };
+        Ok(self.intrinsic(name, &args, ty, dtype))
+    }
+
+    /// The type of a value that is computed from `e`: what is known of the value of `e` is not known of it.
+    pub(super) fn type_of_result(&mut self, e: E) -> TypeId {
+        if e.dtype.is_known() && e.dtype != DType::HANDLE { self.prim_type(e.dtype) } else { e.ty }
+    }
+
+    pub(super) fn intrinsic(&mut self, name: &str, args: &[E], ty: TypeId, dtype: DType) -> E {
+        let callee = self.b.op(&format!("tirx.{name}"));
+        let ops: Vec<V> = std::iter::once(callee).chain(args.iter().map(|e| e.v)).collect();
+        let v = self.b.node(NodeSpec::new(kind::CALL).ty(ty), &ops, None);
+        typed(v, ty, dtype)
+    }
+}
+
+fn void_type() -> Type {
+    Type::Prim { dtype: DType::VOID, value: None }
+}
