@@ -1,5 +1,6 @@
 //! The command line.
 
+mod building;
 mod check;
 mod contributions;
 mod figures;
@@ -11,6 +12,7 @@ mod probe;
 mod select;
 mod show;
 
+use self::building::Building;
 use self::messages::{Format, LogWriter, Messages};
 use self::select::request;
 use crate::engine::Engine;
@@ -22,10 +24,12 @@ use crate::report::Report;
 use crate::run::{RunReport, Runner};
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use plugin_api::ir::Module;
-use std::io::{IsTerminal, Read, Write};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tracing_subscriber::EnvFilter;
 
 /// Runs compiler passes from plugins over TVM modules.
 ///
@@ -169,9 +173,9 @@ struct RunArgs {
     look: instruments::LookArgs,
     /// Goes on after a pass that failed.
     ///
-    /// The module stays as it was before that pass. Passes that need it are skipped, and all later ones of a plugin
-    /// that panicked; an instrument that fails is left out. The result is written; the exit code still says that a
-    /// plugin failed.
+    /// The module stays as it was before that pass, and the others of its Sequential run. Passes that need it are
+    /// skipped, and all later ones of a plugin that panicked; an instrument that fails is left out. The result is
+    /// written; the exit code still says that a plugin failed.
     #[arg(long, conflicts_with = "tvm_compat")]
     keep_going: bool,
     /// Looks after each pass whether it wrote into its input, which no pass may.
@@ -180,6 +184,13 @@ struct RunArgs {
     /// Threads for passes over functions, up to 256; without it as many as there are cores. The result is the same.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
+}
+
+impl RunArgs {
+    /// Where the result goes.
+    fn output(&self) -> Result<Output, Error> {
+        self.output.as_deref().map_or(Ok(Output::Stdout), Output::look)
+    }
 }
 
 #[derive(Args)]
@@ -222,32 +233,36 @@ pub fn main() -> ExitCode {
         let cli = match Cli::try_parse() {
             Ok(cli) => cli,
             Err(error) => {
-                let messages = Messages::of_arguments(std::env::args());
-                if error.use_stderr() && messages.is_json() {
+                let messages = Messages::of_arguments(arguments());
+                if !error.use_stderr() {
+                    // Help and version are output like other.
+                    let written = to_stdout(&error.render().ansi().to_string());
+                    return written.map_or_else(|error| messages.error(&error), |()| exit::DONE);
+                }
+                if messages.is_json() {
                     let text = error.to_string();
                     messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
                 } else {
                     let _ = error.print();
                 }
-                return if error.use_stderr() { exit::REQUEST } else { exit::DONE };
+                return exit::REQUEST;
             }
         };
         cli.color.write_global();
         let messages = Messages::new(cli.message_format);
         start_log(cli.verbose, messages);
-        match run_command(&cli.command, messages) {
-            Ok(code) => code,
-            Err(error) => {
-                error.reports().iter().for_each(|report| messages.report(report));
-                error.exit_code()
-            }
-        }
+        run_command(&cli.command, messages).unwrap_or_else(|error| messages.error(&error))
     });
     ExitCode::from(fault.unwrap_or_else(|_| {
-        Messages::of_arguments(std::env::args())
+        Messages::of_arguments(arguments())
             .tell("passhost: this is a fault of passhost itself; please report it with the message above");
         exit::FAULT
     }))
+}
+
+/// The arguments of this process; what is not UTF-8 in them, which clap refuses, can at least be shown.
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned())
 }
 
 trait WriteGlobal {
@@ -267,10 +282,13 @@ impl WriteGlobal for ColorChoice {
 
 fn start_log(verbose: u8, messages: Messages) {
     let default = ["warn", "info", "debug"][usize::from(verbose.min(2))];
-    let filter = std::env::var("PASSHOST_LOG").unwrap_or_else(|_| default.to_string());
-    let filter = tracing_subscriber::EnvFilter::try_new(&filter).unwrap_or_else(|error| {
-        messages.tell(&format!("passhost: PASSHOST_LOG: {error}; using `{default}`"));
-        tracing_subscriber::EnvFilter::new(default)
+    let filter = std::env::var_os("PASSHOST_LOG").map_or_else(|| Ok(default.to_string()), OsString::into_string);
+    let filter = filter.map_err(|value| format!("{} is not UTF-8", value.display()));
+    let filter = filter.and_then(|filter| EnvFilter::try_new(&filter).map_err(|error| error.to_string()));
+    let filter = filter.unwrap_or_else(|why| {
+        let help = "as in PASSHOST_LOG=warn,acme_passes=trace; `passhost help` says more";
+        messages.report(&Report::warning(format!("PASSHOST_LOG: {why}; using `{default}`")).help(help));
+        EnvFilter::new(default)
     });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -285,19 +303,14 @@ fn start_log(verbose: u8, messages: Messages) {
     );
 }
 
-/// A line on standard error.
-pub(crate) fn tell(line: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
-}
-
 fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
     match command {
-        Command::Run(args) => return args.look.traced(messages, |seen| run(args, seen, messages)),
+        Command::Run(args) => return args.look.seen(args, messages, |seen| run(args, seen, messages)),
         Command::Plan(args) => plan(args, messages),
-        Command::List(args) => to_stdout(&show::list(&listed(&args.plugins)?)),
-        Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins)?.registry())),
+        Command::List(args) => to_stdout(&show::list(&listed(&args.plugins, messages)?)),
+        Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins, messages)?.registry())),
         Command::Explain(args) => {
-            let engine = listed(&args.plugins)?;
+            let engine = listed(&args.plugins, messages)?;
             to_stdout(&contributions::explain(&engine, &args.name)?)
         }
         Command::New(args) => to_stdout(&new::new(args)?),
@@ -305,7 +318,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
             return check::check(&path, args.plugins.locked, !args.no_load, messages);
         }
-        Command::Lock(args) => return lock::lock(args.manifest.as_ref()),
+        Command::Lock(args) => return lock::lock(args.manifest.as_ref(), messages),
         Command::OpenPlugin { plugin, answer } => return probe::open_here(plugin, answer),
     }
     .map(|()| exit::DONE)
@@ -335,9 +348,9 @@ fn load(arg: &Plugins, usually: Mode) -> Result<(Manifest, Keeper), Error> {
 }
 
 /// The plugins, from their metadata.
-fn listed(arg: &Plugins) -> Result<Engine, Error> {
+fn listed(arg: &Plugins, messages: Messages) -> Result<Engine, Error> {
     let (manifest, mut keeper) = load(arg, Mode::Off)?;
-    Engine::with_lock(&manifest, &mut keeper)
+    Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))
 }
 
 fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
@@ -346,7 +359,7 @@ fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     }
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Off)?;
     let request = request(&args.select, &manifest)?;
-    let engine = Arc::new(Engine::with_lock(&manifest, &mut keeper)?);
+    let engine = Arc::new(Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))?);
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     let pipeline = &written.pipeline;
@@ -413,12 +426,14 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine, messages: Messages
 }
 
 fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
-    let output = args.output.as_deref().map_or(Ok(Output::Stdout), Output::look)?;
+    let output = args.output()?;
     let timing = &seen.timing;
     let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
     let request = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
-    let engine = Arc::new(timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper))?);
+    let building = Building::new(messages);
+    let engine = Arc::new(timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper, &building))?);
+    engine.prints_to(move |text| messages.text("printed", text));
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = timing.span("plan", || written.plan(&context, &engine))?;
@@ -432,10 +447,8 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
+    let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
     let report = timing.span("passes", || runner.run(&plan, module))?;
-    for diagnostic in &report.diagnostics {
-        messages.report(&show::pass_diagnostic(diagnostic, engine.registry()));
-    }
     report.warnings.iter().for_each(|warning| messages.report(&Report::warning(warning)));
     report.failures.iter().flat_map(Error::reports).for_each(|failure| messages.report(&failure));
     let printed = timing.span("print", || script::print(&report.module, &*engine));
@@ -448,10 +461,17 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
         summarize(&report);
     }
     if let Some(error) = report.error {
+        seen.not_dumped().iter().for_each(|lost| {
+            messages.error(lost);
+        });
         return Err(keep_last_good(error, &output, &printed, messages));
     }
     timing.span("write", || output.write(&printed))?;
     summarize(&report);
+    // The result does not depend on it.
+    if let Some(error) = seen.not_dumped() {
+        return Err(error);
+    }
     Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
 }
 

@@ -2,18 +2,34 @@
 
 use crate::error::Error;
 use crate::manifest::portable;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::DLL_EXTENSION;
-use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
+
+/// Is told when plugin crates are built, which takes its time.
+pub trait Watcher {
+    /// Cargo begins; what it does, as `building acme-passes`.
+    fn begin(&self, what: &str);
+    /// Cargo says a line.
+    fn says(&self, line: &str);
+    /// Cargo is done.
+    fn end(&self);
+}
+
+/// Nobody is told.
+impl Watcher for () {
+    fn begin(&self, _: &str) {}
+    fn says(&self, _: &str) {}
+    fn end(&self) {}
+}
 
 /// The library of each plugin crate, in the order of `folders`. Those that are missing or stale are built first, the
 /// ones of one workspace with one call of cargo. A crate that is wrong does not keep others from being built. `locked`:
 /// cargo is asked about each, and must leave Cargo.lock as it is. What changed is judged by its time, as cargo does.
-pub fn libraries(folders: &[PathBuf], locked: bool) -> Vec<Result<PathBuf, Error>> {
+pub fn libraries(folders: &[PathBuf], locked: bool, watcher: &dyn Watcher) -> Vec<Result<PathBuf, Error>> {
     let found: Vec<Result<PluginCrate, Error>> = folders.iter().map(|folder| PluginCrate::read(folder)).collect();
     let mut stale: BTreeMap<&Path, Vec<&PluginCrate>> = BTreeMap::new();
     // Cargo puts back a library that another one was written over.
@@ -25,7 +41,7 @@ pub fn libraries(folders: &[PathBuf], locked: bool) -> Vec<Result<PathBuf, Error
     }
     let mut built: BTreeMap<PathBuf, Result<PathBuf, Error>> = BTreeMap::new();
     for (root, plugins) in stale {
-        built.extend(build_all(root, &plugins, locked));
+        built.extend(build_all(root, &plugins, locked, watcher));
     }
     // Who has a library; two crates can have the same one if they share a target folder.
     let mut owners: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
@@ -272,22 +288,23 @@ type Built = BTreeMap<PathBuf, Result<PathBuf, Error>>;
 
 /// Builds crates of one workspace, all at once; if that fails, each by itself, to know which are wrong. Gives the
 /// library of each folder.
-fn build_all(root: &Path, plugins: &[&PluginCrate], locked: bool) -> Built {
-    let all = build(root, plugins, locked);
+fn build_all(root: &Path, plugins: &[&PluginCrate], locked: bool, watcher: &dyn Watcher) -> Built {
+    let all = build(root, plugins, locked, watcher);
     if plugins.len() > 1 && all.values().any(Result::is_err) {
-        return plugins.iter().flat_map(|plugin| build(root, &[*plugin], locked)).collect();
+        return plugins.iter().flat_map(|plugin| build(root, &[*plugin], locked, watcher)).collect();
     }
     all
 }
 
-fn build(root: &Path, plugins: &[&PluginCrate], locked: bool) -> Built {
+fn build(root: &Path, plugins: &[&PluginCrate], locked: bool, watcher: &dyn Watcher) -> Built {
     let names: Vec<&str> = plugins.iter().map(|plugin| plugin.package.as_str()).collect();
     let what = format!("building {}", names.join(", "));
     let mut command = command(root, plugins);
     command.args(locked.then_some("--locked"));
     // Nothing to be seen is done for those that are fresh.
     let quiet = plugins.iter().all(|plugin| plugin.is_fresh());
-    let results = match cargo(&mut command, &what, quiet) {
+    tracing::info!("{what}");
+    let results = match cargo(&mut command, &what, if quiet { &() } else { watcher }) {
         Ok(stdout) => {
             let mut artifacts = artifacts(&stdout);
             let missing = || "cargo built no dynamic library for it".to_string();
@@ -332,21 +349,23 @@ fn command(root: &Path, plugins: &[&PluginCrate]) -> Command {
     command
 }
 
-/// Runs cargo and shows that it works; gives its standard output, or what happened and what it said.
-fn cargo(command: &mut Command, what: &str, quiet: bool) -> Result<String, (String, String)> {
+/// Runs cargo; gives its standard output, or what happened and what it said.
+fn cargo(command: &mut Command, what: &str, watcher: &dyn Watcher) -> Result<String, (String, String)> {
     let mut child = command
         .spawn()
         .map_err(|error| (format!("cannot run cargo: {error}"), "install Rust, or list built libraries".into()))?;
-    let progress = Progress::start(what, quiet);
-    let stderr = child.stderr.take();
-    let reader = std::thread::spawn(move || progress.follow(stderr));
-    let mut stdout = String::new();
-    if let Some(mut pipe) = child.stdout.take() {
-        let _ = pipe.read_to_string(&mut stdout);
-    }
-    let status = child.wait().map_err(|error| (error.to_string(), String::new()))?;
-    let said = reader.join().unwrap_or_default();
-    if !status.success() {
+    watcher.begin(what);
+    let pipe = child.stdout.take();
+    let reader = std::thread::spawn(move || {
+        let mut stdout = String::new();
+        // What it is worth without its end, the status says.
+        let _ = pipe.map(|mut pipe| pipe.read_to_string(&mut stdout));
+        stdout
+    });
+    let said = said(child.stderr.take(), watcher);
+    let (status, stdout) = (child.wait(), reader.join().unwrap_or_default());
+    watcher.end();
+    if !status.map_err(|error| (error.to_string(), String::new()))?.success() {
         let message = format!("`cargo build` failed while {what}; correct the crate, or leave it out of the manifest");
         return Err((message, said));
     }
@@ -369,45 +388,16 @@ fn artifacts(stdout: &str) -> BTreeMap<PathBuf, PathBuf> {
     out
 }
 
-/// What the user sees while cargo works: a line, or on a terminal a spinner with cargo's last word.
-struct Progress {
-    bar: Option<ProgressBar>,
-}
-
-impl Progress {
-    fn start(what: &str, quiet: bool) -> Progress {
-        if quiet || !std::io::stderr().is_terminal() {
-            tracing::info!("{what}");
-            if !quiet {
-                crate::cli::tell(&format!("passhost: {what} …"));
-            }
-            return Progress { bar: None };
+/// Reads what cargo says to people and passes it on, but for what only says that it works.
+fn said(pipe: Option<impl Read>, watcher: &dyn Watcher) -> String {
+    let mut said = String::new();
+    for line in pipe.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok) {
+        watcher.says(line.trim());
+        let noise = ["Compiling", "Blocking", "Updating", "Locking", "Downloading", "Downloaded", "Finished"];
+        if !noise.iter().any(|word| line.trim_start().starts_with(word)) {
+            said.push_str(&line);
+            said.push('\n');
         }
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg}") {
-            bar.set_style(style);
-        }
-        bar.set_prefix(what.to_string());
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Progress { bar: Some(bar) }
     }
-
-    /// Shows what cargo says; gives all of it.
-    fn follow(self, pipe: Option<impl Read>) -> String {
-        let mut said = String::new();
-        for line in pipe.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok) {
-            if let Some(bar) = &self.bar {
-                bar.set_message(line.trim().to_string());
-            }
-            let noise = ["Compiling", "Blocking", "Updating", "Locking", "Downloading", "Downloaded", "Finished"];
-            if !noise.iter().any(|word| line.trim_start().starts_with(word)) {
-                said.push_str(&line);
-                said.push('\n');
-            }
-        }
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
-        said
-    }
+    said
 }

@@ -1,6 +1,6 @@
 //! The engine: plugins of a manifest, listed and opened on demand, and the operators that they bring.
 
-use crate::crates;
+use crate::crates::{self, Watcher};
 use crate::error::Error;
 use crate::instruments::trace::{self, Trace};
 use crate::loader::{self, Listed};
@@ -24,7 +24,11 @@ pub struct Engine {
     /// By owner.
     providers: Vec<Provider>,
     trace: OnceLock<Trace>,
+    printed: OnceLock<PrintTo>,
 }
+
+/// Takes modules as text.
+type PrintTo = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Who has the code behind names.
 #[derive(Clone)]
@@ -45,15 +49,16 @@ impl Engine {
     /// # Errors
     /// All plugins that are refused, and clashes of names.
     pub fn new(manifest: &Manifest) -> Result<Engine, Error> {
-        Engine::with_lock(manifest, &mut Keeper::off())
+        Engine::with_lock(manifest, &mut Keeper::off(), &())
     }
 
-    /// Like [`Engine::new`], and compares each plugin with the lockfile before its metadata is read.
+    /// Like [`Engine::new`], and compares each plugin with the lockfile before its metadata is read. `watcher` is told
+    /// when crates are built.
     ///
     /// # Errors
     /// As there; also plugins that the lockfile does not allow.
-    pub fn with_lock(manifest: &Manifest, keeper: &mut Keeper) -> Result<Engine, Error> {
-        let (engine, mut errors) = Engine::list(manifest, keeper);
+    pub fn with_lock(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> Result<Engine, Error> {
+        let (engine, mut errors) = Engine::list(manifest, keeper, watcher);
         match errors.len() {
             0 => Ok(engine),
             1 => Err(errors.remove(0)),
@@ -62,11 +67,11 @@ impl Engine {
     }
 
     /// Like [`Engine::with_lock`], but goes on after an error and gives all of them.
-    pub fn list(manifest: &Manifest, keeper: &mut Keeper) -> (Engine, Vec<Error>) {
+    pub fn list(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> (Engine, Vec<Error>) {
         let mut engine = Engine::default();
         let mut errors = Vec::new();
         let mut seen: BTreeMap<Identity, PathBuf> = BTreeMap::new();
-        for (entry, file) in manifest.plugins.iter().zip(files(manifest, keeper)) {
+        for (entry, file) in manifest.plugins.iter().zip(files(manifest, keeper, watcher)) {
             if let Err(error) = file.and_then(|file| engine.add(entry, file, &mut seen, keeper)) {
                 errors.push(manifest.entry(&entry.span, error));
             }
@@ -133,6 +138,19 @@ impl Engine {
     /// Lets everything that is done with this engine from now on be in a trace; the first one counts.
     pub fn traced(&self, trace: Trace) {
         let _ = self.trace.set(trace);
+    }
+
+    /// Lets modules that passes print, as `transform.PrintIR` does, go there; the first one counts. Without it they are
+    /// events of the log.
+    pub fn prints_to(&self, out: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.printed.set(Arc::new(out));
+    }
+
+    pub(crate) fn print(&self, text: &str) {
+        match self.printed.get() {
+            Some(out) => out(text),
+            None => tracing::info!("{text}"),
+        }
     }
 
     pub(crate) fn trace(&self) -> Option<&Trace> {
@@ -243,14 +261,14 @@ fn identity(file: &Path) -> Identity {
 }
 
 /// The file of each plugin, in the order of the manifest. Crates that the lockfile does not allow are not built.
-fn files(manifest: &Manifest, keeper: &mut Keeper) -> Vec<Result<PathBuf, Error>> {
+fn files(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> Vec<Result<PathBuf, Error>> {
     let allowed: Vec<Result<(), Error>> = manifest.plugins.iter().map(|entry| keeper.before_build(entry)).collect();
     let folder = |(entry, allowed): (&PluginEntry, &Result<(), Error>)| match &entry.source {
         Source::Crate(folder) if allowed.is_ok() => Some(folder.clone()),
         _ => None,
     };
     let folders: Vec<PathBuf> = manifest.plugins.iter().zip(&allowed).filter_map(folder).collect();
-    let mut built = crates::libraries(&folders, keeper.is_locked()).into_iter();
+    let mut built = crates::libraries(&folders, keeper.is_locked(), watcher).into_iter();
     let file = |(entry, allowed): (&PluginEntry, Result<(), Error>)| match (&entry.source, allowed) {
         (_, Err(error)) => Some(Err(error)),
         (Source::Path(path), _) => Some(Ok(path.clone())),

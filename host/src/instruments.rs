@@ -1,9 +1,10 @@
 //! The instruments of a run, and the rules by which they are called.
 //!
 //! `enter` in order; if one fails, those already entered are exited in reverse, the list is cleared, and nothing runs.
-//! `should_run` of all; all must agree. `run_before` in order; whoever's succeeded gets exactly one `run_after` or
-//! `run_failed`, also when another instrument failed. `exit` in order; a failure clears the list, and later ones are not
-//! exited. The first failure stops the run; others that follow from it are told beside it. A run that keeps going leaves
+//! `should_run` of all; all must agree. `run_before` in order, but of clocks last; whoever's succeeded gets exactly one
+//! `run_after` or `run_failed`, clocks first, also when another instrument failed. `exit` in order; a failure clears the
+//! list, and later ones are not exited. A panic is a failure, and who panicked is not called again. The first failure
+//! stops the run; others that follow from it are told beside it. A run that keeps going leaves
 //! an instrument out that failed, and nothing else. In a run as TVM does it there is no `run_failed`, and nobody is told
 //! of the end of a pass once anybody failed in it.
 
@@ -36,6 +37,8 @@ pub struct Instrument {
     inherited: bool,
     /// It failed in a run that went on.
     left_out: bool,
+    /// It measures the pass, and not what others do around it.
+    clock: bool,
 }
 
 enum What {
@@ -49,6 +52,12 @@ impl Instrument {
         Instrument::of(name, &Owner::embedder(), What::Own(instrument))
     }
 
+    /// One that measures passes: it is told last that a pass begins, and first that it ended, so that what others do
+    /// around the pass is not in it.
+    pub fn clock(name: &str, instrument: Box<dyn PassInstrument>) -> Instrument {
+        Instrument { clock: true, ..Instrument::new(name, instrument) }
+    }
+
     /// One of a plugin.
     pub(crate) fn of_plugin(name: &str, owner: &Owner, instrument: PluginInstrument) -> Instrument {
         Instrument::of(name, owner, What::Plugins(instrument))
@@ -56,13 +65,14 @@ impl Instrument {
 
     fn of(name: &str, owner: &Owner, what: What) -> Instrument {
         let (plugin, file, what) = (owner.name.clone(), owner.file.clone(), Rc::new(RefCell::new(what)));
-        Instrument { name: name.into(), plugin, file, what, inherited: false, left_out: false }
+        Instrument { name: name.into(), plugin, file, what, inherited: false, left_out: false, clock: false }
     }
 
     /// The same one for a context inside the one that has it.
     pub(crate) fn inherited(&self) -> Instrument {
         let (name, plugin, file) = (Rc::clone(&self.name), self.plugin.clone(), self.file.clone());
-        Instrument { name, plugin, file, what: Rc::clone(&self.what), inherited: true, left_out: self.left_out }
+        let (left_out, clock) = (self.left_out, self.clock);
+        Instrument { name, plugin, file, what: Rc::clone(&self.what), inherited: true, left_out, clock }
     }
 
     /// Whether a plugin made it for the time that a context is entered.
@@ -227,7 +237,7 @@ impl Instruments {
     /// The first failure. Those that were told before it were told that the pass failed.
     pub fn run_before(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<Started, Error> {
         let mut started = Started(Vec::with_capacity(self.list.len()));
-        for at in 0..self.list.len() {
+        for at in self.clocks_last() {
             match self.call(at, "run_before", Some(pass), (), |instrument| instrument.run_before(module, pass)) {
                 Ok(()) => started.0.push(at),
                 Err(error) => {
@@ -248,7 +258,7 @@ impl Instruments {
     pub fn run_after(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>) -> Result<(), Error> {
         self.open = self.open.saturating_sub(1);
         let mut first = Ok(());
-        for at in started.0 {
+        for at in self.clocks_first(started) {
             let told = self.call(at, "run_after", Some(pass), (), |instrument| instrument.run_after(module, pass));
             if first.is_ok() {
                 first = told;
@@ -268,7 +278,7 @@ impl Instruments {
         if self.mode.tvm_compat {
             return;
         }
-        for at in started.0 {
+        for at in self.clocks_first(started) {
             let told =
                 self.call(at, "run_failed", Some(pass), (), |instrument| instrument.run_failed(module, pass, message));
             self.beside(told);
@@ -278,6 +288,21 @@ impl Instruments {
     /// A pass has no end, as in TVM where anything failed in it: nobody is told.
     pub(crate) fn unfinished(&mut self, Started(_): Started) {
         self.open = self.open.saturating_sub(1);
+    }
+
+    fn is_clock(&self, at: usize) -> bool {
+        self.list.get(at).is_some_and(|instrument| instrument.clock)
+    }
+
+    fn clocks_last(&self) -> Vec<usize> {
+        let mut all: Vec<usize> = (0..self.list.len()).collect();
+        all.sort_by_key(|at| self.is_clock(*at));
+        all
+    }
+
+    fn clocks_first(&self, Started(mut started): Started) -> Vec<usize> {
+        started.sort_by_key(|at| (!self.is_clock(*at), *at));
+        started
     }
 
     /// Drops all. What a destructor of a plugin does wrong is among the failures.
@@ -353,7 +378,10 @@ impl Instruments {
             trace.span("instrument", &instrument.name, serde_json::json!({ "event": event, "pass": pass }))
         });
         let answer = match instrument.what.try_borrow_mut().as_deref_mut() {
-            Ok(What::Own(instrument)) => f(instrument.as_mut()),
+            Ok(What::Own(own)) => caught(|| f(own.as_mut())).unwrap_or_else(|text| {
+                instrument.left_out = true;
+                Err(PassError::new(format!("panicked: {text}")))
+            }),
             Ok(What::Plugins(instrument)) => f(instrument),
             Err(_) => Err(PassError::new("is called while it is being called; an instrument must not run passes")),
         };
@@ -385,6 +413,17 @@ impl Instruments {
         self.failures.push(error);
         Ok(instead)
     }
+}
+
+/// What `work` gives, or the text with which it panicked.
+fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        // Its destructor could panic again.
+        std::mem::forget(payload);
+        text.unwrap_or_else(|| "a payload that is no text".to_string())
+    })
 }
 
 fn panicked_in(plugin: &str, instrument: &str, event: &str) -> String {

@@ -60,6 +60,30 @@ impl Output {
         Ok(Output::File { shown: shown.to_path_buf(), path })
     }
 
+    /// Whether both are standard output or lead to one file, which can only have one content. A pipe or device takes what
+    /// comes.
+    pub fn is_same(&self, other: &Output) -> bool {
+        match (self, other) {
+            (Output::Stdout, Output::Stdout) => true,
+            (Output::Stdout, _) | (_, Output::Stdout) => false,
+            (one, other) => one.leads_to(other.path()),
+        }
+    }
+
+    /// Whether it is the file at a path.
+    pub fn leads_to(&self, path: &Path) -> bool {
+        let own = self.path();
+        !own.as_os_str().is_empty() && !is_special(own) && place_of(own).is_some_and(|own| place_of(path) == Some(own))
+    }
+
+    /// What it leads to; empty for standard output.
+    fn path(&self) -> &Path {
+        match self {
+            Output::Stdout => Path::new(""),
+            Output::File { path, .. } | Output::Through(path) => path,
+        }
+    }
+
     /// Writes the result. A reader of standard output that went away is no error.
     ///
     /// # Errors
@@ -99,6 +123,22 @@ pub fn to_stdout(text: &str) -> Result<(), Error> {
 
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_file())
+}
+
+/// A file whatever path names it, also one that is not there yet. Names beside its own (hard links) count on Unix.
+fn place_of(path: &Path) -> Option<(PathBuf, Option<(u64, u64)>)> {
+    #[cfg(unix)]
+    if let Ok(found) = std::fs::metadata(path) {
+        use std::os::unix::fs::MetadataExt;
+        return Some((PathBuf::new(), Some((found.dev(), found.ino()))));
+    }
+    let path = follow(path).ok()?;
+    let name = path.file_name()?;
+    folder(&path).canonicalize().ok().map(|folder| (folder.join(name), None))
 }
 
 /// What a link leads to, even if nothing is there yet.

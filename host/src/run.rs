@@ -147,6 +147,9 @@ pub struct Runner<'e> {
     workers: Workers,
     /// Instruments that its context gets.
     more: Vec<Instrument>,
+    hears: Option<Box<dyn Fn(&PassDiagnostic) + 'e>>,
+    /// How many diagnostics it heard of those that are there.
+    heard: Cell<usize>,
 }
 
 /// Why a step was not done.
@@ -218,6 +221,8 @@ impl<'e> Runner<'e> {
             speaking: context.speaking(),
             workers: Workers::new(None),
             more: Vec::new(),
+            hears: None,
+            heard: Cell::new(0),
         }
     }
 
@@ -235,6 +240,11 @@ impl<'e> Runner<'e> {
     /// How many threads passes over functions may have, up to 256; without it as many as there are cores.
     pub fn jobs(self, jobs: usize) -> Runner<'e> {
         Runner { workers: Workers::new(Some(jobs)), ..self }
+    }
+
+    /// With somebody who hears of each diagnostic when the pass is done that it is of, and not only in the report.
+    pub fn hears(self, hears: impl Fn(&PassDiagnostic) + 'e) -> Runner<'e> {
+        Runner { hears: Some(Box::new(hears)), ..self }
     }
 
     /// With an instrument in its context, where it stays, behind those given before, and before those of plugins.
@@ -271,7 +281,9 @@ impl<'e> Runner<'e> {
     }
 
     fn run_inside(&self, plan: &Plan) -> Result<RunReport, Error> {
-        let mut scope = self.context.begin(Some((self.engine, &plan.instruments)))?;
+        let scope = self.context.begin(Some((self.engine, &plan.instruments)));
+        self.hear();
+        let mut scope = scope?;
         let mut report = self.steps(plan);
         let (exited, beside) = scope.leave();
         match (exited, &report.error) {
@@ -280,6 +292,7 @@ impl<'e> Runner<'e> {
         }
         report.failures.extend(beside);
         // What is told on leaving is of this run, too.
+        self.hear();
         report.diagnostics.append(&mut self.diagnostics.take());
         Ok(report)
     }
@@ -295,6 +308,8 @@ impl<'e> Runner<'e> {
                 break;
             }
         }
+        self.hear();
+        self.heard.set(0);
         RunReport {
             module: self.current.borrow().clone(),
             steps,
@@ -321,7 +336,8 @@ impl<'e> Runner<'e> {
             steps.push(self.row(unit, given, Why::Asked, 0, Fate::Skipped(why)));
             return Ok(());
         }
-        let (rows, seen, warnings) = (RefCell::new(steps), &mut failures.seen, &mut failures.warnings);
+        let Failures { errors, seen, warnings } = &mut *failures;
+        let rows = RefCell::new(steps);
         let cost = Cell::new(None);
         let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| {
             if let Some(why) = self.marked(pass).or_else(|| self.failed_before(seen, pass, options)) {
@@ -348,7 +364,7 @@ impl<'e> Runner<'e> {
             let at = rows.len() - inner;
             rows.insert(at, row);
         };
-        // Where a member is vetoed, the others run.
+        // Where a member is vetoed, the others run; so they do where it failed, if the run goes on.
         let mut pass_over = |stop, ended: &[(Doing, usize)]| match stop {
             Stop::Vetoed(by) => {
                 let fate = if ended.len() > 1 { "was skipped".to_string() } else { format!("was vetoed by {by}") };
@@ -357,6 +373,15 @@ impl<'e> Runner<'e> {
             }
             Stop::Lacking(why) => {
                 self.lacking(ended, why, &mut rows.borrow_mut(), warnings);
+                Ok("was skipped".to_string())
+            }
+            Stop::Failed(error) if self.keep_going && matches!(error, Error::Step { .. }) => {
+                errors.push(went_on(error));
+                self.abandon(ended, &Fate::Failed, &mut rows.borrow_mut(), |_| true);
+                Ok(if ended.len() > 1 { "was skipped" } else { "failed" }.to_string())
+            }
+            Stop::Skipped(why) if self.keep_going => {
+                self.abandon(ended, &Fate::Skipped(why), &mut rows.borrow_mut(), |_| true);
                 Ok("was skipped".to_string())
             }
             other => Err(other),
@@ -380,12 +405,8 @@ impl<'e> Runner<'e> {
             Stop::Skipped(why) => self.abandon(doing, &Fate::Skipped(why), steps, |_| true),
             Stop::Vetoed(by) => self.vetoed(doing, by, steps, &mut failures.warnings),
             Stop::Lacking(why) => self.lacking(doing, why, steps, &mut failures.warnings),
-            Stop::Failed(Error::Step { kept: _, position, pass, plugin, file, function, message, place, code })
-                if self.keep_going =>
-            {
-                let kept = Kept::WentOn;
-                let error = Error::Step { position, pass, plugin, file, function, message, place, kept, code };
-                failures.errors.push(error);
+            Stop::Failed(error) if self.keep_going && matches!(error, Error::Step { .. }) => {
+                failures.errors.push(went_on(error));
                 self.abandon(doing, &Fate::Failed, steps, |_| true);
             }
             Stop::After(error, changed, cost) => {
@@ -396,7 +417,12 @@ impl<'e> Runner<'e> {
                 }
                 return Err(error);
             }
-            Stop::Failed(error) | Stop::Before(error) => {
+            Stop::Failed(error) => {
+                self.abandon(doing, &Fate::Failed, steps, |_| true);
+                return Err(error);
+            }
+            // The pass itself neither ran nor failed.
+            Stop::Before(error) => {
                 self.abandon(doing, &Fate::Failed, steps, |row| row.has_members);
                 return Err(error);
             }
@@ -530,9 +556,12 @@ impl<'e> Runner<'e> {
         self.ask(&before, &facts, plan)?;
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;
         let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
+        self.hear();
         let counted = self.counted.borrow().len();
         let span = self.engine.span("pass", &info.name, || json!({ "step": self.position.get() }));
-        let (changed, cost) = match self.verified(pass, options, &before, held) {
+        let result = self.verified(pass, options, &before, held);
+        self.hear();
+        let (changed, cost) = match result {
             Ok(done) => done,
             Err(error) => {
                 // What it did is undone.
@@ -559,6 +588,13 @@ impl<'e> Runner<'e> {
             }
             Err(error) => Err(Stop::After(error, changed, Some(cost))),
         }
+    }
+
+    /// Tells of what was reported since.
+    fn hear(&self) {
+        let said = self.diagnostics.borrow();
+        self.hears.iter().for_each(|hears| said[self.heard.get()..].iter().for_each(hears));
+        self.heard.set(said.len());
     }
 
     /// What instruments are told of the pass at this position.
@@ -693,6 +729,14 @@ impl<'e> Runner<'e> {
     fn place(&self, module: &Module, function: &str, node: usize, what: &str) -> Option<ShownPlace> {
         Shown::new(self.engine, module, what).place(function, node)
     }
+}
+
+/// A failure after which the run goes on.
+fn went_on(mut error: Error) -> Error {
+    if let Error::Step { kept, .. } = &mut error {
+        *kept = Kept::WentOn;
+    }
+    error
 }
 
 /// Whether passes leave a function alone.

@@ -472,6 +472,29 @@ fn explain_tells_builds_apart() {
     assert!(hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{stdout}");
 }
 
+/// Arguments are what somebody typed, and need not be text: that is told, and no fault of passhost.
+#[test]
+#[cfg(unix)]
+fn arguments_that_are_not_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let odd = std::ffi::OsStr::from_bytes(b"m\xff.py");
+    let case = Case::new("arguments").standard();
+    for format in ["human", "json"] {
+        for option in ["--passes", "--config", "--target", "--nope"] {
+            let mut command = case.command(&["plan", "--message-format", format, option]);
+            command.arg(odd);
+            let (_, stderr, code) = case.finish(command, b"");
+            assert_eq!((code, stderr.contains("panicked")), (2, false), "{stderr}");
+            assert!(stderr.starts_with(if format == "json" { "{" } else { "error: " }), "{stderr}");
+        }
+    }
+    // A path may be anything.
+    let mut command = case.command(&["run", "--passes", ""]);
+    command.arg(odd);
+    let (_, stderr, code) = case.finish(command, b"");
+    assert_eq!((code, stderr.contains("no such file")), (1, true), "{stderr}");
+}
+
 /// However much of a library is missing, it is called cut off.
 #[test]
 #[cfg(target_os = "linux")]

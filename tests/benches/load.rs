@@ -67,7 +67,7 @@ fn checks(c: &mut Criterion) {
     let manifest = Manifest::load(&manifest).expect("a manifest");
     let load = |mode: Mode| {
         let mut keeper = Keeper::open(&manifest, mode).expect("a lockfile, or none");
-        let engine = Engine::with_lock(&manifest, &mut keeper).expect("plugins");
+        let engine = Engine::with_lock(&manifest, &mut keeper, &()).expect("plugins");
         for (owner, _) in engine.registry().owners() {
             engine.open(owner).expect("a plugin opens");
         }

@@ -1,5 +1,6 @@
 //! The command `check`: everything that is wrong with a manifest and its plugins, without follow-ups.
 
+use super::building::Building;
 use super::messages::Messages;
 use super::probe;
 use super::select::{Written, checked_settings, selection};
@@ -24,7 +25,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
         errors.push(error);
         Keeper::off()
     });
-    let (engine, refused) = Engine::list(&manifest, &mut keeper);
+    let (engine, refused) = Engine::list(&manifest, &mut keeper, &Building::new(messages));
     errors.extend(refused);
     // Names that nobody has may be those of what is missing.
     let complete = errors.is_empty();

@@ -1,12 +1,13 @@
 //! Instruments on the command line: those of the host, and what is known of those of plugins.
 
+use super::RunArgs;
 use super::figures;
 use super::messages::Messages;
 use super::show::{explain_option, milliseconds, sha256, table};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::instruments::Instrument;
-use crate::instruments::dump::Dump;
+use crate::instruments::dump::{Dump, Failure};
 use crate::instruments::memory::Memory;
 use crate::instruments::print_ir::{Changes, Passes, PrintIr, Printed};
 use crate::instruments::timing::{Span, Timing};
@@ -16,6 +17,7 @@ use crate::report::Report;
 use crate::run::{Fate, RunReport, StepReport};
 use clap::{Args, ValueEnum};
 use registry::{InstrumentId, Outcome, Plan, Registry};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -49,7 +51,8 @@ pub(super) struct LookArgs {
     /// in which passes end.
     ///
     /// The folder is made if it is not there. What lies in it stays, but for files of the same name. Characters that
-    /// file names of some systems cannot have become `_`.
+    /// file names of some systems cannot have become `_`, and long names are cut. A file that cannot be written is told
+    /// in the end (exit code 4), and keeps nothing from being run or written but later files of the folder.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
     /// With --dump also after passes that changed nothing.
@@ -79,13 +82,24 @@ pub(super) struct Seen {
     pub(super) timing: Timing,
     pub(super) trace: Option<Trace>,
     memory: Memory,
+    /// What kept a module from being dumped.
+    dump: RefCell<Option<Failure>>,
+    /// Time of the verification of each pass that ran.
+    verify: RefCell<Vec<Duration>>,
+}
+
+impl Seen {
+    /// What kept a module from being dumped, if anything did.
+    pub(super) fn not_dumped(&self) -> Option<Error> {
+        self.dump.take().and_then(|failure| failure.take())
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TimingFormat {
     /// A table.
     Text,
-    /// One line of JSON, the last one on standard error.
+    /// One line of JSON, the last one on standard error, whatever becomes of the run.
     Json,
 }
 
@@ -113,15 +127,62 @@ impl LookArgs {
     /// Starts the clocks.
     pub(super) fn begin(&self) -> Seen {
         let trace = self.trace.as_ref().map(|_| Trace::new());
-        Seen { timing: Timing::new().traced(trace.clone()), trace, memory: Memory::new() }
+        Seen {
+            timing: Timing::new().traced(trace.clone()),
+            trace,
+            memory: Memory::new(),
+            dump: RefCell::default(),
+            verify: RefCell::default(),
+        }
     }
 
-    /// Runs `run`, and writes the trace whatever becomes of it.
-    pub(super) fn traced(&self, messages: Messages, run: impl FnOnce(&Seen) -> Result<u8, Error>) -> Result<u8, Error> {
-        let file = self.trace.as_deref().map(Output::look).transpose()?;
+    /// Runs `run`, and writes the trace whatever becomes of it; then its error, and times that are asked for as JSON.
+    pub(super) fn seen(
+        &self,
+        args: &RunArgs,
+        messages: Messages,
+        run: impl FnOnce(&Seen) -> Result<u8, Error>,
+    ) -> Result<u8, Error> {
         let seen = self.begin();
-        let result = run(&seen);
-        let Some((file, trace)) = file.zip(seen.trace) else { return result };
+        let result = self.traced(args, &seen, messages, run);
+        if self.timing != Some(TimingFormat::Json) {
+            return result;
+        }
+        let code = result.unwrap_or_else(|error| messages.error(&error));
+        self.timing(&seen, messages);
+        Ok(code)
+    }
+
+    /// Where the trace goes: not to what the run reads or writes otherwise.
+    fn trace_file(&self, args: &RunArgs) -> Result<Option<Output>, Error> {
+        let Some(path) = &self.trace else { return Ok(None) };
+        let (trace, output) = (Output::look(path)?, args.output()?);
+        let wrong = |what: &str| {
+            Err(Error::Output { path: path.clone(), message: format!("{what}; name another file with --trace") })
+        };
+        if trace.is_same(&output) {
+            return wrong("is the place of both the trace and the result");
+        }
+        if trace.leads_to(&args.input) {
+            return wrong("is the input, and cannot take the trace, too");
+        }
+        let manifest = super::manifest_path(args.select.plugins.manifest.manifest.as_ref());
+        if manifest.is_ok_and(|manifest| trace.leads_to(&manifest)) {
+            return wrong("is the manifest, and cannot take the trace, too");
+        }
+        Ok(Some(trace))
+    }
+
+    fn traced(
+        &self,
+        args: &RunArgs,
+        seen: &Seen,
+        messages: Messages,
+        run: impl FnOnce(&Seen) -> Result<u8, Error>,
+    ) -> Result<u8, Error> {
+        let file = self.trace_file(args)?;
+        let result = run(seen);
+        let Some((file, trace)) = file.zip(seen.trace.as_ref()) else { return result };
         match (file.write(&trace.json()), result) {
             (Err(error), Ok(_)) => Err(error),
             (Err(error), Err(first)) => {
@@ -143,8 +204,7 @@ impl LookArgs {
     ) -> Result<Vec<Instrument>, Error> {
         let mut out = Vec::new();
         if self.timing.is_some() {
-            // First, so that what the others do after a pass is not in its time.
-            out.push(Instrument::new("timing", seen.timing.instrument()));
+            out.push(Instrument::clock("timing", seen.timing.instrument()));
         }
         if self.memory {
             out.push(Instrument::new("memory", seen.memory.instrument()));
@@ -174,20 +234,22 @@ impl LookArgs {
                 message: format!("cannot be made a folder: {error}; name another one with --dump"),
             };
             std::fs::create_dir_all(folder).map_err(wrong)?;
-            out.push(Instrument::new(
-                "dump",
-                Box::new(Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _)),
-            ));
+            let dump = Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _);
+            *seen.dump.borrow_mut() = Some(dump.failure());
+            out.push(Instrument::new("dump", Box::new(dump)));
         }
         Ok(out)
     }
 
     /// Tables that are asked for, behind the summary.
     pub(super) fn tables(&self, seen: &Seen, report: &RunReport, messages: Messages) {
-        // As JSON, its line is the last one.
-        let last = self.timing == Some(TimingFormat::Json);
-        if !last {
-            self.timing(&seen.timing, &report.steps, messages);
+        let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
+        // Composite passes have no time of their own.
+        let passes = report.steps.iter().filter(ran).filter(|step| !step.has_members);
+        *seen.verify.borrow_mut() = passes.map(|step| step.verify).collect();
+        // As JSON, its line is the last one of all.
+        if self.timing == Some(TimingFormat::Text) {
+            self.timing(seen, messages);
         }
         if self.memory {
             let rows = seen.memory.rows();
@@ -197,19 +259,12 @@ impl LookArgs {
             let counted = &report.statistics;
             messages.table("statistics", || figures::statistics(counted), || figures::statistics_json(counted));
         }
-        if last {
-            self.timing(&seen.timing, &report.steps, messages);
-        }
     }
 
     /// Where the time went, if that was asked for; to programs always as JSON.
-    fn timing(&self, timing: &Timing, steps: &[StepReport], messages: Messages) {
+    fn timing(&self, seen: &Seen, messages: Messages) {
         let Some(format) = self.timing else { return };
-        let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
-        // Composite passes have no time of their own.
-        let verify: Vec<Duration> =
-            steps.iter().filter(ran).filter(|step| !step.has_members).map(|step| step.verify).collect();
-        let spans = timing.spans(&verify);
+        let spans = seen.timing.spans(&seen.verify.borrow());
         let json = || timing_json(&spans, whole(&spans)).0;
         let text = || match format {
             TimingFormat::Text => timing_text(&spans),

@@ -1,5 +1,6 @@
 //! The command `lock`, and what `run` says of the lockfile.
 
+use super::building::Building;
 use super::messages::Messages;
 use super::{manifest_path, probe};
 use crate::engine::Engine;
@@ -12,10 +13,10 @@ use registry::Plan;
 use std::path::PathBuf;
 
 /// Lists all plugins and writes the lockfile. If one is refused, the file stays as it was.
-pub(super) fn lock(manifest: Option<&PathBuf>) -> Result<u8, Error> {
+pub(super) fn lock(manifest: Option<&PathBuf>, messages: Messages) -> Result<u8, Error> {
     let manifest = Manifest::load(&manifest_path(manifest)?)?;
     let mut keeper = Keeper::open(&manifest, Mode::Renew)?;
-    Engine::with_lock(&manifest, &mut keeper)?;
+    Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))?;
     let path = keeper.path().to_path_buf();
     let written = keeper.save().map_err(|error| Error::Write { path: path.clone(), message: error.to_string() })?;
     let mut out = String::new();

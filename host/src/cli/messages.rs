@@ -1,5 +1,6 @@
 //! What the command line says on standard error, for people or for programs.
 
+use crate::error::Error;
 use crate::report::Report;
 use clap::ValueEnum;
 use std::io::Write;
@@ -47,6 +48,12 @@ impl Messages {
     /// A diagnostic, warning or error.
     pub(crate) fn report(self, report: &Report) {
         self.write(&if self.is_json() { report.json() } else { report.render(true) });
+    }
+
+    /// All that there is to say of an error; gives its exit code.
+    pub(crate) fn error(self, error: &Error) -> u8 {
+        error.reports().iter().for_each(|report| self.report(report));
+        error.exit_code()
     }
 
     /// A line that goes with reports.

@@ -9,7 +9,7 @@ use registry::{Request, Selection};
 use std::fmt;
 use std::sync::Arc;
 
-/// A compilation target: a name such as `llvm`, or a JSON object with a `kind`.
+/// A compilation target: a name such as `llvm`, or a JSON object with a `kind` or a `tag`, which is a name, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target(String);
 
@@ -25,10 +25,12 @@ impl Target {
             help: "a target is a name such as llvm, or JSON such as {\"kind\": \"llvm\", \"mcpu\": \"native\"}"
                 .to_string(),
         };
-        if !text.starts_with('{') {
+        let is_name = |name: &str| {
             let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-            let is_name = text.starts_with(char::is_alphabetic) && text.chars().all(in_name);
-            return if is_name {
+            name.starts_with(char::is_alphabetic) && name.chars().all(in_name)
+        };
+        if !text.starts_with('{') {
+            return if is_name(text) {
                 Ok(Target(text.to_string()))
             } else {
                 Err(wrong("is neither a name nor a JSON object"))
@@ -36,10 +38,11 @@ impl Target {
         }
         let json: serde_json::Value =
             serde_json::from_str(text).map_err(|error| wrong(&format!("is no JSON: {error}")))?;
-        match json.get("kind").or_else(|| json.get("tag")) {
-            Some(serde_json::Value::String(_)) => Ok(Target(text.to_string())),
-            Some(_) => Err(wrong("has a `kind` that is no string")),
-            None => Err(wrong("has no `kind`")),
+        let named = ["kind", "tag"].into_iter().find_map(|key| Some((key, json.get(key)?)));
+        match named {
+            Some((_, serde_json::Value::String(name))) if is_name(name) => Ok(Target(text.to_string())),
+            Some((key, _)) => Err(wrong(&format!("has a `{key}` that is no name"))),
+            None => Err(wrong("has neither a `kind` nor a `tag`")),
         }
     }
 }
@@ -164,6 +167,26 @@ impl ContextBuilder {
             (Err(error), 0) => Err(error),
             (Err(Error::Several(more)), _) => Err(Error::Several(errors.into_iter().chain(more).collect())),
             (context, _) => Err(Error::Several(errors.into_iter().chain(context.err()).collect())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_a_name() {
+        for right in
+            ["llvm", "nvidia/nvidia-a100", r#"{"kind": "llvm", "mcpu": "native"}"#, r#"{"tag": "raspberry-pi/4b"}"#]
+        {
+            assert_eq!(Target::parse(right).expect(right).to_string(), right);
+        }
+        for wrong in
+            ["", "x y", "{}", r#"{"kind": ""}"#, r#"{"kind": 1}"#, r#"{"tag": ""}"#, r#"{"kind": "", "tag": "a"}"#]
+        {
+            let error = Target::parse(wrong).expect_err(wrong).to_string();
+            assert!(error.starts_with(&format!("target `{wrong}` ")), "{error}");
         }
     }
 }

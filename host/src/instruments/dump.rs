@@ -1,10 +1,13 @@
 //! Writes the module after passes into a folder, one numbered file each.
 
+use crate::error::Error;
 use plugin_api::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
 use plugin_api::pass::PassError;
 use script::Operators;
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The instrument. Files are `000_relax.Normalize.py`, …, in the order in which passes end.
@@ -18,12 +21,29 @@ pub struct Dump {
     before: Vec<Module>,
     /// The text of the module that was printed last.
     printed: Option<(Module, String)>,
+    failure: Failure,
 }
+
+/// What kept a module from being written, shared with the instrument: a file is no reason for the run to stop.
+pub type Failure = Rc<RefCell<Option<Error>>>;
 
 impl Dump {
     /// Writes to a folder that is there; only where the text changed, unless `all`.
     pub fn new(folder: PathBuf, all: bool, operators: Arc<dyn Operators>) -> Dump {
-        Dump { folder, all, operators, written: 0, before: Vec::new(), printed: None }
+        Dump { folder, all, operators, written: 0, before: Vec::new(), printed: None, failure: Failure::default() }
+    }
+
+    /// Where the first failure is told; nothing is written after it.
+    pub fn failure(&self) -> Failure {
+        Rc::clone(&self.failure)
+    }
+
+    fn write(&mut self, pass: &str, text: &str) {
+        let path = self.folder.join(format!("{:03}_{}.py", self.written, file_name(pass)));
+        match std::fs::write(&path, text) {
+            Ok(()) => self.written += 1,
+            Err(error) => *self.failure.borrow_mut() = Some(Error::Write { path, message: error.to_string() }),
+        }
     }
 
     fn print(&mut self, module: &Module) -> String {
@@ -34,9 +54,13 @@ impl Dump {
     }
 }
 
+/// A longer name is cut: the whole name of a file has 255 bytes.
+const LONGEST: usize = 200;
+
 /// A name of a pass as part of a file name, on every system.
 fn file_name(pass: &str) -> String {
-    pass.replace(['<', '>', ':', '"', '/', '\\', '|', '?', '*'], "_")
+    let end = pass.floor_char_boundary(LONGEST);
+    pass[..end].replace(|c: char| c.is_control() || "<>:\"/\\|?*".contains(c), "_")
 }
 
 impl PassInstrument for Dump {
@@ -47,6 +71,9 @@ impl PassInstrument for Dump {
 
     fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
         let before = self.before.pop().filter(|_| !self.all);
+        if self.failure.borrow().is_some() {
+            return Ok(());
+        }
         if before.as_ref().is_some_and(|before| before.same(module)) {
             return Ok(());
         }
@@ -57,10 +84,7 @@ impl PassInstrument for Dump {
         let before = before.map(|before| self.print(&before));
         let text = self.print(module);
         if before.is_none_or(|before| before != text) {
-            let path = self.folder.join(format!("{:03}_{}.py", self.written, file_name(pass.name)));
-            std::fs::write(&path, &text)
-                .map_err(|error| PassError::new(format!("cannot write {}: {error}", path.display())))?;
-            self.written += 1;
+            self.write(pass.name, &text);
         }
         self.printed = Some((module.clone(), text));
         Ok(())
@@ -79,6 +103,8 @@ mod tests {
     #[test]
     fn every_character_that_some_system_refuses_is_replaced() {
         assert_eq!(file_name("relax.Normalize"), "relax.Normalize");
+        assert_eq!(file_name(&"π".repeat(300)), "π".repeat(100));
+        assert_eq!(file_name("a\nb"), "a_b");
         assert_eq!(file_name("a<b>c:d\"e/f\\g|h?i*j"), "a_b_c_d_e_f_g_h_i_j");
     }
 }

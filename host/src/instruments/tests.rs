@@ -17,6 +17,7 @@ struct Recorder {
 impl Recorder {
     fn told(&self, event: &str, pass: &str) -> Result<(), PassError> {
         self.log.borrow_mut().push(format!("{}.{event} {pass}", self.name).trim_end().to_string());
+        assert!(!self.fails.contains(&"panic") || !self.fails.contains(&event), "{} panics", self.name);
         if self.fails.contains(&event) { Err(PassError::new(format!("{} fails", self.name))) } else { Ok(()) }
     }
 }
@@ -71,6 +72,23 @@ fn messages(errors: &[Error]) -> Vec<String> {
 }
 
 const PLAIN: &[&str] = &[];
+
+/// What others do before and after a pass is not in its time.
+#[test]
+fn clocks_begin_last_and_end_first() {
+    let (mut list, log) = list(&[("a", PLAIN), ("b", PLAIN)]);
+    list.list.insert(1, Instrument { clock: true, ..recorder("t", PLAIN, &log) });
+    let started = list.run_before(&module(), &pass("t.P")).expect("all may begin");
+    list.run_after(started, &module(), &pass("t.P")).expect("nothing fails");
+    let ran = ["a.run_before t.P", "b.run_before t.P", "t.run_before t.P"];
+    assert_eq!(log.borrow()[..3], ran);
+    assert_eq!(log.borrow()[3..], ["t.run_after t.P", "a.run_after t.P", "b.run_after t.P"]);
+    log.borrow_mut().clear();
+    let started = list.run_before(&module(), &pass("t.P")).expect("all may begin");
+    list.run_failed(started, &module(), &pass("t.P"), "it failed");
+    assert_eq!(log.borrow()[..3], ran);
+    assert_eq!(log.borrow()[3..], ["t.run_failed t.P", "a.run_failed t.P", "b.run_failed t.P"]);
+}
 
 /// A pass in a pass, as a Sequential will be: the inner one ends first, for all, when a third instrument fails.
 #[test]
@@ -178,6 +196,23 @@ fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
         ]
     );
     assert_eq!(list.take_failures().len(), 2);
+}
+
+/// A panic is a failure like others: who began gets an end, who was entered is exited.
+#[test]
+fn a_panic_of_an_instrument_is_its_failure() {
+    let (mut panics, log) = list(&[("a", PLAIN), ("b", &["panic", "run_before"]), ("c", PLAIN)]);
+    panics.enter().expect("nothing fails");
+    log.borrow_mut().clear();
+    let error = panics.run_before(&module(), &pass("t.P")).expect_err("`b` panics");
+    assert!(error.to_string().ends_with("panicked: b panics"), "{error}");
+    assert_eq!(*log.borrow(), ["a.run_before t.P", "b.run_before t.P", "a.run_failed t.P"]);
+    log.borrow_mut().clear();
+    panics.exit().expect("who panicked is not called");
+    assert_eq!(*log.borrow(), ["a.exit", "c.exit"]);
+    let (mut panics, log) = list(&[("a", PLAIN), ("b", &["panic", "enter"])]);
+    panics.enter().expect_err("`b` panics");
+    assert_eq!(*log.borrow(), ["a.enter", "b.enter", "a.exit"]);
 }
 
 /// As TVM does it: a failure is the last thing that is heard of a pass.

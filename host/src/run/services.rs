@@ -12,7 +12,6 @@ use plugin_api::op::{Infer, InferError, Inferred};
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -133,8 +132,7 @@ impl HostServices for Services<'_> {
         let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
         text.push_str(&script::print(module, self.engine));
         text.push('\n');
-        // Nobody can be told that standard error is gone.
-        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+        self.engine.print(&text);
     }
 }
 

@@ -46,6 +46,21 @@ fn crates_of_one_name_in_two_workspaces_are_two() {
     }
 }
 
+/// Programs are told of a build as of everything else; what is there needs no word.
+#[test]
+fn a_build_is_told_in_the_format_of_messages() {
+    let case = Case::new("told").file("passes.toml", "[[plugin]]\ncrate = \"nothing\"\n");
+    let case = case.crate_at("nothing", &cargo_toml("nothing", OWN));
+    let told = |command: &str| -> Vec<String> {
+        let (said, _) = case.run_alone(&[command, "--message-format", "json"]);
+        let messages = said.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
+        let messages = messages.filter_map(|line: serde_json::Value| Some(line["message"].as_str()?.to_string()));
+        messages.filter(|message| message.contains("building")).collect()
+    };
+    assert_eq!(told("list"), ["passhost: building nothing …"]);
+    assert!(told("list").is_empty());
+}
+
 #[test]
 fn crates_that_share_a_library_are_told() {
     let case = Case::new("shared").file("passes.toml", TWO);

@@ -26,6 +26,17 @@ fn keep_going_skips_what_needs_a_failed_pass() {
     case.check(&["run", "small.py", "--keep-going", "-o", "out.py", "--passes", passes], b"");
 }
 
+/// Members of a Sequential do not need each other; but who needs the Sequential needs all of them.
+#[test]
+fn keep_going_inside_a_sequential() {
+    let case = Case::new("keep_going_inside_a_sequential").odd(&[OPS, "plugins/relax-passes"]);
+    let passes = "Sequential(name=late)[odd.Quiet,Sequential(name=inner)[odd.Fails,relax.EliminateCommonSubexpr],\
+                  odd.NeedsFails,odd.Quiet],odd.Quiet";
+    case.check(&["run", "small.py", "--keep-going", "-o", "out.py", "--passes", passes], b"");
+    let out = std::fs::read_to_string(case.path("out.py")).expect("the result");
+    assert_eq!(out.matches("R.add(x, x)").count(), 1, "{out}");
+}
+
 /// Without `--keep-going` nothing after the failure runs.
 #[test]
 fn a_failure_stops_the_run() {
@@ -182,6 +193,14 @@ fn logs_of_plugins() {
         all.push_str(&format!("{set}$ passhost {}\nexit code {code}\n{}\n\n", args.join(" "), lines.join("\n")));
     }
     case.golden(&all);
+    // What nobody can read is told, too, to programs as a warning.
+    let odd = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff");
+    let mut command = case.command(&["list", "--message-format", "json"]);
+    command.env("PASSHOST_LOG", odd);
+    let (_, stderr, code) = case.finish(command, b"");
+    let warning: serde_json::Value = serde_json::from_str(stderr.lines().next().unwrap_or_default()).expect("JSON");
+    assert_eq!((code, &warning["level"]), (0, &"warning".into()), "{stderr}");
+    assert!(warning["message"].as_str().is_some_and(|message| message.contains("is not UTF-8")), "{stderr}");
     let (help, ..) = case.run(&["run", "--help"], b"");
     assert!(help.contains("PASSHOST_LOG") && help.contains("-vv"), "{help}");
 }

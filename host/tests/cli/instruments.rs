@@ -287,6 +287,29 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     let sum: f64 = parts.iter().map(|part| part["total_ms"].as_f64().unwrap_or(-1.0)).sum();
     let (total, own) = (json["total_ms"].as_f64().unwrap_or(-1.0), json["self_ms"].as_f64().unwrap_or(-1.0));
     assert!((total - own - sum).abs() < 1e-6 && own >= 0.0, "{json}");
+    // It is the last line whatever becomes of the run: of a pass, of the plan, of the output.
+    for args in
+        [&["zoo.First,zoo.Fails", "-o", "out.py"], &["zoo.Frist", "-o", "out.py"], &["zoo.First", "-o", "/dev/full"]]
+    {
+        let (_, stderr, code) = case.run(&[&["run", "small.py", "--timing=json", "--passes"], &args[..]].concat(), b"");
+        let json: Value = serde_json::from_str(stderr.lines().last().unwrap_or_default()).expect("a line of JSON");
+        assert_eq!((code > 0, &json["name"]), (true, &"total".into()), "{stderr}");
+        assert!(stderr.contains("error: "), "{stderr}");
+    }
+}
+
+/// What a pass says stands between the modules that are printed before and after it.
+#[test]
+fn diagnostics_are_told_when_their_pass_is_done() {
+    let case = Case::new("told").crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]);
+    let args = ["run", "small.py", "-o", "out.py", "--passes", "bad.Warns,bad.Warns", "--print-after-all"];
+    let (_, stderr, code) = case.run(&args, b"");
+    assert_eq!(code, 0, "{stderr}");
+    let kinds: Vec<&str> = stderr
+        .lines()
+        .filter_map(|line| ["# after step", "warning: "].into_iter().find(|kind| line.starts_with(kind)))
+        .collect();
+    assert_eq!(kinds, ["warning: ", "# after step", "warning: ", "# after step"], "{stderr}");
 }
 
 /// With `--message-format json` all that is said on standard error is a line of JSON.

@@ -46,6 +46,9 @@ fn dump_to_a_folder() {
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump", "small.py/dump"]));
     std::fs::create_dir(case.path("dump/000_zoo.Adds.py")).expect("a folder");
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump", "dump"]));
+    // That costs neither the result nor what else is said, whatever comes after it.
+    assert!(case.path("out.py").exists());
+    said += &dumped(&case, &run(&["--passes", "zoo.Adds,zoo.Adds,zoo.Fails", "--dump", "dump"]));
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump-all"]));
     compare("plugins", case.name, &said);
 }
@@ -103,6 +106,23 @@ fn trace_of_a_run() {
     said += &case.shown(&args, case.command(&args), b"");
     assert!(!case.path("nowhere").exists());
     compare("plugins", case.name, &said);
+}
+
+/// What the other instruments do around a pass is not in its time.
+#[test]
+fn the_clock_of_passes_begins_last_and_ends_first() {
+    let case = zoo("clock");
+    let more = ["--timing", "--memory", "--instrument", "zoo.Recorder", "--trace", "trace.json"];
+    let args = run(&[&["--passes", "zoo.First"], &more[..]].concat());
+    let (_, stderr, code) = case.run(&args, b"");
+    assert_eq!(code, 0, "{stderr}");
+    let events = events(&case);
+    let called = |event: &str| -> Vec<String> {
+        let of = events.iter().filter(|span| span["cat"] == "instrument" && span["args"]["event"] == event);
+        of.filter_map(|span| span["name"].as_str().map(str::to_string)).collect()
+    };
+    assert_eq!(called("run_before"), ["memory", "zoo.Recorder", "timing"]);
+    assert_eq!(called("run_after"), ["timing", "memory", "zoo.Recorder"]);
 }
 
 /// Functions that are worth several threads.
@@ -229,6 +249,13 @@ fn modules_printed_by_a_pass() {
     let passes = "PrintIR{header=\"as it came\"},relax.EliminateCommonSubexpr,transform.PrintIR,transform.PrintIR{header=\"two\\nlines\"}";
     let args = run(&["--passes", passes]);
     compare("plugins", case.name, &case.shown(&args, case.command(&args), b""));
+    // For programs it is a line like everything else.
+    let args = [&args[..], &["--message-format", "json"]].concat();
+    let (_, stderr, code) = case.run(&args, b"");
+    let lines = stderr.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+    let printed: Vec<String> = lines.filter_map(|line| Some(line["printed"].as_str()?.to_string())).collect();
+    assert_eq!((code, printed.len()), (0, 3), "{stderr}");
+    assert!(printed[2].starts_with("# transform.PrintIR: two\n# lines\n# from tvm"), "{}", printed[2]);
 }
 
 /// What `--help` teaches of all this.

@@ -134,6 +134,34 @@ fn a_failed_step_leaves_no_file_beside_a_device() {
     assert!(!Path::new("/dev/null.failed").exists());
 }
 
+/// One file has one content: the result and the trace cannot both go there, by whatever name.
+#[test]
+fn the_trace_has_a_file_of_its_own() {
+    let case = case("trace").file("one.py", "old");
+    symlink("one.py", case.path("link.py")).expect("a link");
+    std::fs::hard_link(case.path("one.py"), case.path("two.py")).expect("a second name");
+    let refused: [(&[&str], &str); 7] = [
+        (&["-o", "x.py", "--trace", "./x.py"], "both the trace and the result"),
+        (&["-o", "one.py", "--trace", "link.py"], "both the trace and the result"),
+        (&["-o", "one.py", "--trace", "two.py"], "both the trace and the result"),
+        (&["--trace", "-"], "both the trace and the result"),
+        (&["-o", "-", "--trace", "/dev/stdout"], "both the trace and the result"),
+        (&["-o", "x.py", "--trace", "small.py"], "is the input"),
+        (&["-o", "x.py", "--trace", "passes.toml"], "is the manifest"),
+    ];
+    for (args, said) in refused {
+        let (stdout, stderr, code) = case.run(&[&["run", "small.py", "--passes", ""], args].concat(), b"");
+        assert_eq!((stdout.as_str(), code), ("", 2), "{args:?}: {stderr}");
+        assert!(stderr.contains(said), "{args:?}: {stderr}");
+    }
+    assert_eq!((text(&case.path("small.py")).as_str(), text(&case.path("one.py")).as_str()), (SMALL, "old"));
+    assert!(!case.path("x.py").exists());
+    for args in [["-o", "x.py", "--trace", "-"], ["-o", "/dev/null", "--trace", "/dev/null"]] {
+        let (_, stderr, code) = case.run(&[&["run", "small.py", "--passes", ""], &args[..]].concat(), b"");
+        assert_eq!(code, 0, "{args:?}: {stderr}");
+    }
+}
+
 /// A full disk is neither the request's fault nor the module's.
 #[test]
 #[cfg(target_os = "linux")]
@@ -146,6 +174,12 @@ fn output_that_cannot_be_written_in_the_end() {
     child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("a text");
     assert_eq!(child.wait().expect("the binary ends").code(), Some(4), "{stderr}");
     assert!(stderr.contains("output <stdout>: "), "{stderr}");
+    for args in [&["help"][..], &["--version"], &["run", "--help"], &["list"]] {
+        let mut command = case.command(args);
+        let done = command.stdout(full()).output().expect("the binary runs");
+        assert_eq!(done.status.code(), Some(4), "{args:?}");
+        assert!(String::from_utf8_lossy(&done.stderr).contains("output <stdout>: "), "{args:?}");
+    }
     let (said, code) = write(&case, "/dev/full");
     assert_eq!(code, 4, "{said}");
     assert_eq!(text(&case.path("small.py")), SMALL);

@@ -144,7 +144,7 @@ fn the_target_is_that_of_the_function_else_of_the_run() {
     pass(&engine, "t.Target").run(&module).expect("runs");
     assert_eq!(log.take(), "a= b=cuda c={\"keys\": [\"cpu\"], \"kind\": \"llvm\"}");
     let error = PassContext::builder().target("{\"keys\": []}").build(&engine).expect_err("no kind").to_string();
-    assert_eq!(error, "target `{\"keys\": []}` has no `kind`");
+    assert_eq!(error, "target `{\"keys\": []}` has neither a `kind` nor a `tag`");
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn timing_knows_each_pass_also_after_a_failure() {
     let engine = engine([noted("t.A", 0, &[], &log), failing("t.Fails")]);
     let module = module(&engine, &["main"]);
     let timing = Timing::new();
-    let context = PassContext::builder().instrument(Instrument::new("timing", timing.instrument())).build(&engine);
+    let context = PassContext::builder().instrument(Instrument::clock("timing", timing.instrument())).build(&engine);
     let scope = context.expect("a context").enter().expect("enters");
     pass(&engine, "t.A").run(&module).expect("runs");
     pass(&engine, "t.Fails").run(&module).expect_err("it fails");
@@ -18,6 +18,22 @@ fn timing_knows_each_pass_also_after_a_failure() {
     let spans = timing.spans(&[]);
     let spans: Vec<_> = spans.iter().map(|span| (span.name.as_str(), span.depth, span.failed)).collect();
     assert_eq!(spans, [("total", 0, false), ("t.A", 1, false), ("t.Fails", 1, true)]);
+}
+
+/// A library writes nowhere by itself: what passes print goes where the program says.
+#[test]
+fn what_passes_print_goes_to_the_program() {
+    let info = info("t.Shows", 0, &[]);
+    let shows = passhost::create_module_pass(info, |module, ctx| {
+        ctx.show_module(module, "here")?;
+        Ok(module.clone())
+    });
+    let (engine, text) = (engine([shows]), Log::default());
+    let out = text.clone();
+    engine.prints_to(move |text| out.add(text));
+    let module = module(&engine, &["main"]);
+    pass(&engine, "t.Shows").run(&module).expect("runs");
+    assert_eq!(text.take(), format!("# t.Shows: here\n{}\n", script::print(&module, &*engine)));
 }
 
 #[test]
