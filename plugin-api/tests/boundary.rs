@@ -104,7 +104,8 @@ fn metadata_says_what_the_source_declares() {
 #[test]
 fn metadata_survives_strip() {
     let file = library("smallest");
-    let stripped = file.with_extension("stripped");
+    let folder = tempfile::tempdir().unwrap();
+    let stripped = folder.path().join("stripped");
     for options in [&["--strip-all"][..], &["--strip-unneeded", "--strip-debug"]] {
         let status = Command::new("strip").args(options).arg("-o").args([&stripped, &file]).status();
         assert!(status.expect("`strip` of binutils").success());
@@ -114,7 +115,6 @@ fn metadata_survives_strip() {
         let entry = object::NameOrOrdinal::Name(ENTRY_SYMBOL.as_bytes());
         assert!(object.exports().unwrap().any(|export| export.unwrap().name() == entry));
     }
-    std::fs::remove_file(stripped).unwrap();
 }
 
 #[test]

@@ -260,7 +260,7 @@ mod tests {
     fn comments_are_blanks() {
         let text = "\u{feff}a.A, # π \"\nb.B{x=\"#\\\"#\"} #";
         let blank = without_comments(text);
-        assert_eq!(blank, "   a.A,      \nb.B{x=\"#\\\"#\"}  ");
+        assert_eq!(blank, "   a.A,       \nb.B{x=\"#\\\"#\"}  ");
         assert_eq!(blank.len(), text.len());
     }
 }

@@ -366,7 +366,7 @@ pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &st
 
 /// Adds to a counter of the running pass.
 pub(crate) fn statistic(run: u64, name: &str, n: u64) {
-    if let Some(table) = table() {
+    if let Some(table) = context_table() {
         (table.statistic)(run, RawBytes::of(name.as_bytes()), n);
     }
 }
@@ -374,7 +374,7 @@ pub(crate) fn statistic(run: u64, name: &str, n: u64) {
 /// Shows a module; false without a host that does.
 pub(crate) fn show_module(run: u64, module: &Module, header: &str) -> bool {
     let show = |table: &Services| (table.show_module)(run, module.as_ptr(), RawBytes::of(header.as_bytes()));
-    table().is_some_and(|table| show(table) == answer::GIVEN)
+    context_table().is_some_and(|table| show(table) == answer::GIVEN)
 }
 
 /// Whether the host wants anything of this [`level`].

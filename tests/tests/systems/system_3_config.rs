@@ -9,8 +9,9 @@ fn row_10_config_that_does_not_fit_is_an_error() {
     let error = |key: &str, value: OptionValue| {
         PassContext::builder().config(key, value).build(&engine).expect_err("it does not fit").to_string()
     };
-    assert_eq!(error("t.limt", OptionValue::Int(1)), "the context: no config option `t.limt`; did you mean `t.limit`?");
     let about = "it is of type int, default 4, range 0..=16, declared by `host`: How many at most.";
+    let near = format!("the context: no config option `t.limt`; did you mean `t.limit`? I{}", &about[1..]);
+    assert_eq!(error("t.limt", OptionValue::Int(1)), near);
     let wrong = error("t.limit", OptionValue::Bool(true));
     assert_eq!(wrong, format!("the context: config option `t.limit` is `true`, which is no int; {about}"));
     let far = error("t.limit", OptionValue::Int(17));
