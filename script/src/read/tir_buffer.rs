@@ -302,6 +302,12 @@ impl<'a> TirReader<'a> {
                 let dtype = x.dtype();
                 (x, Dim::int(v, dtype))
             }
+            // So does one of fewer bits, as TVM computes.
+            (_, _, Some(v), _) if is_narrower(&x, &y) => (Dim::int(v, y.dtype()), y),
+            (_, _, _, Some(v)) if is_narrower(&y, &x) => {
+                let dtype = x.dtype();
+                (x, Dim::int(v, dtype))
+            }
             _ => (x, y),
         };
         Ok(Some(Dim::binary(op, x, y)))
@@ -336,6 +342,12 @@ impl<'a> TirReader<'a> {
 
 fn index_dtype(buffer: &BufferType) -> DType {
     buffer.shape.first().map_or(DType::I32, Dim::dtype)
+}
+
+/// Whether both are integers, and `a` is one of fewer bits.
+fn is_narrower(a: &Dim, b: &Dim) -> bool {
+    let (a, b) = (a.dtype(), b.dtype());
+    a.is_int() && b.is_int() && a.bits() < b.bits()
 }
 
 fn unary_dim(op: u16, dtype: DType, a: Dim) -> Dim {

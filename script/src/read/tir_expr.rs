@@ -105,6 +105,10 @@ impl<'a> TirReader<'a> {
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Err(not_a_value(expr)) };
                 let (a, b) = (self.value(&binary.left)?, self.value(&binary.right)?);
+                if op == prim::DIV && a.dtype.is_int() && b.dtype.is_int() {
+                    return Err(Diagnostic::new(span(expr), "`/` of two integers says not how to round")
+                        .help("a // b rounds down, T.truncdiv(a, b) to zero"));
+                }
                 Ok(self.arith(op, a, b))
             }
             Expr::BoolOp(logic) => {
@@ -139,6 +143,9 @@ impl<'a> TirReader<'a> {
         match (a.is == Is::Literal, b.is == Is::Literal) {
             (true, false) if b.dtype.is_known() => a = self.retype(a, b.dtype),
             (false, true) if a.dtype.is_known() => b = self.retype(b, a.dtype),
+            // Beside a float any integer is one.
+            _ if a.dtype.is_int() && b.dtype.is_float() => a = self.retype(a, b.dtype),
+            _ if a.dtype.is_float() && b.dtype.is_int() => b = self.retype(b, a.dtype),
             _ => {}
         }
         // A number of fewer bits takes those of the other side, as TVM computes.
@@ -310,7 +317,8 @@ impl<'a> TirReader<'a> {
         }
         if let Some(extent) = added {
             let mut extent = self.value(extent)?;
-            if extent.is == Is::Literal && min.is != Is::Literal {
+            let narrower = extent.dtype.is_int() && min.dtype.is_int() && extent.dtype.bits() < min.dtype.bits();
+            if narrower || extent.is == Is::Literal && min.is != Is::Literal {
                 extent = self.retype(extent, min.dtype);
             }
             return Ok((min, extent));
