@@ -160,6 +160,17 @@ fn damage() -> impl Strategy<Value = String> {
 const PIECES: &[&str] =
     &["", "x", "n", "1", ", ", "R.", "()", "\n", "    ", "None", "\"m\"", "x, x", "-1", "π", "_", "c", "[0]"];
 
+/// A symbolic variable that nothing defines is one wherever it stands: in a nested function and around it.
+#[test]
+fn undefined_symbolic_variables_stay_one() {
+    let text = SEED.replace("R.match_cast(b, R.Tensor((m, 4), dtype", "R.match_cast(b, R.Tensor(dtype");
+    assert_ne!(text, SEED);
+    let module = script::read(&text, engine()).unwrap_or_else(|error| panic!("{error}"));
+    let printed = script::print(&module, engine());
+    let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    assert!(again.structural_eq(&module), "{printed}");
+}
+
 /// Python allows blanks and lines within a name of several parts.
 #[test]
 fn names_with_blanks_are_names() {

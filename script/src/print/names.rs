@@ -46,14 +46,19 @@ impl Names {
         let n_syms = body.raw().var_names().len();
         let mut names = Names { nodes: vec![None; body.len()], syms: Vec::new(), syms_of: HashMap::new() };
         names.syms.extend((0..n_syms).map(|id| valid_name(body.sym_name(id as u32).unwrap_or("n"))));
-        let (first, parents) = if n_syms > 0 { (first_uses(body), body.parents()) } else { Default::default() };
+        let (uses, parents) = if n_syms > 0 { (uses_of_syms(body), body.parents()) } else { Default::default() };
         // Symbolic variables of each function, in the order of their numbers.
         let mut brought: HashMap<usize, Vec<Brought>> = HashMap::new();
         for id in 0..n_syms {
             // Of those that stand nowhere in the text, the name matters only where a function of indices defines them.
-            if let Some((at, dtype)) = first.get(&(id as u32)) {
-                let own = brought.entry(function_around(body, &parents, *at)).or_default();
-                own.push(Brought { id, dtype: *dtype, in_signature: body.value_at(*at).kind() == kind::FUNC });
+            if let Some(Uses { first, last, dtype }) = uses.get(&(id as u32)) {
+                let mut of = function_around(body, &parents, *first);
+                // One that nothing defines can be used around a nested function, too.
+                while of != 0 && *last >= body.value_at(of).end() {
+                    of = parents.get(of).map_or(0, |parent| function_around(body, &parents, *parent as usize));
+                }
+                let in_signature = of == *first && body.value_at(of).kind() == kind::FUNC;
+                brought.entry(of).or_default().push(Brought { id, dtype: *dtype, in_signature });
             }
         }
         let mut used = Used::default();
@@ -177,13 +182,19 @@ fn used_nodes(body: &Body) -> Vec<bool> {
     used
 }
 
-/// Where each symbolic variable first stands in anything that is printed (types of other functions are not), with its
-/// data type. The header of a function stands before its content, and its type holds its signature.
-fn first_uses(body: &Body) -> HashMap<u32, (usize, DType)> {
+/// Where a symbolic variable stands first and last, and its data type.
+struct Uses {
+    first: usize,
+    last: usize,
+    dtype: DType,
+}
+
+/// Where each symbolic variable stands in anything that is printed (types of other functions are not). The header of a function stands before its content, and its type holds its signature.
+fn uses_of_syms(body: &Body) -> HashMap<u32, Uses> {
     let mut found = HashMap::new();
     for (at, value) in body.values().enumerate() {
         let mut add = |sym: Sym| {
-            found.entry(sym.id).or_insert((at, sym.dtype));
+            found.entry(sym.id).or_insert(Uses { first: at, last: at, dtype: sym.dtype }).last = at;
         };
         if value.is_bound() || value.kind() == kind::FUNC {
             each_sym(&value.ty().to_owned(), &mut add);
