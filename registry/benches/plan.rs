@@ -4,6 +4,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use plugin_api::meta::{PassInfo, Required};
 use registry::{Brought, Owner, Pipeline, Plan, Registry, Request};
+use std::collections::BTreeSet;
 
 /// Passes that each require up to five random ones before them.
 fn registry(n: usize) -> Registry {
@@ -13,7 +14,7 @@ fn registry(n: usize) -> Registry {
         usize::try_from(seed >> 33).unwrap_or(0) % below
     };
     let passes = (0..n).map(|i| {
-        let required = (0..random(6)).filter(|_| i > 0).map(|_| random(i)).collect::<Vec<_>>();
+        let required = (0..random(6)).filter(|_| i > 0).map(|_| random(i)).collect::<BTreeSet<_>>();
         let required = required.iter().map(|j| Required { name: format!("t.P{j}"), version: None }).collect();
         PassInfo { required, ..PassInfo::new(&format!("t.P{i}")) }
     });
