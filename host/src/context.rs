@@ -117,8 +117,9 @@ impl PassContext {
         target: Option<Target>,
     ) -> Result<PassContext, Error> {
         // The planner knows what is wrong with a selection, and which of its levels counts.
-        let (opt_level, instruments) = Plan::of_lists(&request, engine.registry())
-            .map_err(|errors| Error::of_all(errors.into_iter().map(Error::from).collect()))?;
+        let lists = Plan::of_lists(&request, engine.registry());
+        let lists = lists.map_err(|wrong| Error::Several(wrong.into_iter().map(Error::from).collect()));
+        let (opt_level, instruments) = Error::unless_any([], lists)?;
         let named = Some((Arc::clone(engine), instruments));
         let Request { selections, sequentials, tvm_compat, .. } = request;
         Ok(PassContext::of(Settings { selections, sequentials, opt_level, tvm_compat, config, target, named }))
@@ -184,8 +185,9 @@ impl PassContext {
     /// # Errors
     /// The first thing that stands in the way.
     pub fn plan(&self, pipeline: Pipeline, engine: &Engine) -> Result<Plan, Error> {
-        let Settings { selections, sequentials, tvm_compat, .. } = (*self.settings).clone();
-        let request = Request { pipeline, selections, sequentials, tvm_compat };
+        let Settings { selections, sequentials, tvm_compat, .. } = &*self.settings;
+        let (selections, sequentials) = (selections.clone(), sequentials.clone());
+        let request = Request { pipeline, selections, sequentials, tvm_compat: *tvm_compat };
         Ok(Plan::new(&request, engine.registry())?)
     }
 
@@ -248,7 +250,7 @@ impl PassContext {
             if let Err(error) = made.and_then(|()| self.instruments().borrow_mut().enter()) {
                 let mut instruments = self.instruments().borrow_mut();
                 instruments.clear();
-                return Err(together(error, instruments.take_failures()));
+                Error::unless_any([error].into_iter().chain(instruments.take_failures()), Ok(()))?;
             }
         }
         self.scope.entered.set(self.scope.entered.get() + 1);
@@ -301,7 +303,8 @@ impl PassContext {
             others.into_iter().for_each(|other| instruments.push(other));
             return Ok(());
         }
-        self.with_services(|| instruments.replace(others)).map_err(|error| together(error, instruments.take_failures()))
+        let Err(error) = self.with_services(|| instruments.replace(others)) else { return Ok(()) };
+        Error::unless_any([error].into_iter().chain(instruments.take_failures()), Ok(()))
     }
 }
 
@@ -338,11 +341,6 @@ fn being_called() -> Error {
     }
 }
 
-/// A failure with those that followed from it.
-fn together(error: Error, beside: Vec<Error>) -> Error {
-    if beside.is_empty() { error } else { Error::Several([error].into_iter().chain(beside).collect()) }
-}
-
 /// A context that is entered. It is left by [`ContextScope::exit`], or when this is dropped.
 #[must_use = "the context is left when this is dropped"]
 pub struct ContextScope {
@@ -363,14 +361,7 @@ impl ContextScope {
     pub fn exit(mut self) -> Result<(), Error> {
         let context = self.context.clone();
         let (exited, beside) = context.with_services(|| self.leave());
-        match (exited, beside) {
-            (Err(error), beside) => Err(together(error, beside)),
-            (Ok(()), mut beside) => match beside.len() {
-                0 => Ok(()),
-                1 => Err(beside.remove(0)),
-                _ => Err(Error::Several(beside)),
-            },
-        }
+        Error::unless_any(exited.err().into_iter().chain(beside), Ok(()))
     }
 
     /// Leaves the context; gives the failure that counts, and others beside it.

@@ -7,6 +7,7 @@ use crate::loader::{self, Listed};
 use crate::lock::Keeper;
 use crate::made::{Code, MadePass};
 use crate::manifest::{Manifest, PluginEntry, Source};
+use crate::output::{Identity, identity};
 use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
 use plugin_api::meta::{ConfigInfo, OpInfo};
@@ -14,7 +15,7 @@ use plugin_api::op::{Infer, InferError, Inferred};
 use registry::{Brought, Owner, OwnerId, PassId, Plan, Registry};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// Plugins and the names that they bring, and passes that the program made. Clones share what was opened.
@@ -58,12 +59,8 @@ impl Engine {
     /// # Errors
     /// As there; also plugins that the lockfile does not allow.
     pub fn with_lock(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> Result<Engine, Error> {
-        let (engine, mut errors) = Engine::list(manifest, keeper, watcher);
-        match errors.len() {
-            0 => Ok(engine),
-            1 => Err(errors.remove(0)),
-            _ => Err(Error::Several(errors)),
-        }
+        let (engine, errors) = Engine::list(manifest, keeper, watcher);
+        Error::unless_any(errors, Ok(engine))
     }
 
     /// Like [`Engine::with_lock`], but goes on after an error and gives all of them.
@@ -86,6 +83,7 @@ impl Engine {
         seen: &mut BTreeMap<Identity, PathBuf>,
         keeper: &mut Keeper,
     ) -> Result<(), Error> {
+        // Opened twice, it would be one library.
         let first = seen.entry(identity(&file));
         if let Entry::Occupied(first) = first {
             let message = format!("is listed twice; the other entry is {}", first.get().display());
@@ -240,24 +238,6 @@ impl Engine {
     pub fn open_for(&self, plan: &Plan) -> Result<(), Error> {
         self.needed(plan).into_iter().try_for_each(|owner| self.code(owner).map(|_| ()))
     }
-}
-
-/// What two paths share that lead to one file: opened twice, it would be one library. Links are followed; a hard link is
-/// the same file under a name of its own.
-type Identity = (PathBuf, Option<(u64, u64)>);
-
-#[cfg(unix)]
-fn identity(file: &Path) -> Identity {
-    use std::os::unix::fs::MetadataExt;
-    match std::fs::metadata(file) {
-        Ok(facts) => (PathBuf::new(), Some((facts.dev(), facts.ino()))),
-        Err(_) => (file.to_path_buf(), None),
-    }
-}
-
-#[cfg(not(unix))]
-fn identity(file: &Path) -> Identity {
-    (file.canonicalize().unwrap_or_else(|_| file.to_path_buf()), None)
 }
 
 /// The file of each plugin, in the order of the manifest. Crates that the lockfile does not allow are not built.

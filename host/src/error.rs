@@ -239,9 +239,22 @@ fn first(problems: &[Problem]) -> &str {
 }
 
 impl Error {
-    /// One error or several, of which there is at least one.
-    pub(crate) fn of_all(mut errors: Vec<Error>) -> Error {
-        if errors.len() == 1 { errors.swap_remove(0) } else { Error::Several(errors) }
+    /// A result, unless there are errors: these come first, then its own.
+    ///
+    /// # Errors
+    /// All of them as one.
+    pub(crate) fn unless_any<T>(errors: impl IntoIterator<Item = Error>, result: Result<T, Error>) -> Result<T, Error> {
+        let each = |error| match error {
+            Error::Several(errors) => errors,
+            error => vec![error],
+        };
+        let mut all: Vec<Error> = errors.into_iter().flat_map(each).collect();
+        match result {
+            Ok(value) if all.is_empty() => return Ok(value),
+            Ok(_) => {}
+            Err(error) => all.extend(each(error)),
+        }
+        Err(if all.len() == 1 { all.swap_remove(0) } else { Error::Several(all) })
     }
 
     /// Exit code of the command line.

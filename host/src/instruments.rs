@@ -18,6 +18,7 @@ use self::trace::Trace;
 use crate::error::{Error, Kept};
 use plugin_api::abi::PluginInstrument;
 use plugin_api::abi::host::RunFailure;
+use plugin_api::abi::in_process::caught;
 use plugin_api::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
 use plugin_api::pass::PassError;
@@ -378,9 +379,9 @@ impl Instruments {
             trace.span("instrument", &instrument.name, serde_json::json!({ "event": event, "pass": pass }))
         });
         let answer = match instrument.what.try_borrow_mut().as_deref_mut() {
-            Ok(What::Own(own)) => caught(|| f(own.as_mut())).unwrap_or_else(|text| {
+            Ok(What::Own(own)) => caught(|| f(own.as_mut())).unwrap_or_else(|failure| {
                 instrument.left_out = true;
-                Err(PassError::new(format!("panicked: {text}")))
+                Err(PassError::new(failure.to_string()))
             }),
             Ok(What::Plugins(instrument)) => f(instrument),
             Err(_) => Err(PassError::new("is called while it is being called; an instrument must not run passes")),
@@ -413,17 +414,6 @@ impl Instruments {
         self.failures.push(error);
         Ok(instead)
     }
-}
-
-/// What `work` gives, or the text with which it panicked.
-fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| {
-        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
-        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        // Its destructor could panic again.
-        std::mem::forget(payload);
-        text.unwrap_or_else(|| "a payload that is no text".to_string())
-    })
 }
 
 fn panicked_in(plugin: &str, instrument: &str, event: &str) -> String {

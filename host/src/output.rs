@@ -73,7 +73,7 @@ impl Output {
     /// Whether it is the file at a path.
     pub fn leads_to(&self, path: &Path) -> bool {
         let own = self.path();
-        !own.as_os_str().is_empty() && !is_special(own) && place_of(own).is_some_and(|own| place_of(path) == Some(own))
+        !own.as_os_str().is_empty() && !is_special(own) && identity(own) == identity(path)
     }
 
     /// What it leads to; empty for standard output.
@@ -129,16 +129,21 @@ fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
-/// A file whatever path names it, also one that is not there yet. Names beside its own (hard links) count on Unix.
-fn place_of(path: &Path) -> Option<(PathBuf, Option<(u64, u64)>)> {
+/// What two paths share that lead to one file, also to one that is not there yet.
+pub(crate) type Identity = (PathBuf, Option<(u64, u64)>);
+
+/// Links are followed; a hard link is the same file under a name of its own, which counts on Unix.
+pub(crate) fn identity(path: &Path) -> Identity {
     #[cfg(unix)]
     if let Ok(found) = std::fs::metadata(path) {
         use std::os::unix::fs::MetadataExt;
-        return Some((PathBuf::new(), Some((found.dev(), found.ino()))));
+        return (PathBuf::new(), Some((found.dev(), found.ino())));
     }
-    let path = follow(path).ok()?;
-    let name = path.file_name()?;
-    folder(&path).canonicalize().ok().map(|folder| (folder.join(name), None))
+    let place = || {
+        let path = follow(path).ok()?;
+        Some(folder(&path).canonicalize().ok()?.join(path.file_name()?))
+    };
+    (place().unwrap_or_else(|| path.to_path_buf()), None)
 }
 
 /// What a link leads to, even if nothing is there yet.

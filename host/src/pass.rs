@@ -64,14 +64,9 @@ impl Pass {
     /// # Errors
     /// What stops the run. The module is unharmed.
     pub fn run_in(&self, module: &Module, context: &PassContext) -> Result<Module, Error> {
-        let RunReport { module, diagnostics, error, mut failures, .. } = self.report_in(module, context)?;
+        let RunReport { module, diagnostics, error, failures, .. } = self.report_in(module, context)?;
         context.said(diagnostics);
-        match (error, failures.len()) {
-            (None, 0) => Ok(module),
-            (None, 1) => Err(failures.remove(0)),
-            (Some(error), 0) => Err(error),
-            (error, _) => Err(Error::Several(error.into_iter().chain(failures).collect())),
-        }
+        Error::unless_any(error.into_iter().chain(failures), Ok(module))
     }
 
     /// Runs it in a context and tells everything about it.

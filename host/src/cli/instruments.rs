@@ -43,7 +43,7 @@ pub(super) struct LookArgs {
     print_after_all: bool,
     /// Prints what each pass changed: as a unified diff, the functions that changed, or the module.
     #[arg(long, value_name = "AS", num_args = 0..=1, require_equals = true, default_missing_value = "diff")]
-    print_changed: Option<ChangesFormat>,
+    print_changed: Option<Changes>,
     /// Prints only these functions of the module, where something is printed.
     #[arg(long, value_name = "FUNCTION,...", value_delimiter = ',')]
     print_function: Vec<String>,
@@ -101,26 +101,6 @@ enum TimingFormat {
     Text,
     /// One line of JSON, the last one on standard error, whatever becomes of the run.
     Json,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum ChangesFormat {
-    /// A unified diff.
-    Diff,
-    /// Functions that are new or not as they were.
-    Functions,
-    /// The module behind the pass.
-    Module,
-}
-
-impl From<ChangesFormat> for Changes {
-    fn from(format: ChangesFormat) -> Changes {
-        match format {
-            ChangesFormat::Diff => Changes::Diff,
-            ChangesFormat::Functions => Changes::Functions,
-            ChangesFormat::Module => Changes::Module,
-        }
-    }
 }
 
 impl LookArgs {
@@ -212,7 +192,7 @@ impl LookArgs {
         let printed = Printed {
             before: chosen(&self.print_before, self.print_before_all, engine, plan, messages)?,
             after: chosen(&self.print_after, self.print_after_all, engine, plan, messages)?,
-            changes: self.print_changed.map(Changes::from),
+            changes: self.print_changed,
             functions: self.print_function.iter().cloned().collect(),
             coloured: !messages.is_json(),
         };

@@ -84,30 +84,17 @@ impl Asked {
         manifest: &Manifest,
         engine: &Arc<Engine>,
     ) -> Result<(PassContext, Written), Error> {
-        let config = self.config.checked(manifest, engine.registry());
+        let (config, wrong) = self.config.checked(manifest, engine.registry());
         self.request.sequentials = self.written.pipeline.sequentials();
-        let (config, mut errors) = match config {
-            Ok(config) => (config, Vec::new()),
-            Err(Error::Several(errors)) => (BTreeMap::new(), errors),
-            Err(error) => (BTreeMap::new(), vec![error]),
-        };
-        match PassContext::from_parts(engine, self.request, config, self.target) {
-            Ok(context) if errors.is_empty() => return Ok((context, self.written)),
-            Ok(_) => {}
-            Err(Error::Several(more)) => errors.extend(more),
-            Err(error) => errors.push(error),
-        }
-        Err(Error::of_all(errors))
+        let context = PassContext::from_parts(engine, self.request, config, self.target);
+        Error::unless_any(wrong, context).map(|context| (context, self.written))
     }
 }
 
 impl Config {
     /// Values by key as their options have them: those of the command line before those of the pipeline, these before
-    /// those of the manifest.
-    ///
-    /// # Errors
-    /// All values that do not fit.
-    fn checked(self, manifest: &Manifest, registry: &Registry) -> Result<BTreeMap<String, OptionValue>, Error> {
+    /// those of the manifest; and all that do not fit.
+    fn checked(self, manifest: &Manifest, registry: &Registry) -> (BTreeMap<String, OptionValue>, Vec<Error>) {
         let (mut config, mut problems) = checked_settings(&self.manifest, registry);
         let (pipeline, more) = checked_settings(&self.pipeline, registry);
         config.extend(pipeline);
@@ -121,7 +108,7 @@ impl Config {
                 Err(error) => errors.push(Error::Config { of: "--config", error }),
             }
         }
-        if errors.is_empty() { Ok(config) } else { Err(Error::of_all(errors)) }
+        (config, errors)
     }
 }
 

@@ -157,17 +157,10 @@ impl ContextBuilder {
         let request =
             Request { selections, sequentials, tvm_compat: self.tvm_compat.unwrap_or_default(), ..Request::default() };
         let context = PassContext::from_parts(engine, request, config, target);
-        match (context, errors.len()) {
-            (Ok(context), 0) => {
-                let all = instruments.into_iter().chain(self.instruments);
-                all.for_each(|instrument| context.instruments().borrow_mut().push(instrument));
-                Ok(context)
-            }
-            (Ok(_), 1) => Err(errors.remove(0)),
-            (Err(error), 0) => Err(error),
-            (Err(Error::Several(more)), _) => Err(Error::Several(errors.into_iter().chain(more).collect())),
-            (context, _) => Err(Error::Several(errors.into_iter().chain(context.err()).collect())),
-        }
+        let context = Error::unless_any(errors, context)?;
+        let all = instruments.into_iter().chain(self.instruments);
+        all.for_each(|instrument| context.instruments().borrow_mut().push(instrument));
+        Ok(context)
     }
 }
 

@@ -34,11 +34,11 @@ impl Passes {
 }
 
 /// How what a pass changed is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Changes {
-    /// As a unified diff.
+    /// A unified diff.
     Diff,
-    /// The functions that changed, each in a module of its own; removed ones are named.
+    /// Functions that are new or not as they were, each in a module of its own; removed ones are named.
     Functions,
     /// The module behind the pass.
     Module,
@@ -120,8 +120,7 @@ impl PrintIr {
             }
             Changes::Diff => {
                 let text = unified(&self.text(before), &self.text(after));
-                let painted = || if self.printed.coloured { paint(&text) } else { text.clone() };
-                (!text.is_empty()).then(painted)
+                (!text.is_empty()).then(|| if self.printed.coloured { paint(&text) } else { text })
             }
             Changes::Module => {
                 let text = self.text(after);

@@ -25,6 +25,14 @@ fn panicked(payload: Box<dyn Any + Send>) -> RunFailure {
     RunFailure::Panic(text.unwrap_or_else(|| "a payload that is no text".to_string()))
 }
 
+/// Calls code of this program; a panic is a failure.
+///
+/// # Errors
+/// The panic.
+pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, RunFailure> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(panicked)
+}
+
 fn other_granularity() -> RunFailure {
     RunFailure::Error(PassError::new("the pass works at another granularity"))
 }
@@ -38,8 +46,7 @@ pub fn call_module(
     run: impl FnOnce(&Module, &Ctx) -> Result<Module, PassError>,
 ) -> Result<Module, RunFailure> {
     let ctx = Ctx::current();
-    let result = catch_unwind(AssertUnwindSafe(|| run(module, &ctx)));
-    result.map_err(panicked)?.map_err(RunFailure::Error)
+    caught(|| run(module, &ctx))?.map_err(RunFailure::Error)
 }
 
 /// Runs a pass over functions that this program made; one result for each. A context must be current.

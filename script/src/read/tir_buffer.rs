@@ -295,16 +295,13 @@ impl<'a> TirReader<'a> {
 
     fn dim_pair(&mut self, op: u16, a: &Expr, b: &Expr, quoted: bool) -> Read<Option<Dim>> {
         let (Some(x), Some(y)) = (self.dim(a, quoted)?, self.dim(b, quoted)?) else { return Ok(None) };
-        // A number without a type takes that of the other side.
-        let (x, y) = match (wide_int(a).is_some(), wide_int(b).is_some(), x.as_int(), y.as_int()) {
-            (true, false, Some(v), _) if y.dtype().is_int() => (Dim::int(v, y.dtype()), y),
-            (false, true, _, Some(v)) if x.dtype().is_int() => {
-                let dtype = x.dtype();
-                (x, Dim::int(v, dtype))
+        // A number without a type takes that of the other side; so does one of fewer bits, as TVM computes.
+        let untyped = (wide_int(a).is_some(), wide_int(b).is_some());
+        let (x, y) = match (x.as_int(), y.as_int()) {
+            (Some(v), _) if untyped == (true, false) && y.dtype().is_int() || is_narrower(x.dtype(), y.dtype()) => {
+                (Dim::int(v, y.dtype()), y)
             }
-            // So does one of fewer bits, as TVM computes.
-            (_, _, Some(v), _) if is_narrower(&x, &y) => (Dim::int(v, y.dtype()), y),
-            (_, _, _, Some(v)) if is_narrower(&y, &x) => {
+            (_, Some(v)) if untyped == (false, true) && x.dtype().is_int() || is_narrower(y.dtype(), x.dtype()) => {
                 let dtype = x.dtype();
                 (x, Dim::int(v, dtype))
             }
@@ -345,8 +342,7 @@ fn index_dtype(buffer: &BufferType) -> DType {
 }
 
 /// Whether both are integers, and `a` is one of fewer bits.
-fn is_narrower(a: &Dim, b: &Dim) -> bool {
-    let (a, b) = (a.dtype(), b.dtype());
+pub(super) fn is_narrower(a: DType, b: DType) -> bool {
     a.is_int() && b.is_int() && a.bits() < b.bits()
 }
 

@@ -2,7 +2,7 @@
 
 use super::ops::{binary_op, compare_op};
 use super::tir::{E, Is, TirReader};
-use super::tir_buffer::typed;
+use super::tir_buffer::{is_narrower, typed};
 use super::types::int;
 use super::{Read, span};
 use crate::diagnostic::Diagnostic;
@@ -317,8 +317,7 @@ impl<'a> TirReader<'a> {
         }
         if let Some(extent) = added {
             let mut extent = self.value(extent)?;
-            let narrower = extent.dtype.is_int() && min.dtype.is_int() && extent.dtype.bits() < min.dtype.bits();
-            if narrower || extent.is == Is::Literal && min.is != Is::Literal {
+            if is_narrower(extent.dtype, min.dtype) || extent.is == Is::Literal && min.is != Is::Literal {
                 extent = self.retype(extent, min.dtype);
             }
             return Ok((min, extent));

@@ -204,11 +204,12 @@ impl<'a> FnReader<'a> {
             other => return Err(Diagnostic::new(span(other), "expected a shape such as (1, 3, n)")),
         };
         let whole = |item: &Expr, dim: Dim| {
-            let found = if has_float(&dim) { "a float" } else { "a bool" };
-            if has_float(&dim) || dim.dtype() == DType::BOOL {
-                return Err(Diagnostic::new(span(item), format!("a dimension must be an integer, found {found}")));
-            }
-            Ok(dim)
+            let found = match dim.dtype() {
+                _ if has_float(&dim) => "a float",
+                DType::BOOL => "a bool",
+                _ => return Ok(dim),
+            };
+            Err(Diagnostic::new(span(item), format!("a dimension must be an integer, found {found}")))
         };
         items.iter().map(|item| self.dim(item).and_then(|dim| whole(item, dim))).collect()
     }
