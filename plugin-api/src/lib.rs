@@ -10,6 +10,7 @@ pub mod dump;
 mod forms;
 pub mod functor;
 pub mod index;
+pub mod infer_types;
 mod inline;
 pub mod instrument;
 pub mod ir;

@@ -1,10 +1,10 @@
 //! A-normal form: every value that is computed has a name, and every value has a type.
 
+use crate::infer_types;
 use crate::ir::records::{flag, kind};
-use crate::ir::{AttrsId, Body, Call, Edit, Expr, NodeSpec, Type, TypeId, Value};
-use crate::op::{Infer, InferError};
+use crate::ir::{AttrsId, Body, Edit, NodeSpec, TypeId, Value};
+use crate::op::Infer;
 use crate::pass::PassError;
-use crate::ty_rel::{call_result, calls_are_pure, join};
 
 /// The first value that is not in A-normal form: computed inside another expression, or by blocks inside one. Tuples,
 /// constants and shapes may stand where they are used. Nothing in a TIR function: its expressions are nested.
@@ -39,13 +39,13 @@ pub fn normalize(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     if body.function().is_none() {
         return Ok(body.clone());
     }
-    let untyped = body.values().any(lacks_type);
+    let untyped = body.values().any(infer_types::lacks_type);
     if !untyped && first_not_normal(body).is_none() {
         return Ok(body.clone());
     }
     let mut edit = body.edit();
     if untyped {
-        add_types(&mut edit, infer)?;
+        infer_types::add_missing(&mut edit, infer)?;
     }
     let around = regions_after(body);
     for value in body.values().filter(|value| value.kind() == kind::SEQ) {
@@ -156,78 +156,4 @@ fn needs_name(value: Value<'_>) -> bool {
 fn is_value_of_alias(value: Value<'_>) -> bool {
     let next = value.sibling(value.end());
     next.kind() == kind::ALIAS && next.operand(0) == Some(value)
-}
-
-fn lacks_type(value: Value<'_>) -> bool {
-    let expression =
-        matches!(value.kind(), kind::CALL | kind::TUPLE | kind::TUPLE_GET | kind::ALIAS | kind::IF | kind::SEQ);
-    expression && !value.ty().is_known()
-}
-
-/// Infers what is missing, in program order: operands stand before their users, content is looked at before its header.
-fn add_types<'b>(edit: &mut Edit<'b>, infer: &dyn Infer) -> Result<(), PassError> {
-    let body = edit.old();
-    let mut open: Vec<Value<'b>> = Vec::new();
-    for value in body.values() {
-        while let Some(header) = open.pop_if(|header| header.end() <= value.index().unwrap_or(0)) {
-            add_type(edit, header, infer)?;
-        }
-        if value.has(flag::REGION) { open.push(value) } else { add_type(edit, value, infer)? }
-    }
-    open.into_iter().rev().try_for_each(|header| add_type(edit, header, infer))
-}
-
-fn add_type<'b>(edit: &mut Edit<'b>, value: Value<'b>, infer: &dyn Infer) -> Result<(), PassError> {
-    if !lacks_type(value) {
-        return Ok(());
-    }
-    let v = edit.v(value);
-    let known = |operand: Option<Value<'b>>| {
-        let operand = edit.v(operand?);
-        edit.with(operand, |operand| operand.ty().is_known().then(|| operand.ty().to_owned()))
-    };
-    let ty = match value.view() {
-        Expr::Call(_) => {
-            let found = edit.with(v, |value| call_type(Call(value), infer)).map_err(|error| error.at(value))?;
-            if found.as_ref().is_some_and(|(_, pure)| !pure) {
-                edit.update(v, |node| node.flags |= flag::IMPURE);
-            }
-            found.map(|(ty, _)| ty)
-        }
-        Expr::Tuple(tuple) => {
-            tuple.operands().map(|item| known(Some(item))).collect::<Option<Vec<_>>>().map(Type::Tuple)
-        }
-        Expr::TupleGet { tuple, index } => match known(Some(tuple)) {
-            Some(Type::Tuple(items)) => items.into_iter().nth(index as usize),
-            _ => None,
-        },
-        Expr::Alias(source) => known(Some(source)),
-        Expr::Seq => known(value.region().result()),
-        Expr::If { .. } => value.branches().and_then(|(then, other)| {
-            let (then, other) = (known(then.result())?, known(other.result())?);
-            Some(join(&then, &other))
-        }),
-        _ => None,
-    };
-    if let Some(ty) = ty {
-        edit.set_type(v, &ty);
-    }
-    Ok(())
-}
-
-/// Type of a call, and whether it is pure; `None` of an operator that nobody knows.
-fn call_type(call: Call<'_>, infer: &dyn Infer) -> Result<Option<(Type, bool)>, PassError> {
-    if call.op().is_some() {
-        return match infer.infer(call) {
-            Ok(inferred) => Ok(Some((inferred.ty, inferred.pure))),
-            Err(InferError::UnknownOp { .. } | InferError::NoHost(_)) => Ok(None),
-            Err(error) => Err(error.into()),
-        };
-    }
-    let callee = call.callee().ty();
-    if !callee.is_known() {
-        return Ok(None);
-    }
-    let (callee, args) = (callee.to_owned(), call.args().map(|arg| arg.ty().to_owned()).collect::<Vec<Type>>());
-    Ok(Some((call_result(&callee, &args)?, calls_are_pure(&callee))))
 }

@@ -271,6 +271,9 @@ expr_mutator! {
     /// becomes of the value. For input that is not in A-normal form, too: what is nested is met before its user and
     /// stays nested, and so does what a hook writes. [`ExprMutator`] names what it writes.
     ///
+    /// Types stay as they are: where what is written changes them for its users, too,
+    /// [`infer_types`](crate::infer_types::infer_types) brings them up to date.
+    ///
     /// Hooks see values of the body as it was. [`Rewriter::v`] tells what an operand is now: that is the memo, and it
     /// is complete, as operands stand before their users. Nothing is visited twice, and depth costs no stack.
     ///
@@ -490,6 +493,11 @@ mutator_trait! {
             "An attribute of statements, before these.";
         kind::ASSERT => visit_assert_stmt(stmt: Value<'b>) = std::convert::identity, "An assertion.";
         kind::BIND => visit_bind(stmt: Value<'b>) = std::convert::identity, "A scalar that gets a name.";
+        kind::LAUNCH => visit_launch(stmt: Value<'b>) = std::convert::identity,
+            "Content that threads execute, before it.";
+        kind::RETURN => visit_return(stmt: Value<'b>) = std::convert::identity, "A return.";
+        kind::BREAK => visit_break(stmt: Value<'b>) = std::convert::identity, "The end of the innermost loop.";
+        kind::CONTINUE => visit_continue(stmt: Value<'b>) = std::convert::identity, "The end of one iteration.";
         kind::BUFFER => visit_buffer(buffer: Value<'b>) = std::convert::identity,
             "A buffer: matched, allocated or declared.";
         kind::LOAD => visit_buffer_load(load: Value<'b>) = std::convert::identity,

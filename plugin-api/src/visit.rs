@@ -331,6 +331,18 @@ pub trait StmtVisitor<'a> {
     /// A scalar that gets a name.
     fn visit_bind(&mut self, stmt: Value<'a>, value: Value<'a>) {}
 
+    /// Content that threads execute.
+    fn visit_launch(&mut self, stmt: Value<'a>, thread: Option<&'a str>, extent: Value<'a>) {}
+
+    /// A return.
+    fn visit_return(&mut self, stmt: Value<'a>, value: Option<Value<'a>>) {}
+
+    /// The end of the innermost loop.
+    fn visit_break(&mut self, stmt: Value<'a>) {}
+
+    /// The end of one iteration.
+    fn visit_continue(&mut self, stmt: Value<'a>) {}
+
     /// A parameter, loop variable, block iterator, or another variable.
     fn visit_var_def(&mut self, var: Value<'a>) {}
 
@@ -375,7 +387,10 @@ impl<'a, V: StmtVisitor<'a>> Steps<'a> for Stmts<'_, V> {
             Stmt::Attr { key, value: of } => v.visit_attr_stmt(value, key, of),
             Stmt::Assert { cond } => v.visit_assert_stmt(value, cond),
             Stmt::Bind { value: bound } => v.visit_bind(value, bound),
-            _ => {}
+            Stmt::Launch { thread, extent } => v.visit_launch(value, thread, extent),
+            Stmt::Return(returned) => v.visit_return(value, returned),
+            Stmt::Break => v.visit_break(value),
+            Stmt::Continue => v.visit_continue(value),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{brief, cases, choices, made, shown};
 use passhost::verify::verify_module;
 use passhost_tests::engine;
+use plugin_api::infer_types::infer_types;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::normalize::{first_not_normal, normalize};
 use plugin_api::prelude::*;
@@ -80,6 +81,75 @@ proptest! {
             prop_assert!(typed.structural_eq(body), "{}\n{}", plugin_api::dump::dump(body), plugin_api::dump::dump(&typed));
         }
     }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    /// Types that are right are kept with the handle, and those that say too little are found again.
+    #[test]
+    fn infer_types_finds_what_was_there(bytes in choices()) {
+        let module = made(&bytes);
+        for (_, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
+            let once = infer_types(body, engine()).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert!(infer_types(&once, engine()).expect("well-typed").same(&once));
+            let (mut edit, parents) = (once.edit(), once.parents());
+            for value in once.values() {
+                let call = value.as_call().and_then(Call::op).is_some() && !is_value_of_alias(value, &parents);
+                if call || matches!(value.kind(), kind::TUPLE | kind::TUPLE_GET) {
+                    let v = edit.v(value);
+                    edit.set_type(v, &Type::Object);
+                }
+            }
+            let vague = edit.finish().expect("a type is a type");
+            let found = infer_types(&vague, engine()).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert!(found.structural_eq(&once), "{}\n{}", plugin_api::dump::dump(&once), plugin_api::dump::dump(&found));
+        }
+    }
+}
+
+/// A pass that changes the type of a parameter: everything made of it follows, in branches and nested functions too.
+#[test]
+fn infer_types_follows_a_change() {
+    let text = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, "n"), "float32"), c: R.Tensor((), "bool")) -> R.Tensor((2, "n"), "float32"):
+        n = T.int64()
+        @R.function
+        def twice(y: R.Tensor((2, n), "float32")) -> R.Tensor((2, n), "float32"):
+            z = R.add(y, x)
+            return z
+        a = twice(x)
+        if c:
+            t = R.nn.relu(x)
+            b = R.nn.relu(t)
+        else:
+            b = R.exp(x)
+        d = (a, b)
+        e = d[1]
+        return e
+"#;
+    let module = script::read(text, engine()).expect("reads");
+    let body = module.get("main").expect("is there");
+    let half = |ty: &Type| match ty {
+        Type::Tensor(tensor) => Type::Tensor(TensorType { dtype: DType::F16, ..tensor.clone() }),
+        other => other.clone(),
+    };
+    let mut edit = body.edit();
+    for param in body.values().filter(|value| value.kind() == kind::PARAM && value.name() != Some("c")) {
+        let v = edit.v(param);
+        edit.set_type(v, &half(&param.ty().to_owned()));
+    }
+    let stale = edit.finish().expect("valid");
+    let fresh = infer_types(&stale, engine()).expect("well-typed");
+    let mut changed = module.edit();
+    changed.set("main", fresh);
+    let changed = changed.finish();
+    let wanted = text.replace("float32", "float16");
+    assert_eq!(shown(&changed), shown(&script::read(&wanted, engine()).expect("reads")));
+    assert_eq!(verify_module(&changed, engine()), Ok(()));
 }
 
 fn is_value_of_alias(value: Value<'_>, _: &[u32]) -> bool {
