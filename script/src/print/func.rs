@@ -4,7 +4,7 @@ use super::names::{Names, can_be_statement};
 use super::text::{python_string, scalar_text};
 use super::{Printer, deeper, type_var};
 use plugin_api::ir::records::{flag, kind, tykind};
-use plugin_api::ir::{Body, Call, Dim, Expr, Function, Sym, Tensor, Ty, Value};
+use plugin_api::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Tensor, Ty, Value};
 use std::ops::Range;
 
 impl Printer<'_> {
@@ -304,7 +304,16 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.ty(value.ty());
                 self.p.out.push(')');
             }
-            Expr::Alias(source) => self.value(source),
+            // A number at its own type, which the binding says.
+            Expr::Alias(source) => match source.dim() {
+                Some(Dim::Expr(e))
+                    if let DimExpr::Int(v, dtype) = *e
+                        && dtype != DType::BOOL =>
+                {
+                    self.p.int(v)
+                }
+                _ => self.value(source),
+            },
             other => self.p.out.push_str(&format!("R.unknown(\"{other:?}\")")),
         }
     }
