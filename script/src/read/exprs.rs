@@ -105,6 +105,7 @@ impl<'a> FnReader<'a> {
             "dist.const" => accept(call, 2, &[], "R.dist.const(1.0, R.DTensor((), \"float32\", \"mesh[0]\", \"R\"))")?,
             "shape" | "prim_value" | "str" | "dtype" => accept(call, 1, &[], USAGE)?,
             "tuple" => accept(call, usize::MAX, &[], "R.tuple(x, y)")?,
+            "ExternFunc" => accept(call, 2, &[], "R.ExternFunc(\"symbol\", R.Callable((R.Tensor,), R.Tensor))")?,
             _ => return Ok(None),
         }
         Ok(Some(match (name, &**args) {
@@ -130,6 +131,14 @@ impl<'a> FnReader<'a> {
                 self.b.prim_value(&dim)
             }
             ("str", [Expr::StringLiteral(text)]) => self.b.string(text.value.to_str()),
+            ("ExternFunc", [Expr::StringLiteral(symbol)]) => {
+                let ty = self.b.ty(&Type::opaque_callable());
+                self.b.extern_func(symbol.value.to_str(), ty)
+            }
+            ("ExternFunc", [Expr::StringLiteral(symbol), ty]) => {
+                let ty = self.type_id(ty)?;
+                self.b.extern_func(symbol.value.to_str(), ty)
+            }
             ("dtype", [dtype]) => {
                 let dtype = super::types::dtype_of(dtype)?;
                 self.b.dtype(dtype)

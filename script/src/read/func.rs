@@ -766,7 +766,10 @@ impl<'a> FnReader<'a> {
             return Ok(v);
         }
         self.open_block();
-        let v = self.expr(value)?;
+        let v = match self.bound_number(annotation, value)? {
+            Some(number) => number,
+            None => self.expr(value)?,
+        };
         if v.is_leaf() {
             return Ok(v);
         }
