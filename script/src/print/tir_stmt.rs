@@ -377,7 +377,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("T.sblock_attr({");
         for (i, (key, item)) in value.attrs().iter().enumerate() {
             self.p.comma(i);
-            python_string(&mut self.p.out, key);
+            self.p.string(key);
             self.push(": ");
             self.annotation(value, item);
         }
