@@ -42,8 +42,8 @@ impl<'a> TirReader<'a> {
             return self.declare(name, dtype);
         }
         if let Some((callee, call)) = self.tir_call_of(value) {
-            let local = BufferFacts { scope: "local", keywords: &["annotations"], ..BufferFacts::default() };
-            let shared = BufferFacts { scope: "shared", keywords: &["annotations"], ..BufferFacts::default() };
+            let local = BufferFacts { scope: "local", keywords: &["annotations"] };
+            let shared = BufferFacts { scope: "shared", keywords: &["annotations"] };
             let plain = BufferFacts { keywords: &["annotations"], ..BufferFacts::default() };
             let none = BufferFacts::default();
             match callee {
