@@ -160,7 +160,8 @@ struct Check<'a> {
     symbols: Symbols,
 }
 
-/// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it.
+/// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it, and so do
+/// scalar variables that are seen in their dataflow block only.
 #[derive(Default)]
 struct Symbols {
     defined: Vec<bool>,
@@ -168,6 +169,8 @@ struct Symbols {
     order: Vec<usize>,
     /// Scopes that are open: where they end, and how many variables were defined before.
     scopes: Vec<(usize, usize)>,
+    /// Where the dataflow block that was entered last ends, and its own scalar variables.
+    flow: (usize, Vec<u32>),
 }
 
 impl Symbols {
@@ -177,8 +180,19 @@ impl Symbols {
         while let Some((_, before)) = self.scopes.pop_if(|(end, _)| *end <= at) {
             self.order.drain(before..).for_each(|id| self.defined[id] = false);
         }
-        if matches!(value.kind(), kind::FUNC | kind::BRANCH) {
-            self.scopes.push((value.end(), self.order.len()));
+        if at >= self.flow.0 {
+            self.flow.1.drain(..).for_each(|id| self.defined[id as usize] = false);
+        }
+        match value.kind() {
+            kind::FUNC | kind::BRANCH => self.scopes.push((value.end(), self.order.len())),
+            kind::DATAFLOW => self.flow.0 = value.end(),
+            _ => {}
+        }
+        if let Some(sym) = value.symbol().filter(|sym| !self.has(sym.id)) {
+            self.define(value.ty());
+            if value.has(flag::INNER) {
+                self.flow.1.push(sym.id);
+            }
         }
     }
 
@@ -373,7 +387,7 @@ impl Check<'_> {
         }
     }
 
-    /// Every symbolic variable in types and shapes must have been defined by a parameter or a match_cast.
+    /// Every symbolic variable in types and shapes must have been defined by a parameter, a scalar binding or a match_cast.
     fn known_symbols(&self, value: Value<'_>) -> Result<(), String> {
         if self.body.raw().var_names().is_empty() {
             return Ok(());
@@ -394,7 +408,9 @@ impl Check<'_> {
         match missing {
             Some(id) => {
                 let symbol = self.body.sym_name(id).unwrap_or("?");
-                Err(format!("symbolic variable `{symbol}` is used, but no parameter or match_cast defines it"))
+                Err(format!(
+                    "symbolic variable `{symbol}` is used, but no parameter, scalar binding or match_cast defines it"
+                ))
             }
             None => Ok(()),
         }
@@ -508,7 +524,7 @@ mod tests {
         Type::tensor([n.clone()], DType::F32)
     }
 
-    const UNDEFINED: &str = "symbolic variable `m` is used, but no parameter or match_cast defines it";
+    const UNDEFINED: &str = "symbolic variable `m` is used, but no parameter, scalar binding or match_cast defines it";
 
     #[test]
     fn the_result_type_uses_what_the_parameters_define() {
