@@ -127,6 +127,7 @@ metadata = tvm.ir.load_json("""{
 # from tvm.script import ir as I
 # from tvm.script import tirx as T
 # from tvm.tirx.layout import Axis
+# from tvm.script import relax as R
 
 @I.ir_module
 class Module:
@@ -174,3 +175,8 @@ class Module:
         C[0:T.vscale() * 2 * 3:3] = T.Broadcast(T.float32(1.0), T.vscale() * 2)
         D = T.alloc_buffer((8 * T.vscale(), n + 8 * T.vscale()))
         A[n, 0:T.vscale() * 4] = T.Broadcast(B[n, 0] + D[0, 0], T.vscale() * 4)
+
+    @R.function
+    def main(x: R.Tensor((2, 3), dtype="float32")) -> R.Tensor((2, 3), dtype="float32"):
+        R.func_attr({"m": metadata["ffi.String"][2], "n": {metadata["ffi.String"][0]: metadata["ffi.String"][2]}})
+        return x
