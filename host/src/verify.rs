@@ -106,6 +106,9 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
         hasher: RandomState::new(),
         symbols: Symbols::default(),
     };
+    if let Some(message) = symbol_fault(name, body) {
+        return Err(Violation { function: name.to_string(), node: 0, message });
+    }
     for value in body.values() {
         check.node(value).map_err(|message| Violation {
             function: name.to_string(),
@@ -114,6 +117,16 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
         })?;
     }
     Ok(())
+}
+
+/// A public function is known outside under its own name; a private one under none.
+fn symbol_fault(name: &str, body: &Body) -> Option<String> {
+    let symbol = body.root().attr("global_symbol")?;
+    let symbol = symbol.as_str()?;
+    if body.function()?.is_private() {
+        return Some(format!("is private, but has the global_symbol \"{symbol}\": remove one of them"));
+    }
+    (symbol != name).then(|| format!("is called `{name}`, but its global_symbol is \"{symbol}\": give both one name"))
 }
 
 /// Checks only that the functions that `body` names are there with the types that it says.
@@ -245,6 +258,10 @@ impl Check<'_> {
         for param in function.params() {
             self.symbols.define(param.ty());
         }
+        let forced = function.attr("relax.force_pure").is_some_and(|attr| attr.as_int() == Some(1));
+        if forced && !function.is_pure() {
+            return Err("sets relax.force_pure, but is declared with pure=False: remove one of them".to_string());
+        }
         let Some(result) = function.result() else { return Ok(()) };
         let impure = function.is_pure() && self.effect_in(function);
         if impure {
@@ -357,16 +374,11 @@ impl Check<'_> {
                 return Err("a dataflow block holds an If; control flow must stand outside".to_string());
             }
             let effect = value.has(flag::IMPURE) && value.kind() != kind::FUNC;
-            if effect && !self.forced_pure() {
+            if effect {
                 return Err(format!("a dataflow block holds `{}`, which has an effect", name(value)));
             }
         }
         Ok(())
-    }
-
-    fn forced_pure(&self) -> bool {
-        let attr = self.body.root().attr("relax.force_pure");
-        attr.is_some_and(|attr| attr.as_int() == Some(1))
     }
 
     /// Whether a value of type `found` may stand where `said` is declared.
