@@ -578,7 +578,12 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
     if node.kind == kind::PARAM && !node.has(flag::BOUND | flag::INNER) {
         return wrong("a parameter must be bound and visible only in its function");
     }
-    if node.kind == kind::PARAM && !follows_parameters(raw, i, node) {
+    // Between those of a TIR function may stand what the types of buffers speak of.
+    let content = |before: &NodeRec| {
+        let relax = matches!(before.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD);
+        relax || is_expression(before) && before.has(flag::BOUND)
+    };
+    if node.kind == kind::PARAM && i.checked_sub(1).is_none_or(|before| content(&raw.nodes()[before])) {
         return wrong("a parameter stands behind other content of its function: parameters come first");
     }
     if matches!(node.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD) && bound {
@@ -594,14 +599,6 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
         return if_shape(raw, i, node);
     }
     Ok(())
-}
-
-/// Whether only parameters stand before a parameter, and expressions that its type speaks of.
-fn follows_parameters(raw: &RawView<'_>, i: usize, param: &NodeRec) -> bool {
-    let is_operand = |before: &&NodeRec| param.n_ops > 0 && is_expression(before) && !before.has(flag::BOUND);
-    let before = raw.nodes()[..i].iter().rev().find(|before| !is_operand(before));
-    let kinds = [kind::FUNC, kind::PRIM_FUNC, kind::PARAM, kind::BUFFER];
-    before.is_some_and(|before| kinds.contains(&before.kind))
 }
 
 /// An If is followed by two branches and nothing else.
