@@ -317,8 +317,10 @@ impl Analyzer {
         let store = self.store();
         let simple = store.simplify(id);
         let written = store.bounds[id as usize].intersect(store.bounds[simple as usize]);
-        if super::store::is_index(store.at(simple).dtype) {
-            written.intersect(store.tight_bounds(&store.sum_of(simple)))
+        let dtype = store.at(simple).dtype;
+        if super::store::is_index(dtype) {
+            let tight = written.intersect(store.tight_bounds(&store.sum_of(simple)));
+            tight.intersect(Bounds::of_dtype(dtype))
         } else {
             written
         }

@@ -198,8 +198,10 @@ impl Store {
     /// does not fit the type.
     pub(super) fn build(&mut self, sum: &Sum, dtype: DType) -> Option<Id> {
         let range = Bounds::of_dtype(dtype);
-        let fits = |c: i64| range.contains(c) && c.checked_neg().is_some();
-        if !fits(sum.k) || !sum.terms.iter().all(|(_, c)| fits(*c)) {
+        // A negative number is written as what is taken away, unless it stands alone.
+        let fits = |c: i64| range.contains(c) && c.checked_neg().is_some_and(|c| range.contains(c));
+        let alone = sum.terms.is_empty() && sum.k != i64::MIN && range.contains(sum.k);
+        if !(alone || fits(sum.k) && sum.terms.iter().all(|(_, c)| fits(*c))) {
             return None;
         }
         let terms = self.grouped(&sum.terms, dtype)?;
