@@ -303,3 +303,26 @@ fn what_the_type_cannot_hold_stays() {
     let body = t.finish(0);
     assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body));
 }
+
+/// A loop over a range that may be empty tells nothing of what stands around it.
+#[test]
+fn what_a_loop_knows_stays_in_it() {
+    let mut t = Tir::new(DType::I64);
+    let (zero, int) = (t.int(0), t.int);
+    let n = t.b.node(NodeSpec::new(kind::VAR).ty(int).flags(flag::INNER), &[], Some("n"));
+    t.b.begin(NodeSpec::new(kind::FOR), &[zero, n], None);
+    let i = t.b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
+    let (last, inside) = (t.by(prim::SUB, n, 1), t.op(prim::LE, i, n));
+    let rest = t.op(prim::FLOORMOD, i, n);
+    let least = t.op(prim::MIN, i, last);
+    for value in [inside, rest, least] {
+        t.store(value, zero);
+    }
+    t.b.end();
+    let positive = t.by(prim::GT, n, 0);
+    t.store(positive, zero);
+    let body = t.finish(0);
+    let simple = Analyzer::of_body(&body).simplify_body(&body).expect("valid");
+    let values: Vec<String> = stores(&simple).iter().map(|store| text(store.operand(1).expect("a value"))).collect();
+    assert_eq!(values, ["1".into(), "i".into(), "i".into(), format!("{}(n, 0)", prim::GT)]);
+}

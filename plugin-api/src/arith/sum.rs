@@ -2,6 +2,7 @@
 //! that does not distribute.
 
 use super::bounds::Bounds;
+use super::facts::Linear;
 use super::modular::{ModularSet, gcd};
 use super::store::{Id, Store, is_index};
 use crate::ir::DType;
@@ -280,7 +281,10 @@ impl Store {
         for (id, of) in sum.terms.iter().filter(|_| depth > 0) {
             for fact in self.facts.with_term.get(id).into_iter().flatten() {
                 // Some multiple of the fact takes the term away.
-                let (terms, known) = &self.facts.linear[*fact];
+                let Linear { terms, bounds: known, of: var } = &self.facts.linear[*fact];
+                if var.is_some_and(|var| sum.coeff(var) == 0) {
+                    continue;
+                }
                 let c = terms.coeff(*id);
                 if of % c != 0 || tried.contains(&(*fact, of / c)) {
                     continue;

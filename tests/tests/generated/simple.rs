@@ -24,6 +24,9 @@ struct Values<'b> {
     number: HashMap<usize, usize>,
     /// Value of each variable that has one; `None` where nothing is executed.
     vars: HashMap<usize, Option<i128>>,
+    /// What is never executed.
+    dead: Vec<std::ops::Range<usize>>,
+    parents: Vec<u32>,
 }
 
 fn hashed(of: impl Hash) -> i128 {
@@ -62,7 +65,8 @@ impl<'b> Values<'b> {
         for at in (0..body.len()).filter(|at| !body.value_at(*at).is_nested()) {
             number.insert(at, number.len());
         }
-        let mut values = Values { body, seed, least, number, vars };
+        let parents = body.parents();
+        let mut values = Values { body, seed, least, number, vars, parents, dead: Vec::new() };
         (0..body.len()).for_each(|at| values.define(body.value_at(at)));
         values
     }
@@ -88,6 +92,11 @@ impl<'b> Values<'b> {
         let place = hashed((self.seed, self.number[&at])).rem_euclid(1 << 20);
         let inside = min.zip(extent.filter(|extent| *extent > 0)).map(|(min, extent)| min + place % extent);
         self.vars.insert(at, inside);
+        if inside.is_none() {
+            // Where there are no values, there are no statements.
+            let header = self.parents[at] as usize;
+            self.dead.push(header + 1..self.body.value_at(header).end());
+        }
     }
 
     fn symbol(&self, sym: Sym) -> i128 {
@@ -224,7 +233,12 @@ impl<'b> Values<'b> {
     /// Values of the operands of everything that is no nested expression, in order.
     fn all(&self) -> Vec<(u16, Vec<Option<i128>>)> {
         let values = (0..self.body.len()).map(|at| self.body.value_at(at)).filter(|value| !value.is_nested());
-        values.map(|value| (value.kind(), value.operands().map(|operand| self.of(operand)).collect())).collect()
+        let of = |value: Value<'b>, operand| {
+            let at = value.index().expect("a node");
+            let alive = !self.dead.iter().any(|range| range.contains(&at));
+            alive.then(|| self.of(operand)).flatten()
+        };
+        values.map(|value| (value.kind(), value.operands().map(|operand| of(value, operand)).collect())).collect()
     }
 }
 
