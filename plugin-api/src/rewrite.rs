@@ -25,7 +25,6 @@ pub struct Rewriter<'b> {
     body: &'b Body,
     edit: Option<Edit<'b>>,
     current: Value<'b>,
-    in_dataflow: bool,
 }
 
 impl<'b> Rewriter<'b> {
@@ -74,11 +73,19 @@ impl<'b> Rewriter<'b> {
 
     /// Binds a new expression to a variable.
     pub fn emit(&mut self, v: V, name: &str) -> V {
-        let inner = self.in_dataflow;
         let edit = self.edit();
         edit.bind(v, name);
-        edit.update(v, |node| node.flags |= if inner { flag::INNER } else { 0 });
+        self.hide(v);
         v
+    }
+
+    /// What gets a name in the dataflow block of the current value is seen in it only.
+    fn hide(&mut self, v: V) {
+        let current = self.current;
+        let edit = self.edit();
+        if edit.kind_around(current) == kind::DATAFLOW && edit.stands_with(v, current) {
+            edit.update(v, |node| node.flags |= flag::INNER);
+        }
     }
 
     /// Number of nodes so far, those of the old body included.
@@ -86,18 +93,32 @@ impl<'b> Rewriter<'b> {
         self.edit.as_ref().map_or(self.body.len(), |edit| edit.n_nodes())
     }
 
-    /// Names what is nested in the nodes from `from` on, but for tuples: that is A-normal form.
-    fn bind_nested(&mut self, from: usize) {
-        let (inner, n_old) = (self.in_dataflow, self.body.len());
-        let Some(edit) = &mut self.edit else { return };
-        let name = if inner { "lv" } else { "gv" };
+    /// Names what is nested in the nodes from `from` on, but for tuples: that is A-normal form. Outside of blocks, the
+    /// insertions from `inserted` on get one as far as they have names.
+    fn bind_nested(&mut self, from: usize, inserted: usize) {
+        let current = self.current;
+        // Expressions of TIR are nested.
+        let relax = self.body.function().is_some();
+        let Some(edit) = self.edit.as_mut().filter(|edit| relax && edit.n_nodes() > from) else { return };
+        let around = edit.kind_around(current);
+        let name = if around == kind::DATAFLOW { "lv" } else { "gv" };
+        let in_block = matches!(around, kind::BLOCK | kind::DATAFLOW);
         for at in from..edit.n_nodes() {
+            let Some(edit) = &mut self.edit else { return };
             for operand in edit.operands_of(at) {
-                if operand.op as usize >= n_old && edit.with(operand, |v| v.is_nested() && v.kind() != kind::TUPLE) {
+                let Some(edit) = &mut self.edit else { return };
+                let operand = edit.resolve(operand);
+                if edit.with(operand, |v| v.is_nested() && v.kind() != kind::TUPLE) {
                     edit.bind(operand, name);
-                    edit.update(operand, |node| node.flags |= if inner { flag::INNER } else { 0 });
+                    if !in_block && (operand.op as usize) < self.body.len() {
+                        edit.enclose_old(self.body.value_at(operand.op as usize));
+                    }
+                    self.hide(operand);
                 }
             }
+        }
+        if let Some(edit) = self.edit.as_mut().filter(|_| !in_block) {
+            edit.enclose_new(inserted, name);
         }
     }
 
@@ -115,10 +136,12 @@ impl<'b> Rewriter<'b> {
         if v == edit.v(value) {
             return;
         }
-        let unnamed = v.op & LEAF_BIT == 0 && v.op >= n_old && !edit.with(v, |v| v.is_bound());
+        // One that was there before may have been nested in this one.
+        let unnamed = v.op & LEAF_BIT == 0 && edit.with(v, |v| !v.is_bound() && (v.op >= n_old || v.is_nested()));
         if unnamed && value.is_bound() {
             edit.bind(v, value.name().unwrap_or("lv"));
             let inner = value.node().map_or(0, |node| node.flags & flag::INNER);
+            let inner = if edit.stands_with(v, value) { inner } else { 0 };
             edit.update(v, |node| node.flags |= inner);
         }
         edit.replace(value, v);
@@ -148,28 +171,30 @@ impl Body {
         &'b self,
         mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Result<Action, E>,
     ) -> Result<Body, E> {
-        let mut rw = Rewriter { body: self, edit: None, current: self.root(), in_dataflow: false };
-        let mut flow_end = 0;
-        let mut at = 1;
-        while at < self.len() {
-            let value = self.value_at(at);
-            at += 1;
-            let kind = value.kind();
-            if matches!(kind, kind::DATAFLOW) {
-                flow_end = value.end();
-            }
-            if matches!(kind, kind::PARAM | kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD) {
-                continue;
-            }
-            (rw.current, rw.in_dataflow) = (value, at <= flow_end);
-            let action = f(value, &mut rw)?;
-            rw.apply(value, action);
-            if action != Action::Keep {
-                at = value.end();
-            }
-        }
-        Ok(rw.finish()?)
+        rewrite_all(self, |value, rw| if is_asked_about(value) { f(value, rw) } else { Ok(Action::Keep) })
     }
+}
+
+/// Whether a rewrite asks what becomes of a value.
+fn is_asked_about(value: Value<'_>) -> bool {
+    !matches!(value.kind(), kind::PARAM | kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD)
+}
+
+/// Asks about every value, in program order.
+fn rewrite_all<'b, E: From<SealError>>(
+    body: &'b Body,
+    mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Result<Action, E>,
+) -> Result<Body, E> {
+    let mut rw = Rewriter { body, edit: None, current: body.root() };
+    let mut at = 1;
+    while at < body.len() {
+        let value = body.value_at(at);
+        rw.current = value;
+        let action = f(value, &mut rw)?;
+        rw.apply(value, action);
+        at = if action == Action::Keep { at + 1 } else { value.end() };
+    }
+    Ok(rw.finish()?)
 }
 
 /// What a mutator does with leaves and nodes; each kind of mutator makes its own hooks of it.
@@ -180,14 +205,10 @@ trait Hooks<'b> {
 
 fn mutate<'b>(hooks: &mut impl Hooks<'b>, body: &'b Body) -> Result<Body, PassError> {
     let mut leaves: Vec<Option<Action>> = vec![None; body.raw().leaves().len()];
-    body.try_rewrite(|value, rw| {
+    rewrite_all(body, |value, rw| {
+        // The result of a function or branch has no hook of its own, but its leaf has.
         visit_leaves(hooks, value, rw, &mut leaves)?;
-        // The result of a function has no hook of its own, but its leaf has.
-        let after = body.value_at(value.end().min(body.len() - 1));
-        if after.kind() == kind::YIELD {
-            visit_leaves(hooks, after, rw, &mut leaves)?;
-        }
-        hooks.node(value, rw)
+        if is_asked_about(value) { hooks.node(value, rw) } else { Ok(Action::Keep) }
     })
 }
 
@@ -428,9 +449,9 @@ impl<'b, M: ExprMutator<'b>> Hooks<'b> for NormalHooks<'_, M> {
     }
 
     fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        let from = rw.n_nodes();
+        let (from, inserted) = (rw.n_nodes(), rw.edit.as_ref().map_or(0, Edit::n_inserted));
         let action = self.dispatch(value, rw)?;
-        rw.bind_nested(from);
+        rw.bind_nested(from, inserted as usize);
         Ok(action)
     }
 }
