@@ -106,6 +106,9 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
         hasher: RandomState::new(),
         symbols: Symbols::default(),
     };
+    if let Some(message) = symbol_fault(name, body) {
+        return Err(Violation { function: name.to_string(), node: 0, message });
+    }
     for value in body.values() {
         check.node(value).map_err(|message| Violation {
             function: name.to_string(),
@@ -114,6 +117,16 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
         })?;
     }
     Ok(())
+}
+
+/// A public function is known outside under its own name; a private one under none.
+fn symbol_fault(name: &str, body: &Body) -> Option<String> {
+    let symbol = body.root().attr("global_symbol")?;
+    let symbol = symbol.as_str()?;
+    if body.function()?.is_private() {
+        return Some(format!("is private, but has the global_symbol \"{symbol}\": remove one of them"));
+    }
+    (symbol != name).then(|| format!("is called `{name}`, but its global_symbol is \"{symbol}\": give both one name"))
 }
 
 /// Checks only that the functions that `body` names are there with the types that it says.
@@ -160,7 +173,8 @@ struct Check<'a> {
     symbols: Symbols,
 }
 
-/// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it.
+/// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it, and so do
+/// scalar variables that are seen in their dataflow block only.
 #[derive(Default)]
 struct Symbols {
     defined: Vec<bool>,
@@ -168,6 +182,8 @@ struct Symbols {
     order: Vec<usize>,
     /// Scopes that are open: where they end, and how many variables were defined before.
     scopes: Vec<(usize, usize)>,
+    /// Where the dataflow block that was entered last ends, and its own scalar variables.
+    flow: (usize, Vec<u32>),
 }
 
 impl Symbols {
@@ -177,8 +193,19 @@ impl Symbols {
         while let Some((_, before)) = self.scopes.pop_if(|(end, _)| *end <= at) {
             self.order.drain(before..).for_each(|id| self.defined[id] = false);
         }
-        if matches!(value.kind(), kind::FUNC | kind::BRANCH) {
-            self.scopes.push((value.end(), self.order.len()));
+        if at >= self.flow.0 {
+            self.flow.1.drain(..).for_each(|id| self.defined[id as usize] = false);
+        }
+        match value.kind() {
+            kind::FUNC | kind::BRANCH => self.scopes.push((value.end(), self.order.len())),
+            kind::DATAFLOW => self.flow.0 = value.end(),
+            _ => {}
+        }
+        if let Some(sym) = value.symbol().filter(|sym| !self.has(sym.id)) {
+            self.define(value.ty());
+            if value.has(flag::INNER) {
+                self.flow.1.push(sym.id);
+            }
         }
     }
 
@@ -230,6 +257,10 @@ impl Check<'_> {
     fn function(&mut self, function: Function<'_>) -> Result<(), String> {
         for param in function.params() {
             self.symbols.define(param.ty());
+        }
+        let forced = function.attr("relax.force_pure").is_some_and(|attr| attr.as_int() == Some(1));
+        if forced && !function.is_pure() {
+            return Err("sets relax.force_pure, but is declared with pure=False: remove one of them".to_string());
         }
         let Some(result) = function.result() else { return Ok(()) };
         let impure = function.is_pure() && self.effect_in(function);
@@ -343,16 +374,11 @@ impl Check<'_> {
                 return Err("a dataflow block holds an If; control flow must stand outside".to_string());
             }
             let effect = value.has(flag::IMPURE) && value.kind() != kind::FUNC;
-            if effect && !self.forced_pure() {
+            if effect {
                 return Err(format!("a dataflow block holds `{}`, which has an effect", name(value)));
             }
         }
         Ok(())
-    }
-
-    fn forced_pure(&self) -> bool {
-        let attr = self.body.root().attr("relax.force_pure");
-        attr.is_some_and(|attr| attr.as_int() == Some(1))
     }
 
     /// Whether a value of type `found` may stand where `said` is declared.
@@ -373,7 +399,7 @@ impl Check<'_> {
         }
     }
 
-    /// Every symbolic variable in types and shapes must have been defined by a parameter or a match_cast.
+    /// Every symbolic variable in types and shapes must have been defined by a parameter, a scalar binding or a match_cast.
     fn known_symbols(&self, value: Value<'_>) -> Result<(), String> {
         if self.body.raw().var_names().is_empty() {
             return Ok(());
@@ -394,7 +420,9 @@ impl Check<'_> {
         match missing {
             Some(id) => {
                 let symbol = self.body.sym_name(id).unwrap_or("?");
-                Err(format!("symbolic variable `{symbol}` is used, but no parameter or match_cast defines it"))
+                Err(format!(
+                    "symbolic variable `{symbol}` is used, but no parameter, scalar binding or match_cast defines it"
+                ))
             }
             None => Ok(()),
         }
@@ -508,7 +536,7 @@ mod tests {
         Type::tensor([n.clone()], DType::F32)
     }
 
-    const UNDEFINED: &str = "symbolic variable `m` is used, but no parameter or match_cast defines it";
+    const UNDEFINED: &str = "symbolic variable `m` is used, but no parameter, scalar binding or match_cast defines it";
 
     #[test]
     fn the_result_type_uses_what_the_parameters_define() {

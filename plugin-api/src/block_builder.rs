@@ -141,6 +141,8 @@ struct State {
     globals: BTreeMap<String, V>,
     /// Symbolic variables that are defined, in the order of their definition.
     defined: Vec<Sym>,
+    /// The scalar variables that symbolic variables are, by their numbers.
+    scalars: BTreeMap<u32, V>,
 }
 
 impl State {
@@ -168,6 +170,10 @@ impl State {
         let name = if *counter == 0 { stem.to_string() } else { format!("{stem}{counter}") };
         *counter += 1;
         self.b.bind(v, &name);
+        if let Some(sym) = self.b.make_symbol(v, &name) {
+            self.defined.push(sym);
+            self.scalars.insert(sym.id, v);
+        }
         if flows && inner {
             self.b.add_flags(v, flag::INNER);
         }
@@ -266,13 +272,43 @@ impl FunctionBuilder<'_, '_> {
     /// Adds a parameter.
     pub fn param(&self, name: &str, ty: impl Into<Type>) -> V {
         let (mut s, ty) = (self.state.borrow_mut(), ty.into());
+        if s.b.pool.s.nodes.last().is_some_and(|last| !matches!(last.kind, kind::FUNC | kind::PARAM)) {
+            self.fail(PassError::new(format!("the parameter `{name}` stands behind a binding: parameters come first")));
+        }
+        let id = s.b.ty(&ty);
+        let v = s.b.param(name, id);
+        if matches!(ty, Type::Prim { value: None, .. })
+            && let Some(sym) = s.b.make_symbol(v, name)
+        {
+            s.defined.push(sym);
+            s.scalars.insert(sym.id, v);
+        }
         s.define_syms(&ty);
         let known = s.defined.len();
         if let Some(frame) = s.frames.last_mut() {
             frame.known = known;
         }
-        let ty = s.b.ty(&ty);
-        s.b.param(name, ty)
+        v
+    }
+
+    /// The symbolic variable that a scalar variable is: types and scalar expressions speak of it by this one.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("main", |b| {
+    ///     let n = b.param("n", Type::Prim { dtype: DType::I64, value: None });
+    ///     let rows = b.symbol(n).expect("a scalar");
+    ///     let x = b.param("x", Type::tensor([rows, 8.into()], DType::F32));
+    ///     b.emit_func_output(x);
+    /// });
+    /// assert!(bb.get()?.get("main").is_some());
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn symbol(&self, v: V) -> Option<Dim> {
+        self.state.borrow().b.with(v, |value| value.symbol()).map(Dim::Var)
     }
 
     /// A new symbolic variable (`int64`) for the types of parameters and match_casts.
@@ -414,9 +450,11 @@ impl FunctionBuilder<'_, '_> {
         self.state.borrow_mut().b.shape(dims)
     }
 
-    /// A dimension as a value.
+    /// A dimension as a value. The symbolic variable of a scalar variable is this variable.
     pub fn prim_value(&self, dim: impl Into<Dim>) -> V {
-        self.state.borrow_mut().b.prim_value(&dim.into())
+        let (mut s, dim) = (self.state.borrow_mut(), dim.into());
+        let scalar = if let Dim::Var(sym) = &dim { s.scalars.get(&sym.id).copied() } else { None };
+        scalar.unwrap_or_else(|| s.b.prim_value(&dim))
     }
 
     /// A string.

@@ -25,7 +25,7 @@ use crate::ty_rel::{Relation, call_result, calls_are_pure, erase_unbound, join, 
 /// b.end_function(x, object);
 /// let body = b.finish()?;
 /// let mut edit = body.edit();
-/// let param = edit.v(body.params().next().expect("one"));
+/// let param = edit.v(body.function().expect("Relax").params().next().expect("one"));
 /// edit.set_type(param, &Type::Tuple(vec![Type::tensor([8], DType::F16)]));
 /// let body = infer_types(&edit.finish()?, &Ctx::detached())?;
 /// assert_eq!(body.lookup_binding("x").expect("is there").ty().to_owned(), Type::tensor([8], DType::F16));
@@ -50,9 +50,16 @@ pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
                 symbols.define(&value.ty().to_owned());
                 None
             }
-            _ => inferred(&mut edit, value, infer)?,
+            _ => {
+                symbols.defined.extend(value.symbol());
+                inferred(&mut edit, value, infer)?
+            }
         };
-        let same = |ty: &Type| value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal;
+        let same = |ty: &Type| match (value.symbol(), ty) {
+            // A scalar variable is a symbolic variable, whatever its value is.
+            (Some(sym), Type::Prim { dtype, .. }) => sym.dtype == *dtype,
+            _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
+        };
         if let Some(ty) = found.filter(|ty| !same(ty)) {
             let v = edit.v(value);
             edit.set_type(v, &ty);
@@ -71,6 +78,9 @@ pub(crate) fn add_missing(edit: &mut Edit<'_>, infer: &dyn Infer) -> Result<(), 
         {
             let v = edit.v(value);
             edit.set_type(v, &ty);
+            if value.is_bound() {
+                edit.builder().make_symbol(v, value.name().unwrap_or("v"));
+            }
         }
         Ok(())
     })

@@ -323,7 +323,7 @@ impl<'b> Group<'b> {
         }
         let (mut needed, mut defined) = (BTreeSet::new(), BTreeSet::new());
         for value in self.members.iter().map(|at| self.body.value_at(*at)) {
-            if value.kind() == kind::MATCH_CAST {
+            if value.kind() == kind::MATCH_CAST || value.symbol().is_some() {
                 each_symbol(value.ty(), true, &mut |sym| {
                     if first_seen.get(sym.id as usize).copied() == value.index() {
                         defined.insert(sym);
@@ -336,7 +336,9 @@ impl<'b> Group<'b> {
         }
         for output in self.outputs.iter().map(|at| self.body.value_at(*at)) {
             let mut inner = None;
-            each_symbol(output.ty(), false, &mut |sym| inner = inner.or(defined.get(&sym).copied()));
+            each_symbol(output.ty(), false, &mut |sym| {
+                inner = inner.or(defined.get(&sym).copied().filter(|sym| output.symbol() != Some(*sym)));
+            });
             if let Some(sym) = inner {
                 let name = self.body.sym_name(sym.id).unwrap_or("?");
                 let message = format!("the symbolic variable `{name}` is defined in the group, and used outside");
@@ -391,7 +393,7 @@ impl<'b> Group<'b> {
 }
 
 /// Symbolic variables of a value: in its type, its leaf operands and its attributes.
-fn symbols_of(value: Value<'_>, f: &mut dyn FnMut(Sym)) {
+pub(crate) fn symbols_of(value: Value<'_>, f: &mut dyn FnMut(Sym)) {
     each_symbol(value.ty(), false, f);
     for operand in value.operands().filter(|operand| operand.is_leaf()) {
         let rec = operand.leaf();

@@ -216,7 +216,7 @@ fn each_dim(ty: &Type, f: &mut impl FnMut(&Dim)) {
     }
 }
 
-/// Variables that stand alone in a parameter take the dimension of the argument.
+/// Variables that stand alone in a parameter take the dimension of the argument. Scalars tell nothing, as in TVM.
 fn bind(param: &Type, arg: &Type, bound: &mut BTreeMap<Sym, Dim>) {
     let mut pairs = |params: &[Dim], args: &[Dim]| {
         for (param, arg) in params.iter().zip(args) {
@@ -233,9 +233,6 @@ fn bind(param: &Type, arg: &Type, bound: &mut BTreeMap<Sym, Dim>) {
             pairs(a, b);
         }
         (Type::Shape { dims: Some(a), .. }, Type::Shape { dims: Some(b), .. }) => pairs(a, b),
-        (Type::Prim { value: Some(a), .. }, Type::Prim { value: Some(b), .. }) => {
-            pairs(std::slice::from_ref(a), std::slice::from_ref(b));
-        }
         (Type::Tuple(a), Type::Tuple(b)) => a.iter().zip(b).for_each(|(a, b)| bind(a, b, bound)),
         _ => {}
     }

@@ -4,6 +4,7 @@ use crate::ir::edit::is_nested;
 use crate::ir::records::{LEAF_BIT, NONE, NodeRec, flag, kind};
 use crate::ir::verify::is_expression;
 use crate::ir::{Body, SealError, Value};
+use crate::outline::symbols_of;
 
 /// The body without bindings that nobody uses, also in branches and nested functions, and without blocks that became
 /// empty. As TVM's `remove_all_unused`: what has an effect stays, and so does every match_cast, as it checks and may
@@ -18,6 +19,7 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
     let effects = effects(body);
     let mut live = vec![false; nodes.len()];
     let mut regions = vec![None; nodes.len()];
+    let mut symbols = Symbols::of(body);
     // Backwards: users stand behind what they use. Whoever uses a region stands behind it too, so whether the region is
     // wanted is known before its content is looked at.
     for (i, node) in nodes.iter().enumerate().rev() {
@@ -25,15 +27,43 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
         // Of kinds that are not known, and of TIR, a name does not mean that only users count.
         let removable =
             value.is_bound() && (is_expression(node) || node.kind == kind::FUNC && i > 0) || value.is_nested();
-        let wanted = live[i] || !removable || effects.get(i) == Some(&true) || node.kind == kind::MATCH_CAST;
+        let kept = node.kind == kind::MATCH_CAST || symbols.owns_one(value);
+        let wanted = live[i] || !removable || effects.get(i) == Some(&true) || kept;
         live[i] = wanted && region_lives(body, &parents, &live, &mut regions, parents[i]);
         if live[i] {
             for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
                 live[*op as usize] = true;
             }
+            symbols.used_by(value);
         }
     }
     body.retain(|value: Value<'_>| value.index().is_some_and(|i| live[i]))
+}
+
+/// Symbolic variables that are used by what lives: scalar variables may be used by nothing else.
+struct Symbols {
+    /// Empty where no binding is one.
+    used: Vec<bool>,
+}
+
+impl Symbols {
+    fn of(body: &Body) -> Symbols {
+        let n = body.raw().var_names().len();
+        let any = n > 0 && body.bindings().any(|value| value.symbol().is_some());
+        Symbols { used: vec![false; if any { n } else { 0 }] }
+    }
+
+    fn owns_one(&self, value: Value<'_>) -> bool {
+        !self.used.is_empty() && value.symbol().is_some_and(|sym| self.used[sym.id as usize])
+    }
+
+    fn used_by(&mut self, value: Value<'_>) {
+        if self.used.is_empty() {
+            return;
+        }
+        let own = value.symbol();
+        symbols_of(value, &mut |sym| self.used[sym.id as usize] |= own != Some(sym));
+    }
 }
 
 /// For each node whether it has an effect, as [`Value::has_effect`] says; in one pass, as that asks what is nested.

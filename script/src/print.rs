@@ -2,6 +2,7 @@
 
 mod func;
 mod names;
+mod ops;
 mod text;
 mod tir;
 mod tir_buffer;
@@ -15,7 +16,7 @@ use crate::read::vdevice_name;
 use names::Taken;
 use plugin_api::ir::records::attr;
 use plugin_api::ir::{Attr, AttrView, Body, BodyKind, Dict, Dim, Expr, Module, Sym, Type, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 pub(crate) use text::{each_free_sym, to_bf16, to_f16};
 use text::{python_float, python_string};
@@ -70,6 +71,8 @@ struct Printer<'a> {
     uses_relax: bool,
     /// In a signature, dimensions that are more than a name or number stand in quotes.
     in_signature: bool,
+    /// Symbolic variables of the function that is printed that are scalar variables: they need no quotes.
+    scalars: HashSet<u32>,
     /// In the results of a function of indices, integers are bare.
     in_indices: bool,
     /// Where no function is around, integers in shapes say their type.
@@ -97,6 +100,7 @@ impl<'a> Printer<'a> {
             uses_ir: false,
             uses_relax: false,
             in_signature: false,
+            scalars: HashSet::new(),
             in_indices: false,
             typed_ints: false,
             type_vars: Vec::new(),

@@ -186,6 +186,11 @@ impl BodyBuilder {
         self.pool.sym(name, dtype)
     }
 
+    /// Number of symbolic variables so far.
+    pub fn n_syms(&self) -> u32 {
+        self.pool.s.var_names.len() as u32
+    }
+
     fn leaf(&mut self, kind: u16, flags: u16, ty: u32, val: u64) -> V {
         let id = self.pool.leaf_rec(LeafRec { kind, flags, ty, val });
         self.v(id | LEAF_BIT)
@@ -337,6 +342,20 @@ impl BodyBuilder {
     /// Opens a function. Its type is set by [`BodyBuilder::end_function`].
     pub fn begin_function(&mut self, flags: u16, attrs: AttrsId, name: Option<&str>) -> V {
         self.begin(NodeSpec::new(kind::FUNC).flags(flags).attrs(attrs), &[], name)
+    }
+
+    /// The type of a scalar variable that is a symbolic variable, too: types and scalar expressions can speak of it.
+    pub fn symbol_type(&mut self, sym: Sym) -> TypeId {
+        self.ty(&Type::Prim { dtype: sym.dtype, value: Some(Dim::Var(sym)) })
+    }
+
+    /// Makes a scalar variable of Relax a symbolic variable of that name. Nothing happens to a value that is no scalar.
+    pub fn make_symbol(&mut self, v: V, name: &str) -> Option<Sym> {
+        let scalar = self.pool.s.types.get(self.type_of(v).0 as usize).filter(|ty| ty.kind == tykind::PRIM)?;
+        let sym = self.sym(name, DType(scalar.dtype));
+        let ty = self.symbol_type(sym);
+        self.set_type(v, ty);
+        Some(sym)
     }
 
     /// Adds a parameter; all of them precede the first block.

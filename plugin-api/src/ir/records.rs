@@ -335,6 +335,10 @@ pub mod prim {
     pub const BITOR: u16 = 31;
     /// Bitwise exclusive or.
     pub const BITXOR: u16 = 32;
+    /// One of two values: `a` is the condition, `b` an [`ELSE`] with both.
+    pub const IF: u16 = 33;
+    /// What an [`IF`] chooses from, and nothing else uses: `a` where the condition holds, else `b`.
+    pub const ELSE: u16 = 34;
 }
 
 /// One node: a parameter, a binding, a nested expression, a region header or a terminator.

@@ -217,6 +217,13 @@ impl Dim {
         Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a, b)))
     }
 
+    /// One of two dimensions, not simplified.
+    pub fn if_then_else(cond: Dim, then: Dim, other: Dim) -> Dim {
+        let dtype = then.dtype();
+        let both = Dim::Expr(Arc::new(DimExpr::Binary(prim::ELSE, dtype, then, other)));
+        Dim::Expr(Arc::new(DimExpr::Binary(prim::IF, dtype, cond, both)))
+    }
+
     /// An integer of any type.
     pub fn int(value: i64, dtype: DType) -> Dim {
         if dtype == DType::I64 { Dim::Int(value) } else { Dim::Expr(Arc::new(DimExpr::Int(value, dtype))) }

@@ -2,7 +2,7 @@
 
 use super::attrs::{AttrView, Dict};
 use super::records::*;
-use super::types::{Dim, Ty, dim_at};
+use super::types::{DType, Dim, Sym, Ty, dim_at};
 use crate::abi::view::{Body, RawView};
 use std::fmt;
 
@@ -124,6 +124,13 @@ impl<'a> Value<'a> {
             _ => NONE,
         };
         Ty { raw: self.raw, id }
+    }
+
+    /// The symbolic variable that a scalar variable is: types and scalar expressions speak of it by this one.
+    pub fn symbol(self) -> Option<Sym> {
+        let rec = self.ty().rec().filter(|rec| rec.kind == tykind::PRIM && rec.flags & tyflag::PRIMS != 0)?;
+        let prim = self.raw.prims().get(*self.raw.list(rec.off, rec.len).first()? as usize)?;
+        (self.is_bound() && prim.op == prim::VAR).then_some(Sym { id: prim.a, dtype: DType(prim.dtype) })
     }
 
     /// Its name in the text, as a hint; printing makes names unique.

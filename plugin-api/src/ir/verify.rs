@@ -223,12 +223,15 @@ fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
                 &[]
             }
             prim::NOT | prim::CAST => &[rec.a],
-            prim::ADD..=prim::BITXOR => &[rec.a, rec.b],
+            prim::ADD..=prim::BITXOR | prim::IF | prim::ELSE => &[rec.a, rec.b],
             _ => return Err(SealError::Malformed { what: "dimension", index: i, why: "unknown operation" }),
         };
-        for found in operands {
+        for (at, found) in operands.iter().enumerate() {
             if *found as usize >= i {
                 return Err(SealError::Forward { what: "dimension", index: i, found: *found });
+            }
+            if (raw.prims()[*found as usize].op == prim::ELSE) != (rec.op == prim::IF && at == 1) {
+                return Err(SealError::Malformed { what: "dimension", index: i, why: "IF and ELSE belong together" });
             }
             depth[i] = depth[i].max(depth[*found as usize] + 1);
             let part = sizes[*found as usize];
@@ -243,7 +246,16 @@ fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
 
 fn prim_list(raw: &RawView<'_>, what: &'static str, i: usize, off: u32, len: u32) -> Result<(), SealError> {
     range(what, i, "list", off, len, raw.lists().len())?;
-    raw.list(off, len).iter().try_for_each(|p| id(what, i, "dimension", *p, raw.prims().len()))
+    raw.list(off, len).iter().try_for_each(|p| whole_dim(raw, what, i, *p))
+}
+
+/// A dimension expression that stands for itself.
+fn whole_dim(raw: &RawView<'_>, what: &'static str, i: usize, dim: u32) -> Result<(), SealError> {
+    id(what, i, "dimension", dim, raw.prims().len())?;
+    match raw.prims()[dim as usize].op {
+        prim::ELSE => Err(SealError::Malformed { what, index: i, why: "IF and ELSE belong together" }),
+        _ => Ok(()),
+    }
 }
 
 fn buffers(raw: &RawView<'_>) -> Result<(), SealError> {
@@ -251,7 +263,7 @@ fn buffers(raw: &RawView<'_>) -> Result<(), SealError> {
         prim_list(raw, "buffer", i, b.shape_off, b.shape_len)?;
         prim_list(raw, "buffer", i, b.strides_off, b.strides_len)?;
         if b.elem_offset != NONE {
-            id("buffer", i, "elem_offset", b.elem_offset, raw.prims().len())?;
+            whole_dim(raw, "buffer", i, b.elem_offset)?;
         }
         if b.scope != NONE {
             id("buffer", i, "scope", b.scope, raw.strs().len())?;
@@ -313,7 +325,7 @@ fn plain_val(raw: &RawView<'_>, what: &'static str, i: usize, flags: u16, value:
     match flags {
         val::PLAIN => Ok(()),
         val::STR => id(what, i, "string", small(), raw.strs().len()),
-        val::PRIM => id(what, i, "dimension", small(), raw.prims().len()),
+        val::PRIM => whole_dim(raw, what, i, small()),
         val::PRIM_LIST => prim_list(raw, what, i, hi, lo),
         val::CONST => id(what, i, "constant", small(), raw.consts().len()),
         val::TYPE => id(what, i, "type", small(), raw.types().len()),
@@ -565,6 +577,10 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
     let bound = node.has(flag::BOUND);
     if node.kind == kind::PARAM && !node.has(flag::BOUND | flag::INNER) {
         return wrong("a parameter must be bound and visible only in its function");
+    }
+    let before = i.checked_sub(1).map(|before| raw.nodes()[before].kind);
+    if node.kind == kind::PARAM && !matches!(before, Some(kind::FUNC | kind::PRIM_FUNC | kind::PARAM | kind::BUFFER)) {
+        return wrong("a parameter stands behind other content of its function: parameters come first");
     }
     if matches!(node.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD) && bound {
         return wrong("a block, branch or result cannot be bound");

@@ -49,7 +49,8 @@ impl Names {
         let (uses, parents) = if n_syms > 0 { (uses_of_syms(body), body.parents()) } else { Default::default() };
         // Symbolic variables of each function, in the order of their numbers.
         let mut brought: HashMap<usize, Vec<Brought>> = HashMap::new();
-        for id in 0..n_syms {
+        let owners = owners(body, n_syms);
+        for id in (0..n_syms).filter(|id| !owners.contains_key(id)) {
             // Of those that stand nowhere in the text, the name matters only where a function of indices defines them.
             if let Some(Uses { first, last, dtype }) = uses.get(&(id as u32)) {
                 let mut of = function_around(body, &parents, *first);
@@ -63,6 +64,14 @@ impl Names {
         }
         let mut used = Used::default();
         names.assign(body, &mut used, &brought);
+        let alone = |(id, owner): (&usize, &Owner)| owner.spoken_of_before.is_none().then_some(*id as u32);
+        printer.scalars = owners.iter().filter_map(alone).collect();
+        for (id, owner) in owners {
+            names.syms[id] = names.nodes[owner.at].as_deref().unwrap_or("_").to_string();
+            if let Some(function) = owner.spoken_of_before {
+                names.syms_of.entry(function).or_default().signature.insert(names.syms[id].clone());
+            }
+        }
         printer.uses_tir |= names.syms_of.values().any(|own| !own.local.is_empty());
         for name in names.syms_of.get(&0).iter().flat_map(|root| &root.signature) {
             printer.declare_type_var(name.clone());
@@ -180,6 +189,39 @@ fn used_nodes(body: &Body) -> Vec<bool> {
         }
     }
     used
+}
+
+/// The scalar variable that a symbolic variable is.
+struct Owner {
+    at: usize,
+    /// The function of which it is a parameter, if the type of one before it speaks of it.
+    spoken_of_before: Option<usize>,
+}
+
+fn owners(body: &Body, n_syms: usize) -> HashMap<usize, Owner> {
+    let mut found: HashMap<usize, Owner> = HashMap::new();
+    if n_syms == 0 {
+        return found;
+    }
+    let mut function = 0;
+    let mut before = BTreeSet::new();
+    for (at, value) in body.values().enumerate() {
+        match value.kind() {
+            kind::FUNC => {
+                function = at;
+                before.clear();
+            }
+            kind::PARAM if value.symbol().is_none() => each_sym(&value.ty().to_owned(), &mut |sym| {
+                before.insert(sym.id);
+            }),
+            _ => {}
+        }
+        if let Some(sym) = value.symbol() {
+            let spoken_of_before = (value.kind() == kind::PARAM && before.contains(&sym.id)).then_some(function);
+            found.entry(sym.id as usize).or_insert(Owner { at, spoken_of_before });
+        }
+    }
+    found
 }
 
 /// Where a symbolic variable stands first and last, and its data type.

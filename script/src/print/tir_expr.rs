@@ -1,73 +1,13 @@
 //! Expressions and buffers of TIR as text.
 
 use super::deeper;
+use super::ops::{Constant, Infix, binary_name, folds, infix};
 use super::text::push_int;
 use super::tir::{SymText, Tir};
 use crate::tir_ops::{self, Place};
 use plugin_api::ir::records::{NodeRec, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{DType, Ty, Value};
 use std::fmt::Write;
-
-/// Text and precedence of an infix operator.
-fn infix(op: u16) -> Option<(&'static str, &'static str, u8)> {
-    Some(match op {
-        prim::OR => (" or ", "Or", 3),
-        prim::AND => (" and ", "And", 4),
-        prim::EQ => (" == ", "EQ", 6),
-        prim::NE => (" != ", "NE", 6),
-        prim::LT => (" < ", "LT", 6),
-        prim::LE => (" <= ", "LE", 6),
-        prim::GT => (" > ", "GT", 6),
-        prim::GE => (" >= ", "GE", 6),
-        prim::BITOR => (" | ", "BitwiseOr", 7),
-        prim::BITXOR => (" ^ ", "BitwiseXor", 8),
-        prim::BITAND => (" & ", "BitwiseAnd", 9),
-        prim::SHL => (" << ", "shift_left", 10),
-        prim::SHR => (" >> ", "shift_right", 10),
-        prim::ADD => (" + ", "Add", 11),
-        prim::SUB => (" - ", "Sub", 11),
-        prim::MUL => (" * ", "Mul", 12),
-        prim::FLOORDIV => (" // ", "FloorDiv", 12),
-        prim::FLOORMOD => (" % ", "FloorMod", 12),
-        prim::DIV => (" / ", "Div", 12),
-        _ => return None,
-    })
-}
-
-/// Name of an operation that is always written as a call.
-fn call_name(op: u16) -> &'static str {
-    match op {
-        prim::MIN => "min",
-        prim::MAX => "max",
-        prim::TRUNCMOD => "truncmod",
-        _ => "Div",
-    }
-}
-
-/// A constant operand.
-#[derive(Clone, Copy, PartialEq)]
-enum Constant {
-    No,
-    Int(i64),
-    Float(f64),
-}
-
-/// Whether TVM's operators would compute `a op b` at once: then the infix form would not be read back.
-fn folds(op: u16, a: Constant, b: Constant) -> bool {
-    use Constant::{Float, Int, No};
-    let is = |x: Constant, v: i64| x == Int(v) || x == Float(v as f64);
-    let both = matches!((a, b), (Int(_), Int(_)) | (Float(_), Float(_)));
-    match op {
-        prim::ADD => both || is(a, 0) || is(b, 0),
-        prim::SUB => both || is(b, 0),
-        prim::MUL => both || is(a, 0) || is(a, 1) || is(b, 0) || is(b, 1),
-        prim::DIV | prim::FLOORDIV => both || is(a, 0) || is(b, 1),
-        prim::FLOORMOD => matches!((a, b), (Int(_), Int(_))) || a == Int(0) || b == Int(1),
-        prim::EQ..=prim::GE | prim::BITAND | prim::BITOR | prim::BITXOR => both,
-        prim::AND | prim::OR => a != No || b != No,
-        _ => false,
-    }
-}
 
 impl<'b> Tir<'_, '_, 'b> {
     pub(super) fn operand(&mut self, value: Value<'b>, i: usize, above: u8) {
@@ -190,6 +130,12 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.prim(rec.a, 0);
                 self.push(")");
             }
+            prim::ELSE => {
+                // The second half of `T.if_then_else(`.
+                self.prim(rec.a, 0);
+                self.push(", ");
+                self.prim(rec.b, 0);
+            }
             op => {
                 let (a, b) = (rec.a, rec.b);
                 let shape = infix(op).filter(|_| !folds(op, self.constant(a), self.constant(b)));
@@ -246,30 +192,25 @@ impl<'b> Tir<'_, '_, 'b> {
     fn binary(
         &mut self,
         op: u16,
-        shape: Option<(&'static str, &'static str, u8)>,
+        shape: Option<Infix>,
         above: u8,
         a: impl FnOnce(&mut Self, u8),
         b: impl FnOnce(&mut Self, u8),
     ) {
-        let Some((text, _, level)) = shape else {
-            let name = infix(op).map_or_else(|| call_name(op), |(_, name, _)| name);
+        let Some(infix) = shape else {
             self.push("T.");
-            self.push(name);
+            self.push(binary_name(op));
             self.push("(");
             a(self, 0);
             self.push(", ");
             b(self, 0);
             return self.push(")");
         };
-        if level < above {
-            self.push("(");
-        }
-        a(self, level);
-        self.push(text);
-        b(self, level + 1);
-        if level < above {
-            self.push(")");
-        }
+        self.push(if infix.level < above { "(" } else { "" });
+        a(self, infix.left());
+        self.push(infix.text);
+        b(self, infix.level + 1);
+        self.push(if infix.level < above { ")" } else { "" });
     }
 
     fn arith(&mut self, value: Value<'b>, op: u16, above: u8) {

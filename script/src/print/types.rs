@@ -1,6 +1,7 @@
 //! Types, dimensions and scalar expressions as text.
 
 use super::Printer;
+use super::ops::{Constant, binary_name, folds, infix};
 use super::text::{not_finite, python_float};
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, Dim, DimExpr, Sym, TensorType, Type};
@@ -128,7 +129,12 @@ impl Printer<'_> {
     pub(super) fn dims(&mut self, dims: &[Dim], sym: &dyn Fn(Sym) -> String) {
         for (i, dim) in dims.iter().enumerate() {
             self.comma(i);
-            let quoted = self.in_signature && !matches!(dim, Dim::Int(_) | Dim::Var(_));
+            let quoted = self.in_signature && !matches!(dim, Dim::Int(_) | Dim::Var(_)) && {
+                // Of scalar parameters alone an expression can speak as it stands.
+                let mut quoted = false;
+                dim.vars(&mut |var| quoted |= !self.scalars.contains(&var.id));
+                quoted
+            };
             let quote = if quoted { "\"" } else { "" };
             self.out.push_str(quote);
             self.dim(dim, sym, 0);
@@ -157,50 +163,29 @@ impl Printer<'_> {
     }
 
     fn binary(&mut self, op: u16, a: &Dim, b: &Dim, sym: &dyn Fn(Sym) -> String, above: u8) {
-        let (text, level) = match op {
-            prim::OR => (" or ", 1),
-            prim::AND => (" and ", 2),
-            prim::EQ => (" == ", 3),
-            prim::NE => (" != ", 3),
-            prim::LT => (" < ", 3),
-            prim::LE => (" <= ", 3),
-            prim::GT => (" > ", 3),
-            prim::GE => (" >= ", 3),
-            prim::BITOR => (" | ", 4),
-            prim::BITXOR => (" ^ ", 5),
-            prim::BITAND => (" & ", 6),
-            prim::SHL => (" << ", 7),
-            prim::SHR => (" >> ", 7),
-            prim::ADD => (" + ", 8),
-            prim::SUB => (" - ", 8),
-            prim::MUL => (" * ", 9),
-            prim::FLOORDIV => (" // ", 9),
-            prim::FLOORMOD => (" % ", 9),
-            prim::DIV => (" / ", 9),
-            _ => {
-                self.uses_tir = true;
-                let name = match op {
-                    prim::MIN => "min",
-                    prim::MAX => "max",
-                    prim::TRUNCMOD => "truncmod",
-                    _ => "Div",
-                };
-                self.out.push_str(&format!("T.{name}("));
-                self.dim(a, sym, 0);
-                self.out.push_str(", ");
-                self.dim(b, sym, 0);
-                return self.out.push(')');
-            }
+        if op == prim::ELSE {
+            // The second half of `T.if_then_else(`.
+            self.dim(a, sym, 0);
+            self.out.push_str(", ");
+            return self.dim(b, sym, 0);
+        }
+        let Some(infix) = infix(op).filter(|_| !folds(op, constant(a), constant(b))) else {
+            self.uses_tir = true;
+            self.out.push_str(&format!("T.{}(", binary_name(op)));
+            // TVM wants two operands of one type here.
+            let typed = self.typed_ints;
+            self.typed_ints |= op == prim::TRUNCDIV;
+            self.dim(a, sym, 0);
+            self.out.push_str(", ");
+            self.dim(b, sym, 0);
+            self.typed_ints = typed;
+            return self.out.push(')');
         };
-        if level < above {
-            self.out.push('(');
-        }
-        self.dim(a, sym, level);
-        self.out.push_str(text);
-        self.dim(b, sym, level + 1);
-        if level < above {
-            self.out.push(')');
-        }
+        self.out.push_str(if infix.level < above { "(" } else { "" });
+        self.dim(a, sym, infix.left());
+        self.out.push_str(infix.text);
+        self.dim(b, sym, infix.level + 1);
+        self.out.push_str(if infix.level < above { ")" } else { "" });
     }
 
     /// A scalar as an attribute, where an integer says its type.
@@ -240,5 +225,17 @@ impl Printer<'_> {
             }
         }
         self.dim(dim, sym, 0);
+    }
+}
+
+fn constant(dim: &Dim) -> Constant {
+    match dim {
+        Dim::Int(v) => Constant::Int(*v),
+        Dim::Expr(e) => match **e {
+            DimExpr::Int(v, _) => Constant::Int(v),
+            DimExpr::Float(bits, _) => Constant::Float(f64::from_bits(bits)),
+            _ => Constant::No,
+        },
+        Dim::Var(_) => Constant::No,
     }
 }

@@ -8,6 +8,7 @@ use crate::metadata::Object;
 use plugin_api::ir::{Attr, DType, Dim, Tensor, Type, V};
 use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
+use std::ops::Range;
 
 impl<'a> FnReader<'a> {
     /// A value: variable, leaf, or nested expression.
@@ -104,17 +105,20 @@ impl<'a> FnReader<'a> {
             "dist.const" => accept(call, 2, &[], "R.dist.const(1.0, R.DTensor((), \"float32\", \"mesh[0]\", \"R\"))")?,
             "shape" | "prim_value" | "str" | "dtype" => accept(call, 1, &[], USAGE)?,
             "tuple" => accept(call, usize::MAX, &[], "R.tuple(x, y)")?,
+            "ExternFunc" => accept(call, 2, &[], "R.ExternFunc(\"symbol\", R.Callable((R.Tensor,), R.Tensor))")?,
             _ => return Ok(None),
         }
         Ok(Some(match (name, &**args) {
             ("const", [value]) => {
                 let dtype = keyword(call, "dtype").map(super::types::dtype_of).transpose()?;
-                self.constant(value, dtype, None, call)?
+                self.constant(value, dtype, None, span(call))?
             }
-            ("const", [value, dtype]) => self.constant(value, Some(super::types::dtype_of(dtype)?), None, call)?,
+            ("const", [value, dtype]) => {
+                self.constant(value, Some(super::types::dtype_of(dtype)?), None, span(call))?
+            }
             ("dist.const", [value, ty]) => match self.ty(ty)? {
                 Type::DTensor(of) if of.tensor.ndim == 0 => {
-                    self.constant(value, Some(of.tensor.dtype), Some(Type::DTensor(of)), call)?
+                    self.constant(value, Some(of.tensor.dtype), Some(Type::DTensor(of)), span(call))?
                 }
                 _ => return Err(Diagnostic::new(span(ty), "expected a DTensor without dimensions")),
             },
@@ -127,6 +131,14 @@ impl<'a> FnReader<'a> {
                 self.b.prim_value(&dim)
             }
             ("str", [Expr::StringLiteral(text)]) => self.b.string(text.value.to_str()),
+            ("ExternFunc", [Expr::StringLiteral(symbol)]) => {
+                let ty = self.b.ty(&Type::opaque_callable());
+                self.b.extern_func(symbol.value.to_str(), ty)
+            }
+            ("ExternFunc", [Expr::StringLiteral(symbol), ty]) => {
+                let ty = self.type_id(ty)?;
+                self.b.extern_func(symbol.value.to_str(), ty)
+            }
             ("dtype", [dtype]) => {
                 let dtype = super::types::dtype_of(dtype)?;
                 self.b.dtype(dtype)
@@ -140,7 +152,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// A scalar constant.
-    fn constant(&mut self, value: &Expr, dtype: Option<DType>, ty: Option<Type>, call: &ExprCall) -> Read<V> {
+    fn constant(&mut self, value: &Expr, dtype: Option<DType>, ty: Option<Type>, at: Range<usize>) -> Read<V> {
         let Some(number) = scalar(value) else {
             return Err(Diagnostic::new(span(value), "expected a number, True or False")
                 .help("larger constants stand in the metadata: metadata[\"ir.GenericConst\"][0]"));
@@ -152,10 +164,32 @@ impl<'a> FnReader<'a> {
         });
         let Some(bytes) = scalar_bytes(number, dtype) else {
             let message = format!("a constant of {dtype} cannot hold this value");
-            return Err(Diagnostic::new(span(call), message));
+            return Err(Diagnostic::new(at, message));
         };
         let tensor = Tensor::new(&bytes);
         Ok(self.b.constant(&tensor, &ty.unwrap_or_else(|| Type::tensor(Vec::<Dim>::new(), dtype))))
+    }
+
+    /// A number that gets a name: a scalar of the type that is said, else a constant tensor. `None` of anything else.
+    pub(crate) fn bound_number(&mut self, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<Option<V>> {
+        if !matches!(value, Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::UnaryOp(_)) {
+            return Ok(None);
+        }
+        let Some(number) = scalar(value) else { return Ok(None) };
+        let said = annotation.map(|annotation| self.ty(annotation)).transpose()?;
+        let Some(Type::Prim { dtype, .. }) = said else {
+            return self.constant(value, None, None, span(value)).map(Some);
+        };
+        let dim = match number {
+            Scalar::Bool(v) if dtype == DType::BOOL => Some(Dim::int(i64::from(v), dtype)),
+            Scalar::Int(v) if dtype.is_float() => Some(Dim::float(v as f64, dtype)),
+            Scalar::Int(v) if dtype != DType::BOOL => i64::try_from(v).ok().map(|v| Dim::int(v, dtype)),
+            Scalar::Float(v) if dtype.is_float() => Some(Dim::float(v, dtype)),
+            _ => None,
+        };
+        let fits = dim.filter(|_| scalar_bytes(number, dtype).is_some());
+        let wrong = || Diagnostic::new(span(value), format!("a scalar of {dtype} cannot hold this value"));
+        fits.map(|dim| Some(self.b.prim_value(&dim))).ok_or_else(wrong)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
 use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, NodeSpec, Sym, Type, TypeId, V};
+use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::ty_rel::{Relation, erase_unbound, join, relation, without_values};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtIf, StmtWith};
@@ -61,7 +61,8 @@ pub(crate) struct FnReader<'a> {
     local_type_vars: HashSet<&'a str, RandomState>,
     /// Calls of operators that nobody declares.
     pub(crate) opaque: HashSet<V, RandomState>,
-    fresh: usize,
+    /// Scalar variables: each is a symbolic variable, too.
+    scalars: HashMap<V, Sym, RandomState>,
 }
 
 /// What the decorator says.
@@ -140,7 +141,7 @@ impl<'a> FnReader<'a> {
             pure: Vec::new(),
             local_type_vars: HashSet::default(),
             opaque: HashSet::default(),
-            fresh: 0,
+            scalars: HashMap::default(),
         }
     }
 
@@ -150,7 +151,8 @@ impl<'a> FnReader<'a> {
         let mut reader = FnReader::new(scope);
         let mut params = Vec::new();
         for param in &def.parameters.args {
-            params.push(reader.param_type(&param.parameter)?);
+            let ty = reader.param_type(&param.parameter)?;
+            params.push(reader.param_symbol(&param.parameter, ty, 0)?);
         }
         let ret = match &def.returns {
             Some(ret) => reader.ty(ret)?,
@@ -203,6 +205,31 @@ impl<'a> FnReader<'a> {
         }
     }
 
+    /// A scalar parameter is a symbolic variable, too: that of its name if the signature, whose variables are those from
+    /// `first` on, spoke of it before.
+    fn param_symbol(&mut self, param: &ruff_python_ast::Parameter, ty: Type, first: u32) -> Read<Type> {
+        let Type::Prim { dtype, value: None } = ty else { return Ok(ty) };
+        let name = param.name.as_str();
+        let sym = match self.syms.get(name).copied().filter(|sym| sym.id >= first) {
+            Some(sym) if sym.dtype == dtype => sym,
+            Some(sym) => {
+                let message = format!("`{name}` is {dtype} here, and a dimension of {} before", sym.dtype);
+                return Err(Diagnostic::new(span(&param.name), message).help("give one of them another name"));
+            }
+            None => self.b.sym(name, dtype),
+        };
+        self.know_sym(name, sym);
+        Ok(Type::Prim { dtype, value: Some(Dim::Var(sym)) })
+    }
+
+    /// From here on a name means that symbolic variable; what was read of texts that speak of it is forgotten.
+    fn know_sym(&mut self, name: &str, sym: Sym) {
+        if self.syms.insert(name.to_string(), sym).is_some_and(|before| before != sym) {
+            self.types.clear();
+            self.attrs.clear();
+        }
+    }
+
     /// Reads a function of the module.
     pub(crate) fn function(def: &'a StmtFunctionDef, scope: &'a Scope<'a>) -> Read<Body> {
         let mut reader = FnReader::new(scope);
@@ -221,14 +248,19 @@ impl<'a> FnReader<'a> {
         let outer_dataflow = std::mem::replace(&mut self.in_dataflow, false);
         // Symbolic variables that a local function brings in end with it, and so does what texts of types mean.
         let outer = name.is_some().then(|| (self.syms.clone(), std::mem::take(&mut self.types)));
+        let first_sym = self.b.n_syms();
         self.pure.push(facts.pure);
         self.enter();
         self.func_attrs.push(Vec::new());
         let mut params = Vec::new();
         for param in &def.parameters.args {
             let ty = self.param_type(&param.parameter)?;
+            let ty = self.param_symbol(&param.parameter, ty, first_sym)?;
             let id = self.b.ty(&ty);
             let v = self.b.param(param.parameter.name.as_str(), id);
+            if let Type::Prim { value: Some(Dim::Var(sym)), .. } = ty {
+                self.scalars.insert(v, sym);
+            }
             self.define(param.parameter.name.as_str(), v, span(&param.parameter.name))?;
             params.push(ty);
         }
@@ -324,9 +356,18 @@ impl<'a> FnReader<'a> {
 
     fn leave_names(&mut self) {
         for name in self.scopes.pop().unwrap_or_default() {
-            if let Some(local) = self.locals.remove(name)
-                && let Some(outer) = local.outer
+            let Some(local) = self.locals.remove(name) else { continue };
+            if let Some(sym) = self.scalars.get(&local.v)
+                && self.syms.get(name) == Some(sym)
             {
+                self.syms.remove(name);
+                self.types.clear();
+                self.attrs.clear();
+            }
+            if let Some(outer) = local.outer {
+                if let Some(sym) = self.scalars.get(&outer.v).copied() {
+                    self.know_sym(name, sym);
+                }
                 self.locals.insert(name, *outer);
             }
         }
@@ -374,6 +415,9 @@ impl<'a> FnReader<'a> {
                 .label("again here")
                 .other(before.span.clone(), "first here")
                 .help("give the second one another name"));
+        }
+        if let Some(sym) = self.scalars.get(&v).copied() {
+            self.know_sym(name, sym);
         }
         let outer = before.map(Box::new);
         self.locals.insert(name, Local { v, span: at, outer, depth, life: std::marker::PhantomData });
@@ -518,8 +562,14 @@ impl<'a> FnReader<'a> {
     /// One binding.
     fn bind(&mut self, name: &'a str, at: Range<usize>, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
         self.open_block();
-        let v = self.bound(value)?;
+        let v = match self.bound_number(annotation, value)? {
+            Some(number) => number,
+            None => self.bound(value)?,
+        };
         let v = self.bind_value(name, v, annotation)?;
+        if let Some(sym) = self.b.make_symbol(v, name) {
+            self.scalars.insert(v, sym);
+        }
         if self.in_dataflow {
             self.b.add_flags(v, flag::INNER);
         }
@@ -644,11 +694,14 @@ impl<'a> FnReader<'a> {
         self.open_block();
         let cond = self.expr(&branch.test)?;
         let v = self.b.begin(NodeSpec::new(kind::IF), &[cond], Some(name));
-        let then = self.branch(&branch.body)?;
-        let otherwise = self.branch(other)?;
+        let then = self.branch(&branch.body, &format!("{name}_then"))?;
+        let otherwise = self.branch(other, &format!("{name}_else"))?;
         self.b.end();
         let ty = self.join(then, otherwise);
         self.b.set_type(v, ty);
+        if let Some(sym) = self.b.make_symbol(v, name) {
+            self.scalars.insert(v, sym);
+        }
         self.define(name, v, at)
     }
 
@@ -661,7 +714,8 @@ impl<'a> FnReader<'a> {
         self.b.ty(&joined)
     }
 
-    fn branch(&mut self, body: &'a [Stmt]) -> Read<TypeId> {
+    /// A branch; `name` is for the result, where that has none.
+    fn branch(&mut self, body: &'a [Stmt], name: &str) -> Read<TypeId> {
         self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
         self.enter();
         let Some((last, front)) = body.split_last() else { return Ok(TypeId::NONE) };
@@ -670,10 +724,10 @@ impl<'a> FnReader<'a> {
         }
         let result = match last {
             Stmt::AnnAssign(assign) => match assign.value.as_deref() {
-                Some(value) => self.branch_result(value, Some(&assign.annotation))?,
+                Some(value) => self.branch_result(value, Some(&assign.annotation), name)?,
                 None => return Err(unexpected(last, "a value")),
             },
-            Stmt::Assign(assign) => self.branch_result(&assign.value, None)?,
+            Stmt::Assign(assign) => self.branch_result(&assign.value, None, name)?,
             // An inner If: its variable is the result.
             other => {
                 self.statement(other, None)?;
@@ -698,7 +752,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// The value of the last binding of a branch; anything but a variable, leaf or tuple gets a binding of its own.
-    fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>) -> Read<V> {
+    fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>, name: &str) -> Read<V> {
         if let Expr::Name(name) = value {
             let v = self.lookup(name.id.as_str(), span(name))?;
             annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
@@ -712,13 +766,14 @@ impl<'a> FnReader<'a> {
             return Ok(v);
         }
         self.open_block();
-        let v = self.expr(value)?;
+        let v = match self.bound_number(annotation, value)? {
+            Some(number) => number,
+            None => self.expr(value)?,
+        };
         if v.is_leaf() {
             return Ok(v);
         }
-        let name = if self.fresh == 0 { "gv".to_string() } else { format!("gv{}", self.fresh) };
-        self.fresh += 1;
-        self.bind_value(&name, v, annotation)
+        self.bind_value(name, v, annotation)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::exprs::not_finite;
 use super::func::FnReader;
-use super::ops::{binary_op, compare_op};
+use super::ops::{binary_op, compare_op, named_op};
 use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
@@ -266,11 +266,15 @@ impl<'a> FnReader<'a> {
         let name = path_after(self.scope.text, &call.func, "T");
         let args = &call.arguments.args;
         match (name, &**args) {
-            (Some("min"), [a, b]) => Ok(Dim::binary(prim::MIN, self.dim(a)?, self.dim(b)?)),
-            (Some("max"), [a, b]) => Ok(Dim::binary(prim::MAX, self.dim(a)?, self.dim(b)?)),
-            (Some("truncmod"), [a, b]) => Ok(Dim::binary(prim::TRUNCMOD, self.dim(a)?, self.dim(b)?)),
-            (Some("Div"), [a, b]) => Ok(Dim::binary(prim::TRUNCDIV, self.dim(a)?, self.dim(b)?)),
             (Some("Cast"), [dtype, value]) => Ok(cast(dtype_of(dtype)?, self.dim(value)?)),
+            (Some("Not"), [value]) => {
+                let value = self.dim(value)?;
+                Ok(Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, value))))
+            }
+            (Some("if_then_else"), [cond, then, other]) => {
+                Ok(Dim::if_then_else(self.dim(cond)?, self.dim(then)?, self.dim(other)?))
+            }
+            (Some(name), [a, b]) if let Some(op) = named_op(name) => Ok(Dim::binary(op, self.dim(a)?, self.dim(b)?)),
             (Some(name), [Expr::StringLiteral(text)]) => match (name.parse::<DType>(), not_finite(text.value.to_str()))
             {
                 (Ok(dtype), Some(value)) if dtype.is_float() => Ok(Dim::float(value, dtype)),

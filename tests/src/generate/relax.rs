@@ -75,8 +75,8 @@ impl<'g, 'b> Relax<'g, 'b> {
 
     fn param(&self, b: &F<'_, '_>, ty: Type) {
         let name = self.c.of(&["x", "y", "w", "cond", "lv", "gv", "x_1"]);
-        let v = b.param(name, ty.clone());
-        self.scope.borrow_mut().push((v, ty));
+        let v = b.param(name, ty);
+        self.keep(b, v);
     }
 
     /// A type of anything that a parameter can be.
@@ -141,7 +141,7 @@ impl<'g, 'b> Relax<'g, 'b> {
     }
 
     fn dataflow(&self, b: &F<'_, '_>) {
-        let known = self.scope.borrow().len();
+        let (known, syms) = (self.scope.borrow().len(), self.syms.borrow().clone());
         let effects = self.effects.replace(false);
         self.flows.set(true);
         b.dataflow(|b| {
@@ -158,6 +158,8 @@ impl<'g, 'b> Relax<'g, 'b> {
             let mut scope = self.scope.borrow_mut();
             scope.truncate(known);
             scope.extend(outputs);
+            // Those that match_casts define, too: few are, and nothing is lost.
+            *self.syms.borrow_mut() = syms;
         });
         self.flows.set(false);
         self.effects.set(effects);
@@ -176,6 +178,9 @@ impl<'g, 'b> Relax<'g, 'b> {
 
     fn keep(&self, b: &F<'_, '_>, v: V) {
         let ty = b.type_of(v);
+        if matches!(ty, Type::Prim { dtype: DType::I64, .. }) {
+            self.syms.borrow_mut().extend(b.symbol(v));
+        }
         self.scope.borrow_mut().push((v, ty));
     }
 
@@ -206,7 +211,7 @@ impl<'g, 'b> Relax<'g, 'b> {
 
     fn binding(&self, b: &F<'_, '_>) {
         let ops = &self.vocabulary;
-        let v = match self.c.below(28) {
+        let v = match self.c.below(29) {
             0..=3 => self.unary(b),
             4..=6 => self.binary(b),
             7 => {
@@ -239,6 +244,7 @@ impl<'g, 'b> Relax<'g, 'b> {
                 b.call("relax.shape_of", &[x])
             }
             24 => self.literal(b),
+            27 => b.prim_value(dim(self.c, &self.syms.borrow())),
             25 if ops.has("relax.concat") => self.concat(b),
             // Nested calls: the builder names the inner ones.
             26 => {

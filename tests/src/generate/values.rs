@@ -39,12 +39,13 @@ pub(super) fn dim(c: &Choices<'_>, syms: &[Dim]) -> Dim {
     }
     let sym = syms[c.below(syms.len())].clone();
     let number = Dim::Int(c.within(2, 9));
-    match c.below(10) {
+    match c.below(11) {
         0..=4 => sym,
         5 => Dim::binary(prim::ADD, sym, number),
         6 => Dim::binary(prim::MUL, sym, number),
         7 => Dim::binary(prim::FLOORDIV, sym, number),
         8 => Dim::binary(prim::MIN, sym, number),
+        9 => Dim::if_then_else(Dim::binary(prim::GT, sym.clone(), number.clone()), sym, number),
         _ => Dim::binary(prim::MUL, Dim::binary(prim::SUB, sym, number), Dim::Int(c.within(2, 5))),
     }
 }

@@ -37,7 +37,11 @@ const FAULTS: &[Fault] = &[
     fault("a dataflow variable is used outside of its block", "outside the region", used_outside_of_dataflow),
     fault("a variable of a branch is used behind it", "outside the region", used_behind_branch),
     fault("a nested expression has two users", "exactly one is allowed", two_users),
-    fault("a symbolic variable is not defined", "no parameter or match_cast defines it", undefined_symbol),
+    fault(
+        "a symbolic variable is not defined",
+        "no parameter, scalar binding or match_cast defines it",
+        undefined_symbol,
+    ),
     fault("an effect in a pure function", "declared pure, but has an effect", effect_in_pure),
     fault("an effect in a dataflow block", "holds", effect_in_dataflow),
     fault("an unknown function of the module", "not in the module", unknown_global),

@@ -73,7 +73,8 @@ proptest! {
                 kind::TUPLE | kind::TUPLE_GET => true,
                 _ => false,
             };
-            for value in body.values().filter(inferred) {
+            // Types speak of scalar variables.
+            for value in body.values().filter(inferred).filter(|value| value.symbol().is_none()) {
                 let v = edit.v(value);
                 edit.update(v, |node| node.ty = u32::MAX);
             }
@@ -155,7 +156,8 @@ proptest! {
             let (mut edit, parents) = (once.edit(), once.parents());
             for value in once.values() {
                 let call = value.as_call().and_then(Call::op).is_some() && !is_value_of_alias(value, &parents);
-                if call || matches!(value.kind(), kind::TUPLE | kind::TUPLE_GET) {
+                // A scalar variable is a symbolic variable, whatever it is bound to.
+                if (call || matches!(value.kind(), kind::TUPLE | kind::TUPLE_GET)) && value.symbol().is_none() {
                     let v = edit.v(value);
                     edit.set_type(v, &Type::Object);
                 }

@@ -1,0 +1,87 @@
+//! How operations are written, in dimensions and expressions alike.
+
+use plugin_api::ir::records::prim;
+
+/// How an infix operator is written.
+#[derive(Clone, Copy)]
+pub(super) struct Infix {
+    pub(super) text: &'static str,
+    name: &'static str,
+    /// How tightly it binds.
+    pub(super) level: u8,
+}
+
+impl Infix {
+    /// What a left operand must at least bind like: comparisons in a row would be one that is chained.
+    pub(super) fn left(self) -> u8 {
+        if self.level == COMPARISON { self.level + 1 } else { self.level }
+    }
+}
+
+const COMPARISON: u8 = 6;
+
+/// Text and precedence of an infix operator.
+pub(super) fn infix(op: u16) -> Option<Infix> {
+    let (text, name, level) = match op {
+        prim::OR => (" or ", "Or", 3),
+        prim::AND => (" and ", "And", 4),
+        prim::EQ => (" == ", "EQ", COMPARISON),
+        prim::NE => (" != ", "NE", COMPARISON),
+        prim::LT => (" < ", "LT", COMPARISON),
+        prim::LE => (" <= ", "LE", COMPARISON),
+        prim::GT => (" > ", "GT", COMPARISON),
+        prim::GE => (" >= ", "GE", COMPARISON),
+        prim::BITOR => (" | ", "BitwiseOr", 7),
+        prim::BITXOR => (" ^ ", "BitwiseXor", 8),
+        prim::BITAND => (" & ", "BitwiseAnd", 9),
+        prim::SHL => (" << ", "shift_left", 10),
+        prim::SHR => (" >> ", "shift_right", 10),
+        prim::ADD => (" + ", "Add", 11),
+        prim::SUB => (" - ", "Sub", 11),
+        prim::MUL => (" * ", "Mul", 12),
+        prim::FLOORDIV => (" // ", "FloorDiv", 12),
+        prim::FLOORMOD => (" % ", "FloorMod", 12),
+        prim::DIV => (" / ", "Div", 12),
+        _ => return None,
+    };
+    Some(Infix { text, name, level })
+}
+
+/// Name of an operation on two values that is written as a call.
+pub(super) fn binary_name(op: u16) -> &'static str {
+    if let Some(infix) = infix(op) {
+        return infix.name;
+    }
+    match op {
+        prim::IF => "if_then_else",
+        prim::MIN => "min",
+        prim::MAX => "max",
+        prim::TRUNCMOD => "truncmod",
+        _ => "Div",
+    }
+}
+
+/// A constant operand.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Constant {
+    No,
+    Int(i64),
+    Float(f64),
+}
+
+/// Whether TVM's operators would compute `a op b` at once: then the infix form would not be read back.
+pub(super) fn folds(op: u16, a: Constant, b: Constant) -> bool {
+    use Constant::{Float, Int, No};
+    let is = |x: Constant, v: i64| x == Int(v) || x == Float(v as f64);
+    let both = matches!((a, b), (Int(_), Int(_)) | (Float(_), Float(_)));
+    match op {
+        prim::ADD => both || is(a, 0) || is(b, 0),
+        prim::SUB => both || is(b, 0),
+        prim::MUL => both || is(a, 0) || is(a, 1) || is(b, 0) || is(b, 1),
+        prim::DIV | prim::FLOORDIV => both || is(a, 0) || is(b, 1),
+        prim::FLOORMOD => matches!((a, b), (Int(_), Int(_))) || a == Int(0) || b == Int(1),
+        prim::EQ..=prim::GE | prim::BITAND | prim::BITOR | prim::BITXOR => both,
+        prim::AND | prim::OR => a != No || b != No,
+        _ => false,
+    }
+}
