@@ -88,6 +88,21 @@ impl<'b> Rewriter<'b> {
         }
     }
 
+    /// Gives a value with a name another one, as a hint: it is made different from others where it is printed.
+    pub fn rename(&mut self, value: Value<'b>, name: &str) {
+        let edit = self.edit();
+        let v = edit.v(value);
+        edit.set_name(v, name);
+    }
+
+    /// Gives a value another type. What is made of it keeps its own:
+    /// [`infer_types`](crate::infer_types::infer_types) brings that up to date.
+    pub fn set_type(&mut self, value: Value<'b>, ty: &Type) {
+        let edit = self.edit();
+        let v = edit.v(value);
+        edit.set_type(v, ty);
+    }
+
     /// Number of nodes so far, those of the old body included.
     fn n_nodes(&self) -> usize {
         self.edit.as_ref().map_or(self.body.len(), |edit| edit.n_nodes())
@@ -139,7 +154,9 @@ impl<'b> Rewriter<'b> {
         // One that was there before may have been nested in this one.
         let unnamed = v.op & LEAF_BIT == 0 && edit.with(v, |v| !v.is_bound() && (v.op >= n_old || v.is_nested()));
         if unnamed && value.is_bound() {
-            edit.bind(v, value.name().unwrap_or("lv"));
+            // It may have got another name before.
+            let name = edit.with(edit.v(value), |value| value.name().unwrap_or("lv").to_string());
+            edit.bind(v, &name);
             let inner = value.node().map_or(0, |node| node.flags & flag::INNER);
             let inner = if edit.stands_with(v, value) { inner } else { 0 };
             edit.update(v, |node| node.flags |= inner);
@@ -199,6 +216,8 @@ fn rewrite_all<'b, E: From<SealError>>(
 
 /// What a mutator does with leaves and nodes; each kind of mutator makes its own hooks of it.
 trait Hooks<'b> {
+    /// A value that has a name.
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError>;
     fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
     fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
 }
@@ -208,6 +227,9 @@ fn mutate<'b>(hooks: &mut impl Hooks<'b>, body: &'b Body) -> Result<Body, PassEr
     rewrite_all(body, |value, rw| {
         // The result of a function or branch has no hook of its own, but its leaf has.
         visit_leaves(hooks, value, rw, &mut leaves)?;
+        if value.is_bound() {
+            hooks.define(value, rw)?;
+        }
         if is_asked_about(value) { hooks.node(value, rw) } else { Ok(Action::Keep) }
     })
 }
@@ -242,6 +264,16 @@ macro_rules! mutator_trait {
             /// As the pass wants.
             fn visit_other(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
                 Ok(Action::Keep)
+            }
+
+            /// Something gets a name, before the hook of its kind: a parameter, of nested functions too, a binding; in TIR
+            /// also a variable, a buffer, a block. To be renamed with [`Rewriter::rename`] or given another type with
+            /// [`Rewriter::set_type`].
+            ///
+            /// # Errors
+            /// As the pass wants.
+            fn visit_var_def(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+                Ok(())
             }
 
             /// A leaf (operator, constant, number, shape…), once for each in the order of first use; what it gives
@@ -334,6 +366,10 @@ expr_mutator! {
 }
 
 impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        self.0.visit_var_def(var, rw)
+    }
+
     fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         self.0.visit_leaf(leaf, rw)
     }
@@ -444,6 +480,10 @@ expr_mutator! {
 }
 
 impl<'b, M: ExprMutator<'b>> Hooks<'b> for NormalHooks<'_, M> {
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        self.0.visit_var_def(var, rw)
+    }
+
     fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         self.0.visit_leaf(leaf, rw)
     }
@@ -521,6 +561,14 @@ mutator_trait! {
         kind::CONTINUE => visit_continue(stmt: Value<'b>) = std::convert::identity, "The end of one iteration.";
         kind::BUFFER => visit_buffer(buffer: Value<'b>) = std::convert::identity,
             "A buffer: matched, allocated or declared.";
+        kind::WHERE => visit_where(stmt: Value<'b>) = std::convert::identity,
+            "The condition under which the schedulable block around it is executed.";
+        kind::ACCESS => visit_access(access: Value<'b>) = std::convert::identity,
+            "The region of a buffer that a block reads or writes, that a buffer matches or a call takes.";
+        kind::ANNOTATE => visit_annotate(stmt: Value<'b>) = std::convert::identity,
+            "Annotations of the schedulable block around it.";
+        kind::INIT => visit_init(stmt: Value<'b>) = std::convert::identity,
+            "What a reduction block starts with, before its content.";
         kind::LOAD => visit_buffer_load(load: Value<'b>) = std::convert::identity,
             "An element of a buffer, as an expression.";
         kind::CALL => visit_call(call: Call<'b>) = Call, "A call, as an expression.";
@@ -529,10 +577,20 @@ mutator_trait! {
         kind::SELECT => visit_select(value: Value<'b>) = std::convert::identity, "One of two values.";
         kind::LET => visit_let(value: Value<'b>) = std::convert::identity,
             "An expression in which a variable has a value.";
+        kind::RAMP => visit_ramp(value: Value<'b>) = std::convert::identity, "A vector of numbers in steps.";
+        kind::BROADCAST => visit_broadcast(value: Value<'b>) = std::convert::identity, "A vector of equal elements.";
+        kind::SHUFFLE => visit_shuffle(value: Value<'b>) = std::convert::identity,
+            "A vector of elements of vectors.";
+        kind::BUFFER_PART => visit_buffer_part(value: Value<'b>) = std::convert::identity,
+            "The data, the offset or a stride of a buffer.";
     )
 }
 
 impl<'b, M: StmtMutator<'b>> Hooks<'b> for StmtHooks<'_, M> {
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        self.0.visit_var_def(var, rw)
+    }
+
     fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         self.0.visit_leaf(leaf, rw)
     }

@@ -523,3 +523,57 @@ fn what_is_written_outside_of_blocks_gets_one() {
     assert_eq!(body.values().filter(|value| value.kind() == kind::BLOCK).count(), 1, "{}", dump(&body));
     assert_eq!(body.bindings().count(), 3);
 }
+
+/// A pass that gives parameters and variables other names and types, those of nested functions too.
+#[test]
+fn a_mutator_renames_and_retypes() {
+    struct Half;
+    impl<'b> ExprMutator<'b> for Half {
+        fn visit_var_def(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+            let name = format!("{}_half", var.name().unwrap_or("_"));
+            rw.rename(var, &name);
+            if var.kind() == kind::PARAM {
+                rw.set_type(var, &Type::tensor([2i64, 3], DType::F16));
+            }
+            Ok(())
+        }
+        fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+            let args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
+            Ok(Action::Replace(rw.call_like(call, &args)))
+        }
+    }
+    let body = chain();
+    let new = Half.mutate(&body).expect("valid");
+    let expected: Vec<String> = names(&body).iter().map(|name| format!("{name}_half")).collect();
+    assert_eq!(names(&new), expected, "what a hook writes takes the name that it is now");
+    for param in new.values().filter(|value| value.kind() == kind::PARAM) {
+        assert!(param.name().expect("a name").ends_with("_half"));
+        assert_eq!(param.ty().dtype(), DType::F16);
+    }
+}
+
+/// Each kind of statement and expression of TIR has its hook.
+#[test]
+fn a_mutator_of_statements_meets_variables() {
+    struct Rename;
+    impl<'b> StmtMutator<'b> for Rename {
+        fn visit_var_def(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+            let name = format!("{}_", var.name().unwrap_or("_"));
+            rw.rename(var, &name);
+            Ok(())
+        }
+    }
+    let mut b = BodyBuilder::new();
+    let int = b.ty(&Type::Prim { dtype: DType::I32, value: None });
+    b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+    let n = b.param("n", int);
+    let zero = b.scalar(&Dim::int(0, DType::I32));
+    b.begin(NodeSpec::new(kind::FOR), &[zero, n], None);
+    let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
+    b.node(NodeSpec::new(kind::EVALUATE), &[i], None);
+    b.end();
+    b.end();
+    let new = Rename.mutate(&b.finish().expect("valid")).expect("valid");
+    let names: Vec<_> = new.values().filter_map(|value| value.name()).collect();
+    assert_eq!(names, ["n_", "i_"]);
+}
