@@ -243,14 +243,15 @@ impl<'b> Values<'b> {
 }
 
 proptest! {
-    #![proptest_config(cases(100))]
+    #![proptest_config(cases(1500))]
 
     #[test]
     fn simplified_functions_compute_the_same(bytes in choices(), seed in any::<u64>()) {
         let module = made(&bytes);
         let simplify = |body: &Body| Analyzer::of_body(body).simplify_body(body).map_err(PassError::from);
         let simple = module.map_functions(|_, body| simplify(body)).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        prop_assert_eq!(verify_module(&simple, engine()), Ok(()), "{}", brief(&simple));
+        let (was, is) = (verify_module(&module, engine()), verify_module(&simple, engine()));
+        prop_assert_eq!(was, is, "{}", brief(&simple));
         for (name, body) in module.functions().filter(|(_, body)| body.function().is_none()) {
             let simple = simple.get(name).expect("is there");
             let (was, is) = (Values::new(body, seed, LEAST[0]).all(), Values::new(simple, seed, LEAST[1]).all());
