@@ -357,9 +357,10 @@ impl Check<'_> {
 
     fn condition(&self, value: Value<'_>, cond: Value<'_>) -> Result<(), String> {
         let ty = cond.ty();
-        let scalar_bool = ty.dtype() == plugin_api::ir::DType::BOOL && ty.ndim() <= 0;
-        if ty.is_known() && ty.kind() != tykind::OBJECT && !scalar_bool {
-            return Err(format!("the condition of an If must be a scalar of bool, `{}` is not", name(cond)));
+        // TVM looks at the value when the function runs.
+        let can_be_true = matches!(ty.kind(), tykind::OBJECT | tykind::TENSOR | tykind::DTENSOR | tykind::PRIM);
+        if ty.is_known() && !can_be_true {
+            return Err(format!("the condition of an If must be a tensor or scalar, `{}` is not", name(cond)));
         }
         let Some((then, other)) = value.branches() else { return Ok(()) };
         for result in [then.result(), other.result()].into_iter().flatten() {

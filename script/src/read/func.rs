@@ -539,6 +539,7 @@ impl<'a> FnReader<'a> {
         if let Expr::Call(call) = value
             && super::is_name(&call.func, "TypeVar")
         {
+            accept(call, 1, &[], "n = TypeVar(\"n\")")?;
             // Above a local function: only a name. Each function whose signature speaks of it has a variable of its own.
             self.local_type_vars.insert(name);
             return Ok(());

@@ -148,6 +148,7 @@ fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtC
             }
             Stmt::Assign(assign) => match (assign.targets.as_slice(), &*assign.value) {
                 ([Expr::Name(name)], Expr::Call(call)) if is_name(&call.func, "TypeVar") => {
+                    types::accept(call, 1, &[], "n = TypeVar(\"n\")")?;
                     scope.type_vars.insert(name.id.as_str());
                 }
                 ([Expr::Name(name)], value) if name.id.as_str() == "metadata" => {
