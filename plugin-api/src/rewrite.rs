@@ -380,8 +380,8 @@ impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
 }
 
 expr_mutator! {
-    /// As [`ExprMutatorBase`], and what a hook writes is brought into A-normal form: an expression that another one
-    /// uses becomes a binding, so it may be used more than once.
+    /// As [`ExprMutatorBase`], and what a hook writes is brought into A-normal form: an expression that a new one uses
+    /// becomes a binding, so it may be used more than once. Where there is no block, one is made for it.
     ///
     /// An If whose branches do nothing but give the same value goes:
     ///
