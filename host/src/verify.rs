@@ -250,7 +250,28 @@ impl Check<'_> {
         if value.is_bound() && !value.ty().is_known() {
             return Err(format!("`{}` has no type; run relax.Normalize or give the pass's result a type", name(value)));
         }
-        self.known_symbols(value)
+        self.known_symbols(value)?;
+        self.shown_type(value)
+    }
+
+    /// What a dataflow block shows has no type that speaks of scalars which it does not show.
+    fn shown_type(&self, value: Value<'_>) -> Result<(), String> {
+        let inside = value.is_bound() && value.index().is_some_and(|at| at < self.symbols.flow.0);
+        if self.symbols.flow.1.is_empty() || !inside || value.has(flag::INNER) {
+            return Ok(());
+        }
+        let mut hidden = None;
+        all_symbols(&value.ty().to_owned(), &mut |id| {
+            hidden = hidden.or(self.symbols.flow.1.contains(&id).then_some(id))
+        });
+        match hidden {
+            Some(id) => Err(format!(
+                "is seen outside of its dataflow block, but its type speaks of `{}`, which is not: say less, or add it to \
+                 R.output",
+                self.body.sym_name(id).unwrap_or("?")
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Parameters define the symbolic variables that stand alone as a dimension; the result must fit the signature.

@@ -282,10 +282,10 @@ impl<'a> FnReader<'a> {
         };
         let mut entries: Vec<(String, Attr)> = Vec::with_capacity(dict.items.len());
         for item in &dict.items {
-            let Some(Expr::StringLiteral(key)) = &item.key else {
+            let Some(key) = &item.key else {
                 return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
             };
-            let name = key.value.to_str().to_string();
+            let name = self.scope.string(key)?;
             if entries.iter().any(|(known, _)| *known == name) {
                 let message = format!("key `{name}` is given twice");
                 return Err(Diagnostic::new(span(key), message).help("remove one of them"));

@@ -69,6 +69,17 @@ impl Scope<'_> {
         let object = self.metadata.object(key.value.to_str(), index);
         object.map(Some).map_err(|why| Diagnostic::new(span(expr), why))
     }
+
+    /// The key of an attribute: what does not stand on one line stands in the metadata.
+    pub(crate) fn string(&self, expr: &Expr) -> Read<String> {
+        if let Expr::StringLiteral(text) = expr {
+            return Ok(text.value.to_str().to_string());
+        }
+        match self.metadata(expr)? {
+            Some(Object::Str(text)) => Ok(text),
+            _ => Err(Diagnostic::new(span(expr), "expected a string as key")),
+        }
+    }
 }
 
 /// A module, and what the reader noticed.
