@@ -102,10 +102,13 @@ impl<'b> Edit<'b> {
         if scalars.is_empty() {
             return;
         }
-        let mut spoken_of = Vec::new();
-        output.ty().to_owned().each_dim(true, &mut |dim| dim.vars(&mut |sym| spoken_of.extend(scalars.get(&sym.id))));
+        let mut spoken_of: Vec<Value<'b>> = Vec::new();
+        output
+            .ty()
+            .to_owned()
+            .each_dim(true, &mut |dim| dim.vars(&mut |sym| spoken_of.extend(scalars.get(&sym.id).copied())));
         for scalar in spoken_of {
-            let v = self.v(*scalar);
+            let v = self.v(scalar);
             self.update(v, |node| node.flags &= !flag::INNER);
         }
     }
