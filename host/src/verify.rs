@@ -182,8 +182,8 @@ struct Symbols {
     order: Vec<usize>,
     /// Scopes that are open: where they end, and how many variables were defined before.
     scopes: Vec<(usize, usize)>,
-    /// Where the dataflow block that was entered last ends, and its own scalar variables.
-    flow: (usize, Vec<u32>),
+    /// Dataflow blocks that are open: where each ends, and the scalar variables that only it sees.
+    flows: Vec<(usize, Vec<u32>)>,
     /// Scalar variables of dataflow blocks that have ended: nothing can define them again.
     ended: Vec<u32>,
 }
@@ -195,19 +195,19 @@ impl Symbols {
         while let Some((_, before)) = self.scopes.pop_if(|(end, _)| *end <= at) {
             self.order.drain(before..).for_each(|id| self.defined[id] = false);
         }
-        if at >= self.flow.0 {
-            self.flow.1.iter().for_each(|id| self.defined[*id as usize] = false);
-            self.ended.append(&mut self.flow.1);
+        while let Some((_, mut inner)) = self.flows.pop_if(|(end, _)| *end <= at) {
+            inner.iter().for_each(|id| self.defined[*id as usize] = false);
+            self.ended.append(&mut inner);
         }
         match value.kind() {
             kind::FUNC | kind::BRANCH => self.scopes.push((value.end(), self.order.len())),
-            kind::DATAFLOW => self.flow.0 = value.end(),
+            kind::DATAFLOW => self.flows.push((value.end(), Vec::new())),
             _ => {}
         }
         if let Some(sym) = value.symbol().filter(|sym| !self.has(sym.id)) {
             self.define(value.ty());
-            if value.has(flag::INNER) {
-                self.flow.1.push(sym.id);
+            if let Some((_, inner)) = self.flows.last_mut().filter(|_| value.has(flag::INNER)) {
+                inner.push(sym.id);
             }
         }
     }
@@ -262,14 +262,12 @@ impl Check<'_> {
 
     /// What a dataflow block shows has no type that speaks of scalars which it does not show.
     fn shown_type(&self, value: Value<'_>) -> Result<(), String> {
-        let inside = value.is_bound() && value.index().is_some_and(|at| at < self.symbols.flow.0);
-        if self.symbols.flow.1.is_empty() || !inside || value.has(flag::INNER) {
+        let Some((_, inner)) = self.symbols.flows.last().filter(|(_, inner)| !inner.is_empty()) else { return Ok(()) };
+        if !value.is_bound() || value.has(flag::INNER) {
             return Ok(());
         }
         let mut hidden = None;
-        all_symbols(&value.ty().to_owned(), &mut |id| {
-            hidden = hidden.or(self.symbols.flow.1.contains(&id).then_some(id))
-        });
+        all_symbols(&value.ty().to_owned(), &mut |id| hidden = hidden.or(inner.contains(&id).then_some(id)));
         match hidden {
             Some(id) => Err(format!(
                 "is seen outside of its dataflow block, but its type speaks of `{}`, which is not: say less, or add it to \

@@ -249,7 +249,7 @@ proptest! {
     fn simplified_functions_compute_the_same(bytes in choices(), seed in any::<u64>()) {
         let module = made(&bytes);
         let simplify = |body: &Body| Analyzer::of_body(body).simplify_body(body).map_err(PassError::from);
-        let simple = module.map_functions(|_, body| simplify(body)).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let simple = module.map_functions(|_, body| simplify(body)).map_err(|error| TestCaseError::fail(format!("{error}\n{}", brief(&module))))?;
         let (was, is) = (verify_module(&module, engine()), verify_module(&simple, engine()));
         prop_assert_eq!(was, is, "{}", brief(&simple));
         for (name, body) in module.functions().filter(|(_, body)| body.function().is_none()) {
