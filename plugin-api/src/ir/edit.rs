@@ -9,6 +9,7 @@ use super::types::Type;
 use super::value::Value;
 use super::verify::SealError;
 use crate::abi::view::{Body, Sections};
+use std::collections::BTreeSet;
 
 /// What happens to a node of the old body.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -497,17 +498,29 @@ impl<'b> Edit<'b> {
                 }
             }
         }
-        for i in (0..self.n_old as usize).rev() {
+        let mut lost: Vec<usize> = (0..self.n_old as usize).filter(|i| uses[*i] == 0).collect();
+        let mut new = BTreeSet::new();
+        while let Some(i) = lost.pop() {
             let node = self.b.pool.s.nodes[i];
-            if uses[i] == 0 && is_nested(&node) && matches!(self.state[i], State::Keep | State::Moved) {
-                self.state[i] = State::Removed;
-                for op in node.ops(&self.b.pool.s.operands) {
-                    if let Some(uses) = uses.get_mut(self.resolve_word(*op) as usize) {
-                        *uses -= 1;
+            let there = self.state.get(i).is_none_or(|state| matches!(state, State::Keep | State::Moved));
+            if !is_nested(&node) || !there {
+                continue;
+            }
+            match self.state.get_mut(i) {
+                Some(state) => *state = State::Removed,
+                None => drop(new.insert(i as u32)),
+            }
+            for op in node.ops(&self.b.pool.s.operands) {
+                let op = self.resolve_word(*op) as usize;
+                if let Some(uses) = uses.get_mut(op) {
+                    *uses -= 1;
+                    if *uses == 0 {
+                        lost.push(op);
                     }
                 }
             }
         }
+        self.side.retain(|(_, item)| !matches!(item, Item::Node(op) if new.contains(op)));
     }
 }
 
