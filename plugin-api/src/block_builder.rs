@@ -12,7 +12,7 @@ use crate::ir::{
 };
 use crate::op::Infer;
 use crate::pass::PassError;
-use crate::ty_rel::{Relation, call_result, calls_are_pure, erase_unbound, join, relation, without_values};
+use crate::ty_rel::{Relation, call_result, calls_are_pure, join, relation, seen_outside};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -257,7 +257,7 @@ impl State {
             return ty;
         }
         let known = self.defined.get(..known).unwrap_or(&[]);
-        let ret = erase_unbound(&without_values(&self.b.type_owned(ty)), &|sym| !known.contains(&sym));
+        let ret = seen_outside(self.b.type_owned(ty), &|sym| !known.contains(&sym));
         self.b.ty(&ret)
     }
 }
@@ -346,6 +346,7 @@ impl FunctionBuilder<'_, '_> {
         match s.b.with(v, |value| self.outer.infer.infer(Call(value))) {
             Ok(inferred) => {
                 s.set_type(v, &inferred.ty);
+                self.sized(&mut s, v);
                 if !inferred.pure {
                     s.effect(v);
                 }
@@ -409,7 +410,10 @@ impl FunctionBuilder<'_, '_> {
         let callee = s.type_of(callee);
         let args: Vec<Type> = args.iter().map(|arg| s.type_of(*arg)).collect();
         match call_result(&callee, &args) {
-            Ok(ty) => s.set_type(v, &ty),
+            Ok(ty) => {
+                s.set_type(v, &ty);
+                self.sized(&mut s, v);
+            }
             Err(error) => self.fail_in(&mut s, v, error.into()),
         }
         if !calls_are_pure(&callee) {
@@ -424,6 +428,7 @@ impl FunctionBuilder<'_, '_> {
         let items: Vec<V> = items.iter().map(|v| s.operand(*v)).collect();
         s.open_block();
         let v = s.b.tuple(&items, None);
+        self.sized(&mut s, v);
         s.wait(v)
     }
 
@@ -664,6 +669,14 @@ impl FunctionBuilder<'_, '_> {
 
     fn fail(&self, error: PassError) {
         self.outer.fail(error);
+    }
+
+    /// Refuses a type that no body may have before anybody writes it out: nested tuples double with each call.
+    fn sized(&self, s: &mut State, v: V) {
+        let ty = s.b.type_of(v);
+        if let Err(message) = s.b.refuse_large(ty) {
+            self.fail_in(s, v, PassError::new(message));
+        }
     }
 
     /// Keeps the error and goes on with a value of any type.

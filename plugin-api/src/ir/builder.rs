@@ -171,6 +171,26 @@ impl BodyBuilder {
         Ty { raw: &self.raw(), id: ty.0 }.to_owned()
     }
 
+    /// Number of parts that a type has when it is written out, and how deep it is nested. A few records can share their
+    /// parts so often that no memory holds the tree, so ask before [`BodyBuilder::type_owned`]; beyond [`MAX_SIZE`] parts
+    /// and [`MAX_DEPTH`] it leaves out the rest, and the body cannot be sealed.
+    pub fn type_size(&mut self, ty: TypeId) -> (u32, u32) {
+        let tree = self.pool.type_tree(ty.0);
+        (tree.size, tree.depth)
+    }
+
+    /// What is wrong with a type that no sealed body may have, found without writing it out.
+    pub(crate) fn refuse_large(&mut self, ty: TypeId) -> Result<(), String> {
+        let (size, depth) = self.type_size(ty);
+        if size <= MAX_SIZE && depth <= MAX_DEPTH {
+            return Ok(());
+        }
+        Err(format!(
+            "the type of this value has more than {MAX_SIZE} parts when it is written out, or is nested more than \
+             {MAX_DEPTH} deep; nest fewer tuples"
+        ))
+    }
+
     /// Adds a type to the table.
     pub fn ty(&mut self, ty: &Type) -> TypeId {
         TypeId(self.pool.ty(ty))

@@ -149,7 +149,8 @@ impl<'a> FnReader<'a> {
             }
             Expr::List(list) => {
                 let items = self.values(&list.elts)?;
-                Ok(self.b.tuple(&items, None))
+                let v = self.b.tuple(&items, None);
+                self.sized(v, span(expr))
             }
             other => self.expr(other),
         }
