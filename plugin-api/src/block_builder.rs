@@ -10,6 +10,7 @@ use crate::ir::{
     Attr, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Sym, Tensor, Type,
     TypeId, V,
 };
+use crate::names::{function_name, is_function_name};
 use crate::op::Infer;
 use crate::pass::PassError;
 use crate::ty_rel::{Relation, call_result, calls_are_pure, join, relation, seen_outside};
@@ -40,6 +41,11 @@ impl<'i> BlockBuilder<'i> {
         if self.module.borrow().get(name).is_some() {
             return self
                 .fail(PassError::new(format!("there is a function `{name}` already; `update_func` replaces one")));
+        }
+        if !is_function_name(name) {
+            let near = function_name(name);
+            return self
+                .fail(PassError::new(format!("`{name}` is no name that Python accepts; `{near}` would be one")));
         }
         if let Some(body) = self.body(name, f) {
             self.module.borrow_mut().set(name, body);
@@ -86,7 +92,8 @@ impl<'i> BlockBuilder<'i> {
         crate::normalize::normalize(body, self.infer).map_err(|error| self.fail(error)).ok()
     }
 
-    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name.
+    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name. Characters that Python
+    /// does not accept in names become `_`.
     pub fn add_func(&self, hint: &str, body: Body) -> String {
         self.module.borrow_mut().add(hint, body)
     }

@@ -65,6 +65,17 @@ fn unknown_operators_are_told_and_counted() {
 
 /// Nobody knows what an unknown operator does; a dataflow block testifies that it has no effect.
 #[test]
+fn attributes_of_unknown_operators_stand_as_they_were_written() {
+    let (_, text) = goldens().into_iter().find(|(name, _)| name == "opaque").expect("the text");
+    let other = text.replacen("mode=\"fast\", axes=[0, 1], factor=2", "axes=[0, 1], factor=2, mode=\"fast\"", 1);
+    assert_ne!(text, other);
+    let [text, other] = [text, other].map(|text| script::read(&text, engine()).expect("a module"));
+    // The order is no difference between two programs.
+    assert!(text.structural_eq(&other) && text.structural_hash() == other.structural_hash());
+    assert_ne!(script::print(&text, engine()), script::print(&other, engine()));
+}
+
+#[test]
 fn unknown_operators_have_effects_where_these_may_stand() {
     let module = |pure: &str, body: &str| {
         format!(

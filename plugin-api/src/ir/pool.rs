@@ -387,14 +387,24 @@ impl Pool {
         entries.sort_by_key(|(key, _)| *key);
         let mut recs: Vec<AttrRec> = Vec::with_capacity(entries.len());
         for (key, value) in &entries {
-            let mut rec = self.attr(value);
-            rec.key = self.str(key);
+            let rec = self.entry(key, value);
             match recs.last_mut() {
                 Some(last) if last.key == rec.key => *last = rec,
                 _ => recs.push(rec),
             }
         }
         self.dict_rec(&recs)
+    }
+
+    /// A dict whose entries stand as they were given; their keys are distinct.
+    pub(crate) fn dict_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
+        let recs: Vec<AttrRec> = entries.into_iter().map(|(key, value)| self.entry(key, &value)).collect();
+        if recs.is_empty() { NONE } else { self.dict_rec(&recs) }
+    }
+
+    fn entry(&mut self, key: &str, value: &Attr) -> AttrRec {
+        let rec = self.attr(value);
+        AttrRec { key: self.str(key), ..rec }
     }
 
     /// One attribute entry without a key.
