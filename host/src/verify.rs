@@ -526,6 +526,19 @@ mod tests {
     }
 
     #[test]
+    fn an_external_function_is_a_value() {
+        let bb = BlockBuilder::new(&First);
+        bb.function("main", |b| {
+            let x = b.param("x", Type::Object);
+            let f = b.emit(b.extern_func("f"));
+            let pair = b.emit(b.tuple(&[b.extern_func("g"), x]));
+            assert_eq!(b.type_of(f), Type::opaque_callable());
+            b.emit_func_output(b.emit(b.call_value(f, &[pair])));
+        });
+        assert_eq!(verify_module(&bb.get().expect("builds"), &First), Ok(()));
+    }
+
+    #[test]
     fn names_of_functions_are_names_of_python() {
         let body = |b: &FunctionBuilder<'_, '_>| b.emit_func_output(b.param("x", Type::Object));
         let bb = BlockBuilder::new(&First);

@@ -7,8 +7,8 @@
 use crate::ir::import::Importer;
 use crate::ir::records::{LEAF_BIT, flag, kind};
 use crate::ir::{
-    Attr, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Sym, Tensor, Type,
-    TypeId, V,
+    Attr, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dim, Expr, Module, ModuleEdit, NodeSpec, Sym, Tensor,
+    Type, TypeId, V,
 };
 use crate::names::{function_name, is_function_name};
 use crate::op::Infer;
@@ -213,6 +213,21 @@ impl State {
         v
     }
 
+    /// The same of a value that stands for itself, where an external function has the type of one: any.
+    fn item(&mut self, v: V) -> V {
+        let named = self.b.with(v, |value| match value.view() {
+            Expr::ExternFunc(symbol) if !value.ty().is_known() => Some(symbol.to_string()),
+            _ => None,
+        });
+        match named {
+            Some(symbol) => {
+                let ty = self.b.ty(&Type::opaque_callable());
+                self.b.extern_func(&symbol, ty)
+            }
+            None => self.operand(v),
+        }
+    }
+
     /// A new expression waits for its user.
     fn wait(&mut self, v: V) -> V {
         if let Some(frame) = self.frames.last_mut() {
@@ -392,7 +407,8 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// A function that is not in the module, by its symbol.
+    /// A function that is not in the module, by its symbol: to call it, for `relax.call_dps_packed` and the like, and as a
+    /// value, of which nothing is known but that it is a function.
     pub fn extern_func(&self, symbol: &str) -> V {
         self.state.borrow_mut().b.extern_func(symbol, TypeId::NONE)
     }
@@ -432,7 +448,7 @@ impl FunctionBuilder<'_, '_> {
     /// A tuple.
     pub fn tuple(&self, items: &[V]) -> V {
         let mut s = self.state.borrow_mut();
-        let items: Vec<V> = items.iter().map(|v| s.operand(*v)).collect();
+        let items: Vec<V> = items.iter().map(|v| s.item(*v)).collect();
         s.open_block();
         let v = s.b.tuple(&items, None);
         self.sized(&mut s, v);
@@ -500,7 +516,7 @@ impl FunctionBuilder<'_, '_> {
             s.take(v);
             v
         } else {
-            let source = s.operand(v);
+            let source = s.item(v);
             s.open_block();
             let ty = s.b.type_of(source);
             s.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[source], None)

@@ -189,3 +189,45 @@ fn wrong_index_maps_are_refused() {
     let error = script::read(&few, engine()).expect_err("too few indices");
     assert!(error.to_string().contains("the map takes 1 indices, the tensor has 3 dimensions"), "{error}");
 }
+
+/// A function of `x` and `c` with these lines.
+fn with_lines(lines: &str) -> String {
+    format!(
+        "@I.ir_module\nclass Module:\n    \"\"\"What it does.\"\"\"\n    @R.function\n    def main(x: R.Tensor((2,), \"float32\")):\n{lines}"
+    )
+}
+
+#[test]
+fn errors_name_what_was_meant() {
+    let cases = [
+        (
+            "        with R.dataflow():\n            y = R.exp(x)\n            R.output(x)\n        return x\n",
+            "`x` is no variable of this dataflow block",
+            "x",
+        ),
+        ("        return x\n        y = R.exp(x)\n", "a statement behind `return`", "y = R.exp(x)"),
+        ("        y: R.Tensor((2,), \"float32x0\") = x\n        return y\n", "data type", "\"float32x0\""),
+    ];
+    for (lines, message, place) in cases {
+        let text = with_lines(lines);
+        let error = script::read(&text, engine()).expect_err("is wrong");
+        let found = &error.diagnostics[0];
+        assert!(found.message.contains(message), "{error}");
+        assert_eq!(&text[found.span.clone()], place, "{error}");
+    }
+    // A text of the class is a comment.
+    assert!(script::read(&with_lines("        return x\n"), engine()).is_ok());
+}
+
+#[test]
+fn lines_end_as_python_ends_them() {
+    let text = with_lines("        y = R.exp(q)\n        return y\n");
+    for end in ["\n", "\r\n", "\r"] {
+        let text = text.replace('\n', end);
+        let error = script::read(&text, engine()).expect_err("`q` is undefined");
+        let at = error.diagnostics[0].span.start;
+        assert_eq!(script::line_column(&text, at), (6, 19), "{end:?}");
+        let report = passhost::Report::error("no `q`").at("a.py", text.as_str(), at..at + 1, "");
+        assert!(report.render(false).contains("a.py:6:19"), "{end:?}: {}", report.render(false));
+    }
+}

@@ -98,7 +98,7 @@ impl std::str::FromStr for DType {
         };
         let (base, lanes) = match text.rsplit_once('x') {
             Some((base, n)) if !base.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty() => {
-                (base, n.parse().map_err(|_| unknown())?)
+                (base, n.parse().ok().filter(|lanes| *lanes > 0).ok_or_else(unknown)?)
             }
             _ => (text, 1),
         };

@@ -281,6 +281,12 @@ impl<'a> FnReader<'a> {
         let (last, front) = match def.body.split_last() {
             Some((Stmt::Return(last), front)) => (last, front),
             _ => {
+                if let Some(at) = def.body.iter().position(Stmt::is_return_stmt) {
+                    let message = "a statement behind `return`";
+                    return Err(Diagnostic::new(span(&def.body[at + 1]), message)
+                        .other(span(&def.body[at]), "the function ends here")
+                        .help("remove it, or move it in front of the `return`"));
+                }
                 let at = def.body.last().map_or(span(&def.name), span);
                 let message = format!("function `{}` does not end in `return`", def.name);
                 return Err(Diagnostic::new(at, message).help("end it with `return` and a value"));
@@ -670,7 +676,8 @@ impl<'a> FnReader<'a> {
                 return Err(Diagnostic::new(span(argument), "expected a variable of the dataflow block"));
             };
             let v = self.lookup(name.id.as_str(), span(name))?;
-            if self.b.flags(v) & flag::INNER == 0 || v.is_leaf() {
+            let inside = self.locals.get(name.id.as_str()).is_some_and(|local| local.depth == self.scopes.len());
+            if !inside || self.b.flags(v) & flag::INNER == 0 || v.is_leaf() {
                 return Err(Diagnostic::new(
                     span(name),
                     format!("`{}` is no variable of this dataflow block", name.id),
