@@ -19,6 +19,7 @@ pub mod report;
 pub mod run;
 pub mod verify;
 mod verify_tir;
+mod verify_tir_scopes;
 
 pub use context::{ContextScope, PassContext, Target};
 pub use engine::Engine;

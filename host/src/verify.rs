@@ -111,6 +111,9 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
         hasher: RandomState::new(),
         symbols: Symbols::default(),
     };
+    if let Some(message) = symbol_fault(name, body) {
+        return Err(Violation { function: name.to_string(), node: 0, message });
+    }
     for value in body.values() {
         check.node(value).map_err(|message| Violation {
             function: name.to_string(),
@@ -119,6 +122,16 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
         })?;
     }
     Ok(())
+}
+
+/// A public function is known outside under its own name; a private one under none.
+fn symbol_fault(name: &str, body: &Body) -> Option<String> {
+    let symbol = body.root().attr("global_symbol")?;
+    let symbol = symbol.as_str()?;
+    if body.function()?.is_private() {
+        return Some(format!("is private, but has the global_symbol \"{symbol}\": remove one of them"));
+    }
+    (symbol != name).then(|| format!("is called `{name}`, but its global_symbol is \"{symbol}\": give both one name"))
 }
 
 /// Checks only that the functions that `body` names are there with the types that it says.
@@ -242,13 +255,38 @@ impl Check<'_> {
         if value.is_bound() && !value.ty().is_known() {
             return Err(format!("`{}` has no type; run relax.Normalize or give the pass's result a type", name(value)));
         }
-        self.known_symbols(value)
+        self.known_symbols(value)?;
+        self.shown_type(value)
+    }
+
+    /// What a dataflow block shows has no type that speaks of scalars which it does not show.
+    fn shown_type(&self, value: Value<'_>) -> Result<(), String> {
+        let inside = value.is_bound() && value.index().is_some_and(|at| at < self.symbols.flow.0);
+        if self.symbols.flow.1.is_empty() || !inside || value.has(flag::INNER) {
+            return Ok(());
+        }
+        let mut hidden = None;
+        all_symbols(&value.ty().to_owned(), &mut |id| {
+            hidden = hidden.or(self.symbols.flow.1.contains(&id).then_some(id))
+        });
+        match hidden {
+            Some(id) => Err(format!(
+                "is seen outside of its dataflow block, but its type speaks of `{}`, which is not: say less, or add it to \
+                 R.output",
+                self.body.sym_name(id).unwrap_or("?")
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Parameters define the symbolic variables that stand alone as a dimension; the result must fit the signature.
     fn function(&mut self, function: Function<'_>) -> Result<(), String> {
         for param in function.params() {
             self.symbols.define(param.ty());
+        }
+        let forced = function.attr("relax.force_pure").is_some_and(|attr| attr.as_int() == Some(1));
+        if forced && !function.is_pure() {
+            return Err("sets relax.force_pure, but is declared with pure=False: remove one of them".to_string());
         }
         let Some(result) = function.result() else { return Ok(()) };
         let impure = function.is_pure() && self.effect_in(function);
@@ -345,9 +383,10 @@ impl Check<'_> {
 
     fn condition(&self, value: Value<'_>, cond: Value<'_>) -> Result<(), String> {
         let ty = cond.ty();
-        let scalar_bool = ty.dtype() == plugin_api::ir::DType::BOOL && ty.ndim() <= 0;
-        if ty.is_known() && ty.kind() != tykind::OBJECT && !scalar_bool {
-            return Err(format!("the condition of an If must be a scalar of bool, `{}` is not", name(cond)));
+        // TVM looks at the value when the function runs.
+        let can_be_true = matches!(ty.kind(), tykind::OBJECT | tykind::TENSOR | tykind::DTENSOR | tykind::PRIM);
+        if ty.is_known() && !can_be_true {
+            return Err(format!("the condition of an If must be a tensor or scalar, `{}` is not", name(cond)));
         }
         let Some((then, other)) = value.branches() else { return Ok(()) };
         for result in [then.result(), other.result()].into_iter().flatten() {
@@ -362,16 +401,11 @@ impl Check<'_> {
                 return Err("a dataflow block holds an If; control flow must stand outside".to_string());
             }
             let effect = value.has(flag::IMPURE) && value.kind() != kind::FUNC;
-            if effect && !self.forced_pure() {
+            if effect {
                 return Err(format!("a dataflow block holds `{}`, which has an effect", name(value)));
             }
         }
         Ok(())
-    }
-
-    fn forced_pure(&self) -> bool {
-        let attr = self.body.root().attr("relax.force_pure");
-        attr.is_some_and(|attr| attr.as_int() == Some(1))
     }
 
     /// Whether a value of type `found` may stand where `said` is declared.

@@ -2,6 +2,7 @@
 //!
 //! That every value is defined before its use, and used only where it is visible, was checked when the body was sealed.
 
+use crate::verify_tir_scopes::Scopes;
 use plugin_api::ir::records::{buffer_of, flag, kind, prim, tykind};
 use plugin_api::ir::{Body, BodyKind, Call, DType, Module, Ty, Value};
 use std::collections::HashSet;
@@ -16,10 +17,11 @@ pub(crate) type Fault = (usize, String);
 pub(crate) fn check(body: &Body) -> Result<(), Fault> {
     let parents = body.parents();
     let mut loops = HashSet::new();
+    let mut scopes = Scopes::new(body);
     for value in body.values() {
         let at = value.index().unwrap_or(0);
         let parent = parents.get(at).filter(|parent| **parent != u32::MAX).map(|at| body.value_at(*at as usize));
-        node(value, parent, &parents, body).map_err(|message| (at, message))?;
+        node(value, parent, &parents, body).and_then(|()| scopes.node(value)).map_err(|message| (at, message))?;
         if value.kind() == kind::LOOP_VAR
             && let Some(var) = value.operand(0)
             && !loops.insert(var.word())
@@ -94,7 +96,7 @@ fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
 }
 
 /// Name of a node in messages.
-fn called(value: Value<'_>) -> String {
+pub(crate) fn called(value: Value<'_>) -> String {
     match value.name() {
         Some(name) if !name.is_empty() => format!("`{name}`"),
         _ => "this".to_string(),
@@ -119,17 +121,20 @@ fn node(value: Value<'_>, parent: Option<Value<'_>>, parents: &[u32], body: &Bod
         kind::BUFFER_PART => buffer(value.operand(0)).map(drop),
         kind::BUFFER => buffer_itself(value),
         kind::ARITH => arith(value),
+        kind::CALL if value.as_call_to("tirx.if_then_else").is_some() => {
+            truth(value.operand(1), "the condition of T.if_then_else")
+        }
         kind::SELECT => {
-            condition(value.operand(0), "the condition of a Select")?;
+            truth(value.operand(0), "the condition of a Select")?;
             alike(value.operand(1), value.operand(2), "the values of a Select")
         }
         kind::COND => condition(value.operand(0), "the condition of an If"),
         kind::WHILE => condition(value.operand(0), "the condition of a While"),
         kind::WHERE => {
             directly_in(value, parent, kind::SBLOCK, "a block")?;
-            condition(value.operand(0), "the predicate of a block")
+            truth(value.operand(0), "the predicate of a block")
         }
-        kind::ASSERT => condition(value.operand(0), "what is asserted"),
+        kind::ASSERT => truth(value.operand(0), "what is asserted"),
         kind::FOR => {
             let vars = value.region().children().filter(|child| child.kind() == kind::LOOP_VAR).count();
             if vars != 1 {
@@ -255,10 +260,10 @@ fn arith(value: Value<'_>) -> Result<(), String> {
     let op = value.node().map_or(0, |node| node.a as u16);
     match op {
         prim::CAST => Ok(()),
-        prim::NOT => condition(value.operand(0), "the operand of `not`"),
+        prim::NOT => truth(value.operand(0), "the operand of `not`"),
         prim::AND | prim::OR => {
-            condition(value.operand(0), "an operand of `and` and `or`")?;
-            condition(value.operand(1), "an operand of `and` and `or`")
+            truth(value.operand(0), "an operand of `and` and `or`")?;
+            truth(value.operand(1), "an operand of `and` and `or`")
         }
         prim::SHL | prim::SHR => {
             index(value.operand(0), "what is shifted")?;
@@ -272,10 +277,20 @@ fn arith(value: Value<'_>) -> Result<(), String> {
     }
 }
 
+/// A truth value, of any number of lanes.
+fn truth(value: Option<Value<'_>>, what: &str) -> Result<(), String> {
+    let Some(value) = value else { return Ok(()) };
+    let found = dtype(value);
+    if found.is_known() && found.code() != 6 {
+        return Err(format!("{what} must be a bool, found {found}: compare it with something"));
+    }
+    Ok(())
+}
+
+/// The condition of an If or a While, which can be an integer.
 fn condition(value: Option<Value<'_>>, what: &str) -> Result<(), String> {
     let Some(value) = value else { return Ok(()) };
     let found = dtype(value);
-    // TVM takes integers as conditions too.
     if found.is_known() && found.code() != 6 && !found.is_int() {
         return Err(format!("{what} must be a bool, found {found}"));
     }

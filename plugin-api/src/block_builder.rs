@@ -244,6 +244,15 @@ impl State {
         self.wait(v)
     }
 
+    /// What is seen outside of a dataflow block has a type that does not speak of the scalars of the block.
+    fn hide_inner(&mut self, v: V) {
+        let inner = |v: &V| self.b.kind(*v) != kind::PARAM && self.b.flags(*v) & flag::INNER != 0;
+        if self.scalars.values().any(inner) {
+            let shown = erase_unbound(&self.type_of(v), &|sym| self.scalars.get(&sym.id).is_some_and(inner));
+            self.set_type(v, &shown);
+        }
+    }
+
     fn effect(&mut self, v: V) {
         self.b.mark_effect(v);
         for frame in self.frames.iter_mut().rev() {
@@ -521,6 +530,9 @@ impl FunctionBuilder<'_, '_> {
             let ty = s.b.type_of(source);
             s.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[source], None)
         };
+        if !inner {
+            s.hide_inner(v);
+        }
         s.bind(v, inner, inner);
         v
     }

@@ -3,7 +3,7 @@
 use crate::ir::edit::is_nested;
 use crate::ir::records::{LEAF_BIT, NONE, NodeRec, flag, kind};
 use crate::ir::verify::is_expression;
-use crate::ir::{Body, SealError, Value};
+use crate::ir::{Body, SealError, Sym, Value};
 use crate::outline::symbols_of;
 
 /// The body without bindings that nobody uses, also in branches and nested functions, and without blocks that became
@@ -62,7 +62,10 @@ impl Symbols {
             return;
         }
         let own = value.symbol();
-        symbols_of(value, &mut |sym| self.used[sym.id as usize] |= own != Some(sym));
+        let mut used = |sym: Sym| self.used[sym.id as usize] |= own != Some(sym);
+        symbols_of(value, &mut used);
+        // Of a function, what is around it may be spoken of, too.
+        value.ty().to_owned().each_dim(true, &mut |dim| dim.vars(&mut used));
     }
 }
 

@@ -15,8 +15,10 @@ use std::collections::BTreeMap;
 pub(crate) const CONST: &str = "ir.GenericConst";
 /// Key of tensors that are attributes.
 pub(crate) const TENSOR: &str = "ffi.Tensor";
-/// Key of strings of TIR.
+/// Key of strings that are expressions.
 pub(crate) const STRING: &str = "ir.StringImm";
+/// Key of strings that are attributes.
+pub(crate) const PLAIN_STRING: &str = "ffi.String";
 /// Key of types of which nothing is known.
 pub(crate) const TYPE: &str = "ir.Type";
 
@@ -71,6 +73,7 @@ impl Metadata {
             CONST => self.constant(node),
             TENSOR => self.tensor(node).map(|(tensor, ty)| Object::Tensor(tensor, ty)),
             STRING => self.field(node, STRING, "value").and_then(|value| self.string(value)).map(Object::Str),
+            PLAIN_STRING => self.string(node).map(Object::Str),
             TYPE => self.node(node, TYPE).map(|_| Object::Type),
             _ => Err(format!("objects of kind `{key}` are not read")),
         }
@@ -99,7 +102,7 @@ impl Metadata {
 
     /// A string node; the graph has two kinds of them.
     fn string(&self, at: usize) -> Result<String, String> {
-        let text = self.node(at, "ffi.String").or_else(|_| self.node(at, "str"))?;
+        let text = self.node(at, PLAIN_STRING).or_else(|_| self.node(at, "str"))?;
         text.as_str().map(str::to_string).ok_or_else(|| format!("node {at} of the metadata is no text"))
     }
 

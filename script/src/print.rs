@@ -116,11 +116,20 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A string of TIR; what does not stand on one line goes to the metadata.
-    fn tir_string(&mut self, text: &str) {
+    /// A string that is an expression; what does not stand on one line goes to the metadata.
+    fn string_value(&mut self, text: &str) {
         if text.contains('\n') {
             let index = self.metadata.string(text);
             return self.metadata_ref(crate::metadata::STRING, index);
+        }
+        python_string(&mut self.out, text);
+    }
+
+    /// A string that is an attribute, or the key of one.
+    fn string(&mut self, text: &str) {
+        if text.contains('\n') {
+            let index = self.metadata.plain_string(text);
+            return self.metadata_ref(crate::metadata::PLAIN_STRING, index);
         }
         python_string(&mut self.out, text);
     }
@@ -200,7 +209,7 @@ impl<'a> Printer<'a> {
                 self.out.push_str("    I.module_attrs({");
                 for (i, (key, value)) in own.into_iter().enumerate() {
                     self.comma(i);
-                    python_string(&mut self.out, key);
+                    self.string(key);
                     self.out.push_str(": ");
                     self.attr(value, &nameless);
                 }
@@ -363,7 +372,7 @@ impl<'a> Printer<'a> {
             Attr::Bool(v) => self.out.push_str(if *v { "True" } else { "False" }),
             Attr::Int(v) => self.int(*v),
             Attr::Float(v) => python_float(&mut self.out, *v),
-            Attr::Str(v) => python_string(&mut self.out, v),
+            Attr::Str(v) => self.string(v),
             Attr::DType(v) => python_string(&mut self.out, &v.to_string()),
             Attr::Type(v) => self.ty(v, sym),
             Attr::Dim(v) => self.typed_value(v, sym),
@@ -379,7 +388,7 @@ impl<'a> Printer<'a> {
         self.out.push('{');
         for (i, (key, value)) in dict.iter().enumerate() {
             self.comma(i);
-            python_string(&mut self.out, key);
+            self.string(key);
             self.out.push_str(": ");
             self.attr(value, sym);
         }

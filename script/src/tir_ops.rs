@@ -35,11 +35,16 @@ const FIRST: &[&str] = &[
     "call_llvm_pure_intrin",
     "call_pure_extern",
     "call_spirv_pure_glsl450",
+    "cuda.mma_fill",
     "cuda.mma_store",
+    "get_active_lane_mask",
     "masked_load",
     "reinterpret",
     "s_tir.cp_async_raw",
     "type_annotation",
+    "vectorcombine",
+    "vectorhigh",
+    "vectorlow",
 ];
 const LAST: &[&str] = &["tvm_struct_get"];
 /// They give the type of their first argument.
@@ -78,10 +83,12 @@ const MATH: &[&str] = &[
     "popcount",
     "pow",
     "power",
+    "ptr_byte_offset",
     "q_multiply_shift",
     "q_multiply_shift_per_axis",
     "round",
     "rsqrt",
+    "selector",
     "sigmoid",
     "sin",
     "sinh",
@@ -91,7 +98,7 @@ const MATH: &[&str] = &[
     "trunc",
     "tvm_thread_invariant",
 ];
-const BOOL: &[&str] = &["isfinite", "isinf", "isnan", "isnullptr", "any_true", "all_true"];
+const BOOL: &[&str] = &["filter", "isfinite", "isinf", "isnan", "isnullptr", "any_true", "all_true"];
 const HANDLE: &[&str] = &[
     "TVMBackendAllocWorkspace",
     "address_of",
@@ -117,7 +124,6 @@ const INT: &[&str] = &[
     "clz",
     "continue_loop",
     "end_profile_intrinsic",
-    "get_active_lane_mask",
     "ignore_loop_partition",
     "prefetch",
     "ret",
@@ -133,28 +139,37 @@ const INT: &[&str] = &[
     "undef",
     "vscale",
 ];
-const FROM_ARGUMENTS: &[(&str, usize)] =
-    &[("if_then_else", 1), ("tvm_warp_shuffle", 1), ("tvm_warp_shuffle_up", 1), ("tvm_warp_shuffle_down", 1)];
+const FROM_ARGUMENTS: &[(&str, usize)] = &[
+    ("if_then_else", 1),
+    ("tvm_warp_shuffle", 1),
+    ("tvm_warp_shuffle_down", 1),
+    ("tvm_warp_shuffle_up", 1),
+    ("tvm_warp_shuffle_xor", 1),
+];
 /// They are evaluated for what they do, or give what no argument says.
 const OTHER: &[&str] = &[
     "call_trace",
+    "cooperative_tensor_fill",
+    "cooperative_tensor_load",
+    "cooperative_tensor_multiply_accumulate",
+    "cooperative_tensor_store",
     "create_barriers",
     "dp4a",
     "large_uint_imm",
+    "masked_store",
     "mma_fill",
     "param",
+    "print_buffer",
     "texture2d_load",
     "texture2d_store",
     "trace",
     "tvm_bmma_sync",
     "tvm_call_trace_packed",
     "tvm_fill_fragment",
+    "tvm_kernel_replace_point",
     "tvm_load_matrix_sync",
     "tvm_mma_sync",
     "tvm_store_matrix_sync",
-    "vectorcombine",
-    "vectorhigh",
-    "vectorlow",
 ];
 /// Families of operators of one kind of device or system.
 const FAMILIES: &[&str] =
@@ -190,6 +205,14 @@ pub(crate) fn find(name: &str) -> Option<Facts> {
     }
     let family = FAMILIES.iter().any(|family| name.len() > family.len() && name.starts_with(family));
     if family || has(OTHER) { facts(Place::No, Result::Unknown) } else { None }
+}
+
+/// The name under which TVM prints an operator.
+pub(crate) fn printed_name(name: &str) -> &str {
+    match name {
+        "tvm_call_packed" | "tvm_call_packed_lowered" | "tvm_call_cpacked" | "tvm_call_cpacked_lowered" => &name[4..],
+        other => other,
+    }
 }
 
 /// Names that are not of a family.

@@ -16,6 +16,9 @@ UNREADABLE = {
     "scopes": "`k = T.int64()` in a nested function beside a TypeVar of that name",
 }
 
+# What TVM prints, but reads only without its check.
+UNCHECKED = {"tir_declared": "strides and offsets that a declaration brings in, which its check calls undefined"}
+
 
 def lines(text):
     """What means something: without metadata, comments and blank space."""
@@ -33,7 +36,7 @@ def main():
             print(f"{path.stem}: not tried: {UNREADABLE[path.stem]}")
             continue
         try:
-            again = tvm.script.from_source(text).script(show_meta=True)
+            again = tvm.script.from_source(text, check_well_formed=path.stem not in UNCHECKED).script(show_meta=True)
         except Exception as error:
             print(f"{path.stem}: TVM does not read it: {error}")
             failed += 1

@@ -2,6 +2,7 @@
 //!
 //! A case that cannot be tried counts as not equal, with its reason: nothing is skipped silently.
 
+mod metadata;
 pub mod modules;
 pub mod passes;
 pub mod report;

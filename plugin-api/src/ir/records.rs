@@ -16,7 +16,8 @@ pub const MAX_NESTED: u32 = 1_000_000;
 pub mod kind {
     /// Function: region of params, blocks and one terminator. Root of a body, or nested (then OWNER and BOUND).
     pub const FUNC: u16 = 0x001;
-    /// Parameter of the function region around it.
+    /// Parameter of the function region around it. In TIR, operands are expressions that its type speaks of, as those of
+    /// a [`BUFFER`]; they stand before it.
     pub const PARAM: u16 = 0x002;
     /// Binding block that is not dataflow: region.
     pub const BLOCK: u16 = 0x003;

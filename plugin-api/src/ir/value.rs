@@ -385,7 +385,8 @@ impl<'a> Function<'a> {
 
     /// Parameters in order.
     pub fn params(self) -> impl Iterator<Item = Value<'a>> + 'a {
-        self.0.region().children().take_while(|value| value.kind() == kind::PARAM)
+        let children = self.0.region().children().filter(|value| !value.is_nested());
+        children.take_while(|value| value.kind() == kind::PARAM)
     }
 
     /// Attributes.

@@ -576,8 +576,12 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
     if node.kind == kind::PARAM && !node.has(flag::BOUND | flag::INNER) {
         return wrong("a parameter must be bound and visible only in its function");
     }
-    let before = i.checked_sub(1).map(|before| raw.nodes()[before].kind);
-    if node.kind == kind::PARAM && !matches!(before, Some(kind::FUNC | kind::PRIM_FUNC | kind::PARAM | kind::BUFFER)) {
+    // Between those of a TIR function may stand what the types of buffers speak of.
+    let content = |before: &NodeRec| {
+        let relax = matches!(before.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD);
+        relax || is_expression(before) && before.has(flag::BOUND)
+    };
+    if node.kind == kind::PARAM && i.checked_sub(1).is_none_or(|before| content(&raw.nodes()[before])) {
         return wrong("a parameter stands behind other content of its function: parameters come first");
     }
     if matches!(node.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD) && bound {

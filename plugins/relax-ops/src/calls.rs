@@ -4,6 +4,7 @@ use crate::declare::*;
 use plugin_api::ir::{Call, Type};
 use plugin_api::meta::{ArgKind, AttrType};
 use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::ty_rel::{Relation, relation};
 
 const FUNC_ARGS: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("args", ArgKind::Tuple)];
 const PACKED: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("*args", ArgKind::Any)];
@@ -21,7 +22,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "Calls a PrimFunc that writes results into some of its arguments.",
         FUNC_ARGS,
         INPLACE,
-        given,
+        in_place,
     ),
     op(
         "relax.call_tir_with_grad",
@@ -54,6 +55,50 @@ fn given(call: Call<'_>) -> Inferred {
         1 => Ok(types.remove(0)),
         _ => Ok(Type::Tuple(types)),
     }
+}
+
+/// As `given`; each result says in which argument it is written, -1 for none, and has the type of that argument.
+fn in_place(call: Call<'_>) -> Inferred {
+    let ty = given(call)?;
+    let results = if let Type::Tuple(fields) = &ty { &fields[..] } else { std::slice::from_ref(&ty) };
+    let indices: Vec<i64> =
+        call.attr("inplace_indices").iter().flat_map(|list| list.items()).filter_map(|item| item.as_int()).collect();
+    if indices.len() != results.len() {
+        return wrong(format!(
+            "{} results, but {} inplace_indices: each result needs one",
+            results.len(),
+            indices.len()
+        ));
+    }
+    let Some(Type::Tuple(args)) = call.arg(1).map(|args| args.ty().to_owned()) else { return Ok(ty) };
+    for (i, (index, result)) in indices.iter().zip(results).enumerate() {
+        if *index == -1 {
+            continue;
+        }
+        let Some(arg) = usize::try_from(*index).ok().and_then(|index| args.get(index)) else {
+            let last = args.len() as i64 - 1;
+            return wrong(format!("in-place index {i} is {index}; it must be -1 (none) or an argument, 0 to {last}"));
+        };
+        if indices[..i].contains(index) {
+            return wrong(format!(
+                "argument {index} is written in place twice; each result needs an argument of its own"
+            ));
+        }
+        let (said, is) = (result.as_tensor(), arg.as_tensor());
+        let known = said.is_some_and(|ty| ty.shape.is_some() && ty.dtype.is_known());
+        if !known
+            || is.is_none_or(|is| Some(is.dtype) != said.map(|said| said.dtype))
+            || relation(result, arg) != Relation::Equal
+        {
+            return wrong(format!(
+                "result {i} is written in place of argument {index}, but they are not tensors of one known shape and data type"
+            ));
+        }
+    }
+    if indices.iter().all(|index| *index == -1) {
+        return wrong("no result is written in place: use relax.call_tir".to_string());
+    }
+    Ok(ty)
 }
 
 fn any(_: Call<'_>) -> Inferred {

@@ -1,6 +1,6 @@
 //! Writes the graph of the objects that a text refers to.
 
-use super::{CONST, MAGIC, STRING, TENSOR, TYPE, base64};
+use super::{CONST, MAGIC, PLAIN_STRING, STRING, TENSOR, TYPE, base64};
 use plugin_api::ir::{DType, Tensor, Type};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -20,6 +20,8 @@ pub(crate) struct Writer {
     /// Nodes by their text: what is equal is written once.
     known: HashMap<(&'static str, String), usize>,
     tables: BTreeMap<&'static str, Vec<usize>>,
+    /// Numbers of nodes in their tables.
+    entries: HashMap<(&'static str, usize), usize>,
     /// Numbers of tensors in their tables, by content, type and table.
     tensors: HashMap<(u64, u64, Type, &'static str), usize>,
 }
@@ -43,20 +45,30 @@ impl Writer {
     pub(crate) fn unknown_type(&mut self) -> usize {
         let none = self.none();
         let node = self.node(TYPE, object(&[("span", none)]));
-        let table = self.tables.entry(TYPE).or_insert_with(|| vec![node]);
-        table.len() - 1
+        self.entry(TYPE, node)
     }
 
-    /// The number of a string of TIR.
+    /// The number of a string that is an expression.
     pub(crate) fn string(&mut self, text: &str) -> usize {
         let none = self.none();
         let ty = self.node("ir.StringType", object(&[("span", none)]));
-        let value = self.node("ffi.String", json_string(text));
+        let value = self.node(PLAIN_STRING, json_string(text));
         let node = self.node(STRING, object(&[("span", none), ("ty", ty), ("value", value)]));
-        let table = self.tables.entry(STRING).or_default();
-        table.iter().position(|known| *known == node).unwrap_or_else(|| {
-            table.push(node);
-            table.len() - 1
+        self.entry(STRING, node)
+    }
+
+    /// The number of a string that is an attribute.
+    pub(crate) fn plain_string(&mut self, text: &str) -> usize {
+        let node = self.node(PLAIN_STRING, json_string(text));
+        self.entry(PLAIN_STRING, node)
+    }
+
+    /// The number of a node in a table; it comes in if it is not there.
+    fn entry(&mut self, table: &'static str, node: usize) -> usize {
+        let list = self.tables.entry(table).or_default();
+        *self.entries.entry((table, node)).or_insert_with(|| {
+            list.push(node);
+            list.len() - 1
         })
     }
 
@@ -123,7 +135,7 @@ impl Writer {
         let tables = std::mem::take(&mut self.tables);
         let mut pairs = Vec::new();
         for (key, items) in tables {
-            pairs.push(self.node("ffi.String", json_string(key)));
+            pairs.push(self.node(PLAIN_STRING, json_string(key)));
             pairs.push(self.node("ffi.Array", list(&items)));
         }
         let root = self.node("ffi.Map", list(&pairs));

@@ -4,7 +4,7 @@ use super::names::{Names, can_be_statement};
 use super::text::{python_string, scalar_text};
 use super::{Printer, deeper, type_var};
 use plugin_api::ir::records::{flag, kind, tykind};
-use plugin_api::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Tensor, Ty, Value};
+use plugin_api::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Tensor, Ty, Type, Value};
 use std::ops::Range;
 
 impl Printer<'_> {
@@ -193,7 +193,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 let from = self.p.out.len();
                 self.target(value);
                 match value.view() {
-                    Expr::Alias(source) => self.bare(source),
+                    Expr::Alias(source) => self.bound(source),
                     Expr::Tuple(tuple) if tuple.n_operands() == 1 => {
                         self.p.out.push('(');
                         self.bare_node(value);
@@ -243,11 +243,24 @@ impl<'b> Writer<'_, '_, 'b> {
                     self.indent(depth + 1);
                     let from = self.p.out.len();
                     self.target(value);
-                    self.bare(result);
+                    self.bound(result);
                     self.place(child, from);
                     self.p.out.push('\n');
                 }
             }
+        }
+    }
+
+    /// A value to the right of `=`: the type of an integer is said to the left.
+    fn bound(&mut self, value: Value<'b>) {
+        match value.dim() {
+            Some(Dim::Expr(e))
+                if let DimExpr::Int(v, dtype) = *e
+                    && dtype != DType::BOOL =>
+            {
+                self.p.int(v);
+            }
+            _ => self.bare(value),
         }
     }
 
@@ -304,16 +317,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.ty(value.ty());
                 self.p.out.push(')');
             }
-            // A number at its own type, which the binding says.
-            Expr::Alias(source) => match source.dim() {
-                Some(Dim::Expr(e))
-                    if let DimExpr::Int(v, dtype) = *e
-                        && dtype != DType::BOOL =>
-                {
-                    self.p.int(v)
-                }
-                _ => self.value(source),
-            },
+            Expr::Alias(source) => self.value(source),
             other => self.p.out.push_str(&format!("R.unknown(\"{other:?}\")")),
         }
     }
@@ -335,7 +339,17 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.out.push_str("cls.");
                 self.p.out.push_str(name);
             }
-            Expr::ExternFunc(name) => python_string(&mut self.p.out, name),
+            // Only a string where an operator calls it.
+            Expr::ExternFunc(name) if !value.ty().is_known() => python_string(&mut self.p.out, name),
+            Expr::ExternFunc(name) => {
+                self.p.out.push_str("R.ExternFunc(");
+                python_string(&mut self.p.out, name);
+                if value.ty().to_owned() != Type::opaque_callable() {
+                    self.p.out.push_str(", ");
+                    self.ty(value.ty());
+                }
+                self.p.out.push(')');
+            }
             Expr::Const(tensor) => self.constant(tensor, value.ty()),
             Expr::Shape => {
                 let dims = value.dims().unwrap_or_default();
@@ -408,7 +422,11 @@ impl<'b> Writer<'_, '_, 'b> {
         let sym = |sym: Sym| syms.get(sym.id as usize).cloned().unwrap_or_default();
         let known: Vec<&str> = info.iter().flat_map(|info| &info.attrs).map(|attr| attr.name.as_str()).collect();
         let declared = known.iter().filter_map(|key| attrs.get(key).map(|value| (*key, value)));
-        for (key, value) in declared.chain(attrs.iter().filter(|(key, _)| !known.contains(key))) {
+        // The type of the attributes of a packed function stands before them.
+        let first = |key: &str| key == "attrs_type_key";
+        let others = || attrs.iter().filter(|(key, _)| !known.contains(key));
+        let others = others().filter(|(key, _)| first(key)).chain(others().filter(|(key, _)| !first(key)));
+        for (key, value) in declared.chain(others) {
             if key == "te_grad_kwargs" && value.is_none() {
                 continue;
             }

@@ -245,7 +245,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         self.push("        T.func_attr({");
         for (i, (key, value)) in entries.into_iter().enumerate() {
             self.p.comma(i);
-            super::text::python_string(&mut self.p.out, key);
+            self.p.string(key);
             self.push(": ");
             self.plain_attr(value);
         }
@@ -280,7 +280,9 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
 
     /// Parameters; the data types of their shapes' variables say how each is written.
     fn params(&mut self, root: Value<'b>) {
-        let params: Vec<Value<'b>> = root.region().children().take_while(|value| value.kind() == kind::PARAM).collect();
+        // What their shapes say beyond dimensions stands before them.
+        let children = root.region().children().filter(|value| !value.is_nested());
+        let params: Vec<Value<'b>> = children.take_while(|value| value.kind() == kind::PARAM).collect();
         self.type_vars(&params);
         for param in params.iter().filter(|param| param.ty().kind() != tykind::BUFFER) {
             self.name_node(*param);

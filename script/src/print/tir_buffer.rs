@@ -21,7 +21,11 @@ impl<'b> Tir<'_, '_, 'b> {
             self.each_sym(*id, &mut |sym, dtype| found.push((sym, dtype)));
             let bare = self.raw.prims().get(*id as usize).is_some_and(|rec| rec.op == prim::VAR);
             for (sym, dtype) in found {
-                let node = matches!(self.syms.get(sym as usize), Some(SymText::Node(_)));
+                let node = match self.syms.get(sym as usize) {
+                    // An expression brings in nothing.
+                    Some(SymText::Node(at)) if self.body.value_at(*at as usize).is_nested() => continue,
+                    other => matches!(other, Some(SymText::Node(_))),
+                };
                 let type_var = dtype == DType::I64 && !node;
                 fresh |= !type_var && !bound.contains(&sym) && !seen.contains(&sym);
                 compound |= type_var && !bare;
@@ -44,7 +48,7 @@ impl<'b> Tir<'_, '_, 'b> {
         bound.extend(seen);
         self.push(if buffer.shape_len == 1 { ",)" } else { ")" });
         let _ = write!(self.p.out, ", \"{}\"", ty.dtype());
-        self.buffer_rest(param, ty, &buffer, true);
+        self.buffer_rest(param, ty, &buffer);
         self.push(")");
         self.declare(&new, 2);
     }
@@ -67,7 +71,7 @@ impl<'b> Tir<'_, '_, 'b> {
     }
 
     /// What follows shape, data type and data: strides, offset, scope, alignment, layout.
-    fn buffer_rest(&mut self, value: Value<'b>, ty: Ty<'_>, buffer: &BufferRec, matched: bool) {
+    fn buffer_rest(&mut self, value: Value<'b>, ty: Ty<'_>, buffer: &BufferRec) {
         let is_new = |tir: &Self, id: u32| {
             let sym = tir.raw.prims().get(id as usize).filter(|rec| rec.op == prim::VAR)?;
             matches!(tir.syms.get(sym.a as usize), Some(SymText::New)).then_some(sym.a)
@@ -76,7 +80,7 @@ impl<'b> Tir<'_, '_, 'b> {
             self.push(", strides=(");
             for (i, id) in self.raw.list(buffer.strides_off, buffer.strides_len).iter().enumerate() {
                 self.p.comma(i);
-                match is_new(self, *id).filter(|_| matched) {
+                match is_new(self, *id) {
                     Some(sym) => {
                         let hint = self.body.sym_name(sym).unwrap_or("s").to_string();
                         python_string(&mut self.p.out, &hint);
@@ -92,7 +96,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         let mut needs_factor = false;
         if buffer.elem_offset != NONE {
-            match is_new(self, buffer.elem_offset).filter(|_| matched) {
+            match is_new(self, buffer.elem_offset) {
                 Some(sym) => {
                     let from = self.p.out.len();
                     self.push_name(value);
@@ -106,7 +110,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 }
             }
         }
-        if buffer.elem_offset == NONE && buffer.offset_factor != 1 && matched {
+        if buffer.elem_offset == NONE && buffer.offset_factor != 1 {
             // A factor alone would bring in a variable for the offset.
             let dtype = if buffer.shape_len == 0 { DType::I64 } else { self.offset_of(buffer).2 };
             self.push(", elem_offset=");
@@ -133,15 +137,16 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Symbolic variables that nothing brought in are declared before the buffer that speaks of them.
-    fn declare_before(&mut self, buffer: &BufferRec, matched: bool, depth: usize) {
+    /// Symbolic variables that nothing brought in are declared before the buffer that speaks of them, but for strides
+    /// and an offset that are only a variable: the buffer brings these in.
+    fn declare_before(&mut self, buffer: &BufferRec, depth: usize) {
         if self.syms.is_empty() {
             return;
         }
         let mut new = Vec::new();
         let shape = self.raw.list(buffer.shape_off, buffer.shape_len).iter().map(|id| (*id, true));
-        let strides = self.raw.list(buffer.strides_off, buffer.strides_len).iter().map(|id| (*id, !matched));
-        let offset = (buffer.elem_offset != NONE).then_some((buffer.elem_offset, !matched));
+        let strides = self.raw.list(buffer.strides_off, buffer.strides_len).iter().map(|id| (*id, false));
+        let offset = (buffer.elem_offset != NONE).then_some((buffer.elem_offset, false));
         for (id, always) in shape.chain(strides).chain(offset) {
             let bare = self.raw.prims().get(id as usize).is_some_and(|rec| rec.op == prim::VAR);
             if always || !bare {
@@ -163,7 +168,7 @@ impl<'b> Tir<'_, '_, 'b> {
         let (ty, node) = (value.ty(), value.node()?);
         let buffer = *ty.buffer()?;
         let matched = matches!(node.a, buffer_of::MATCH | buffer_of::PARAM);
-        self.declare_before(&buffer, matched, depth);
+        self.declare_before(&buffer, depth);
         self.indent(depth);
         self.name_node(value);
         // The short form says an extent of 32 bits.
@@ -214,7 +219,7 @@ impl<'b> Tir<'_, '_, 'b> {
             self.push(", data=");
             self.operand(value, 0, 0);
         }
-        self.buffer_rest(value, ty, &buffer, matched);
+        self.buffer_rest(value, ty, &buffer);
         if !value.attrs().is_empty() {
             self.push(", annotations=");
             self.plain_dict(value.attrs());

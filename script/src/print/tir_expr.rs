@@ -5,7 +5,7 @@ use super::ops::{Constant, Infix, binary_name, folds, infix};
 use super::text::push_int;
 use super::tir::{SymText, Tir};
 use crate::tir_ops::{self, Place};
-use plugin_api::ir::records::{NodeRec, kind, leaf, prim, tyflag, tykind};
+use plugin_api::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{DType, Ty, Value};
 use std::fmt::Write;
 
@@ -93,7 +93,7 @@ impl<'b> Tir<'_, '_, 'b> {
             leaf::PRIM => self.prim(rec.val as u32, above),
             leaf::STR => {
                 let text = self.raw.str(rec.val as u32);
-                self.p.tir_string(text);
+                self.p.string_value(text);
             }
             leaf::GLOBAL_VAR => {
                 self.push("Module.");
@@ -119,7 +119,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 float(&mut self.p.out, value);
                 self.push(")");
             }
-            prim::VAR => self.sym(rec.a),
+            prim::VAR => self.sym(rec.a, above),
             prim::NOT => {
                 self.push(if above > 5 { "(not " } else { "not " });
                 self.prim(rec.a, 5);
@@ -161,10 +161,10 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    fn sym(&mut self, id: u32) {
+    fn sym(&mut self, id: u32, above: u8) {
         match self.syms.get(id as usize).cloned() {
             Some(SymText::Text(name)) => self.push(&name),
-            Some(SymText::Node(at)) => self.expr(self.body.value_at(at as usize), 13),
+            Some(SymText::Node(at)) => self.expr(self.body.value_at(at as usize), above),
             _ => {
                 let name = self.define_sym(id);
                 self.push(&name);
@@ -265,7 +265,23 @@ impl<'b> Tir<'_, '_, 'b> {
         buffer.shape_len == 1
             && ty.rec().is_some_and(|rec| rec.flags & tyflag::TILED != 0)
             && (buffer.strides_len, buffer.align, buffer.offset_factor) == (0, 64, 1)
+            && self.offset_of_scalar(value, buffer.elem_offset)
             && one().is_some_and(|(extent, _)| extent == 1)
+    }
+
+    /// Whether a scalar can have this offset: one over data that is there can, unless it brings in its variable.
+    fn offset_of_scalar(&self, value: Value<'_>, offset: u32) -> bool {
+        let of = value.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
+        if offset == NONE || of.is_none() {
+            return true;
+        }
+        let rec = self.raw.prims().get(offset as usize).filter(|rec| rec.op == prim::VAR);
+        let brought_in = rec.is_some_and(|rec| match self.syms.get(rec.a as usize) {
+            Some(SymText::Text(text)) => text.ends_with(".elem_offset"),
+            Some(SymText::New) => true,
+            _ => false,
+        });
+        of == Some(buffer_of::DECL) && !brought_in
     }
 
     /// `A[i, j]`, with the indices from the operand `first` on; only what is stored to is written with slices.
@@ -289,11 +305,25 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("]");
     }
 
+    /// Whether TVM reads lanes back as they are when they stand in a slice: a number, or `T.vscale() * 4`.
+    fn lanes_of_slice(&self, lanes: Value<'_>, step: i64, dtype: DType) -> bool {
+        if self.int_of(lanes).is_some() {
+            return true;
+        }
+        let scales = lanes.operand(0).is_some_and(|a| a.as_call_to("tirx.vscale").is_some());
+        let is_product = lanes.kind() == kind::ARITH && lanes.node().is_some_and(|node| node.a == u32::from(prim::MUL));
+        let number = lanes.operand(1).and_then(|n| self.int_of(n));
+        scales && is_product && number.is_some_and(|(n, _)| n > 1) && step > 0 && dtype == DType::I32
+    }
+
     /// An index; a vector of steps of one number is a slice.
     fn index(&mut self, index: Value<'b>) {
         let stride = index.operand(1).and_then(|stride| self.int_of(stride));
         let Some((step, dtype)) = stride.filter(|_| index.kind() == kind::RAMP) else { return self.expr(index, 0) };
         let (Some(base), Some(lanes)) = (index.operand(0), index.operand(2)) else { return };
+        if !self.lanes_of_slice(lanes, step, dtype) {
+            return self.expr(index, 0);
+        }
         self.expr(base, 0);
         self.push(":");
         match (self.int_of(base), self.int_of(lanes)) {

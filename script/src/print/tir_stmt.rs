@@ -26,6 +26,18 @@ fn is_statement(value: Value<'_>) -> bool {
     }
 }
 
+/// Whether nothing stands behind the only statement of a region: then what it opens may hold for the rest of that.
+fn ends_with_only_statement(header: Value<'_>) -> bool {
+    let mut found = false;
+    for child in header.region().children().filter(|child| !child.is_nested()) {
+        if found {
+            return false;
+        }
+        found = is_statement(child);
+    }
+    found
+}
+
 impl<'b> Tir<'_, '_, 'b> {
     /// The statement of a scope, if it has exactly one.
     pub(super) fn only_statement(&self, header: Value<'b>) -> Option<Value<'b>> {
@@ -37,14 +49,7 @@ impl<'b> Tir<'_, '_, 'b> {
     /// Content of a region, with names of its own.
     pub(super) fn scope(&mut self, header: Value<'b>, depth: usize) {
         let (mark, from) = (self.mark(), self.p.out.len());
-        let mut count = 0;
-        for child in header.region().children() {
-            count += usize::from(is_statement(child));
-            if count > 1 {
-                break;
-            }
-        }
-        self.children(header, depth, count == 1);
+        self.children(header, depth, ends_with_only_statement(header));
         self.release(mark);
         if self.p.out.len() == from && header.kind() != kind::PRIM_FUNC {
             self.indent(depth);
@@ -241,7 +246,7 @@ impl<'b> Tir<'_, '_, 'b> {
         python_string(&mut self.p.out, block.name().unwrap_or(""));
         self.push("):\n");
         let (mark, from, depth) = (self.mark(), self.p.out.len(), depth + 1);
-        let alone = self.only_statement(block).is_some();
+        let alone = ends_with_only_statement(block);
         let (mut iters, mut accesses): (Vec<Value<'b>>, bool) = (Vec::new(), false);
         let mut skip = None;
         for child in block.region().children() {
@@ -377,7 +382,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("T.sblock_attr({");
         for (i, (key, item)) in value.attrs().iter().enumerate() {
             self.p.comma(i);
-            python_string(&mut self.p.out, key);
+            self.p.string(key);
             self.push(": ");
             self.annotation(value, item);
         }

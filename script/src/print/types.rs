@@ -172,9 +172,13 @@ impl Printer<'_> {
         let Some(infix) = infix(op).filter(|_| !folds(op, constant(a), constant(b))) else {
             self.uses_tir = true;
             self.out.push_str(&format!("T.{}(", binary_name(op)));
+            // TVM wants two operands of one type here.
+            let typed = self.typed_ints;
+            self.typed_ints |= op == prim::TRUNCDIV;
             self.dim(a, sym, 0);
             self.out.push_str(", ");
             self.dim(b, sym, 0);
+            self.typed_ints = typed;
             return self.out.push(')');
         };
         self.out.push_str(if infix.level < above { "(" } else { "" });

@@ -8,7 +8,7 @@ use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
 use plugin_api::meta::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
 use plugin_api::op::InferError;
-use plugin_api::op_check::{signature, type_name};
+use plugin_api::op_check::{signature, takes_any_attributes, type_name};
 use plugin_api::ty_rel::{call_result, calls_are_pure};
 use ruff_python_ast::{Expr, ExprCall, Keyword};
 
@@ -122,6 +122,10 @@ impl<'a> FnReader<'a> {
                 Expr::StringLiteral(symbol) if i == 0 && callee_first => {
                     self.b.extern_func(symbol.value.to_str(), TypeId::NONE)
                 }
+                Expr::Call(symbol) if i == 0 && callee_first && self.extern_symbol(symbol).is_some() => {
+                    let symbol = self.extern_symbol(symbol).unwrap_or_default();
+                    self.b.extern_func(symbol, TypeId::NONE)
+                }
                 arg => self.operand(arg, info.args.get(i))?,
             });
         }
@@ -141,6 +145,17 @@ impl<'a> FnReader<'a> {
         }
         let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
         self.infer(v, call)
+    }
+
+    /// The symbol in `R.ExternFunc("symbol")`.
+    fn extern_symbol(&self, call: &'a ExprCall) -> Option<&'a str> {
+        let is_one = path_after(self.scope.text, &call.func, "R") == Some("ExternFunc");
+        match &*call.arguments.args {
+            [Expr::StringLiteral(symbol)] if is_one && call.arguments.keywords.is_empty() => {
+                Some(symbol.value.to_str())
+            }
+            _ => None,
+        }
     }
 
     /// An operand. A tuple or list in the place of a shape is one, as in Python; any other list is a tuple.
@@ -210,6 +225,10 @@ impl<'a> FnReader<'a> {
         }
         for keyword in keywords.iter().filter(|keyword| !other(keyword)) {
             let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
+            if takes_any_attributes(info) {
+                entries.push((name, self.attr(&keyword.value)?));
+                continue;
+            }
             let Some(attr) = info.attrs.iter().find(|attr| attr.name == name) else {
                 return Err(Diagnostic::new(span(keyword), format!("{} has no attribute `{name}`", info.name))
                     .help(signature(info)));

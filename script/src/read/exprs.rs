@@ -128,6 +128,7 @@ impl<'a> FnReader<'a> {
             "dist.const" => accept(call, 2, &[], "R.dist.const(1.0, R.DTensor((), \"float32\", \"mesh[0]\", \"R\"))")?,
             "shape" | "prim_value" | "str" | "dtype" => accept(call, 1, &[], USAGE)?,
             "tuple" => accept(call, usize::MAX, &[], "R.tuple(x, y)")?,
+            "ExternFunc" => accept(call, 2, &[], "R.ExternFunc(\"symbol\", R.Callable((R.Tensor,), R.Tensor))")?,
             _ => return Ok(None),
         }
         Ok(Some(match (name, &**args) {
@@ -153,6 +154,14 @@ impl<'a> FnReader<'a> {
                 self.b.prim_value(&dim)
             }
             ("str", [Expr::StringLiteral(text)]) => self.b.string(text.value.to_str()),
+            ("ExternFunc", [Expr::StringLiteral(symbol)]) => {
+                let ty = self.b.ty(&Type::opaque_callable());
+                self.b.extern_func(symbol.value.to_str(), ty)
+            }
+            ("ExternFunc", [Expr::StringLiteral(symbol), ty]) => {
+                let ty = self.type_id(ty)?;
+                self.b.extern_func(symbol.value.to_str(), ty)
+            }
             ("dtype", [dtype]) => {
                 let dtype = super::types::dtype_of(dtype)?;
                 self.b.dtype(dtype)
@@ -296,10 +305,10 @@ impl<'a> FnReader<'a> {
         };
         let mut entries: Vec<(String, Attr)> = Vec::with_capacity(dict.items.len());
         for item in &dict.items {
-            let Some(Expr::StringLiteral(key)) = &item.key else {
+            let Some(key) = &item.key else {
                 return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
             };
-            let name = key.value.to_str().to_string();
+            let name = self.scope.string(key)?;
             if entries.iter().any(|(known, _)| *known == name) {
                 let message = format!("key `{name}` is given twice");
                 return Err(Diagnostic::new(span(key), message).help("remove one of them"));

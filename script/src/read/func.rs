@@ -548,6 +548,7 @@ impl<'a> FnReader<'a> {
         if let Expr::Call(call) = value
             && super::is_name(&call.func, "TypeVar")
         {
+            accept(call, 1, &[], "n = TypeVar(\"n\")")?;
             // Above a local function: only a name. Each function whose signature speaks of it has a variable of its own.
             self.local_type_vars.insert(name);
             return Ok(());
@@ -791,7 +792,10 @@ impl<'a> FnReader<'a> {
             return Ok(v);
         }
         self.open_block();
-        let v = self.expr(value)?;
+        let v = match self.bound_number(annotation, value)? {
+            Some(number) => number,
+            None => self.expr(value)?,
+        };
         if v.is_leaf() {
             return Ok(v);
         }

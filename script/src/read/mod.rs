@@ -69,6 +69,17 @@ impl Scope<'_> {
         let object = self.metadata.object(key.value.to_str(), index);
         object.map(Some).map_err(|why| Diagnostic::new(span(expr), why))
     }
+
+    /// The key of an attribute: what does not stand on one line stands in the metadata.
+    pub(crate) fn string(&self, expr: &Expr) -> Read<String> {
+        if let Expr::StringLiteral(text) = expr {
+            return Ok(text.value.to_str().to_string());
+        }
+        match self.metadata(expr)? {
+            Some(Object::Str(text)) => Ok(text),
+            _ => Err(Diagnostic::new(span(expr), "expected a string as key")),
+        }
+    }
 }
 
 /// A module, and what the reader noticed.
@@ -148,6 +159,7 @@ fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtC
             }
             Stmt::Assign(assign) => match (assign.targets.as_slice(), &*assign.value) {
                 ([Expr::Name(name)], Expr::Call(call)) if is_name(&call.func, "TypeVar") => {
+                    types::accept(call, 1, &[], "n = TypeVar(\"n\")")?;
                     scope.type_vars.insert(name.id.as_str());
                 }
                 ([Expr::Name(name)], value) if name.id.as_str() == "metadata" => {

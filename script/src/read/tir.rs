@@ -202,11 +202,10 @@ impl<'a> TirReader<'a> {
         if let Expr::Call(call) = annotation
             && path_after(self.scope.text, &call.func, "T") == Some("Buffer")
         {
-            let facts = BufferFacts { matched: true, ..BufferFacts::default() };
-            let (buffer, _) = self.buffer_type(call, 0, facts)?;
+            let (buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
             let ty = self.b.ty(&Type::Buffer(buffer.clone()));
-            let v = self.b.param(name, ty);
-            let is = self.is_scalar(&buffer);
+            let v = self.b.node(NodeSpec::new(kind::PARAM).ty(ty), &extras, Some(name));
+            let is = self.is_scalar(&buffer, None);
             self.define_name(name, E { v, ty, dtype: buffer.dtype, is });
             return Ok(());
         }

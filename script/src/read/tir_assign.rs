@@ -27,7 +27,7 @@ impl<'a> TirReader<'a> {
     }
 
     pub(super) fn add_buffer(&mut self, name: &'a str, buffer: BufferType, of: u32, ops: &[V], attrs: AttrsId) -> E {
-        let (dtype, is) = (buffer.dtype, self.is_scalar(&buffer));
+        let (dtype, is) = (buffer.dtype, self.is_scalar(&buffer, Some(of)));
         let ty = self.b.ty(&Type::Buffer(buffer));
         let spec = NodeSpec::new(kind::BUFFER).ty(ty).attrs(attrs).a(of);
         // An allocation stays although nothing may use it.
@@ -42,8 +42,8 @@ impl<'a> TirReader<'a> {
             return self.declare(name, dtype);
         }
         if let Some((callee, call)) = self.tir_call_of(value) {
-            let local = BufferFacts { scope: "local", keywords: &["annotations"], ..BufferFacts::default() };
-            let shared = BufferFacts { scope: "shared", keywords: &["annotations"], ..BufferFacts::default() };
+            let local = BufferFacts { scope: "local", keywords: &["annotations"] };
+            let shared = BufferFacts { scope: "shared", keywords: &["annotations"] };
             let plain = BufferFacts { keywords: &["annotations"], ..BufferFacts::default() };
             let none = BufferFacts::default();
             match callee {
@@ -191,8 +191,7 @@ impl<'a> TirReader<'a> {
             Some(handle) => handle.v,
             None => self.access(source, 2)?,
         };
-        let facts = BufferFacts { matched: true, ..BufferFacts::default() };
-        let (buffer, extras) = self.buffer_type(call, 1, facts)?;
+        let (buffer, extras) = self.buffer_type(call, 1, BufferFacts::default())?;
         let ops: Vec<V> = std::iter::once(source).chain(extras).collect();
         self.add_buffer(name, buffer, buffer_of::MATCH, &ops, AttrsId::NONE);
         Ok(())

@@ -5,7 +5,7 @@ use super::tir::{E, Is, TirReader};
 use super::types::{accept, dtype_of, has_float, int, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
-use plugin_api::ir::records::prim;
+use plugin_api::ir::records::{buffer_of, prim};
 use plugin_api::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
 use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
 use std::sync::Arc;
@@ -13,8 +13,6 @@ use std::sync::Arc;
 /// What is said about a buffer outside its type.
 #[derive(Default)]
 pub(super) struct BufferFacts {
-    /// It is matched: what its type speaks of may be defined by it.
-    pub(super) matched: bool,
     /// Scope, where the name of the call says it.
     pub(super) scope: &'static str,
     /// Further keywords that the call takes.
@@ -44,11 +42,20 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Whether a buffer is used by its name alone.
-    pub(super) fn is_scalar(&self, buffer: &BufferType) -> Is {
+    /// Whether a buffer is used by its name alone. Its offset is that of data that is there; a parameter is made of
+    /// nothing.
+    pub(super) fn is_scalar(&self, buffer: &BufferType, of: Option<u32>) -> Is {
         let one = buffer.shape.len() == 1 && buffer.shape[0].as_int() == Some(1);
         let plain = buffer.strides.is_empty() && buffer.align == 64 && buffer.offset_factor == 1;
-        if one && plain && buffer.tiled { Is::Scalar } else { Is::Buffer }
+        let brought_in = |dim: &Dim| match dim {
+            Dim::Var(sym) => !self.syms.values().any(|known| known == sym) && !self.sym_of.values().any(|of| of == sym),
+            _ => false,
+        };
+        let offset = match (&buffer.elem_offset, of) {
+            (None, _) | (_, None) => true,
+            (Some(offset), Some(of)) => of == buffer_of::DECL && !brought_in(offset),
+        };
+        if one && plain && buffer.tiled && offset { Is::Scalar } else { Is::Buffer }
     }
 
     /// The type that the arguments of `T.Buffer`, `T.alloc_buffer` and the like say, the first `skip` left out; with
@@ -104,25 +111,18 @@ impl<'a> TirReader<'a> {
             };
             for item in items {
                 buffer.strides.push(match item {
-                    Expr::StringLiteral(name) if facts.matched => {
-                        Dim::Var(self.b.sym(name.value.to_str(), index_dtype(&buffer)))
-                    }
+                    // It brings in a variable.
+                    Expr::StringLiteral(name) => Dim::Var(self.b.sym(name.value.to_str(), index_dtype(&buffer))),
                     item => self.buffer_dim(item, &mut extras)?,
                 });
             }
         }
-        self.buffer_place(call, &mut buffer, &mut extras, facts.matched)?;
+        self.buffer_place(call, &mut buffer, &mut extras)?;
         Ok((buffer, extras))
     }
 
     /// Offset, scope, alignment, layout.
-    fn buffer_place(
-        &mut self,
-        call: &'a ExprCall,
-        buffer: &mut BufferType,
-        extras: &mut Vec<V>,
-        matched: bool,
-    ) -> Read<()> {
+    fn buffer_place(&mut self, call: &'a ExprCall, buffer: &mut BufferType, extras: &mut Vec<V>) -> Read<()> {
         let given = |name| keyword(call, name).filter(|value| !value.is_none_literal_expr());
         if let Some(scope) = given("scope") {
             let Expr::StringLiteral(scope) = scope else {
@@ -132,7 +132,8 @@ impl<'a> TirReader<'a> {
             buffer.scope = if scope == "global" { String::new() } else { scope.to_string() };
         }
         for (name, field) in [("align", &mut buffer.align), ("offset_factor", &mut buffer.offset_factor)] {
-            if let Some(value) = given(name) {
+            // 0 is as if nothing were said.
+            if let Some(value) = given(name).filter(|value| int(value) != Some(0)) {
                 *field = match int(value).and_then(|value| u32::try_from(value).ok()) {
                     Some(value) => value,
                     None => return Err(Diagnostic::new(span(value), format!("expected a number as `{name}`"))),
@@ -148,7 +149,8 @@ impl<'a> TirReader<'a> {
                 let none = offset.as_int() == Some(0) && offset.dtype() == index;
                 buffer.elem_offset = Some(offset).filter(|_| !none);
             }
-            None if matched && given("offset_factor").is_some() => {
+            // A factor alone brings in a variable.
+            None if given("offset_factor").is_some_and(|factor| int(factor) != Some(0)) => {
                 buffer.elem_offset = Some(Dim::Var(self.b.sym("elem_offset", index_dtype(buffer))));
             }
             None => {}

@@ -283,6 +283,7 @@ impl<'a> TirReader<'a> {
     }
 
     fn intrinsic_call(&mut self, name: &'a str, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
+        let name = tir_ops::printed_name(name);
         let Some(facts) = tir_ops::find(name) else {
             let near = did_you_mean(&nearest(name, tir_ops::names()));
             return Err(Diagnostic::new(span(&*call.func), format!("no expression `T.{name}`{near}"))

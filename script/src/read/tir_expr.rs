@@ -4,12 +4,12 @@ use super::ops::{binary_op, compare_op};
 use super::tir::{E, Is, TirReader};
 use super::tir_buffer::{is_narrower, typed};
 use super::types::int;
-use super::{Read, span};
+use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
 use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::ir::{DType, Dim, DimExpr, Expr as View, NodeSpec, Type, TypeId, V, Value};
-use ruff_python_ast::{BoolOp, Expr, ExprAttribute, ExprSubscript, Number, UnaryOp};
+use ruff_python_ast::{BoolOp, Expr, ExprAttribute, ExprSubscript, Number, Operator, UnaryOp};
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
@@ -256,7 +256,6 @@ impl<'a> TirReader<'a> {
         let (Some(lower), Some(upper)) = (&slice.lower, &slice.upper) else {
             return Err(Diagnostic::new(span(slice), "a slice has a start and an end").help("A[0:4]"));
         };
-        let (base, extent) = self.range(lower, upper)?;
         let step = match slice.step.as_deref() {
             Some(step) => match int_of(step) {
                 Some(step) if step != 0 => step,
@@ -264,6 +263,10 @@ impl<'a> TirReader<'a> {
             },
             None => 1,
         };
+        if let Some(extent) = self.scalable_extent(lower, upper) {
+            return self.scalable_ramp(lower, extent, step, span(&**upper));
+        }
+        let (base, extent) = self.range(lower, upper)?;
         let stride = self.imm(step, base.dtype);
         let known = self.b.with(extent.v, |value| value.dim().and_then(|dim| dim.as_int()));
         let (lanes, count) = match known {
@@ -275,6 +278,55 @@ impl<'a> TirReader<'a> {
         };
         let dtype = with_lanes(base.dtype, count);
         Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride, lanes], dtype))
+    }
+
+    /// How often `T.vscale()` the extent of `lower:upper` is; `None` if it is no multiple of that.
+    fn scalable_extent(&self, lower: &Expr, upper: &Expr) -> Option<i64> {
+        let source = |expr: &Expr| self.scope.text.get(span(expr)).unwrap_or("");
+        match upper {
+            Expr::BinOp(sum) if sum.op == Operator::Add && source(&sum.left) == source(lower) => {
+                self.scales(&sum.right)
+            }
+            upper if int_of(lower) == Some(0) => self.scales(upper),
+            _ => None,
+        }
+    }
+
+    /// How often `T.vscale()` a product is.
+    fn scales(&self, expr: &Expr) -> Option<i64> {
+        match expr {
+            Expr::Call(call) if call.arguments.is_empty() => {
+                (path_after(self.scope.text, &call.func, "T") == Some("vscale")).then_some(1)
+            }
+            Expr::BinOp(product) if product.op == Operator::Mult => {
+                let (a, b) = (&*product.left, &*product.right);
+                match (int_of(a), int_of(b)) {
+                    (None, Some(n)) => self.scales(a)?.checked_mul(n),
+                    (Some(n), None) => self.scales(b)?.checked_mul(n),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// `a:a + T.vscale() * 8:2`: the lanes are what TVM computes, `T.vscale() * 4`.
+    fn scalable_ramp(&mut self, lower: &'a Expr, extent: i64, step: i64, at: Range<usize>) -> Read<E> {
+        let lanes = extent.checked_rem(step).filter(|rest| *rest == 0).and_then(|_| i32::try_from(extent / step).ok());
+        let Some(lanes) = lanes.filter(|lanes| *lanes > 0) else {
+            return Err(Diagnostic::new(at, "the lanes of a slice are a multiple of its step")
+                .help("A[i:i + T.vscale() * 8:2]"));
+        };
+        let base = self.value(lower)?;
+        let stride = self.imm(step, base.dtype);
+        let ty = self.prim_type(DType::I32);
+        let mut count = self.intrinsic("vscale", &[], ty, DType::I32);
+        if lanes > 1 {
+            let n = self.imm_of(i64::from(lanes), DType::I32, Is::Value);
+            count = self.arith(prim::MUL, count, n);
+        }
+        let dtype = with_lanes(base.dtype, -lanes);
+        Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride, count.v], dtype))
     }
 
     /// How many lanes: a number, or that times `T.vscale()`, which is negative.
@@ -305,9 +357,7 @@ impl<'a> TirReader<'a> {
         let source = |expr: &Expr| self.scope.text.get(span(expr)).unwrap_or("");
         let same = source(lower) == source(upper);
         let added = match upper {
-            Expr::BinOp(sum) if sum.op == ruff_python_ast::Operator::Add && source(&sum.left) == source(lower) => {
-                Some(&*sum.right)
-            }
+            Expr::BinOp(sum) if sum.op == Operator::Add && source(&sum.left) == source(lower) => Some(&*sum.right),
             _ => None,
         };
         let mut min = self.value(lower)?;

@@ -168,12 +168,12 @@ impl<'a> TirReader<'a> {
         };
         let (mut ops, mut entries) = (Vec::new(), Vec::new());
         for item in &dict.items {
-            let Some(Expr::StringLiteral(key)) = &item.key else {
+            let Some(key) = &item.key else {
                 return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
             };
-            entries.push((key.value.to_str(), self.annotation(&item.value, &mut ops)?));
+            entries.push((self.scope.string(key)?, self.annotation(&item.value, &mut ops)?));
         }
-        let attrs = self.b.attrs(entries);
+        let attrs = self.b.attrs(entries.iter().map(|(key, value)| (key.as_str(), value.clone())));
         self.b.node(NodeSpec::new(kind::ANNOTATE).attrs(attrs).flags(flag::IMPURE), &ops, None);
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! Recorded modules: read, check, print, read again, compare; and whether the printed text is the given one.
 
+use super::metadata::Entries;
 use super::{Failure, Outcome, guarded};
 use passhost::Engine;
 use passhost::verify::verify_module;
 use plugin_api::ir::Module;
+use std::borrow::Cow;
 
 /// A recorded module.
 #[derive(Debug)]
@@ -43,18 +45,19 @@ pub(super) fn read(kind: &'static str, text: &str, engine: &Engine) -> Result<(M
     })
 }
 
-/// The first line in which two texts differ, except for comments, blank space and the text of the metadata (which the
-/// comparison of the modules decodes); `None` if there is none.
+/// The first line in which two texts differ, except for comments and blank space; the metadata is compared decoded, where
+/// the text refers to it. `None` if there is none.
 pub fn text_difference(given: &str, printed: &str) -> Option<String> {
     let (given, printed) = (significant(given), significant(printed));
     let n = given.len().max(printed.len());
     let at = (0..n).find(|i| given.get(*i) != printed.get(*i))?;
-    let line = |lines: &[&str]| lines.get(at).map_or("(nothing)", |line| line.trim()).to_string();
+    let line = |lines: &[Cow<'_, str>]| lines.get(at).map_or("(nothing)", |line| line.trim()).to_string();
     Some(format!("given {} | printed {}", line(&given), line(&printed)))
 }
 
-/// The lines that mean something, without comments and blank space at their ends.
-fn significant(text: &str) -> Vec<&str> {
+/// The lines that mean something, without comments and blank space at their ends, and with what the metadata holds.
+fn significant(text: &str) -> Vec<Cow<'_, str>> {
+    let entries = Entries::of(text);
     let mut in_metadata = false;
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -65,7 +68,8 @@ fn significant(text: &str) -> Vec<&str> {
         in_metadata = line.starts_with("metadata = ") && !line.trim_end().ends_with("\"\"\")");
         let line = if line.starts_with("metadata = ") { "metadata = …" } else { without_comment(line).trim_end() };
         if !line.is_empty() {
-            lines.push(line);
+            let refers = line.contains("metadata[");
+            lines.push(if refers { Cow::Owned(entries.decoded(line)) } else { Cow::Borrowed(line) });
         }
     }
     lines
@@ -95,5 +99,28 @@ mod tests {
         assert_eq!(text_difference("metadata = f(\"\"\"{\n1}\"\"\")\nx", "metadata = f(\"\"\"{}\"\"\")\nx"), None);
         assert!(text_difference("x = \"# a\"", "x = \"# b\"").is_some());
         assert!(text_difference("x", "x\ny").is_some());
+    }
+
+    #[test]
+    fn metadata_is_compared_by_what_it_holds() {
+        // A string under each of two numbers.
+        let text = |strings: &[&str], uses: &str| {
+            let key = "ffi.String";
+            let mut nodes = vec![serde_json::json!({"type": key, "data": key})];
+            nodes.extend(strings.iter().map(|text| serde_json::json!({"type": key, "data": text})));
+            let list: Vec<usize> = (1..nodes.len()).collect();
+            nodes.push(serde_json::json!({"type": "ffi.Array", "data": list}));
+            nodes.push(serde_json::json!({"type": "ffi.Map", "data": [0, nodes.len() - 1]}));
+            let graph = serde_json::json!({"root_index": nodes.len() - 1, "nodes": nodes}).to_string();
+            let graph = graph.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("metadata = tvm.ir.load_json(\"\"\"{graph}\"\"\")\n{uses}")
+        };
+        let uses = |a: usize, b: usize| format!("f(metadata[\"ffi.String\"][{a}], metadata[\"ffi.String\"][{b}])");
+        let equal = text(&["a\nb", "a\nb"], &uses(0, 1));
+        assert_eq!(text_difference(&equal, &text(&["a\nb"], &uses(0, 0))), None);
+        assert_eq!(text_difference(&equal, &text(&["c", "a\nb"], &uses(1, 1))), None);
+        let other = text_difference(&equal, &text(&["a\nb", "c"], &uses(0, 1)));
+        assert!(other.expect("they differ").contains("[\"c\"]"));
+        assert!(text_difference(&equal, &text(&["a\nb"], &uses(0, 1))).is_some(), "an entry that is not there");
     }
 }

@@ -51,7 +51,7 @@ const FAULTS: &[Fault] = &[
     fault("call_tir without a tuple", "tuple", call_tir_without_tuple),
     fault("call_tir with an argument too many", "call_tir", call_tir_with_more),
     fault("an element beyond a tuple", "elements", beyond_tuple),
-    fault("a condition that is no scalar of bool", "scalar of bool", other_condition),
+    fault("a condition that is no tensor or scalar", "must be a tensor or scalar", other_condition),
     fault("another type of the result", "what it returns", other_result),
     fault("a binding without a type", "has no type", no_type),
     fault("too many arguments of a function", "arguments", too_many_arguments),
@@ -346,7 +346,7 @@ fn beyond_tuple(body: &Body) -> Option<Changed> {
 fn other_condition(body: &Body) -> Option<Changed> {
     let branch = find(body, |value| value.kind() == kind::IF)?;
     let params = body.function()?;
-    let other = params.params().find(|param| param.ty().is_tensor() && param.ty().dtype() == DType::F32)?;
+    let other = params.params().find(|param| matches!(param.ty().kind(), tykind::TUPLE | tykind::SHAPE))?;
     sections(body, format!("`{}`", name(other)), |s| set_operand(s, at(branch), 0, other.word()))
 }
 

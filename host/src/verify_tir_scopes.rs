@@ -1,0 +1,202 @@
+//! Where the variables of a TIR function mean something: variables that nothing defines, threads, loops around blocks.
+
+use crate::verify_tir::called;
+use plugin_api::ir::records::{attr, buffer_of, flag, kind, tykind};
+use plugin_api::ir::{Body, Dim, Value};
+use std::collections::{HashMap, HashSet};
+
+/// What is known of the variables while the nodes are walked in order.
+pub(crate) struct Scopes<'b> {
+    body: &'b Body,
+    /// For each nested expression the statement, or other node that is none, that it is part of.
+    part_of: Vec<u32>,
+    /// Blocks with iterators that are open: their headers.
+    blocks: Vec<Value<'b>>,
+    /// For each loop variable how many such blocks are around its loop.
+    loops: HashMap<u32, usize>,
+    /// Variables that are declared but that no parameter, loop or binding is; those that something defines after all.
+    free: HashMap<u32, Free>,
+    /// Which of these the symbolic variables are.
+    owners: HashMap<u32, u32>,
+    /// Handles that buffers were matched with.
+    matched: HashSet<u32>,
+}
+
+/// A variable that is only declared.
+#[derive(Default)]
+struct Free {
+    /// A buffer of the signature or a LET defines it.
+    defined: bool,
+    /// Ends of the regions in which threads, or attributes, are said to be it.
+    regions: Vec<(usize, usize)>,
+    /// Number of threads.
+    extent: Option<i64>,
+}
+
+impl<'b> Scopes<'b> {
+    pub(crate) fn new(body: &'b Body) -> Scopes<'b> {
+        let mut part_of: Vec<u32> = (0..body.len() as u32).collect();
+        let mut free: HashMap<u32, Free> = HashMap::new();
+        let mut owners = HashMap::new();
+        for value in body.values().rev() {
+            let at = value.index().unwrap_or(0);
+            for operand in value.operands().filter(|operand| operand.is_nested()) {
+                if let Some(operand) = operand.index() {
+                    part_of[operand] = part_of[at];
+                }
+            }
+            if value.kind() == kind::VAR {
+                free.entry(at as u32).or_default();
+                if let Some(Dim::Var(sym)) = value.ty().prims().first() {
+                    owners.insert(sym.id, at as u32);
+                }
+            }
+        }
+        let (blocks, loops, matched) = (Vec::new(), HashMap::new(), HashSet::new());
+        let mut scopes = Scopes { body, part_of, blocks, loops, free, owners, matched };
+        if !scopes.free.is_empty() {
+            scopes.find_definitions();
+        }
+        scopes
+    }
+
+    /// What defines the variables that are only declared: buffers that are matched or declared, by the variables that stand
+    /// alone in their shapes; a LET; threads and attributes, where these are.
+    fn find_definitions(&mut self) {
+        for value in self.body.values() {
+            match value.kind() {
+                kind::PARAM | kind::BUFFER if is_matched(value) => {
+                    for dim in value.ty().prims() {
+                        if let Dim::Var(sym) = dim
+                            && let Some(var) = self.owners.get(&sym.id)
+                        {
+                            self.free.entry(*var).or_default().defined = true;
+                        }
+                    }
+                }
+                kind::LET => {
+                    if let Some(free) = value.operand(0).and_then(|var| self.free.get_mut(&var.word())) {
+                        free.defined = true;
+                    }
+                }
+                kind::LAUNCH | kind::ATTR => {
+                    for operand in value.operands() {
+                        if let Some(free) = self.free.get_mut(&operand.word()) {
+                            free.regions.push((value.index().unwrap_or(0), value.end()));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Looks at the next node.
+    pub(crate) fn node(&mut self, value: Value<'b>) -> Result<(), String> {
+        let at = value.index().unwrap_or(0);
+        while self.blocks.pop_if(|block| block.end() <= at).is_some() {}
+        match value.kind() {
+            kind::LOOP_VAR => drop(self.loops.insert(value.word(), self.blocks.len())),
+            kind::SBLOCK if value.region().children().any(|child| child.kind() == kind::ITER_VAR) => {
+                self.blocks.push(value);
+            }
+            kind::LAUNCH => self.launch(value)?,
+            kind::BUFFER => self.buffer(value)?,
+            _ => {}
+        }
+        self.operands(value, at)
+    }
+
+    fn operands(&self, value: Value<'b>, at: usize) -> Result<(), String> {
+        let whole = self.body.value_at(self.part_of[at] as usize);
+        // The values of the iterators of a block, and its predicate, stand outside of it.
+        let outside = matches!(whole.kind(), kind::ITER_VAR | kind::WHERE);
+        let depth = self.blocks.len() - usize::from(outside && !self.blocks.is_empty());
+        for operand in value.operands().filter(|operand| !operand.is_leaf()) {
+            match operand.kind() {
+                kind::LOOP_VAR if self.loops.get(&operand.word()).is_some_and(|around| *around < depth) => {
+                    let block = self.blocks.last().and_then(|block| block.name()).unwrap_or("");
+                    return Err(format!(
+                        "block `{block}` uses {}, the variable of a loop around it; bind an iterator to it, as in \
+                         `v = T.axis.spatial(extent, {})`",
+                        called(operand),
+                        operand.name().unwrap_or("i")
+                    ));
+                }
+                kind::VAR => self.declared(value, operand, at)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The use of a variable that is only declared.
+    fn declared(&self, user: Value<'b>, var: Value<'b>, at: usize) -> Result<(), String> {
+        let Some(free) = self.free.get(&var.word()) else { return Ok(()) };
+        let defines = matches!(user.kind(), kind::LET | kind::LAUNCH | kind::ATTR | kind::LOOP_VAR);
+        let inside = free.regions.iter().any(|(from, end)| (*from..*end).contains(&at));
+        if free.defined || defines || inside || var.ty().kind() != tykind::PRIM {
+            return Ok(());
+        }
+        Err(match var.attr("thread").is_some_and(|thread| thread.kind() == attr::STR) {
+            true => format!("{} is a thread outside of its T.launch_thread", called(var)),
+            false => {
+                format!("{} is declared, but nothing defines it: make it a parameter, or give it a value", called(var))
+            }
+        })
+    }
+
+    /// The same thread has the same extent everywhere.
+    fn launch(&mut self, value: Value<'b>) -> Result<(), String> {
+        let Some(var) = value.operand(1) else { return Ok(()) };
+        let extent = value.operand(0).and_then(Value::dim).and_then(|dim| dim.as_int());
+        let Some(free) = self.free.get_mut(&var.word()) else { return Ok(()) };
+        match (free.extent, extent) {
+            (Some(before), Some(now)) if before != now => {
+                Err(format!("{} is launched with {now} threads here, and with {before} before", called(var)))
+            }
+            _ => {
+                free.extent = extent;
+                Ok(())
+            }
+        }
+    }
+
+    fn buffer(&mut self, value: Value<'b>) -> Result<(), String> {
+        let of = value.node().map_or(0, |node| node.a);
+        let handle = value.operand(0).filter(|handle| handle.kind() == kind::PARAM && handle.has(flag::BOUND));
+        if let Some(handle) = handle.filter(|_| of == buffer_of::MATCH)
+            && !self.matched.insert(handle.word())
+        {
+            return Err(format!(
+                "{} is matched with a second buffer; use T.decl_buffer for another view",
+                called(handle)
+            ));
+        }
+        if matches!(of, buffer_of::ALLOC | buffer_of::BLOCK) {
+            return self.dims(value);
+        }
+        Ok(())
+    }
+
+    /// The dimensions of a buffer that is allocated.
+    fn dims(&self, value: Value<'b>) -> Result<(), String> {
+        let mut found = Ok(());
+        for dim in value.ty().prims() {
+            dim.vars(&mut |sym| {
+                if let Some(var) = self.owners.get(&sym.id).filter(|_| found.is_ok()) {
+                    let var = self.body.value_at(*var as usize);
+                    found = self.declared(value, var, value.index().unwrap_or(0));
+                }
+            });
+        }
+        found
+    }
+}
+
+/// Whether a value is a buffer of the signature, whose shape defines variables.
+fn is_matched(value: Value<'_>) -> bool {
+    let of = value.node().map_or(0, |node| node.a);
+    value.ty().kind() == tykind::BUFFER
+        && (value.kind() == kind::PARAM || matches!(of, buffer_of::PARAM | buffer_of::MATCH | buffer_of::DECL))
+}

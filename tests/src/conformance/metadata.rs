@@ -1,0 +1,69 @@
+//! The metadata of a text, decoded: TVM numbers its entries by object, passhost by content, so only what an entry holds
+//! says whether two texts are equal.
+
+use serde_json::Value;
+
+/// The entries of the metadata of a text.
+#[derive(Default)]
+pub(super) struct Entries(Value);
+
+impl Entries {
+    /// The entries of a text; none if it has no metadata that can be read.
+    pub(super) fn of(text: &str) -> Entries {
+        let graph =
+            text.split_once("metadata = tvm.ir.load_json(\"\"\"").and_then(|(_, rest)| rest.split_once("\"\"\")"));
+        let graph = graph.and_then(|(graph, _)| serde_json::from_str(&unescaped(graph)).ok());
+        Entries(graph.unwrap_or_default())
+    }
+
+    /// A line with what the metadata holds in place of its numbers.
+    pub(super) fn decoded(&self, line: &str) -> String {
+        let mut out = String::with_capacity(line.len());
+        let mut rest = line;
+        while let Some((before, reference)) = rest.split_once("metadata[\"") {
+            out.push_str(before);
+            let parts = reference.split_once("\"][").and_then(|(key, after)| Some((key, after.split_once(']')?)));
+            let entry = parts.and_then(|(key, (index, _))| self.entry(key, index.parse().ok()?));
+            match (parts, entry) {
+                (Some((key, (_, after))), Some(entry)) => {
+                    out.push_str(&format!("metadata[\"{key}\"][{entry:?}]"));
+                    rest = after;
+                }
+                _ => {
+                    out.push_str("metadata[\"");
+                    rest = reference;
+                }
+            }
+        }
+        out + rest
+    }
+
+    /// What an entry holds: a text, or the bytes of a tensor with its data type and shape before them.
+    fn entry(&self, key: &str, index: usize) -> Option<&str> {
+        let map = self.data(self.0["root_index"].as_u64()?)?.as_array()?;
+        let pair = map.chunks(2).find(|pair| self.data_of(&pair[0]).and_then(Value::as_str) == Some(key))?;
+        let node = self.data_of(pair.get(1)?)?.get(index)?;
+        match key {
+            "ir.StringImm" | "ir.GenericConst" => self.data_of(&self.data_of(node)?["value"])?.as_str(),
+            _ => self.data_of(node)?.as_str(),
+        }
+    }
+
+    fn data_of(&self, node: &Value) -> Option<&Value> {
+        self.data(node.as_u64()?)
+    }
+
+    fn data(&self, at: u64) -> Option<&Value> {
+        Some(&self.0["nodes"].get(usize::try_from(at).ok()?)?["data"])
+    }
+}
+
+/// What stands between the quotes of a Python string.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        out.extend(if c == '\\' { chars.next() } else { Some(c) });
+    }
+    out
+}
