@@ -13,7 +13,7 @@ use crate::ir::{
 use crate::names::{function_name, is_function_name};
 use crate::op::Infer;
 use crate::pass::PassError;
-use crate::ty_rel::{Relation, call_result, calls_are_pure, join, relation, seen_outside};
+use crate::ty_rel::{Relation, call_result, calls_are_pure, erase_unbound, join, relation, seen_outside};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 

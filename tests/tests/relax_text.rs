@@ -227,7 +227,7 @@ fn lines_end_as_python_ends_them() {
         let error = script::read(&text, engine()).expect_err("`q` is undefined");
         let at = error.diagnostics[0].span.start;
         assert_eq!(script::line_column(&text, at), (6, 19), "{end:?}");
-        let report = passhost::Report::error("no `q`").at("a.py", text.as_str(), at..at + 1, "");
+        let report = passhost::report::Report::error("no `q`").at("a.py", text.as_str(), at..at + 1, "");
         assert!(report.render(false).contains("a.py:6:19"), "{end:?}: {}", report.render(false));
     }
 }
