@@ -25,7 +25,6 @@ pub struct Rewriter<'b> {
     body: &'b Body,
     edit: Option<Edit<'b>>,
     current: Value<'b>,
-    in_dataflow: bool,
 }
 
 impl<'b> Rewriter<'b> {
@@ -74,11 +73,34 @@ impl<'b> Rewriter<'b> {
 
     /// Binds a new expression to a variable.
     pub fn emit(&mut self, v: V, name: &str) -> V {
-        let inner = self.in_dataflow;
         let edit = self.edit();
         edit.bind(v, name);
-        edit.update(v, |node| node.flags |= if inner { flag::INNER } else { 0 });
+        self.hide(v);
         v
+    }
+
+    /// What gets a name in the dataflow block of the current value is seen in it only.
+    fn hide(&mut self, v: V) {
+        let current = self.current;
+        let edit = self.edit();
+        if edit.kind_around(current) == kind::DATAFLOW && edit.stands_with(v, current) {
+            edit.update(v, |node| node.flags |= flag::INNER);
+        }
+    }
+
+    /// Gives a value with a name another one, as a hint: it is made different from others where it is printed.
+    pub fn rename(&mut self, value: Value<'b>, name: &str) {
+        let edit = self.edit();
+        let v = edit.v(value);
+        edit.set_name(v, name);
+    }
+
+    /// Gives a value another type. What is made of it keeps its own:
+    /// [`infer_types`](crate::infer_types::infer_types) brings that up to date.
+    pub fn set_type(&mut self, value: Value<'b>, ty: &Type) {
+        let edit = self.edit();
+        let v = edit.v(value);
+        edit.set_type(v, ty);
     }
 
     /// Number of nodes so far, those of the old body included.
@@ -86,18 +108,32 @@ impl<'b> Rewriter<'b> {
         self.edit.as_ref().map_or(self.body.len(), |edit| edit.n_nodes())
     }
 
-    /// Names what is nested in the nodes from `from` on, but for tuples: that is A-normal form.
-    fn bind_nested(&mut self, from: usize) {
-        let (inner, n_old) = (self.in_dataflow, self.body.len());
-        let Some(edit) = &mut self.edit else { return };
-        let name = if inner { "lv" } else { "gv" };
+    /// Names what is nested in the nodes from `from` on, but for tuples: that is A-normal form. Outside of blocks, the
+    /// insertions from `inserted` on get one as far as they have names.
+    fn bind_nested(&mut self, from: usize, inserted: usize) {
+        let current = self.current;
+        // Expressions of TIR are nested.
+        let relax = self.body.function().is_some();
+        let Some(edit) = self.edit.as_mut().filter(|edit| relax && edit.n_nodes() > from) else { return };
+        let around = edit.kind_around(current);
+        let name = if around == kind::DATAFLOW { "lv" } else { "gv" };
+        let in_block = matches!(around, kind::BLOCK | kind::DATAFLOW);
         for at in from..edit.n_nodes() {
+            let Some(edit) = &mut self.edit else { return };
             for operand in edit.operands_of(at) {
-                if operand.op as usize >= n_old && edit.with(operand, |v| v.is_nested() && v.kind() != kind::TUPLE) {
+                let Some(edit) = &mut self.edit else { return };
+                let operand = edit.resolve(operand);
+                if edit.with(operand, |v| v.is_nested() && v.kind() != kind::TUPLE) {
                     edit.bind(operand, name);
-                    edit.update(operand, |node| node.flags |= if inner { flag::INNER } else { 0 });
+                    if !in_block && (operand.op as usize) < self.body.len() {
+                        edit.enclose_old(self.body.value_at(operand.op as usize));
+                    }
+                    self.hide(operand);
                 }
             }
+        }
+        if let Some(edit) = self.edit.as_mut().filter(|_| !in_block) {
+            edit.enclose_new(inserted, name);
         }
     }
 
@@ -115,10 +151,14 @@ impl<'b> Rewriter<'b> {
         if v == edit.v(value) {
             return;
         }
-        let unnamed = v.op & LEAF_BIT == 0 && v.op >= n_old && !edit.with(v, |v| v.is_bound());
+        // One that was there before may have been nested in this one.
+        let unnamed = v.op & LEAF_BIT == 0 && edit.with(v, |v| !v.is_bound() && (v.op >= n_old || v.is_nested()));
         if unnamed && value.is_bound() {
-            edit.bind(v, value.name().unwrap_or("lv"));
+            // It may have got another name before.
+            let name = edit.with(edit.v(value), |value| value.name().unwrap_or("lv").to_string());
+            edit.bind(v, &name);
             let inner = value.node().map_or(0, |node| node.flags & flag::INNER);
+            let inner = if edit.stands_with(v, value) { inner } else { 0 };
             edit.update(v, |node| node.flags |= inner);
         }
         edit.replace(value, v);
@@ -148,46 +188,49 @@ impl Body {
         &'b self,
         mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Result<Action, E>,
     ) -> Result<Body, E> {
-        let mut rw = Rewriter { body: self, edit: None, current: self.root(), in_dataflow: false };
-        let mut flow_end = 0;
-        let mut at = 1;
-        while at < self.len() {
-            let value = self.value_at(at);
-            at += 1;
-            let kind = value.kind();
-            if matches!(kind, kind::DATAFLOW) {
-                flow_end = value.end();
-            }
-            if matches!(kind, kind::PARAM | kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD) {
-                continue;
-            }
-            (rw.current, rw.in_dataflow) = (value, at <= flow_end);
-            let action = f(value, &mut rw)?;
-            rw.apply(value, action);
-            if action != Action::Keep {
-                at = value.end();
-            }
-        }
-        Ok(rw.finish()?)
+        rewrite_all(self, |value, rw| if is_asked_about(value) { f(value, rw) } else { Ok(Action::Keep) })
     }
+}
+
+/// Whether a rewrite asks what becomes of a value.
+fn is_asked_about(value: Value<'_>) -> bool {
+    !matches!(value.kind(), kind::PARAM | kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD)
+}
+
+/// Asks about every value, in program order.
+fn rewrite_all<'b, E: From<SealError>>(
+    body: &'b Body,
+    mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Result<Action, E>,
+) -> Result<Body, E> {
+    let mut rw = Rewriter { body, edit: None, current: body.root() };
+    let mut at = 1;
+    while at < body.len() {
+        let value = body.value_at(at);
+        rw.current = value;
+        let action = f(value, &mut rw)?;
+        rw.apply(value, action);
+        at = if action == Action::Keep { at + 1 } else { value.end() };
+    }
+    Ok(rw.finish()?)
 }
 
 /// What a mutator does with leaves and nodes; each kind of mutator makes its own hooks of it.
 trait Hooks<'b> {
+    /// A value that has a name.
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError>;
     fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
     fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
 }
 
 fn mutate<'b>(hooks: &mut impl Hooks<'b>, body: &'b Body) -> Result<Body, PassError> {
     let mut leaves: Vec<Option<Action>> = vec![None; body.raw().leaves().len()];
-    body.try_rewrite(|value, rw| {
+    rewrite_all(body, |value, rw| {
+        // The result of a function or branch has no hook of its own, but its leaf has.
         visit_leaves(hooks, value, rw, &mut leaves)?;
-        // The result of a function has no hook of its own, but its leaf has.
-        let after = body.value_at(value.end().min(body.len() - 1));
-        if after.kind() == kind::YIELD {
-            visit_leaves(hooks, after, rw, &mut leaves)?;
+        if value.is_bound() {
+            hooks.define(value, rw)?;
         }
-        hooks.node(value, rw)
+        if is_asked_about(value) { hooks.node(value, rw) } else { Ok(Action::Keep) }
     })
 }
 
@@ -221,6 +264,16 @@ macro_rules! mutator_trait {
             /// As the pass wants.
             fn visit_other(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
                 Ok(Action::Keep)
+            }
+
+            /// Something gets a name, before the hook of its kind: a parameter, of nested functions too, a binding; in TIR
+            /// also a variable, a buffer, a block. To be renamed with [`Rewriter::rename`] or given another type with
+            /// [`Rewriter::set_type`].
+            ///
+            /// # Errors
+            /// As the pass wants.
+            fn visit_var_def(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+                Ok(())
             }
 
             /// A leaf (operator, constant, number, shape…), once for each in the order of first use; what it gives
@@ -313,6 +366,10 @@ expr_mutator! {
 }
 
 impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        self.0.visit_var_def(var, rw)
+    }
+
     fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         self.0.visit_leaf(leaf, rw)
     }
@@ -323,8 +380,8 @@ impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
 }
 
 expr_mutator! {
-    /// As [`ExprMutatorBase`], and what a hook writes is brought into A-normal form: an expression that another one
-    /// uses becomes a binding, so it may be used more than once.
+    /// As [`ExprMutatorBase`], and what a hook writes is brought into A-normal form: an expression that a new one uses
+    /// becomes a binding, so it may be used more than once. Where there is no block, one is made for it.
     ///
     /// An If whose branches do nothing but give the same value goes:
     ///
@@ -423,14 +480,18 @@ expr_mutator! {
 }
 
 impl<'b, M: ExprMutator<'b>> Hooks<'b> for NormalHooks<'_, M> {
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        self.0.visit_var_def(var, rw)
+    }
+
     fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         self.0.visit_leaf(leaf, rw)
     }
 
     fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        let from = rw.n_nodes();
+        let (from, inserted) = (rw.n_nodes(), rw.edit.as_ref().map_or(0, Edit::n_inserted));
         let action = self.dispatch(value, rw)?;
-        rw.bind_nested(from);
+        rw.bind_nested(from, inserted as usize);
         Ok(action)
     }
 }
@@ -500,6 +561,14 @@ mutator_trait! {
         kind::CONTINUE => visit_continue(stmt: Value<'b>) = std::convert::identity, "The end of one iteration.";
         kind::BUFFER => visit_buffer(buffer: Value<'b>) = std::convert::identity,
             "A buffer: matched, allocated or declared.";
+        kind::WHERE => visit_where(stmt: Value<'b>) = std::convert::identity,
+            "The condition under which the schedulable block around it is executed.";
+        kind::ACCESS => visit_access(access: Value<'b>) = std::convert::identity,
+            "The region of a buffer that a block reads or writes, that a buffer matches or a call takes.";
+        kind::ANNOTATE => visit_annotate(stmt: Value<'b>) = std::convert::identity,
+            "Annotations of the schedulable block around it.";
+        kind::INIT => visit_init(stmt: Value<'b>) = std::convert::identity,
+            "What a reduction block starts with, before its content.";
         kind::LOAD => visit_buffer_load(load: Value<'b>) = std::convert::identity,
             "An element of a buffer, as an expression.";
         kind::CALL => visit_call(call: Call<'b>) = Call, "A call, as an expression.";
@@ -508,10 +577,20 @@ mutator_trait! {
         kind::SELECT => visit_select(value: Value<'b>) = std::convert::identity, "One of two values.";
         kind::LET => visit_let(value: Value<'b>) = std::convert::identity,
             "An expression in which a variable has a value.";
+        kind::RAMP => visit_ramp(value: Value<'b>) = std::convert::identity, "A vector of numbers in steps.";
+        kind::BROADCAST => visit_broadcast(value: Value<'b>) = std::convert::identity, "A vector of equal elements.";
+        kind::SHUFFLE => visit_shuffle(value: Value<'b>) = std::convert::identity,
+            "A vector of elements of vectors.";
+        kind::BUFFER_PART => visit_buffer_part(value: Value<'b>) = std::convert::identity,
+            "The data, the offset or a stride of a buffer.";
     )
 }
 
 impl<'b, M: StmtMutator<'b>> Hooks<'b> for StmtHooks<'_, M> {
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        self.0.visit_var_def(var, rw)
+    }
+
     fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         self.0.visit_leaf(leaf, rw)
     }

@@ -2,7 +2,7 @@
 //! order is post-order already; region headers are met on the way in and on the way out.
 
 use crate::ir::records::{LEAF_BIT, flag, kind};
-use crate::ir::{Body, Call, Function, Stmt, Value};
+use crate::ir::{Body, Call, Expr, Function, Stmt, Value};
 
 /// Whether the content of a region is visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -343,19 +343,59 @@ pub trait StmtVisitor<'a> {
     /// The end of one iteration.
     fn visit_continue(&mut self, stmt: Value<'a>) {}
 
+    /// The condition under which the schedulable block around it is executed.
+    fn visit_where(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
+
+    /// The region of a buffer that a block reads or writes, that a buffer matches or a call takes:
+    /// [`kind::ACCESS`](crate::ir::records::kind::ACCESS).
+    fn visit_access(&mut self, access: Value<'a>, buffer: Value<'a>) {}
+
+    /// Annotations of the schedulable block around it.
+    fn visit_annotate(&mut self, stmt: Value<'a>) {}
+
+    /// What a reduction block starts with, before its content.
+    fn visit_init(&mut self, stmt: Value<'a>) {}
+
     /// A parameter, loop variable, block iterator, or another variable.
     fn visit_var_def(&mut self, var: Value<'a>) {}
 
     /// A buffer: matched, allocated or declared.
     fn visit_buffer(&mut self, buffer: Value<'a>) {}
 
-    /// An expression without a name, what is nested in it before; see [`Value::view`].
+    /// Any expression without a name, what is nested in it before; see [`Value::view`]. Before the hook of its kind.
     fn visit_expr(&mut self, expr: Value<'a>) {}
+
+    /// An element of a buffer.
+    fn visit_buffer_load(&mut self, load: Value<'a>, buffer: Value<'a>) {}
+
+    /// A call.
+    fn visit_call(&mut self, call: Call<'a>) {}
+
+    /// Arithmetic, comparison, logic or conversion; `op` is one of [`prim`](crate::ir::records::prim).
+    fn visit_arith(&mut self, value: Value<'a>, op: u16) {}
+
+    /// One of two values.
+    fn visit_select(&mut self, value: Value<'a>, cond: Value<'a>) {}
+
+    /// An expression in which a variable has a value.
+    fn visit_let(&mut self, value: Value<'a>, var: Value<'a>) {}
+
+    /// A vector of numbers in steps.
+    fn visit_ramp(&mut self, value: Value<'a>) {}
+
+    /// A vector of equal elements.
+    fn visit_broadcast(&mut self, value: Value<'a>) {}
+
+    /// A vector of elements of vectors.
+    fn visit_shuffle(&mut self, value: Value<'a>) {}
+
+    /// The data, the offset or a stride of a buffer.
+    fn visit_buffer_part(&mut self, value: Value<'a>, buffer: Value<'a>) {}
 
     /// A leaf operand (number, symbolic variable, operator…), before its user; once for each use.
     fn visit_leaf(&mut self, leaf: Value<'a>, user: Value<'a>) {}
 
-    /// Anything else: what a block reads and writes, its annotations, kinds that this API does not know.
+    /// Anything else: the function, a scope, a result, kinds that this API does not know.
     fn visit_other(&mut self, value: Value<'a>) {}
 }
 
@@ -372,7 +412,11 @@ impl<'a, V: StmtVisitor<'a>> Steps<'a> for Stmts<'_, V> {
             return match value.kind() {
                 kind::PARAM | kind::LOOP_VAR | kind::ITER_VAR | kind::VAR => v.visit_var_def(value),
                 kind::BUFFER => v.visit_buffer(value),
-                _ if value.is_nested() => v.visit_expr(value),
+                kind::WHERE => v.visit_where(value, value.operand(0).unwrap_or(value)),
+                kind::ACCESS => v.visit_access(value, value.operand(0).unwrap_or(value)),
+                kind::ANNOTATE => v.visit_annotate(value),
+                kind::INIT => v.visit_init(value),
+                _ if value.is_nested() => visit_tir_expr(v, value),
                 _ => v.visit_other(value),
             };
         };
@@ -400,6 +444,22 @@ impl<'a, V: StmtVisitor<'a>> Steps<'a> for Stmts<'_, V> {
 
     fn leave(&mut self, header: Value<'a>) {
         self.0.leave_stmt(header);
+    }
+}
+
+fn visit_tir_expr<'a, V: StmtVisitor<'a>>(visitor: &mut V, expr: Value<'a>) {
+    visitor.visit_expr(expr);
+    match expr.view() {
+        Expr::Load { buffer } => visitor.visit_buffer_load(expr, buffer),
+        Expr::Call(call) => visitor.visit_call(call),
+        Expr::Arith { op, .. } => visitor.visit_arith(expr, op),
+        Expr::Select { cond, .. } => visitor.visit_select(expr, cond),
+        Expr::Let { var, .. } => visitor.visit_let(expr, var),
+        Expr::Ramp { .. } => visitor.visit_ramp(expr),
+        Expr::Broadcast { .. } => visitor.visit_broadcast(expr),
+        Expr::Shuffle { .. } => visitor.visit_shuffle(expr),
+        Expr::BufferPart { buffer, .. } => visitor.visit_buffer_part(expr, buffer),
+        _ => {}
     }
 }
 

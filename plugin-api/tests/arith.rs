@@ -225,3 +225,104 @@ fn a_function_of_many_loops_is_simplified_throughout() {
     let simple = Analyzer::of_body(&body).simplify_body(&body).expect("valid");
     assert_eq!(simple.len(), body.len() - 2 * n);
 }
+
+/// Logic of parameters, loads and calls: what they are is not known, and what they have is no operand.
+#[test]
+fn logic_of_variables_loads_and_calls() {
+    let mut t = Tir::new(DType::I32);
+    let buffer = t.b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(64)], DType::BOOL)));
+    let b = t.b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("B"));
+    let truth = t.bool;
+    let [x, y] =
+        ["x", "y"].map(|name| t.b.node(NodeSpec::new(kind::VAR).ty(truth).flags(flag::INNER), &[], Some(name)));
+    let zero = t.int(0);
+    let arith =
+        |t: &mut Tir, op: u16, ops: &[V]| t.b.node(NodeSpec::new(kind::ARITH).ty(truth).a(op.into()), ops, None);
+    let call = |t: &mut Tir, op: &str, ops: &[V]| {
+        let callee = t.b.op(op);
+        t.b.node(NodeSpec::new(kind::CALL).ty(truth), &[&[callee], ops].concat(), None)
+    };
+    let load = |t: &mut Tir| t.b.node(NodeSpec::new(kind::LOAD).ty(truth), &[b, zero], None);
+    let mut values = vec![arith(&mut t, prim::NOT, &[x]), arith(&mut t, prim::AND, &[x, y])];
+    t.store(values[0], zero);
+    t.store(values[1], zero);
+    let loaded = load(&mut t);
+    values.push(arith(&mut t, prim::NOT, &[loaded]));
+    t.store(values[2], zero);
+    let likely = call(&mut t, "tirx.likely", &[x]);
+    let not = arith(&mut t, prim::NOT, &[likely]);
+    t.store(not, zero);
+    let not = arith(&mut t, prim::NOT, &[x]);
+    let select = t.b.node(NodeSpec::new(kind::SELECT).ty(t.int), &[not, zero, zero], None);
+    t.store(select, zero);
+    let not = arith(&mut t, prim::NOT, &[x]);
+    let never = arith(&mut t, prim::AND, &[x, not]);
+    t.store(never, zero);
+    let not = arith(&mut t, prim::NOT, &[y]);
+    let not_not = arith(&mut t, prim::NOT, &[not]);
+    let always = t.b.scalar(&Dim::int(1, DType::BOOL));
+    let both = arith(&mut t, prim::AND, &[always, not_not]);
+    t.store(both, zero);
+    let body = t.finish(0);
+    let simple = Analyzer::of_body(&body).simplify_body(&body).expect("valid");
+    let values: Vec<String> = stores(&simple).iter().map(|store| text(store.operand(1).expect("a value"))).collect();
+    let (and, not) = (prim::AND, prim::NOT);
+    let kept = [format!("{not}(x)"), format!("{and}(x, y)"), format!("{not}(A[0])"), format!("{not}(call(x))")];
+    assert_eq!(values[..4], kept);
+    assert_eq!(values[4..], ["0", "0", "y"]);
+}
+
+/// Integers that 32 bits do not hold are not written, and what is divided by 0 stays.
+#[test]
+fn what_the_type_cannot_hold_stays() {
+    let (max, min) = (i64::from(i32::MAX), i64::from(i32::MIN));
+    let constants = [
+        (prim::TRUNCDIV, 5, 0),
+        (prim::TRUNCMOD, 5, 0),
+        (prim::FLOORDIV, 5, 0),
+        (prim::FLOORMOD, 5, 0),
+        (prim::ADD, max, 1),
+        (prim::MUL, max, 2),
+        (prim::SUB, min, 1),
+        (prim::FLOORDIV, min, -1),
+    ];
+    for (op, a, b) in constants {
+        let mut t = Tir::new(DType::I32);
+        let (zero, a) = (t.int(0), t.int(a));
+        let value = t.by(op, a, b);
+        t.store(value, zero);
+        let body = t.finish(0);
+        assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body), "{op}({a:?}, {b})");
+    }
+    let mut t = Tir::new(DType::I32);
+    let (zero, int) = (t.int(0), t.int);
+    let n = t.b.node(NodeSpec::new(kind::VAR).ty(int).flags(flag::INNER), &[], Some("n"));
+    let more = t.by(prim::MUL, n, max);
+    let more = t.by(prim::MUL, more, 2);
+    t.store(more, zero);
+    let body = t.finish(0);
+    assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body));
+}
+
+/// A loop over a range that may be empty tells nothing of what stands around it.
+#[test]
+fn what_a_loop_knows_stays_in_it() {
+    let mut t = Tir::new(DType::I64);
+    let (zero, int) = (t.int(0), t.int);
+    let n = t.b.node(NodeSpec::new(kind::VAR).ty(int).flags(flag::INNER), &[], Some("n"));
+    t.b.begin(NodeSpec::new(kind::FOR), &[zero, n], None);
+    let i = t.b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
+    let (last, inside) = (t.by(prim::SUB, n, 1), t.op(prim::LE, i, n));
+    let rest = t.op(prim::FLOORMOD, i, n);
+    let least = t.op(prim::MIN, i, last);
+    for value in [inside, rest, least] {
+        t.store(value, zero);
+    }
+    t.b.end();
+    let positive = t.by(prim::GT, n, 0);
+    t.store(positive, zero);
+    let body = t.finish(0);
+    let simple = Analyzer::of_body(&body).simplify_body(&body).expect("valid");
+    let values: Vec<String> = stores(&simple).iter().map(|store| text(store.operand(1).expect("a value"))).collect();
+    assert_eq!(values, ["1".into(), "i".into(), "i".into(), format!("{}(n, 0)", prim::GT)]);
+}

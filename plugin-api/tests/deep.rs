@@ -142,7 +142,7 @@ fn nested_calls_are_walked_and_rewritten() {
         let base = Swap.mutate(&body).expect("valid");
         assert_eq!((base.n_bindings(), base.len()), (1, body.len() + N / 2));
         let named = SwapAndName.mutate(&body).expect("valid");
-        assert_eq!((named.n_bindings(), named.len()), (1 + N / 2, body.len() + N / 2));
+        assert_eq!((named.n_bindings(), named.len()), (1 + N, body.len() + N / 2));
         let normal = normalize(&body, &Elementwise).expect("valid");
         assert_eq!((normal.n_bindings(), normal.len()), (N, body.len()));
     });

@@ -378,3 +378,202 @@ fn the_first_error_of_a_builder_comes_out_at_the_end() {
     assert_eq!((bb.add_func("f", chain()), bb.add_func("f", chain())), ("f".to_string(), "f_1".to_string()));
     assert_eq!(bb.get().expect("valid").len(), 2);
 }
+
+/// Leaves that nothing but a result uses: of a function, a branch, a nested function.
+#[test]
+fn a_leaf_that_is_only_returned_is_asked_for() {
+    struct More(Vec<i64>);
+    impl<'b> ExprMutator<'b> for More {
+        fn visit_leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+            let Some(int) = leaf.dim().and_then(|dim| dim.as_int()) else { return Ok(Action::Keep) };
+            self.0.push(int);
+            Ok(Action::Replace(rw.edit().builder().scalar(&Dim::Int(int + 41))))
+        }
+    }
+    let ints = |body: &Body| -> Vec<i64> {
+        let all = body.values().filter(|value| value.kind() == kind::YIELD);
+        all.filter_map(|value| value.operand(0)?.dim()?.as_int()).collect()
+    };
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let int = b.ty(&Type::Prim { dtype: DType::I64, value: None });
+    let one = b.scalar(&Dim::Int(1));
+    b.end_function(one, int);
+    let only = b.finish().expect("valid");
+    let mut more = More(Vec::new());
+    assert_eq!(ints(&more.mutate(&only).expect("valid")), [42]);
+    assert_eq!(more.0, [1]);
+
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let (int, bool) = (b.ty(&Type::Prim { dtype: DType::I64, value: None }), b.ty(&cond()));
+    let c = b.param("c", bool);
+    b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+    b.begin_function(0, AttrsId::NONE, Some("inner"));
+    let two = b.scalar(&Dim::Int(2));
+    b.end_function(two, int);
+    let chosen = b.begin(NodeSpec::new(kind::IF).ty(int).flags(flag::BOUND), &[c], Some("y"));
+    for value in [1, 3] {
+        b.begin(NodeSpec::new(kind::BRANCH), &[], None);
+        let value = b.scalar(&Dim::Int(value));
+        b.node(NodeSpec::new(kind::YIELD), &[value], None);
+        b.end();
+    }
+    b.end();
+    b.end();
+    b.end_function(chosen, int);
+    let body = b.finish().expect("valid");
+    let mut more = More(Vec::new());
+    let new = more.mutate(&body).expect("valid");
+    assert_eq!(ints(&new), [43, 42, 44], "{}", dump(&new));
+    assert_eq!(more.0, [2, 1, 3], "once for each, in the order of first use");
+}
+
+/// `negative(negative(x))` is `x`.
+struct NoDoubles;
+impl<'b> ExprMutator<'b> for NoDoubles {
+    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        let twice = call
+            .value()
+            .as_call_to("relax.negative")
+            .and_then(|call| call.arg(0)?.as_call_to("relax.negative")?.arg(0));
+        Ok(twice.map_or(Action::Keep, |x| Action::Replace(rw.v(x))))
+    }
+}
+
+/// A binding that becomes what was nested in it gives that its name, wherever it stands.
+#[test]
+fn a_nested_expression_takes_the_name_of_what_it_replaces() {
+    let nested = |b: &mut BodyBuilder, x: V, name: Option<&str>| {
+        let (negative, exp, ty) = (b.op("relax.negative"), b.op("relax.exp"), b.ty(&tensor()));
+        let exp = b.call(exp, &[x], AttrsId::NONE, ty, false, None);
+        let once = b.call(negative, &[exp], AttrsId::NONE, ty, false, None);
+        b.call(negative, &[once], AttrsId::NONE, ty, false, name)
+    };
+    let ops = |body: &Body| -> Vec<String> {
+        let calls = body.values().filter_map(Value::as_call);
+        calls.map(|call| format!("{}={}", call.value().name().unwrap_or("_"), call.op().unwrap_or("_"))).collect()
+    };
+    let block = |flow: bool| NodeSpec::new(if flow { kind::DATAFLOW } else { kind::BLOCK });
+    for flow in [false, true] {
+        let mut b = BodyBuilder::new();
+        b.begin_function(0, AttrsId::NONE, None);
+        let (ty, add) = (b.ty(&tensor()), b.op("relax.add"));
+        let x = b.param("x", ty);
+        b.begin(block(flow), &[], None);
+        let y = nested(&mut b, x, Some("y"));
+        let z = b.call(add, &[y, y], AttrsId::NONE, ty, false, Some("z"));
+        if flow {
+            b.add_flags(y, flag::INNER);
+        }
+        b.end();
+        b.end_function(z, ty);
+        let new = NoDoubles.mutate(&b.finish().expect("valid")).expect("valid");
+        assert_eq!(ops(&new), ["y=relax.exp", "z=relax.add"]);
+        assert_eq!(named(&new, "y").has(flag::INNER), flow);
+        // As an output, and as the result of the function.
+        let mut b = BodyBuilder::new();
+        b.begin_function(0, AttrsId::NONE, None);
+        let ty = b.ty(&tensor());
+        let x = b.param("x", ty);
+        b.begin(block(flow), &[], None);
+        let y = nested(&mut b, x, Some("y"));
+        b.end();
+        b.end_function(y, ty);
+        let new = NoDoubles.mutate(&b.finish().expect("valid")).expect("valid");
+        assert_eq!(ops(&new), ["y=relax.exp"]);
+        assert!(!named(&new, "y").has(flag::INNER));
+    }
+    // Where there is no block.
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let ty = b.ty(&tensor());
+    let x = b.param("x", ty);
+    let y = nested(&mut b, x, None);
+    b.end_function(y, ty);
+    let new = NoDoubles.mutate(&b.finish().expect("valid")).expect("valid");
+    assert_eq!(ops(&new), ["_=relax.exp"]);
+}
+
+/// What a hook writes for an expression that stands in no block gets one, with the nested expressions that it uses.
+#[test]
+fn what_is_written_outside_of_blocks_gets_one() {
+    struct Sigmoid;
+    impl<'b> ExprMutator<'b> for Sigmoid {
+        fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+            let Some(x) = call.value().as_call_to("relax.sigmoid").and_then(|call| call.arg(0)) else {
+                return Ok(Action::Keep);
+            };
+            let x = rw.v(x);
+            let exp = rw.call("relax.exp", &[x], &[], &tensor());
+            let both = rw.call("relax.multiply", &[exp, x], &[], &tensor());
+            Ok(Action::Replace(rw.call("relax.add", &[both, exp], &[], &tensor())))
+        }
+    }
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let (ty, sigmoid, relu) = (b.ty(&tensor()), b.op("relax.sigmoid"), b.op("relax.nn.relu"));
+    let x = b.param("x", ty);
+    let inner = b.call(relu, &[x], AttrsId::NONE, ty, false, None);
+    let outer = b.call(sigmoid, &[inner], AttrsId::NONE, ty, false, None);
+    b.end_function(outer, ty);
+    let body = Sigmoid.mutate(&b.finish().expect("valid")).expect("valid");
+    let ops: Vec<_> = body.values().filter_map(Value::as_call).filter_map(Call::op).collect();
+    assert_eq!(ops, ["relax.nn.relu", "relax.exp", "relax.multiply", "relax.add"], "{}", dump(&body));
+    assert_eq!(body.values().filter(|value| value.kind() == kind::BLOCK).count(), 1, "{}", dump(&body));
+    assert_eq!(body.bindings().count(), 3);
+}
+
+/// A pass that gives parameters and variables other names and types, those of nested functions too.
+#[test]
+fn a_mutator_renames_and_retypes() {
+    struct Half;
+    impl<'b> ExprMutator<'b> for Half {
+        fn visit_var_def(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+            let name = format!("{}_half", var.name().unwrap_or("_"));
+            rw.rename(var, &name);
+            if var.kind() == kind::PARAM {
+                rw.set_type(var, &Type::tensor([2i64, 3], DType::F16));
+            }
+            Ok(())
+        }
+        fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+            let args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
+            Ok(Action::Replace(rw.call_like(call, &args)))
+        }
+    }
+    let body = chain();
+    let new = Half.mutate(&body).expect("valid");
+    let expected: Vec<String> = names(&body).iter().map(|name| format!("{name}_half")).collect();
+    assert_eq!(names(&new), expected, "what a hook writes takes the name that it is now");
+    for param in new.values().filter(|value| value.kind() == kind::PARAM) {
+        assert!(param.name().expect("a name").ends_with("_half"));
+        assert_eq!(param.ty().dtype(), DType::F16);
+    }
+}
+
+/// Each kind of statement and expression of TIR has its hook.
+#[test]
+fn a_mutator_of_statements_meets_variables() {
+    struct Rename;
+    impl<'b> StmtMutator<'b> for Rename {
+        fn visit_var_def(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+            let name = format!("{}_", var.name().unwrap_or("_"));
+            rw.rename(var, &name);
+            Ok(())
+        }
+    }
+    let mut b = BodyBuilder::new();
+    let int = b.ty(&Type::Prim { dtype: DType::I32, value: None });
+    b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+    let n = b.param("n", int);
+    let zero = b.scalar(&Dim::int(0, DType::I32));
+    b.begin(NodeSpec::new(kind::FOR), &[zero, n], None);
+    let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
+    b.node(NodeSpec::new(kind::EVALUATE), &[i], None);
+    b.end();
+    b.end();
+    let new = Rename.mutate(&b.finish().expect("valid")).expect("valid");
+    let names: Vec<_> = new.values().filter_map(|value| value.name()).collect();
+    assert_eq!(names, ["n_", "i_"]);
+}

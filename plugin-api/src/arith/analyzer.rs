@@ -139,7 +139,7 @@ impl Analyzer {
         if self.ready {
             let id = self.store.enter(condition, &self.values);
             let id = self.store.simplify(id);
-            self.store.assume(id);
+            self.store.assume(id, None);
             self.store.know_again();
         }
     }
@@ -183,13 +183,15 @@ impl Analyzer {
                         // A range without values says nothing: there is no place that it holds at.
                         known.0 = Bounds::EVERYTHING.intersect(range);
                     }
-                    _ => conditions.extend(within(sym, min, extent)),
+                    _ => conditions.extend(within(sym, min, extent).map(|condition| (Some(*sym), condition))),
                 }
             }
-            for condition in conditions.iter().chain(&self.assumed) {
-                let id = self.store.enter(condition, &self.values);
+            conditions.extend(self.assumed.iter().map(|condition| (None, condition.clone())));
+            for (of, condition) in conditions {
+                let id = self.store.enter(&condition, &self.values);
                 let id = self.store.simplify(id);
-                self.store.assume(id);
+                let of = of.map(|sym| self.store.var(sym));
+                self.store.assume(id, of);
             }
             self.store.know_again();
             self.ready = true;
@@ -317,8 +319,10 @@ impl Analyzer {
         let store = self.store();
         let simple = store.simplify(id);
         let written = store.bounds[id as usize].intersect(store.bounds[simple as usize]);
-        if super::store::is_index(store.at(simple).dtype) {
-            written.intersect(store.tight_bounds(&store.sum_of(simple)))
+        let dtype = store.at(simple).dtype;
+        if super::store::is_index(dtype) {
+            let tight = written.intersect(store.tight_bounds(&store.sum_of(simple)));
+            tight.intersect(Bounds::of_dtype(dtype))
         } else {
             written
         }

@@ -179,6 +179,7 @@ impl Bounds {
     /// What an operation makes of bounds of its operands.
     pub(super) fn binary(op: u16, a: Bounds, b: Bounds) -> Bounds {
         match op {
+            prim::FLOORDIV..=prim::TRUNCMOD if b.constant() == Some(0) => Bounds::EVERYTHING,
             prim::ADD => a.add(b),
             prim::SUB => a.add(b.negate()),
             prim::MUL => a.mul(b),

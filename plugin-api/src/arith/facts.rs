@@ -16,17 +16,25 @@ pub(super) struct Facts {
     /// Of other expressions.
     pub(super) atoms: Map<Id, Bounds>,
     /// Of sums of several terms without constant, whose coefficients have no common divisor.
-    pub(super) linear: Vec<(Sum, Bounds)>,
+    pub(super) linear: Vec<Linear>,
     /// Which of these have a term.
     pub(super) with_term: Map<Id, Vec<usize>>,
     /// Conditions that hold, or do not.
     pub(super) truths: Map<Id, bool>,
 }
 
+/// A sum lies within bounds.
+pub(super) struct Linear {
+    pub(super) terms: Sum,
+    pub(super) bounds: Bounds,
+    /// The variable whose range says so. That the range is not empty is known only where there is the variable.
+    pub(super) of: Option<Id>,
+}
+
 impl Store {
-    /// Assumes that a canonical condition holds. What was seen before does not know of it until
-    /// [`Store::know_again`].
-    pub(super) fn assume(&mut self, cond: Id) {
+    /// Assumes that a canonical condition holds, as one end of the range of a variable if it is that. What was seen
+    /// before does not know of it until [`Store::know_again`].
+    pub(super) fn assume(&mut self, cond: Id, of: Option<Id>) {
         let mut work = vec![(cond, true)];
         while let Some((id, holds)) = work.pop() {
             let node = self.at(id);
@@ -40,14 +48,14 @@ impl Store {
                         work.push((opposite, true));
                     }
                 }
-                (prim::EQ..=prim::GE, true) => drop(self.assume_comparison(id)),
+                (prim::EQ..=prim::GE, true) => drop(self.assume_comparison(id, of)),
                 _ => {}
             }
             self.facts.truths.insert(id, holds);
         }
     }
 
-    fn assume_comparison(&mut self, id: Id) -> Option<()> {
+    fn assume_comparison(&mut self, id: Id, of: Option<Id>) -> Option<()> {
         let node = self.at(id);
         let (a, b) = (node.a as Id, node.b);
         if !is_index(self.at(a).dtype) || !is_index(self.at(b).dtype) {
@@ -69,10 +77,10 @@ impl Store {
         if node.op == prim::EQ {
             self.assume_remainder(&sum);
         }
-        self.assume_sum(sum, bounds)
+        self.assume_sum(sum, bounds, of)
     }
 
-    fn assume_sum(&mut self, sum: Sum, bounds: Bounds) -> Option<()> {
+    fn assume_sum(&mut self, sum: Sum, bounds: Bounds, of: Option<Id>) -> Option<()> {
         let g = sum.divisor().max(1);
         let bounds = bounds.add(Bounds::exactly(sum.k).negate());
         let bounds = ceil_floor(bounds, g);
@@ -88,14 +96,15 @@ impl Store {
             [(first, _), ..] => {
                 let facts = &mut self.facts;
                 let those = facts.with_term.get(&first).map_or(&[][..], Vec::as_slice);
-                if let Some(i) = those.iter().copied().find(|i| facts.linear[*i].0 == terms) {
-                    let known = &mut facts.linear[i].1;
+                let same = |fact: &Linear| fact.terms == terms && fact.of == of;
+                if let Some(i) = those.iter().copied().find(|i| same(&facts.linear[*i])) {
+                    let known = &mut facts.linear[i].bounds;
                     *known = known.intersect(bounds);
                 } else {
                     for (id, _) in &terms.terms {
                         facts.with_term.entry(*id).or_default().push(facts.linear.len());
                     }
-                    facts.linear.push((terms, bounds));
+                    facts.linear.push(Linear { terms, bounds, of });
                 }
             }
         }

@@ -249,7 +249,8 @@ impl Store {
             return Some(self.truth(never == (op == prim::NE)));
         }
         let sign = if sum.terms.first().is_some_and(|(_, c)| *c < 0) { -1 } else { 1 };
-        let sum = Sum { terms: sum.terms.iter().map(|(id, c)| (*id, c / g * sign)).collect(), k: sum.k / g * sign };
+        let terms = sum.terms.iter().map(|(id, c)| (*id, c / g * sign)).collect();
+        let sum = Sum { terms, k: (sum.k / g).checked_mul(sign)? };
         let (left, right) = sum.terms.iter().partition(|(_, c)| *c > 0);
         let (left, right) = (Sum { terms: left, k: 0 }, Sum { terms: right, k: sum.k }.scale(-1)?);
         let (left, right) = (self.build(&left, dtype)?, self.build(&right, dtype)?);
@@ -260,8 +261,8 @@ impl Store {
     pub(super) fn negation(&mut self, id: Id) -> Id {
         let node = self.at(id);
         let (a, b) = (node.a as Id, node.b);
-        // A comparison of floats may be false both ways.
-        let ints = node.op != prim::INT && self.at(a).dtype.is_int();
+        // A comparison of floats may be false both ways. What is no comparison may have no operands.
+        let ints = matches!(node.op, prim::EQ..=prim::GE) && self.at(a).dtype.is_int();
         match node.op {
             prim::INT => self.truth(node.a == 0),
             prim::NOT => a,

@@ -267,7 +267,7 @@ impl Store {
             let floor = if op == prim::TRUNCDIV { prim::FLOORDIV } else { prim::FLOORMOD };
             return self.divide(floor, a, b, dtype);
         }
-        if let Some(q) = multiple(&x, &y) {
+        if let Some(q) = multiple(&x, &y).filter(|q| super::Bounds::of_dtype(dtype).contains(*q)) {
             return self.int(if op == prim::TRUNCDIV { q } else { 0 }, dtype);
         }
         let out = y.as_int().filter(|c| *c > 0).and_then(|c| self.truncated_by(op, &x, c, dtype));

@@ -54,13 +54,19 @@ impl Store {
         self.simple[root as usize]
     }
 
-    /// The one value that an integer can have, or the expression.
+    /// The one value that an integer can have, or the expression. What its type cannot hold is no value.
     fn only_value(&mut self, id: Id) -> Id {
         let dtype = self.at(id).dtype;
-        match self.bounds[id as usize].constant().filter(|_| is_index(dtype)) {
+        let holds = |value: &i64| is_index(dtype) && Bounds::of_dtype(dtype).contains(*value);
+        match self.bounds[id as usize].constant().filter(holds) {
             Some(value) => self.int(value, dtype),
             None => id,
         }
+    }
+
+    /// An integer that its type can hold. Of 64 bits without a sign, those that have no sign here either.
+    fn held_int(&self, id: Id) -> Option<i64> {
+        self.as_int(id).filter(|value| Bounds::of_dtype(self.at(id).dtype).contains(*value))
     }
 
     /// Whether it is a sum, a difference, or a multiple.
@@ -101,8 +107,8 @@ impl Store {
         match node.op {
             prim::NOT if node.dtype == DType::BOOL => self.negation(a),
             prim::CAST if self.at(a).dtype == node.dtype => a,
-            _ => match self.as_int(a).filter(|v| is_index(node.dtype) && Bounds::of_dtype(node.dtype).contains(*v)) {
-                Some(v) if self.at(a).dtype.is_int() => self.int(v, node.dtype),
+            _ => match self.held_int(a).filter(|v| is_index(node.dtype) && Bounds::of_dtype(node.dtype).contains(*v)) {
+                Some(v) if node.op == prim::CAST && self.at(a).dtype.is_int() => self.int(v, node.dtype),
                 _ => self.unary(node.op, node.dtype, a),
             },
         }
@@ -111,7 +117,7 @@ impl Store {
     fn canonical_binary(&mut self, node: Node, a: Id, b: Id) -> Id {
         let Node { op, dtype, .. } = node;
         let scalar = dtype.lanes() == 1 && (dtype.is_int() || dtype == DType::BOOL);
-        if let (true, Some(x), Some(y)) = (scalar, self.as_int(a), self.as_int(b))
+        if let (true, Some(x), Some(y)) = (scalar, self.held_int(a), self.held_int(b))
             && let Some(value) = fold(op, x, y).filter(|value| Bounds::of_dtype(dtype).contains(*value))
         {
             return self.int(value, dtype);

@@ -95,14 +95,18 @@ impl Store {
         let range = Bounds::of_dtype(node.dtype);
         let int = node.dtype.is_int() || node.dtype == DType::BOOL;
         let (bounds, modular) = match node.op {
-            prim::INT => return (Bounds::exactly(node.a as i64), ModularSet::exactly(node.a as i64)),
+            prim::INT if !int || range.contains(node.a as i64) => {
+                return (Bounds::exactly(node.a as i64), ModularSet::exactly(node.a as i64));
+            }
             _ if !int || node.dtype.lanes() != 1 => return all,
             prim::VAR => self.facts.vars.get(&(node.a as u32)).copied().unwrap_or(all),
+            prim::CAST if self.nodes[node.a as usize].dtype == node.dtype => return of(node.a as Id),
             prim::CAST => {
                 let from = self.nodes[node.a as usize].dtype;
                 let (bounds, modular) = of(node.a as Id);
-                let fits =
-                    bounds.intersect(range) == bounds && range.contains(bounds.min) && range.contains(bounds.max);
+                // Without a sign, 64 bits hold more than is said here.
+                let more = from.code() == 1 && node.dtype.code() == 0 && bounds.max == Bounds::POS_INF;
+                let fits = range.contains(bounds.min) && range.contains(bounds.max) && !more;
                 if from.is_int() && from.lanes() == 1 && fits { (bounds, modular) } else { all }
             }
             prim::NOT => (Bounds::of(0, 1), ModularSet::EVERYTHING),
@@ -118,7 +122,9 @@ impl Store {
             }
         };
         let assumed = self.facts.atoms.get(&id).copied().unwrap_or(Bounds::EVERYTHING);
-        let bounds = bounds.intersect(range).intersect(assumed);
+        // That a result must fit its type is no knowledge: the expression may be one that does overflow.
+        let computed = is_index(node.dtype) && !matches!(node.op, prim::INT | prim::VAR | prim::CAST);
+        let bounds = if computed { bounds } else { bounds.intersect(range) }.intersect(assumed);
         (tighten(bounds, modular), bounds.constant().map_or(modular, ModularSet::exactly))
     }
 

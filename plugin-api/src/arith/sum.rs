@@ -2,6 +2,7 @@
 //! that does not distribute.
 
 use super::bounds::Bounds;
+use super::facts::Linear;
 use super::modular::{ModularSet, gcd};
 use super::store::{Id, Store, is_index};
 use crate::ir::DType;
@@ -198,8 +199,10 @@ impl Store {
     /// does not fit the type.
     pub(super) fn build(&mut self, sum: &Sum, dtype: DType) -> Option<Id> {
         let range = Bounds::of_dtype(dtype);
-        let fits = |c: i64| range.contains(c) && c.checked_neg().is_some();
-        if !fits(sum.k) || !sum.terms.iter().all(|(_, c)| fits(*c)) {
+        // A negative number is written as what is taken away, unless it stands alone.
+        let fits = |c: i64| range.contains(c) && c.checked_neg().is_some_and(|c| range.contains(c));
+        let alone = sum.terms.is_empty() && sum.k != i64::MIN && range.contains(sum.k);
+        if !(alone || fits(sum.k) && sum.terms.iter().all(|(_, c)| fits(*c))) {
             return None;
         }
         let terms = self.grouped(&sum.terms, dtype)?;
@@ -278,7 +281,10 @@ impl Store {
         for (id, of) in sum.terms.iter().filter(|_| depth > 0) {
             for fact in self.facts.with_term.get(id).into_iter().flatten() {
                 // Some multiple of the fact takes the term away.
-                let (terms, known) = &self.facts.linear[*fact];
+                let Linear { terms, bounds: known, of: var } = &self.facts.linear[*fact];
+                if var.is_some_and(|var| sum.coeff(var) == 0) {
+                    continue;
+                }
                 let c = terms.coeff(*id);
                 if of % c != 0 || tried.contains(&(*fact, of / c)) {
                     continue;

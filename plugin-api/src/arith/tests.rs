@@ -60,8 +60,18 @@ fn dims() -> impl Strategy<Value = Dim> {
     })
 }
 
+/// A variable that is true or false.
+fn flag(id: u32) -> Dim {
+    Dim::Var(Sym { id, dtype: DType::BOOL })
+}
+
 fn conditions() -> impl Strategy<Value = Dim> {
-    let leaf = (EQ..=GE, dims(), dims()).prop_map(|(o, a, b)| op(o, a, b));
+    let leaf = prop_oneof![
+        4 => (EQ..=GE, dims(), dims()).prop_map(|(o, a, b)| op(o, a, b)),
+        1 => (3u32..5).prop_map(flag),
+        1 => any::<bool>().prop_map(truth),
+        1 => (EQ..=NE, 3u32..5, 3u32..5).prop_map(|(o, a, b)| op(o, flag(a), flag(b))),
+    ];
     leaf.prop_recursive(3, 6, 2, |inner| {
         prop_oneof![(AND..=OR, inner.clone(), inner.clone()).prop_map(|(o, a, b)| op(o, a, b)), inner.prop_map(not)]
     })
@@ -72,10 +82,11 @@ fn ranges() -> impl Strategy<Value = [(i64, i64); 3]> {
     proptest::array::uniform3((-6i64..7, 1i64..9))
 }
 
-fn points(ranges: &[(i64, i64); 3]) -> Vec<[i64; 3]> {
+/// All values of the integers, and some of the two conditions.
+fn points(ranges: &[(i64, i64); 3]) -> Vec<[i64; 5]> {
     let [a, b, c] = ranges.map(|(min, extent)| min..min + extent);
     let all = a.flat_map(|x| b.clone().map(move |y| (x, y)));
-    all.flat_map(|(x, y)| c.clone().map(move |z| [x, y, z])).collect()
+    all.flat_map(|(x, y)| c.clone().map(move |z| [x, y, z, x & 1, (y ^ z) & 1])).collect()
 }
 
 fn bound(ranges: &[(i64, i64); 3]) -> Analyzer {
@@ -359,4 +370,190 @@ fn shared_parts_cost_once() {
     let _ = Analyzer::new().const_bounds(&shared);
     let doubled = (0..62).fold(var(0), |x, _| op(ADD, x.clone(), x));
     assert_eq!(simplify(&doubled), op(MUL, var(0), 1i64 << 62));
+}
+
+const INTS: [DType; 8] = [
+    DType::new(0, 8, 1),
+    DType::new(0, 16, 1),
+    DType::I32,
+    DType::I64,
+    DType::new(1, 8, 1),
+    DType::new(1, 16, 1),
+    DType::new(1, 32, 1),
+    DType::new(1, 64, 1),
+];
+
+/// The integer that has these low bits.
+fn wrapped(value: i128, dtype: DType) -> i128 {
+    let bits = u32::from(dtype.bits());
+    let low = value.rem_euclid(1 << bits);
+    if dtype.code() == 0 && low >= 1 << (bits - 1) { low - (1 << bits) } else { low }
+}
+
+/// The value, of any type; `None` where an operation has none. Index types are integers between `least` and its
+/// counterpart, the others wrap around.
+fn typed_value(dim: &Dim, vars: &[i128], least: i128) -> Option<i128> {
+    let of = |dim: &Dim| typed_value(dim, vars, least);
+    let truth = |v: bool| Some(i128::from(v));
+    match dim {
+        Dim::Int(v) => Some((*v).into()),
+        Dim::Var(sym) => vars.get(sym.id as usize).copied(),
+        Dim::Expr(e) => match &**e {
+            DimExpr::Int(v, _) => Some((*v).into()),
+            DimExpr::Float(..) => None,
+            DimExpr::Unary(NOT, _, a) => truth(of(a)? == 0),
+            DimExpr::Unary(_, t, a) => Some(if a.dtype() == *t { of(a)? } else { wrapped(of(a)?, *t) }),
+            DimExpr::Binary(op, t, a, b) => {
+                let (a, b) = (of(a)?, of(b)?);
+                let plain = match *op {
+                    ADD => a.checked_add(b)?,
+                    SUB => a.checked_sub(b)?,
+                    MUL => a.checked_mul(b)?,
+                    FLOORDIV => a.checked_div(b)? - i128::from(a % b != 0 && (a < 0) != (b < 0)),
+                    FLOORMOD => a.checked_rem(b)? + if a % b != 0 && (a < 0) != (b < 0) { b } else { 0 },
+                    TRUNCDIV => a.checked_div(b)?,
+                    TRUNCMOD => a.checked_rem(b)?,
+                    MIN => a.min(b),
+                    MAX => a.max(b),
+                    EQ => return truth(a == b),
+                    NE => return truth(a != b),
+                    LT => return truth(a < b),
+                    LE => return truth(a <= b),
+                    GT => return truth(a > b),
+                    GE => return truth(a >= b),
+                    AND => return truth(a != 0 && b != 0),
+                    OR => return truth(a != 0 || b != 0),
+                    _ => return None,
+                };
+                match *t {
+                    DType::I32 | DType::I64 => (least <= plain && plain < -least).then_some(plain),
+                    _ => Some(wrapped(plain, *t)),
+                }
+            }
+        },
+    }
+}
+
+/// Whether every number that an expression writes fits its type.
+fn is_sound(dim: &Dim) -> bool {
+    match dim {
+        Dim::Int(_) | Dim::Var(_) => true,
+        Dim::Expr(e) => match &**e {
+            DimExpr::Int(v, t) => Bounds::of_dtype(*t).contains(*v),
+            DimExpr::Float(..) => true,
+            DimExpr::Unary(_, _, a) => is_sound(a),
+            DimExpr::Binary(_, _, a, b) => is_sound(a) && is_sound(b),
+        },
+    }
+}
+
+/// The least and the greatest value of a type.
+fn ends(dtype: DType) -> (i128, i128) {
+    let bits = u32::from(dtype.bits());
+    if dtype.code() == 0 { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+/// Integers of one type over three variables of it, with numbers at the ends of the type.
+fn typed_dims(dtype: DType) -> impl Strategy<Value = Dim> {
+    let (min, max) = ends(dtype);
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let min = min as i64;
+    let leaf = prop_oneof![
+        2 => (0i64..10).prop_map(move |v| Dim::int(v, dtype)),
+        2 => (0i64..3).prop_map(move |v| Dim::int(max - v, dtype)),
+        1 => (0i64..3).prop_map(move |v| Dim::int(min + v, dtype)),
+        1 => (0i64..3).prop_map(move |v| Dim::int(max / 2 + v, dtype)),
+        4 => (0u32..3).prop_map(move |id| Dim::Var(Sym { id, dtype })),
+    ];
+    leaf.prop_recursive(4, 16, 2, |inner| (ADD..=MAX, inner.clone(), inner).prop_map(|(o, a, b)| op(o, a, b)))
+}
+
+/// A type, two expressions of it, another type, and the values of the variables.
+fn typed() -> impl Strategy<Value = (Dim, Dim, DType, [i128; 3])> {
+    (0..INTS.len(), 0..INTS.len()).prop_flat_map(|(at, other)| {
+        let (min, max) = ends(INTS[at]);
+        let near = prop_oneof![Just(min), Just(max), Just(max / 2), (-9i128..10).prop_map(move |v| v.clamp(min, max))];
+        (typed_dims(INTS[at]), typed_dims(INTS[at]), Just(INTS[other]), proptest::array::uniform3(near))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 40_000, ..ProptestConfig::with_cases(4000) })]
+
+    /// Of every type, at the ends of it, and with conversions: values stay, and what is written fits.
+    #[test]
+    fn no_type_is_left((a, b, to, vars) in typed(), o in EQ..=GE, min in any::<bool>()) {
+        let cast = |dim: &Dim| Dim::Expr(Arc::new(DimExpr::Unary(CAST, to, dim.clone())));
+        let sum = op(if min { MIN } else { ADD }, cast(&a), cast(&b));
+        let both = op(AND, op(o, a.clone(), b.clone()), not(op(LT, cast(&a), cast(&b))));
+        for dim in [a.clone(), op(o, a.clone(), b.clone()), both, sum] {
+            let simple = simplify(&dim);
+            prop_assert!(is_sound(&simple), "{dim:?} is {simple:?}");
+            if let Some(expected) = typed_value(&dim, &vars, i64::MIN.into()) {
+                // Terms change sides, so a part may need more bits than it had.
+                let found = typed_value(&simple, &vars, -1 << 126).unwrap_or(expected);
+                prop_assert_eq!(found, expected, "{:?} is {:?}", dim, simple);
+                if let Ok(expected) = i64::try_from(expected) {
+                    let bounds = Analyzer::new().const_bounds(&dim);
+                    let fits = Bounds::of_dtype(dim.dtype()).contains(expected);
+                    prop_assert!(!fits || bounds.contains(expected), "{dim:?} is {expected} and within {bounds:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_type_cannot_hold_stays() {
+    let int = |v| Dim::int(v, DType::I32);
+    let n = || Dim::Var(Sym { id: 0, dtype: DType::I32 });
+    let (max, min) = (i64::from(i32::MAX), i64::from(i32::MIN));
+    let mut all = vec![
+        op(ADD, int(max), int(1)),
+        op(MUL, int(max), int(2)),
+        op(SUB, int(min), int(1)),
+        op(FLOORDIV, int(min), int(-1)),
+        op(TRUNCDIV, int(min), int(-1)),
+        op(MUL, op(MUL, n(), int(max)), int(2)),
+        op(MUL, op(MUL, n(), int(65536)), int(65536)),
+        op(ADD, op(ADD, n(), int(max)), int(max)),
+        op(ADD, op(ADD, op(ADD, n(), int(max)), int(max)), int(1)),
+        op(ADD, n(), int(min)),
+    ];
+    for divide in [FLOORDIV, FLOORMOD, TRUNCDIV, TRUNCMOD] {
+        for dtype in INTS {
+            all.push(op(divide, Dim::int(5, dtype), Dim::int(0, dtype)));
+            all.push(op(divide, Dim::Var(Sym { id: 0, dtype }), Dim::int(0, dtype)));
+            all.push(op(divide, Dim::int(0, dtype), Dim::int(0, dtype)));
+        }
+    }
+    for dtype in INTS.into_iter().filter(|dtype| !matches!(*dtype, DType::I32 | DType::I64)) {
+        let (min, max) = ends(dtype);
+        let (min, max) = (min as i64, i64::try_from(max).unwrap_or(-1));
+        all.push(op(ADD, Dim::int(max, dtype), Dim::int(1, dtype)));
+        all.push(op(MUL, Dim::int(max, dtype), Dim::int(2, dtype)));
+        all.push(op(SUB, Dim::int(min, dtype), Dim::int(1, dtype)));
+    }
+    // Without a sign, the largest number of 64 bits is not less than 1.
+    let wide = DType::new(1, 64, 1);
+    all.push(op(LT, Dim::int(-1, wide), Dim::int(1, wide)));
+    all.push(op(MAX, Dim::int(-1, wide), Dim::int(1, wide)));
+    for dim in all {
+        assert_eq!(simplify(&dim), dim);
+    }
+}
+
+#[test]
+fn logic_of_what_is_no_comparison() {
+    let (x, y) = (flag(3), flag(4));
+    becomes(not(x.clone()), not(x.clone()));
+    becomes(not(not(x.clone())), x.clone());
+    becomes(op(AND, x.clone(), y.clone()), op(AND, x.clone(), y.clone()));
+    becomes(op(AND, x.clone(), not(x.clone())), truth(false));
+    becomes(op(OR, not(x.clone()), x.clone()), truth(true));
+    becomes(op(AND, truth(true), x.clone()), x.clone());
+    becomes(op(EQ, x.clone(), x.clone()), truth(true));
+    becomes(not(op(EQ, x.clone(), y.clone())), not(op(EQ, x.clone(), y)));
+    let mut assumed = Analyzer::new().under(&not(x.clone()));
+    assert_eq!(assumed.simplify(&op(OR, x.clone(), op(LT, var(0), 3))), op(LT, var(0), 3));
 }

@@ -213,13 +213,56 @@ impl<'b> Edit<'b> {
 
     /// Whether two nodes stand directly in one region; a new node counts as standing where it is wanted.
     fn same_region(&mut self, a: u32, b: u32) -> bool {
-        if a >= self.n_old || b >= self.n_old {
-            return true;
-        }
+        a >= self.n_old || b >= self.n_old || self.parents()[a as usize] == self.parents()[b as usize]
+    }
+
+    fn parents(&mut self) -> &[u32] {
         if self.parents.is_empty() {
             self.parents = self.old.parents();
         }
-        self.parents[a as usize] == self.parents[b as usize]
+        &self.parents
+    }
+
+    /// Whether a value of this edit stands directly in the region of an old one, or is new.
+    pub(crate) fn stands_with(&mut self, v: V, value: Value<'_>) -> bool {
+        self.same_region(v.op, value.op)
+    }
+
+    /// Kind of the region that an old value stands in directly.
+    pub(crate) fn kind_around(&mut self, value: Value<'_>) -> u16 {
+        let header = value.index().and_then(|at| self.parents().get(at).copied()).unwrap_or(0);
+        self.old.value_at(header as usize).kind()
+    }
+
+    /// Puts an old expression that got a name, and what is nested in it, into a block.
+    pub(crate) fn enclose_old(&mut self, value: Value<'_>) {
+        let place = self.place;
+        self.before(value).open(NodeSpec::new(kind::BLOCK), &[], None);
+        self.after(value).close();
+        self.place = place;
+    }
+
+    /// Puts the insertions from `first` on that have names into a block, if all of them stand at one place. What stands
+    /// between them gets a name as well.
+    pub(crate) fn enclose_new(&mut self, first: usize, name: &str) {
+        let bound = |item: &Item| matches!(item, Item::Node(op) if self.b.pool.s.nodes[*op as usize].has(flag::BOUND));
+        let place = self.side.get(first).map(|(place, _)| *place);
+        let Some(last) = self.side.iter().rposition(|(_, item)| bound(item)).filter(|last| *last >= first) else {
+            return;
+        };
+        let plain = |(at, item): &(Place, Item)| Some(*at) == place && matches!(item, Item::Node(_));
+        let (Some(place), true) = (place, self.side[first..=last].iter().all(plain)) else { return };
+        for at in first..last {
+            if let Item::Node(op) = self.side[at].1
+                && is_nested(&self.b.pool.s.nodes[op as usize])
+            {
+                let v = self.b.v(op);
+                self.b.bind(v, name);
+            }
+        }
+        let block = self.b.node(NodeSpec::new(kind::BLOCK).flags(flag::REGION), &[], None);
+        self.side.insert(last + 1, (place, Item::Close));
+        self.side.insert(first, (place, Item::Open(block.op)));
     }
 
     /// What a use of `v` means now.

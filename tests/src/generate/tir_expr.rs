@@ -170,7 +170,7 @@ impl Tir<'_, '_> {
         if depth == 0 {
             return self.compare(0);
         }
-        match self.c.below(8) {
+        match self.c.below(11) {
             0..=3 => self.compare(depth - 1),
             4 => {
                 let x = self.condition(depth - 1);
@@ -180,10 +180,11 @@ impl Tir<'_, '_> {
                 let (x, y) = (self.condition(depth - 1), self.condition(depth - 1));
                 self.arith(self.c.of(&[prim::AND, prim::OR]), DType::BOOL, &[x, y])
             }
-            _ => {
+            7 => {
                 let x = self.condition(depth - 1);
                 self.intrinsic("likely", DType::BOOL, &[x])
             }
+            _ => self.simple(DType::BOOL, depth),
         }
     }
 

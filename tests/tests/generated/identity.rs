@@ -17,10 +17,6 @@ impl StmtMutator<'_> for Keep {}
 struct Again;
 impl<'b> ExprMutator<'b> for Again {
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        // What is nested has one user, which is the old call.
-        if call.value().nested().next().is_some() {
-            return Ok(Action::Keep);
-        }
         let args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
         Ok(Action::Replace(rw.call_like(call, &args)))
     }
@@ -31,9 +27,6 @@ struct Swap;
 impl<'b> ExprMutator<'b> for Swap {
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         let Some(other) = call.op().and_then(swapped) else { return Ok(Action::Keep) };
-        if call.value().nested().next().is_some() {
-            return Ok(Action::Keep);
-        }
         let (args, ty) = (call.args().map(|arg| rw.v(arg)).collect::<Vec<V>>(), call.ty().to_owned());
         Ok(Action::Replace(rw.call(other, &args, &[], &ty)))
     }

@@ -4,6 +4,7 @@
 mod faults;
 mod identity;
 mod normal;
+mod simple;
 mod text;
 mod visits;
 

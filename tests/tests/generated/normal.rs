@@ -7,6 +7,7 @@ use plugin_api::infer_types::infer_types;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::normalize::{first_not_normal, normalize};
 use plugin_api::prelude::*;
+use plugin_api::rewrite::ExprMutatorBase;
 use proptest::prelude::*;
 
 /// Takes the names from bindings that have one user, in the block in which they stand: they become parts of it. Gives
@@ -84,8 +85,66 @@ proptest! {
     }
 }
 
+/// Leaves out calls that give the type of their argument.
+struct Through;
+
+impl Through {
+    fn argument<'b>(call: Call<'b>) -> Option<Value<'b>> {
+        let unary = call.op().is_some_and(|op| op != "relax.call_pure_packed") && call.args().len() == 1;
+        let arg = call.arg(0).filter(|_| unary && !call.value().has_effect())?;
+        (!arg.is_leaf() && arg.ty().to_owned() == call.ty().to_owned()).then_some(arg)
+    }
+}
+
+impl<'b> ExprMutator<'b> for Through {
+    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        Ok(Through::argument(call).map_or(Action::Keep, |arg| Action::Replace(rw.v(arg))))
+    }
+}
+
+impl<'b> ExprMutatorBase<'b> for Through {
+    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        ExprMutator::visit_call(self, call, rw)
+    }
+}
+
+/// Writes every call anew, twice what has one argument of a tensor: what is nested is used again.
+struct Twice;
+impl<'b> ExprMutator<'b> for Twice {
+    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        let args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
+        let again = rw.call_like(call, &args);
+        if call.value().has_effect() || !call.ty().is_tensor() || call.value().is_nested() {
+            return Ok(Action::Replace(again));
+        }
+        Ok(Action::Replace(rw.call("relax.maximum", &[again, again], &[], &call.ty().to_owned())))
+    }
+}
+
 proptest! {
     #![proptest_config(cases(300))]
+
+    /// Expressions that stay, that take the place of others, and that new ones use, however they are nested.
+    #[test]
+    fn mutators_take_what_is_nested(bytes in choices(), mask in any::<u64>()) {
+        let module = made(&bytes);
+        let relax = |body: &Body| body.function().is_some();
+        let broken = module.map_functions(|_, body| {
+            Ok::<Body, PassError>(if relax(body) { broken_up(body, |at| mask >> (at % 64) & 1 == 1).0 } else { body.clone() })
+        });
+        let broken = broken.expect("valid");
+        type Mutate = fn(&Body) -> Result<Body, PassError>;
+        let mutators: [Mutate; 3] = [
+            |body| ExprMutator::mutate(&mut Through, body),
+            |body| ExprMutatorBase::mutate(&mut Through, body),
+            |body| Twice.mutate(body),
+        ];
+        for (i, mutate) in mutators.into_iter().enumerate() {
+            let new = broken.map_functions(|_, body| if relax(body) { mutate(body) } else { Ok(body.clone()) });
+            let new = new.map_err(|error| TestCaseError::fail(format!("{i}: {error}\n{}", brief(&broken))))?;
+            prop_assert_eq!(verify_module(&new, engine()), Ok(()), "{}: {}\n{}", i, brief(&broken), brief(&new));
+        }
+    }
 
     /// Types that are right are kept with the handle, and those that say too little are found again.
     #[test]

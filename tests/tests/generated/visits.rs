@@ -134,6 +134,14 @@ impl Stmts {
     }
 }
 
+impl Stmts {
+    /// The hook of a kind follows the one of any expression.
+    fn of_kind(&mut self, value: Value<'_>, kind: u16) {
+        assert_eq!(value.kind(), kind);
+        assert_eq!(self.0.last(), Some(&Event::Node(value.index().expect("a node"))));
+    }
+}
+
 impl<'a> StmtVisitor<'a> for Stmts {
     fn enter_stmt(&mut self, header: Value<'a>) -> Walk {
         self.0.push(Event::Enter(header.index().expect("a node")));
@@ -160,11 +168,68 @@ impl<'a> StmtVisitor<'a> for Stmts {
         self.node(expr);
     }
 
+    fn visit_where(&mut self, stmt: Value<'a>, _: Value<'a>) {
+        self.node(stmt);
+    }
+
+    fn visit_access(&mut self, access: Value<'a>, buffer: Value<'a>) {
+        assert!(buffer.name().is_some());
+        self.node(access);
+    }
+
+    fn visit_annotate(&mut self, stmt: Value<'a>) {
+        self.node(stmt);
+    }
+
+    fn visit_init(&mut self, stmt: Value<'a>) {
+        self.node(stmt);
+    }
+
+    fn visit_buffer_load(&mut self, load: Value<'a>, buffer: Value<'a>) {
+        assert!(buffer.name().is_some());
+        self.of_kind(load, kind::LOAD);
+    }
+
+    fn visit_call(&mut self, call: Call<'a>) {
+        self.of_kind(call.value(), kind::CALL);
+    }
+
+    fn visit_arith(&mut self, value: Value<'a>, _: u16) {
+        self.of_kind(value, kind::ARITH);
+    }
+
+    fn visit_select(&mut self, value: Value<'a>, _: Value<'a>) {
+        self.of_kind(value, kind::SELECT);
+    }
+
+    fn visit_let(&mut self, value: Value<'a>, var: Value<'a>) {
+        assert_eq!(var.kind(), kind::VAR);
+        self.of_kind(value, kind::LET);
+    }
+
+    fn visit_ramp(&mut self, value: Value<'a>) {
+        self.of_kind(value, kind::RAMP);
+    }
+
+    fn visit_broadcast(&mut self, value: Value<'a>) {
+        self.of_kind(value, kind::BROADCAST);
+    }
+
+    fn visit_shuffle(&mut self, value: Value<'a>) {
+        self.of_kind(value, kind::SHUFFLE);
+    }
+
+    fn visit_buffer_part(&mut self, value: Value<'a>, _: Value<'a>) {
+        self.of_kind(value, kind::BUFFER_PART);
+    }
+
     fn visit_leaf(&mut self, leaf: Value<'a>, _: Value<'a>) {
         self.0.push(Event::Leaf(leaf.word()));
     }
 
     fn visit_other(&mut self, value: Value<'a>) {
+        let has_hook = [kind::WHERE, kind::ACCESS, kind::ANNOTATE, kind::INIT].contains(&value.kind());
+        assert!(!has_hook && !value.is_nested(), "{value:?}");
         self.node(value);
     }
 }
