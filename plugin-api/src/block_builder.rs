@@ -54,9 +54,15 @@ impl<'i> BlockBuilder<'i> {
 
     /// Builds a function without adding it to the module; `None` after an error.
     pub fn body(&self, name: &str, f: impl FnOnce(&FunctionBuilder<'_, 'i>)) -> Option<Body> {
+        let clean = self.error.borrow().is_none();
         let b = FunctionBuilder { outer: self, state: RefCell::default() };
         b.region(kind::FUNC, |b| f(b));
         let state = b.state.into_inner();
+        if state.foreign && clean {
+            // What else is wrong in it may be wrong because of this.
+            let message = "uses a value of another function; pass it as an argument";
+            *self.error.borrow_mut() = Some(PassError::new(message).in_function(name));
+        }
         match state.b.finish() {
             Ok(body) if self.error.borrow().is_none() => Some(body),
             Ok(_) => None,
@@ -140,6 +146,8 @@ struct Frame {
 #[derive(Default)]
 struct State {
     b: BodyBuilder,
+    /// Whether a value of another function was used.
+    foreign: bool,
     frames: Vec<Frame>,
     /// Tuples that stand in the operands of their user; whether they are in a dataflow block.
     inline: BTreeMap<u32, bool>,
@@ -197,8 +205,18 @@ impl State {
         self.inline.remove(&v.word())
     }
 
+    /// A value of this function; one of another gives a stand-in, and is told at the end.
+    fn own(&mut self, v: V) -> V {
+        if self.b.owns(v) {
+            return v;
+        }
+        self.foreign = true;
+        self.b.prim_value(&Dim::Int(0))
+    }
+
     /// A value as an operand: nested calls become bindings, a tuple stays where it is if this is its only use.
     fn operand(&mut self, v: V) -> V {
+        let v = self.own(v);
         if v.is_leaf() {
             return v;
         }
@@ -215,6 +233,7 @@ impl State {
 
     /// The same of a value that stands for itself, where an external function has the type of one: any.
     fn item(&mut self, v: V) -> V {
+        let v = self.own(v);
         let named = self.b.with(v, |value| match value.view() {
             Expr::ExternFunc(symbol) if !value.ty().is_known() => Some(symbol.to_string()),
             _ => None,
@@ -293,7 +312,7 @@ impl State {
     }
 }
 
-/// Builds one function. Values belong to it; using one of another builder is a mistake that debug builds catch.
+/// Builds one function. Values belong to it; using one of another function is an error.
 pub struct FunctionBuilder<'m, 'i> {
     outer: &'m BlockBuilder<'i>,
     state: RefCell<State>,
@@ -339,7 +358,9 @@ impl FunctionBuilder<'_, '_> {
     /// # Ok::<(), PassError>(())
     /// ```
     pub fn symbol(&self, v: V) -> Option<Dim> {
-        self.state.borrow().b.with(v, |value| value.symbol()).map(Dim::Var)
+        let mut s = self.state.borrow_mut();
+        let v = s.own(v);
+        s.b.with(v, |value| value.symbol()).map(Dim::Var)
     }
 
     /// A new symbolic variable (`int64`) for the types of parameters and match_casts.
@@ -438,7 +459,8 @@ impl FunctionBuilder<'_, '_> {
     pub fn call_value(&self, callee: V, args: &[V]) -> V {
         let mut s = self.state.borrow_mut();
         let callee = s.operand(callee);
-        let v = s.call(callee, args, &[]);
+        let args: Vec<V> = args.iter().map(|arg| s.own(*arg)).collect();
+        let v = s.call(callee, &args, &[]);
         let callee = s.type_of(callee);
         let args: Vec<Type> = args.iter().map(|arg| s.type_of(*arg)).collect();
         match call_result(&callee, &args) {
@@ -501,7 +523,9 @@ impl FunctionBuilder<'_, '_> {
 
     /// Type of a value.
     pub fn type_of(&self, v: V) -> Type {
-        self.state.borrow().type_of(v)
+        let mut s = self.state.borrow_mut();
+        let v = s.own(v);
+        s.type_of(v)
     }
 
     /// Binds an expression to a variable; a variable or leaf gets another name.
@@ -554,6 +578,7 @@ impl FunctionBuilder<'_, '_> {
     pub fn emit_wider(&self, v: V, ty: &Type) -> V {
         let flows = self.flows();
         let mut s = self.state.borrow_mut();
+        let v = s.own(v);
         let found = s.type_of(v);
         if !matches!(relation(ty, &found), Relation::Equal | Relation::Wider) {
             self.fail(PassError::new(format!("a value of type {found:?} is no {ty:?}; `match_cast` checks when run")));
@@ -584,6 +609,7 @@ impl FunctionBuilder<'_, '_> {
                     .fail(PassError::new("a function can return only at its end, outside of blocks and branches"));
             }
         }
+        let v = s.own(v);
         if let Some(frame) = s.frames.last_mut() {
             frame.result = Some(v);
         }
@@ -622,7 +648,9 @@ impl FunctionBuilder<'_, '_> {
     fn branch(&self, f: impl FnOnce(&Self) -> V) -> V {
         self.region(kind::BRANCH, |b| {
             let v = f(b);
-            if let Some(frame) = b.state.borrow_mut().frames.last_mut() {
+            let mut s = b.state.borrow_mut();
+            let v = s.own(v);
+            if let Some(frame) = s.frames.last_mut() {
                 frame.result = Some(v);
             }
             v

@@ -418,6 +418,35 @@ fn doubling_tables_cannot_explode() {
 }
 
 #[test]
+fn values_of_two_functions_do_not_mix() {
+    let ctx = Ctx::detached();
+    let uses: [fn(&FunctionBuilder<'_, '_>, V) -> V; 5] = [
+        |b, v| b.emit(b.tuple(&[v])),
+        |b, v| b.emit(v),
+        |b, v| b.call_value(v, &[v]),
+        |b, v| b.emit_wider(v, &Type::Object),
+        |b, v| b.get(v, 0),
+    ];
+    for f in uses {
+        let bb = BlockBuilder::new(&ctx);
+        let mut other = None;
+        bb.function("a", |b| {
+            let x = b.param("x", tensor());
+            let y = b.emit(b.tuple(&[x]));
+            other = Some(y);
+            b.emit_func_output(y);
+        });
+        bb.function("main", |b| {
+            let x = b.param("x", tensor());
+            f(b, other.expect("was set"));
+            b.emit_func_output(x);
+        });
+        let error = bb.get().expect_err("a value of `a` in `main`").to_string();
+        assert!(error.contains("uses a value of another function"), "{error}");
+    }
+}
+
+#[test]
 fn nested_tuples_are_refused_before_they_are_written_out() {
     let ctx = Ctx::detached();
     let nested = |n: usize, items: usize| {

@@ -142,6 +142,11 @@ impl BodyBuilder {
         V { op, brand: self.brand }
     }
 
+    /// Whether a value is one of this builder.
+    pub(crate) fn owns(&self, v: V) -> bool {
+        v.brand == self.brand
+    }
+
     #[inline]
     pub(crate) fn word(&self, v: V) -> u32 {
         debug_assert_eq!(v.brand, self.brand, "a value of one builder was given to another; import it first");
