@@ -189,6 +189,8 @@ struct Symbols {
     scopes: Vec<(usize, usize)>,
     /// Where the dataflow block that was entered last ends, and its own scalar variables.
     flow: (usize, Vec<u32>),
+    /// Scalar variables of dataflow blocks that have ended: nothing can define them again.
+    ended: Vec<u32>,
 }
 
 impl Symbols {
@@ -199,7 +201,8 @@ impl Symbols {
             self.order.drain(before..).for_each(|id| self.defined[id] = false);
         }
         if at >= self.flow.0 {
-            self.flow.1.drain(..).for_each(|id| self.defined[id as usize] = false);
+            self.flow.1.iter().for_each(|id| self.defined[*id as usize] = false);
+            self.ended.append(&mut self.flow.1);
         }
         match value.kind() {
             kind::FUNC | kind::BRANCH => self.scopes.push((value.end(), self.order.len())),
@@ -216,6 +219,9 @@ impl Symbols {
 
     fn define(&mut self, ty: Ty<'_>) {
         defining_symbols(&ty.to_owned(), &mut |id| {
+            if self.ended.contains(&id) {
+                return;
+            }
             let id = id as usize;
             if self.defined.len() <= id {
                 self.defined.resize(id + 1, false);

@@ -2,7 +2,7 @@
 
 use crate::ir::records::flag;
 use crate::ir::{AttrsId, Edit, Value, records::kind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl<'b> Edit<'b> {
     /// The value of the old body that stands for `value` now; `value` itself where it stands, or where something new
@@ -49,7 +49,7 @@ impl<'b> Edit<'b> {
     }
 
     /// Outputs of dataflow blocks that nothing outside of their block uses, nor a function in it, become variables of
-    /// the block. Gives their positions. Uses are those of the old body.
+    /// the block; scalars stay, of which types may speak. Gives their positions. Uses are those of the old body.
     pub fn demote_outputs(&mut self) -> BTreeSet<usize> {
         let (body, regions) = (self.old(), self.old().regions());
         let mut used_outside = vec![false; body.len()];
@@ -61,7 +61,8 @@ impl<'b> Edit<'b> {
             }
         }
         let mut demoted = BTreeSet::new();
-        for output in body.bindings().filter(|value| !value.has(flag::INNER) && regions.dataflow(*value).is_some()) {
+        let is_output = |value: &Value<'_>| !value.has(flag::INNER) && value.symbol().is_none();
+        for output in body.bindings().filter(|value| is_output(value) && regions.dataflow(*value).is_some()) {
             if let Some(at) = output.index().filter(|at| !used_outside[*at]) {
                 let v = self.v(output);
                 self.update(v, |node| node.flags |= flag::INNER);
@@ -78,6 +79,8 @@ impl<'b> Edit<'b> {
             return;
         }
         let (body, regions) = (self.old(), self.old().regions());
+        let scalars: BTreeMap<u32, Value<'_>> =
+            body.bindings().filter_map(|value| Some((value.symbol()?.id, value))).collect();
         for user in body.values() {
             if self.is_removed(user) {
                 continue;
@@ -88,8 +91,25 @@ impl<'b> Edit<'b> {
                 if block.is_some() && regions.dataflow(user) != block {
                     let v = self.v(operand);
                     self.update(v, |node| node.flags &= !flag::INNER);
+                    self.show_scalars(operand, &scalars);
                 }
             }
+        }
+    }
+
+    /// The scalars of which the type of an output speaks become outputs, too.
+    fn show_scalars(&mut self, output: Value<'b>, scalars: &BTreeMap<u32, Value<'b>>) {
+        if scalars.is_empty() {
+            return;
+        }
+        let mut spoken_of: Vec<Value<'b>> = Vec::new();
+        output
+            .ty()
+            .to_owned()
+            .each_dim(true, &mut |dim| dim.vars(&mut |sym| spoken_of.extend(scalars.get(&sym.id).copied())));
+        for scalar in spoken_of {
+            let v = self.v(scalar);
+            self.update(v, |node| node.flags &= !flag::INNER);
         }
     }
 }

@@ -687,6 +687,7 @@ impl<'a> FnReader<'a> {
             self.b.clear_flags(v, flag::INNER);
             outputs.push((name.id.as_str(), v));
         }
+        outputs.iter().for_each(|(_, v)| self.hide_inner(*v));
         self.in_dataflow = false;
         let places: Vec<Range<usize>> =
             outputs.iter().map(|(name, _)| self.locals.get(name).map_or(0..0, |local| local.span.clone())).collect();
@@ -695,6 +696,19 @@ impl<'a> FnReader<'a> {
             self.define(name, v, at)?;
         }
         Ok(())
+    }
+
+    /// What is seen outside of a dataflow block has a type that does not speak of the scalars of the block.
+    fn hide_inner(&mut self, v: V) {
+        let inner: HashSet<Sym> = (self.scalars.iter())
+            .filter(|(v, _)| self.b.kind(**v) != kind::PARAM && self.b.flags(**v) & flag::INNER != 0)
+            .map(|(_, sym)| *sym)
+            .collect();
+        let ty = self.b.type_of(v);
+        if !inner.is_empty() && ty != TypeId::NONE {
+            let shown = self.b.ty(&erase_unbound(&self.b.type_owned(ty), &|sym| inner.contains(&sym)));
+            self.b.set_type(v, shown);
+        }
     }
 
     /// An If: its value is what both branches bind last, under one name.

@@ -151,8 +151,9 @@ impl<'g, 'b> Relax<'g, 'b> {
             self.bindings(b);
             let outputs: Vec<(V, Type)> = (0..self.c.below(3))
                 .map(|_| {
-                    let (v, ty) = self.tensor_like(b, &|_| true);
-                    (b.emit_output(v), ty)
+                    let (v, _) = self.tensor_like(b, &|_| true);
+                    let v = b.emit_output(v);
+                    (v, b.type_of(v))
                 })
                 .collect();
             let mut scope = self.scope.borrow_mut();
