@@ -86,7 +86,7 @@ fn index_tensor(call: Call<'_>) -> Inferred {
     if indices.is_empty() {
         return wrong("needs at least one tensor of indices".to_string());
     }
-    for index in indices.iter().filter(|index| index.dtype.is_known() && index.dtype.code() != 0) {
+    if let Some(index) = indices.iter().find(|index| index.dtype.is_known() && index.dtype.code() != 0) {
         return wrong(format!("indices must be signed integers, found {}; convert them with R.astype", index.dtype));
     }
     let taken = indices.len();

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
-use plugin_api::ty_rel::{Relation, join, relation, seen_outside};
+use plugin_api::ty_rel::{Relation, erase_unbound, join, relation, seen_outside};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtIf, StmtWith};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
