@@ -104,7 +104,11 @@ impl Report {
         label: impl Into<String>,
     ) -> Report {
         let place = Place { span, label: label.into(), primary: true };
-        self.excerpts.push(Excerpt { origin: origin.into(), text: text.into(), places: vec![place] });
+        let mut text: Arc<str> = text.into();
+        if let Cow::Owned(lines) = script::one_line_end(&text) {
+            text = lines.into();
+        }
+        self.excerpts.push(Excerpt { origin: origin.into(), text, places: vec![place] });
         self
     }
 

@@ -7,6 +7,7 @@
 use crate::verify_tir;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyKind, Call, Dim, Expr, Function, Module, Ty, Type, Value};
+use plugin_api::names::{function_name, is_function_name};
 use plugin_api::op::{Infer, InferError};
 use plugin_api::ty_rel::{Relation, call_result, calls_are_pure, relation};
 use std::collections::HashSet;
@@ -91,6 +92,10 @@ pub(crate) fn pairs<'m>(
 /// # Errors
 /// The first violation, in the order of the nodes.
 pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
+    if !is_function_name(name) {
+        let message = format!("has a name that Python does not accept; `{}` would be one", function_name(name));
+        return Err(Violation { function: name.to_string(), node: 0, message });
+    }
     if body.kind() == BodyKind::PrimFunc {
         let function = name.to_string();
         return verify_tir::check(body).map_err(|(node, message)| Violation { function, node, message });
@@ -556,6 +561,37 @@ mod tests {
         let bb = BlockBuilder::new(&First);
         bb.function("main", f);
         verify_module(&bb.get().expect("builds"), &First).err().map(|violation| violation.message)
+    }
+
+    #[test]
+    fn an_external_function_is_a_value() {
+        let bb = BlockBuilder::new(&First);
+        bb.function("main", |b| {
+            let x = b.param("x", Type::Object);
+            let f = b.emit(b.extern_func("f"));
+            let pair = b.emit(b.tuple(&[b.extern_func("g"), x]));
+            assert_eq!(b.type_of(f), Type::opaque_callable());
+            b.emit_func_output(b.emit(b.call_value(f, &[pair])));
+        });
+        assert_eq!(verify_module(&bb.get().expect("builds"), &First), Ok(()));
+    }
+
+    #[test]
+    fn names_of_functions_are_names_of_python() {
+        let body = |b: &FunctionBuilder<'_, '_>| b.emit_func_output(b.param("x", Type::Object));
+        let bb = BlockBuilder::new(&First);
+        bb.function("a b", body);
+        assert!(bb.get().is_err_and(|error| error.to_string().contains("`a_b` would be one")));
+
+        let bb = BlockBuilder::new(&First);
+        let body = bb.body("a b", body).expect("builds");
+        assert_eq!([bb.add_func("a b", body.clone()), bb.add_func("a b", body.clone())], ["a_b", "a_b_1"]);
+        let mut edit = bb.get().expect("builds").edit();
+        assert_eq!(verify_module(&edit.finish(), &First), Ok(()));
+        edit = Module::new(Vec::<(String, Body)>::new()).edit();
+        edit.set("lambda", body);
+        let error = verify_module(&edit.finish(), &First).expect_err("a word of Python");
+        assert_eq!(error.message, "has a name that Python does not accept; `lambda_` would be one");
     }
 
     fn vector(n: &Dim) -> Type {

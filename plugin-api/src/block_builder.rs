@@ -7,12 +7,13 @@
 use crate::ir::import::Importer;
 use crate::ir::records::{LEAF_BIT, flag, kind};
 use crate::ir::{
-    Attr, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Sym, Tensor, Type,
-    TypeId, V,
+    Attr, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dim, Expr, Module, ModuleEdit, NodeSpec, Sym, Tensor,
+    Type, TypeId, V,
 };
+use crate::names::{function_name, is_function_name};
 use crate::op::Infer;
 use crate::pass::PassError;
-use crate::ty_rel::{Relation, call_result, calls_are_pure, erase_unbound, join, relation, without_values};
+use crate::ty_rel::{Relation, call_result, calls_are_pure, erase_unbound, join, relation, seen_outside};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -41,6 +42,11 @@ impl<'i> BlockBuilder<'i> {
             return self
                 .fail(PassError::new(format!("there is a function `{name}` already; `update_func` replaces one")));
         }
+        if !is_function_name(name) {
+            let near = function_name(name);
+            return self
+                .fail(PassError::new(format!("`{name}` is no name that Python accepts; `{near}` would be one")));
+        }
         if let Some(body) = self.body(name, f) {
             self.module.borrow_mut().set(name, body);
         }
@@ -48,9 +54,15 @@ impl<'i> BlockBuilder<'i> {
 
     /// Builds a function without adding it to the module; `None` after an error.
     pub fn body(&self, name: &str, f: impl FnOnce(&FunctionBuilder<'_, 'i>)) -> Option<Body> {
+        let clean = self.error.borrow().is_none();
         let b = FunctionBuilder { outer: self, state: RefCell::default() };
         b.region(kind::FUNC, |b| f(b));
         let state = b.state.into_inner();
+        if state.foreign && clean {
+            // What else is wrong in it may be wrong because of this.
+            let message = "uses a value of another function; pass it as an argument";
+            *self.error.borrow_mut() = Some(PassError::new(message).in_function(name));
+        }
         match state.b.finish() {
             Ok(body) if self.error.borrow().is_none() => Some(body),
             Ok(_) => None,
@@ -86,7 +98,8 @@ impl<'i> BlockBuilder<'i> {
         crate::normalize::normalize(body, self.infer).map_err(|error| self.fail(error)).ok()
     }
 
-    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name.
+    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name. Characters that Python
+    /// does not accept in names become `_`.
     pub fn add_func(&self, hint: &str, body: Body) -> String {
         self.module.borrow_mut().add(hint, body)
     }
@@ -133,6 +146,8 @@ struct Frame {
 #[derive(Default)]
 struct State {
     b: BodyBuilder,
+    /// Whether a value of another function was used.
+    foreign: bool,
     frames: Vec<Frame>,
     /// Tuples that stand in the operands of their user; whether they are in a dataflow block.
     inline: BTreeMap<u32, bool>,
@@ -190,8 +205,18 @@ impl State {
         self.inline.remove(&v.word())
     }
 
+    /// A value of this function; one of another gives a stand-in, and is told at the end.
+    fn own(&mut self, v: V) -> V {
+        if self.b.owns(v) {
+            return v;
+        }
+        self.foreign = true;
+        self.b.prim_value(&Dim::Int(0))
+    }
+
     /// A value as an operand: nested calls become bindings, a tuple stays where it is if this is its only use.
     fn operand(&mut self, v: V) -> V {
+        let v = self.own(v);
         if v.is_leaf() {
             return v;
         }
@@ -204,6 +229,22 @@ impl State {
             }
         }
         v
+    }
+
+    /// The same of a value that stands for itself, where an external function has the type of one: any.
+    fn item(&mut self, v: V) -> V {
+        let v = self.own(v);
+        let named = self.b.with(v, |value| match value.view() {
+            Expr::ExternFunc(symbol) if !value.ty().is_known() => Some(symbol.to_string()),
+            _ => None,
+        });
+        match named {
+            Some(symbol) => {
+                let ty = self.b.ty(&Type::opaque_callable());
+                self.b.extern_func(&symbol, ty)
+            }
+            None => self.operand(v),
+        }
     }
 
     /// A new expression waits for its user.
@@ -266,12 +307,12 @@ impl State {
             return ty;
         }
         let known = self.defined.get(..known).unwrap_or(&[]);
-        let ret = erase_unbound(&without_values(&self.b.type_owned(ty)), &|sym| !known.contains(&sym));
+        let ret = seen_outside(self.b.type_owned(ty), &|sym| !known.contains(&sym));
         self.b.ty(&ret)
     }
 }
 
-/// Builds one function. Values belong to it; using one of another builder is a mistake that debug builds catch.
+/// Builds one function. Values belong to it; using one of another function is an error.
 pub struct FunctionBuilder<'m, 'i> {
     outer: &'m BlockBuilder<'i>,
     state: RefCell<State>,
@@ -317,7 +358,9 @@ impl FunctionBuilder<'_, '_> {
     /// # Ok::<(), PassError>(())
     /// ```
     pub fn symbol(&self, v: V) -> Option<Dim> {
-        self.state.borrow().b.with(v, |value| value.symbol()).map(Dim::Var)
+        let mut s = self.state.borrow_mut();
+        let v = s.own(v);
+        s.b.with(v, |value| value.symbol()).map(Dim::Var)
     }
 
     /// A new symbolic variable (`int64`) for the types of parameters and match_casts.
@@ -355,6 +398,7 @@ impl FunctionBuilder<'_, '_> {
         match s.b.with(v, |value| self.outer.infer.infer(Call(value))) {
             Ok(inferred) => {
                 s.set_type(v, &inferred.ty);
+                self.sized(&mut s, v);
                 if !inferred.pure {
                     s.effect(v);
                 }
@@ -393,7 +437,8 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// A function that is not in the module, by its symbol.
+    /// A function that is not in the module, by its symbol: to call it, for `relax.call_dps_packed` and the like, and as a
+    /// value, of which nothing is known but that it is a function.
     pub fn extern_func(&self, symbol: &str) -> V {
         self.state.borrow_mut().b.extern_func(symbol, TypeId::NONE)
     }
@@ -414,11 +459,15 @@ impl FunctionBuilder<'_, '_> {
     pub fn call_value(&self, callee: V, args: &[V]) -> V {
         let mut s = self.state.borrow_mut();
         let callee = s.operand(callee);
-        let v = s.call(callee, args, &[]);
+        let args: Vec<V> = args.iter().map(|arg| s.own(*arg)).collect();
+        let v = s.call(callee, &args, &[]);
         let callee = s.type_of(callee);
         let args: Vec<Type> = args.iter().map(|arg| s.type_of(*arg)).collect();
         match call_result(&callee, &args) {
-            Ok(ty) => s.set_type(v, &ty),
+            Ok(ty) => {
+                s.set_type(v, &ty);
+                self.sized(&mut s, v);
+            }
             Err(error) => self.fail_in(&mut s, v, error.into()),
         }
         if !calls_are_pure(&callee) {
@@ -430,9 +479,10 @@ impl FunctionBuilder<'_, '_> {
     /// A tuple.
     pub fn tuple(&self, items: &[V]) -> V {
         let mut s = self.state.borrow_mut();
-        let items: Vec<V> = items.iter().map(|v| s.operand(*v)).collect();
+        let items: Vec<V> = items.iter().map(|v| s.item(*v)).collect();
         s.open_block();
         let v = s.b.tuple(&items, None);
+        self.sized(&mut s, v);
         s.wait(v)
     }
 
@@ -473,7 +523,9 @@ impl FunctionBuilder<'_, '_> {
 
     /// Type of a value.
     pub fn type_of(&self, v: V) -> Type {
-        self.state.borrow().type_of(v)
+        let mut s = self.state.borrow_mut();
+        let v = s.own(v);
+        s.type_of(v)
     }
 
     /// Binds an expression to a variable; a variable or leaf gets another name.
@@ -497,7 +549,7 @@ impl FunctionBuilder<'_, '_> {
             s.take(v);
             v
         } else {
-            let source = s.operand(v);
+            let source = s.item(v);
             s.open_block();
             let ty = s.b.type_of(source);
             s.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[source], None)
@@ -526,6 +578,7 @@ impl FunctionBuilder<'_, '_> {
     pub fn emit_wider(&self, v: V, ty: &Type) -> V {
         let flows = self.flows();
         let mut s = self.state.borrow_mut();
+        let v = s.own(v);
         let found = s.type_of(v);
         if !matches!(relation(ty, &found), Relation::Equal | Relation::Wider) {
             self.fail(PassError::new(format!("a value of type {found:?} is no {ty:?}; `match_cast` checks when run")));
@@ -556,6 +609,7 @@ impl FunctionBuilder<'_, '_> {
                     .fail(PassError::new("a function can return only at its end, outside of blocks and branches"));
             }
         }
+        let v = s.own(v);
         if let Some(frame) = s.frames.last_mut() {
             frame.result = Some(v);
         }
@@ -594,7 +648,9 @@ impl FunctionBuilder<'_, '_> {
     fn branch(&self, f: impl FnOnce(&Self) -> V) -> V {
         self.region(kind::BRANCH, |b| {
             let v = f(b);
-            if let Some(frame) = b.state.borrow_mut().frames.last_mut() {
+            let mut s = b.state.borrow_mut();
+            let v = s.own(v);
+            if let Some(frame) = s.frames.last_mut() {
                 frame.result = Some(v);
             }
             v
@@ -676,6 +732,14 @@ impl FunctionBuilder<'_, '_> {
 
     fn fail(&self, error: PassError) {
         self.outer.fail(error);
+    }
+
+    /// Refuses a type that no body may have before anybody writes it out: nested tuples double with each call.
+    fn sized(&self, s: &mut State, v: V) {
+        let ty = s.b.type_of(v);
+        if let Err(message) = s.b.refuse_large(ty) {
+            self.fail_in(s, v, PassError::new(message));
+        }
     }
 
     /// Keeps the error and goes on with a value of any type.

@@ -1,10 +1,10 @@
 //! Types of the values of a body from those of their operands.
 
 use crate::ir::records::{flag, kind};
-use crate::ir::{Body, Call, Dim, Edit, Expr, Sym, Type, Value};
+use crate::ir::{Body, Call, Dim, Edit, Expr, Sym, Type, V, Value};
 use crate::op::{Infer, InferError};
 use crate::pass::PassError;
-use crate::ty_rel::{Relation, call_result, calls_are_pure, erase_unbound, join, relation, without_values};
+use crate::ty_rel::{Relation, call_result, calls_are_pure, join, relation, seen_outside};
 
 /// Infers all types anew: for a pass that changed parameters, constants or operators, and with them what is made of
 /// them. Parameters and match_casts keep their types, and so do calls of operators that nobody knows. What a function
@@ -61,8 +61,7 @@ pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
             _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
         };
         if let Some(ty) = found.filter(|ty| !same(ty)) {
-            let v = edit.v(value);
-            edit.set_type(v, &ty);
+            set_type(&mut edit, value, &ty)?;
         }
         Ok(())
     })?;
@@ -76,14 +75,23 @@ pub(crate) fn add_missing(edit: &mut Edit<'_>, infer: &dyn Infer) -> Result<(), 
             && lacks_type(value)
             && let Some(ty) = inferred(edit, value, infer)?
         {
-            let v = edit.v(value);
-            edit.set_type(v, &ty);
+            let v = set_type(edit, value, &ty)?;
             if value.is_bound() {
                 edit.builder().make_symbol(v, value.name().unwrap_or("v"));
             }
         }
         Ok(())
     })
+}
+
+/// Sets a type, unless it is one that no body may have: those of nested tuples double with each, and what comes next would
+/// write them out.
+fn set_type<'b>(edit: &mut Edit<'b>, value: Value<'b>, ty: &Type) -> Result<V, PassError> {
+    let v = edit.v(value);
+    edit.set_type(v, ty);
+    let id = edit.builder().type_of(v);
+    edit.builder().refuse_large(id).map_err(|message| PassError::new(message).at(value))?;
+    Ok(v)
 }
 
 /// Whether a value that is computed has no type yet.
@@ -126,7 +134,7 @@ fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: Vec<Sym>) -> O
     let params = params(function).map(|param| type_now(edit, param).unwrap_or(Type::Object)).collect();
     let found = type_now(edit, function.region().result()?)?;
     let holds = matches!(relation(&ret, &found), Relation::Equal | Relation::Wider);
-    let ret = if holds { *ret } else { erase_unbound(&without_values(&found), &|sym| !known.contains(&sym)) };
+    let ret = if holds { *ret } else { seen_outside(found, &|sym| !known.contains(&sym)) };
     Some(Type::Callable { params: Some(params), ret: Box::new(ret), pure })
 }
 

@@ -1,4 +1,7 @@
-//! Nearest names for misspelt ones, so that a message can name what was probably meant.
+//! Nearest names for misspelt ones, so that a message can name what was probably meant; and names that Python accepts,
+//! since a module is printed as a class of Python.
+
+use unicode_ident::{is_xid_continue, is_xid_start};
 
 /// Longer than any name that somebody could have misspelt, in bytes.
 const LONGEST: usize = 200;
@@ -38,9 +41,45 @@ pub fn short_name(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
+/// Words of Python, and what a module imports: its functions are written `@R.function`, `@T.prim_func`.
+const TAKEN: &[&str] = &[
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
+    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
+    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "R", "T", "I",
+];
+
+/// Whether a function of a module can have this name.
+pub fn is_function_name(name: &str) -> bool {
+    let mut rest = name.chars();
+    let first = rest.next().is_some_and(|c| is_xid_start(c) || c == '_');
+    first && rest.all(is_xid_continue) && !TAKEN.contains(&name)
+}
+
+/// A name that a function of a module can have, from any hint; the hint itself where it is one.
+pub fn function_name(hint: &str) -> String {
+    let mut name: String = hint.chars().map(|c| if is_xid_continue(c) { c } else { '_' }).collect();
+    if !name.starts_with(|c: char| is_xid_start(c) || c == '_') {
+        name.insert(0, 'v');
+    }
+    if TAKEN.contains(&name.as_str()) {
+        name.push('_');
+    }
+    name
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_have_names_that_python_accepts() {
+        for (hint, name) in
+            [("main", "main"), ("a b", "a_b"), ("lambda", "lambda_"), ("1x", "v1x"), ("", "v"), ("é", "é")]
+        {
+            assert_eq!(function_name(hint), name);
+            assert!(is_function_name(name) && is_function_name(hint) == (hint == name));
+        }
+    }
 
     #[test]
     fn what_was_probably_meant_is_named() {

@@ -14,7 +14,8 @@ use crate::pass::PassError;
 pub enum Action {
     /// It stays.
     Keep,
-    /// Every use of it means this from now on. A new expression takes over the name of a binding.
+    /// Every use of it means this from now on. A new expression takes over the name of a binding. It may use the value
+    /// itself, as where `exp(x)` becomes `relu(exp(x))`: there it means the value as it was.
     Replace(V),
     /// It goes; nothing may use it in the end.
     Remove,

@@ -188,10 +188,12 @@ pub fn call_result(callee: &Type, args: &[Type]) -> Result<Type, InferError> {
         }
     }
     let params_syms = symbols_of(params);
-    Ok(erase_unbound(&substitute_type(ret, &with), &|sym| {
+    let mut result = substitute_type(ret, &with);
+    hide(&mut result, false, &|sym| {
         params_syms.contains(&sym) && !bound.contains_key(&sym)
             || !params_syms.contains(&sym) && !in_values(&bound, sym)
-    }))
+    });
+    Ok(result)
 }
 
 fn in_values(bound: &BTreeMap<Sym, Dim>, sym: Sym) -> bool {
@@ -258,43 +260,37 @@ pub fn substitute_type(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> Type {
 
 /// The type without shapes that use variables for which `unknown` is true.
 pub fn erase_unbound(ty: &Type, unknown: &impl Fn(Sym) -> bool) -> Type {
-    let known = |dims: &[Dim]| {
-        let mut ok = true;
-        dims.iter().for_each(|dim| dim.vars(&mut |sym| ok &= !unknown(sym)));
-        ok
+    let mut ty = ty.clone();
+    hide(&mut ty, false, unknown);
+    ty
+}
+
+/// What a function says of a result of this type: nothing of the values of scalars, and no shape that uses variables for
+/// which `unknown` is true.
+pub fn seen_outside(mut ty: Type, unknown: &dyn Fn(Sym) -> bool) -> Type {
+    hide(&mut ty, true, unknown);
+    ty
+}
+
+/// Takes away, in place, what uses unknown variables, and with `values` those of scalars.
+fn hide(ty: &mut Type, values: bool, unknown: &dyn Fn(Sym) -> bool) {
+    let uses_unknown = |dim: &Dim| {
+        let mut found = false;
+        dim.vars(&mut |sym| found |= unknown(sym));
+        found
     };
     match ty {
-        Type::Tensor(t) => Type::Tensor(TensorType { shape: t.shape.clone().filter(|dims| known(dims)), ..t.clone() }),
-        Type::DTensor(t) => {
-            let tensor = TensorType { shape: t.tensor.shape.clone().filter(|dims| known(dims)), ..t.tensor.clone() };
-            Type::DTensor(DTensorType { tensor, ..t.clone() })
-        }
-        Type::Shape { ndim, dims } => Type::Shape { ndim: *ndim, dims: dims.clone().filter(|dims| known(dims)) },
-        Type::Prim { dtype, value } => {
-            Type::Prim { dtype: *dtype, value: value.clone().filter(|value| known(std::slice::from_ref(value))) }
-        }
-        Type::Tuple(fields) => Type::Tuple(fields.iter().map(|field| erase_unbound(field, unknown)).collect()),
-        Type::Callable { params, ret, pure } => {
+        Type::Prim { value, .. } => *value = value.take().filter(|value| !values && !uses_unknown(value)),
+        Type::Tuple(fields) => fields.iter_mut().for_each(|field| hide(field, values, unknown)),
+        Type::Tensor(TensorType { shape: dims, .. })
+        | Type::DTensor(DTensorType { tensor: TensorType { shape: dims, .. }, .. })
+        | Type::Shape { dims, .. } => *dims = dims.take().filter(|dims| !dims.iter().any(uses_unknown)),
+        Type::Callable { params, ret, .. } => {
             // What its parameters define is its own.
             let own = params.as_deref().map_or(Vec::new(), symbols_of);
-            let unknown = |sym: Sym| !own.contains(&sym) && unknown(sym);
-            Type::Callable { params: params.clone(), ret: Box::new(erase_in(ret, &unknown)), pure: *pure }
+            hide(ret, false, &|sym| !own.contains(&sym) && unknown(sym));
         }
-        other => other.clone(),
-    }
-}
-
-/// The same behind a pointer to what is unknown: types nest, the types of closures must not.
-fn erase_in(ty: &Type, unknown: &dyn Fn(Sym) -> bool) -> Type {
-    erase_unbound(ty, &unknown)
-}
-
-/// The type without the values of scalars, of which a signature does not speak.
-pub fn without_values(ty: &Type) -> Type {
-    match ty {
-        Type::Prim { dtype, .. } => Type::Prim { dtype: *dtype, value: None },
-        Type::Tuple(fields) => Type::Tuple(fields.iter().map(without_values).collect()),
-        other => other.clone(),
+        _ => {}
     }
 }
 

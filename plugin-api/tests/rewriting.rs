@@ -56,6 +56,69 @@ fn a_mutator_replaces_calls_and_leaves() {
     );
 }
 
+/// Every call `f(x)` becomes `abs(f(x))`, once with the call twice.
+struct Wrap {
+    twice: bool,
+}
+
+impl Wrap {
+    fn wrapped<'b>(&self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Action {
+        let v = rw.v(call.value());
+        Action::Replace(match self.twice {
+            true => rw.call("relax.maximum", &[v, v], &[], &tensor()),
+            false => rw.call("relax.abs", &[v], &[], &tensor()),
+        })
+    }
+}
+
+impl<'b> ExprMutator<'b> for Wrap {
+    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        Ok(self.wrapped(call, rw))
+    }
+}
+
+impl<'b> plugin_api::rewrite::ExprMutatorBase<'b> for Wrap {
+    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        Ok(self.wrapped(call, rw))
+    }
+}
+
+fn ops(body: &Body) -> Vec<&str> {
+    body.values().filter_map(|value| value.as_call()?.op()).collect()
+}
+
+#[test]
+fn a_value_can_be_wrapped() {
+    use plugin_api::rewrite::ExprMutatorBase;
+
+    let body = chain();
+    for (twice, outer) in [(false, "relax.abs"), (true, "relax.maximum")] {
+        let new = ExprMutator::mutate(&mut Wrap { twice }, &body).expect("valid");
+        assert_eq!(ops(&new), ["relax.add", outer, "relax.nn.relu", outer, "relax.multiply", outer], "{}", dump(&new));
+        // Only what took the place of the output is one.
+        let outputs: Vec<_> =
+            new.bindings().filter(|value| !value.has(flag::INNER)).map(|v| v.as_call()?.op()).collect();
+        assert_eq!(outputs, [Some(outer)], "{}", dump(&new));
+    }
+
+    // The same of what is nested: each use is written for itself.
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let ty = b.ty(&tensor());
+    let (x, exp, log) = (b.param("x", ty), b.op("relax.exp"), b.op("relax.log"));
+    b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+    let inner = b.call(exp, &[x], AttrsId::NONE, ty, false, None);
+    let y = b.call(log, &[inner], AttrsId::NONE, ty, false, Some("y"));
+    b.end();
+    b.end_function(y, ty);
+    let body = b.finish().expect("valid");
+    let new = ExprMutatorBase::mutate(&mut Wrap { twice: false }, &body).expect("valid");
+    assert_eq!(ops(&new), ["relax.exp", "relax.abs", "relax.log", "relax.abs"], "{}", dump(&new));
+    let new = ExprMutatorBase::mutate(&mut Wrap { twice: true }, &body).expect("valid");
+    let twice = ["relax.exp", "relax.exp", "relax.maximum", "relax.log", "relax.maximum"];
+    assert_eq!(ops(&new), twice, "{}", dump(&new));
+}
+
 #[test]
 fn an_output_that_becomes_another_value_makes_that_an_output() {
     let body = chain();

@@ -418,6 +418,75 @@ fn doubling_tables_cannot_explode() {
 }
 
 #[test]
+fn values_of_two_functions_do_not_mix() {
+    let ctx = Ctx::detached();
+    let uses: [fn(&FunctionBuilder<'_, '_>, V) -> V; 5] = [
+        |b, v| b.emit(b.tuple(&[v])),
+        |b, v| b.emit(v),
+        |b, v| b.call_value(v, &[v]),
+        |b, v| b.emit_wider(v, &Type::Object),
+        |b, v| b.get(v, 0),
+    ];
+    for f in uses {
+        let bb = BlockBuilder::new(&ctx);
+        let mut other = None;
+        bb.function("a", |b| {
+            let x = b.param("x", tensor());
+            let y = b.emit(b.tuple(&[x]));
+            other = Some(y);
+            b.emit_func_output(y);
+        });
+        bb.function("main", |b| {
+            let x = b.param("x", tensor());
+            f(b, other.expect("was set"));
+            b.emit_func_output(x);
+        });
+        let error = bb.get().expect_err("a value of `a` in `main`").to_string();
+        assert!(error.contains("uses a value of another function"), "{error}");
+    }
+}
+
+#[test]
+fn nested_tuples_are_refused_before_they_are_written_out() {
+    let ctx = Ctx::detached();
+    let nested = |n: usize, items: usize| {
+        let bb = BlockBuilder::new(&ctx);
+        bb.function("main", |b| {
+            let x = b.param("x", Type::tensor([2], DType::F32));
+            let t = (0..n).fold(x, |t, _| b.emit(b.tuple(&vec![t; items])));
+            b.emit_func_output(t);
+        });
+        bb.get()
+    };
+    assert!(nested(12, 2).is_ok() && nested(900, 1).is_ok());
+    let error = nested(60, 2).expect_err("2^60 parts").to_string();
+    assert!(error.contains("more than 1048576 parts when it is written out"), "{error}");
+    let error = nested(100_000, 1).expect_err("too deep").to_string();
+    assert!(error.contains("nested more than 1000 deep"), "{error}");
+
+    // The same without types, which normalize and infer_types infer.
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let ty = b.ty(&Type::tensor([2], DType::F32));
+    let x = b.param("x", ty);
+    b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+    let mut t = x;
+    for i in 0..60 {
+        t = b.node(NodeSpec::new(kind::TUPLE), &[t, t], Some(&format!("t{i}")));
+    }
+    b.end();
+    let any = b.ty(&Type::Object);
+    b.end_function(t, any);
+    let body = b.finish().expect("small");
+    for error in
+        [plugin_api::normalize::normalize(&body, &ctx).err(), plugin_api::infer_types::infer_types(&body, &ctx).err()]
+    {
+        let error = error.expect("2^60 parts").to_string();
+        assert!(error.contains("parts when"), "{error}");
+    }
+}
+
+#[test]
 fn equality_is_up_to_names_and_the_order_of_tables() {
     let body = chain();
     let renamed = body.rewrite(|value, rw| {

@@ -1,5 +1,6 @@
 //! What is wrong in a text, and where.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// One thing that is wrong, at a place of the text.
@@ -67,7 +68,19 @@ pub fn line_column(text: &str, at: usize) -> (usize, usize) {
     while !text.is_char_boundary(at) {
         at -= 1;
     }
+    let text = one_line_end(text);
     let before = &text[..at];
     let start = before.rfind('\n').map_or(0, |i| i + 1);
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+}
+
+/// The text with a line feed where Python ends a line by a carriage return alone; every position stays.
+pub fn one_line_end(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let alone = |i: usize| bytes[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n');
+    if !(0..bytes.len()).any(alone) {
+        return Cow::Borrowed(text);
+    }
+    let ends = text.char_indices().map(|(i, c)| if alone(i) { '\n' } else { c });
+    Cow::Owned(ends.collect())
 }

@@ -8,7 +8,7 @@ mod print;
 mod read;
 mod tir_ops;
 
-pub use diagnostic::{Diagnostic, ReadError, line_column};
+pub use diagnostic::{Diagnostic, ReadError, line_column, one_line_end};
 pub use print::{Printed, print, print_function, print_with_spans};
 pub use read::{ReadModule, read, read_with_warnings};
 

@@ -370,8 +370,54 @@ def norms():
         case("norms", lambda x, s, z: R.dequantize(x, s, z, 1, out), tensor((2, 3), "int8"), tensor((3,)), tensor((3,), "int8"))
 
 
+def layouts():
+    maps = [lambda i: (i,), lambda i: (i % 16,), lambda i: (i // 16, i % 16), lambda i: (i % 4, i // 4), lambda i: (i * 3,)]
+    maps += [lambda i: (i // 2 // 4, i // 2 % 4, i % 2), lambda i: (i // 8, i % 8 // 2, i % 2), lambda i: (i, i % 16)]
+    maps += [lambda i: (i % 16, i % 3), lambda i: (i // 4, i % 8), lambda i: (i % 16 * 2,), lambda i: (i // 4 * 4 + i % 4,)]
+    maps += [lambda i: (i % 4, i % 4), lambda i: (i * 2 % 8,), lambda i: (i * 2 // 8, i * 2 % 8)]
+    for size, f in itertools.product([1, 3, 4, 14, 16, 17, 32, N], maps):
+        case("layouts", lambda x: R.layout_transform(x, f), tensor((size,)))
+    pairs = [lambda i, j: (i, j // 4, j % 4), lambda i, j: (i * 16 + j,), lambda i, j: ((i * 16 + j) // 4, (i * 16 + j) % 4)]
+    pairs += [lambda i, j: (j, i), lambda i, j: (i % 16, j), lambda i, j: (i + j,), lambda i, j: (i % 4, i % 4, j)]
+    pairs += [lambda i, j: (i // 4 * 4 + j,), lambda i, j: (i // 4, j % 8, i % 4), lambda i, j: (i // 4, j % 8, i % 5)]
+    for shape, f in itertools.product([(3, 16), (14, 16), (14, 5), (N, 16), (N, M)], pairs):
+        case("layouts", lambda x: R.layout_transform(x, f), tensor(shape))
+    case("layouts", lambda x: R.layout_transform(x, pairs[0]), tensor((14,)))
+    case("layouts", lambda x: R.layout_transform(x, pairs[0]), tensor(None, "float32", 2))
+    case("layouts", lambda x: R.layout_transform(x, pairs[0]), tensor(None))
+
+
+def more():
+    for t, axis in itertools.product([*vague((2, 3)), tensor(()), tensor((N,))], [None, 0, -1, 2]):
+        for flags in itertools.product([False, True], repeat=3):
+            case("more", lambda x: R.unique(x, True, *flags, axis), t)
+    for t, edges in itertools.product(vague((2, N)), [tensor((4,)), tensor((2, 2)), tensor(None, "float32"), tensor((M,))]):
+        case("more", R.bucketize, t, edges)
+        case("more", lambda x, y: R.bucketize(x, y, out_int32=True, right=True), t, edges)
+    for size, dtype in itertools.product([1, 7, 0, -3, N], ["float32", "float16", "int32"]):
+        case("more", lambda: R.hamming_window(size, True, 0.5, 0.25, dtype))
+    parts = [tensor((2, 3), "int64"), tensor((3,), "int32"), tensor((1,), "int64"), tensor((N,), "int64"), tensor((4,), "int64")]
+    parts += [tensor(None, "int64", 1), tensor(None, "int64"), tensor((3,), "float32"), tensor((3,), "")]
+    for t, a, b in itertools.product([tensor((5, 6, 7)), tensor((5, N)), tensor((4,)), tensor(None, "float32", 3), tensor(None)], parts, parts):
+        case("more", lambda x, i, j: R.index_tensor(x, (i, j)), t, a, b)
+    for t, a in itertools.product(vague((5, 6)), parts):
+        case("more", lambda x, i: R.index_tensor(x, (i,)), t, a)
+    for t, src in itertools.product([*vague((8, 8)), tensor((N, 8))], [tensor((3, 8)), tensor((8, 3)), tensor((N, 8)), tensor((3, 8), "int8"), tensor((3,)), tensor(None)]):
+        for start, end, step, axis in [(1, 4, 1, 0), (0, 6, 2, 0), (0, 3, 1, 1), (0, 3, 0, 0), (4, 1, 1, 0), (0, N, 1, 0), (0, 3, 1, 2), (0, 3, 1, -1)]:
+            case("more", lambda x, y: R.slice_scatter(x, y, start, end, step, axis), t, src)
+    views = [(None, None, None), ((12,), None, None), (None, "int32", None), (None, "float64", None), ((24,), "float16", None)]
+    views += [((6,), None, 8), ((12,), None, 8), (None, None, 8), ((N,), None, None), ((3,), "float64", 0), ((3,), "float64", 48)]
+    for t, (shape, dtype, offset) in itertools.product([*vague((3, 4)), tensor((N, 4))], views):
+        case("more", lambda x: R.memory.view(x, shape, dtype or relax.Tuple([]), offset), t)
+    case("more", lambda x, s: R.memory.view(x, s, relax.Tuple([])), tensor((3, 4)), relax.ShapeType(ndim=2))
+    case("more", R.memory.ensure_zero_offset, tensor((3, 4)))
+    for begin, end, step in itertools.product([0, 3, -2], [1, 3, -1, 9], [1, 2, -1]):
+        case("more", lambda x: R.strided_slice(x, [0], [begin], [end], [step]), tensor((1,)))
+        case("more", lambda x: R.strided_slice(x, [0], [begin], [end], [step], assume_inbound=True), tensor((5,)))
+
+
 def main():
-    for build in (elementwise, reduction, reshaping, joining, indexing, creation, products, norms):
+    for build in (elementwise, reduction, reshaping, joining, indexing, creation, products, norms, layouts, more):
         build()
     windows(random.Random(27))
     OUT.mkdir(parents=True, exist_ok=True)

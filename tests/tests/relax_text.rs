@@ -65,6 +65,17 @@ fn unknown_operators_are_told_and_counted() {
 
 /// Nobody knows what an unknown operator does; a dataflow block testifies that it has no effect.
 #[test]
+fn attributes_of_unknown_operators_stand_as_they_were_written() {
+    let (_, text) = goldens().into_iter().find(|(name, _)| name == "opaque").expect("the text");
+    let other = text.replacen("mode=\"fast\", axes=[0, 1], factor=2", "axes=[0, 1], factor=2, mode=\"fast\"", 1);
+    assert_ne!(text, other);
+    let [text, other] = [text, other].map(|text| script::read(&text, engine()).expect("a module"));
+    // The order is no difference between two programs.
+    assert!(text.structural_eq(&other) && text.structural_hash() == other.structural_hash());
+    assert_ne!(script::print(&text, engine()), script::print(&other, engine()));
+}
+
+#[test]
 fn unknown_operators_have_effects_where_these_may_stand() {
     let module = |pure: &str, body: &str| {
         format!(
@@ -177,4 +188,46 @@ fn wrong_index_maps_are_refused() {
     let few = text.replacen(map, "T.index_map(lambda i: (i,))", 1);
     let error = script::read(&few, engine()).expect_err("too few indices");
     assert!(error.to_string().contains("the map takes 1 indices, the tensor has 3 dimensions"), "{error}");
+}
+
+/// A function of `x` and `c` with these lines.
+fn with_lines(lines: &str) -> String {
+    format!(
+        "@I.ir_module\nclass Module:\n    \"\"\"What it does.\"\"\"\n    @R.function\n    def main(x: R.Tensor((2,), \"float32\")):\n{lines}"
+    )
+}
+
+#[test]
+fn errors_name_what_was_meant() {
+    let cases = [
+        (
+            "        with R.dataflow():\n            y = R.exp(x)\n            R.output(x)\n        return x\n",
+            "`x` is no variable of this dataflow block",
+            "x",
+        ),
+        ("        return x\n        y = R.exp(x)\n", "a statement behind `return`", "y = R.exp(x)"),
+        ("        y: R.Tensor((2,), \"float32x0\") = x\n        return y\n", "data type", "\"float32x0\""),
+    ];
+    for (lines, message, place) in cases {
+        let text = with_lines(lines);
+        let error = script::read(&text, engine()).expect_err("is wrong");
+        let found = &error.diagnostics[0];
+        assert!(found.message.contains(message), "{error}");
+        assert_eq!(&text[found.span.clone()], place, "{error}");
+    }
+    // A text of the class is a comment.
+    assert!(script::read(&with_lines("        return x\n"), engine()).is_ok());
+}
+
+#[test]
+fn lines_end_as_python_ends_them() {
+    let text = with_lines("        y = R.exp(q)\n        return y\n");
+    for end in ["\n", "\r\n", "\r"] {
+        let text = text.replace('\n', end);
+        let error = script::read(&text, engine()).expect_err("`q` is undefined");
+        let at = error.diagnostics[0].span.start;
+        assert_eq!(script::line_column(&text, at), (6, 19), "{end:?}");
+        let report = passhost::report::Report::error("no `q`").at("a.py", text.as_str(), at..at + 1, "");
+        assert!(report.render(false).contains("a.py:6:19"), "{end:?}: {}", report.render(false));
+    }
 }

@@ -142,6 +142,11 @@ impl BodyBuilder {
         V { op, brand: self.brand }
     }
 
+    /// Whether a value is one of this builder.
+    pub(crate) fn owns(&self, v: V) -> bool {
+        v.brand == self.brand
+    }
+
     #[inline]
     pub(crate) fn word(&self, v: V) -> u32 {
         debug_assert_eq!(v.brand, self.brand, "a value of one builder was given to another; import it first");
@@ -171,6 +176,26 @@ impl BodyBuilder {
         Ty { raw: &self.raw(), id: ty.0 }.to_owned()
     }
 
+    /// Number of parts that a type has when it is written out, and how deep it is nested. A few records can share their
+    /// parts so often that no memory holds the tree, so ask before [`BodyBuilder::type_owned`]; beyond [`MAX_SIZE`] parts
+    /// and [`MAX_DEPTH`] it leaves out the rest, and the body cannot be sealed.
+    pub fn type_size(&mut self, ty: TypeId) -> (u32, u32) {
+        let tree = self.pool.type_tree(ty.0);
+        (tree.size, tree.depth)
+    }
+
+    /// What is wrong with a type that no sealed body may have, found without writing it out.
+    pub(crate) fn refuse_large(&mut self, ty: TypeId) -> Result<(), String> {
+        let (size, depth) = self.type_size(ty);
+        if size <= MAX_SIZE && depth <= MAX_DEPTH {
+            return Ok(());
+        }
+        Err(format!(
+            "the type of this value has more than {MAX_SIZE} parts when it is written out, or is nested more than \
+             {MAX_DEPTH} deep; nest fewer tuples"
+        ))
+    }
+
     /// Adds a type to the table.
     pub fn ty(&mut self, ty: &Type) -> TypeId {
         TypeId(self.pool.ty(ty))
@@ -179,6 +204,12 @@ impl BodyBuilder {
     /// Adds attributes to the table; keys are sorted.
     pub fn attrs<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> AttrsId {
         AttrsId(self.pool.dict(entries))
+    }
+
+    /// The same in the order that is given, of distinct keys: for operators that nobody declares, of which only the text
+    /// says in what order their attributes stand. Programs that differ in that order only are equal.
+    pub fn attrs_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> AttrsId {
+        AttrsId(self.pool.dict_as_given(entries))
     }
 
     /// A new symbolic variable.

@@ -172,7 +172,7 @@ impl<'b> Edit<'b> {
     }
 
     /// From now on every use of `value` means `with`; `value` itself is removed, and what is nested in it too unless
-    /// something new uses it.
+    /// something new uses it. Where `with` itself uses `value`, it means the value as it was, which stays before it.
     pub fn replace(&mut self, value: Value<'_>, with: V) {
         self.forward_to(value, with);
         self.discard(value);
@@ -687,25 +687,90 @@ impl<'e> Compact<'e> {
             self.map[op as usize] = before;
             return Ok(());
         }
-        let ops = self.operands.len() as u32;
+        node.ops = self.emit_operands(op, &node)?;
+        self.map[op as usize] = self.nodes.len() as u32;
+        self.nodes.push(node);
+        self.names.push(self.old.names.get(op as usize).copied().unwrap_or(NONE));
+        Ok(())
+    }
+
+    /// Writes the operands of a node; gives where they begin.
+    fn emit_operands(&mut self, op: u32, node: &NodeRec) -> Result<u32, SealError> {
         let range = node.op_range();
         let (end, len) = (range.end as u64, self.old.operands.len());
         let Some(operands) = self.old.operands.get(range) else {
             return Err(SealError::Dangling { what: "node", index: op as usize, field: "operands", found: end, len });
         };
-        for operand in operands {
-            let word = self.edit.resolve_word(*operand);
-            let word = if word & LEAF_BIT != 0 { word } else { self.map.get(word as usize).copied().unwrap_or(NONE) };
-            if word == NONE {
-                return Err(self.dangling(op, *operand));
+        // Operands that are values as they were before this node took their place.
+        let mut before: Vec<(usize, u32)> = Vec::new();
+        'again: loop {
+            let ops = self.operands.len() as u32;
+            for (i, operand) in operands.iter().enumerate() {
+                let word = self.edit.resolve_word(*operand);
+                let word = match before.iter().find(|(at, _)| *at == i) {
+                    Some((_, word)) => *word,
+                    None if word & LEAF_BIT != 0 => word,
+                    None => self.map.get(word as usize).copied().unwrap_or(NONE),
+                };
+                if word == NONE {
+                    self.operands.truncate(ops as usize);
+                    before.push((i, self.emit_replaced(op, *operand)?));
+                    continue 'again;
+                }
+                self.operands.push(word);
             }
-            self.operands.push(word);
+            return Ok(ops);
         }
-        node.ops = ops;
-        self.map[op as usize] = self.nodes.len() as u32;
+    }
+
+    /// What `user` means by a value whose place it takes itself, as where `f(x)` becomes `g(f(x))`: the value as it was,
+    /// which then stands before it.
+    fn emit_replaced(&mut self, user: u32, operand: u32) -> Result<u32, SealError> {
+        let mut node = match self.old.nodes.get(operand as usize) {
+            Some(node) if self.takes_the_place(user, operand) => *node,
+            _ => return Err(self.dangling(user, operand)),
+        };
+        // One that stays is there already; a nested one is written for each of its users.
+        let there = self.map[operand as usize];
+        if there != NONE && node.has(flag::BOUND) {
+            return Ok(there);
+        }
+        node.ops = self.emit_operands(operand, &node)?;
+        // Outside of a dataflow block, what took its place is seen.
+        let region = self.open.last().and_then(|(header, ..)| self.nodes.get(*header as usize));
+        if node.has(flag::BOUND) && region.is_some_and(|region| region.has(flag::DATAFLOW)) {
+            node.flags |= flag::INNER;
+        }
+        let word = self.nodes.len() as u32;
+        self.map[operand as usize] = word;
         self.nodes.push(node);
-        self.names.push(self.old.names.get(op as usize).copied().unwrap_or(NONE));
-        Ok(())
+        self.names.push(self.old.names.get(operand as usize).copied().unwrap_or(NONE));
+        Ok(word)
+    }
+
+    /// Whether an old value, which is no region, was replaced by something new that uses `user`.
+    fn takes_the_place(&self, user: u32, operand: u32) -> bool {
+        let (n_old, target) = (self.edit.n_old, self.edit.resolve_word(operand));
+        let plain = |node: &NodeRec| super::verify::is_expression(node) && !node.has(flag::REGION);
+        if user < n_old
+            || operand >= n_old
+            || target < n_old
+            || !self.old.nodes.get(operand as usize).is_some_and(plain)
+        {
+            return false;
+        }
+        let (mut seen, mut work) = (BTreeSet::new(), vec![target]);
+        while let Some(op) = work.pop() {
+            if op == user {
+                return true;
+            }
+            let Some(node) = self.old.nodes.get(op as usize).filter(|_| op >= n_old && seen.insert(op)) else {
+                continue;
+            };
+            let operands = self.old.operands.get(node.op_range()).unwrap_or(&[]);
+            work.extend(operands.iter().filter(|op| **op & LEAF_BIT == 0));
+        }
+        false
     }
 
     fn dangling(&self, user: u32, operand: u32) -> SealError {

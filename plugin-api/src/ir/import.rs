@@ -175,12 +175,29 @@ impl<'a> Importer<'a> {
 
     fn attr_recs(&mut self, pool: &mut Pool, off: u32, len: u32) -> Vec<AttrRec> {
         let from = self.from;
-        let entries = &from.attrs()[off as usize..][..len as usize];
+        self.imported(pool, &from.attrs()[off as usize..][..len as usize])
+    }
+
+    fn imported(&mut self, pool: &mut Pool, entries: &[AttrRec]) -> Vec<AttrRec> {
         let import = |rec: &AttrRec| {
             let key = if rec.key == NONE { NONE } else { self.str(pool, rec.key) };
             AttrRec { key, val: self.value(pool, rec.flags, rec.val), ..*rec }
         };
         entries.iter().map(import).collect()
+    }
+
+    /// The entries of a dict. The order in which they were written makes no difference between two programs, so where
+    /// programs are compared they are sorted.
+    fn dict_recs(&mut self, pool: &mut Pool, rec: DictRec) -> Vec<AttrRec> {
+        let from = self.from;
+        let entries = &from.attrs()[rec.off as usize..][..rec.len as usize];
+        let key = |entry: &AttrRec| from.str(entry.key);
+        if self.with_names || entries.is_sorted_by_key(key) {
+            return self.imported(pool, entries);
+        }
+        let mut sorted = entries.to_vec();
+        sorted.sort_by_key(key);
+        self.imported(pool, &sorted)
     }
 
     pub(crate) fn dict_id(&mut self, pool: &mut Pool, id: u32) -> u32 {
@@ -192,7 +209,7 @@ impl<'a> Importer<'a> {
             return known;
         }
         let rec = self.from.dicts()[id as usize];
-        let recs = self.attr_recs(pool, rec.off, rec.len);
+        let recs = self.dict_recs(pool, rec);
         let new = pool.dict_rec(&recs);
         *slot(&mut self.dicts, id, self.from.dicts().len()) = new;
         new

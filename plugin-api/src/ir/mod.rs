@@ -22,7 +22,7 @@ pub use body::BodyKind;
 pub use builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
 pub use edit::Edit;
 pub use module::ModuleEdit;
-pub use types::{BufferType, DTensorType, DType, Dim, DimExpr, Sym, TensorType, Ty, Type};
+pub use types::{BufferType, DTensorType, DType, Dim, DimExpr, MAX_SIZE, Sym, TensorType, Ty, Type};
 pub use value::{Call, Function, Region, Value};
 pub use verify::SealError;
 pub use view::{Expr, Stmt};

@@ -7,6 +7,7 @@ use super::records::{NONE, kind};
 use super::verify::SealError;
 use crate::abi::module::{FuncEntry, Module};
 use crate::abi::view::Body;
+use crate::names::function_name;
 use std::collections::BTreeMap;
 
 impl Module {
@@ -141,7 +142,8 @@ impl ModuleEdit {
         self.functions.keys().map(String::as_str)
     }
 
-    /// Adds or replaces a function.
+    /// Adds or replaces a function. The name must be one that Python accepts
+    /// ([`is_function_name`](crate::names::is_function_name)): the host refuses any other behind the pass.
     pub fn set(&mut self, name: impl Into<String>, body: Body) {
         let name = name.into();
         if self.functions.get(&name).is_some_and(|old| old.same(&body)) {
@@ -151,7 +153,8 @@ impl ModuleEdit {
         self.functions.insert(name, body);
     }
 
-    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name.
+    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name. Characters that Python
+    /// does not accept in names become `_`.
     pub fn add(&mut self, hint: &str, body: Body) -> String {
         let name = self.fresh_name(hint);
         self.set(name.clone(), body);
@@ -160,15 +163,17 @@ impl ModuleEdit {
 
     /// A name that no function has yet: `hint`, or `hint_1`, `hint_2`…, the first that is free.
     pub fn fresh_name(&mut self, hint: &str) -> String {
-        if !self.functions.contains_key(hint) {
-            return hint.to_string();
+        let hint = function_name(hint);
+        if !self.functions.contains_key(&hint) {
+            return hint;
         }
-        let mut number = self.next.get(hint).copied().unwrap_or(1);
+        let mut number = self.next.get(&hint).copied().unwrap_or(1);
         while self.functions.contains_key(&format!("{hint}_{number}")) {
             number += 1;
         }
-        self.next.insert(hint.to_string(), number);
-        format!("{hint}_{number}")
+        let name = format!("{hint}_{number}");
+        self.next.insert(hint, number);
+        name
     }
 
     /// Removes a function.

@@ -23,10 +23,49 @@ struct Indices {
     buffers: Index,
 }
 
+/// What a record is as a tree, in which shared parts are written out: number of parts, and depth.
+#[derive(Clone, Copy)]
+pub(crate) struct Tree {
+    pub(crate) size: u32,
+    pub(crate) depth: u32,
+}
+
+impl Tree {
+    fn of(parts: impl Iterator<Item = Tree>) -> Tree {
+        parts.fold(Tree { size: 1, depth: 0 }, |all, part| Tree {
+            size: all.size.saturating_add(part.size),
+            depth: all.depth.max(part.depth.saturating_add(1)),
+        })
+    }
+}
+
+/// Measures of the first types and dimensions; those of the others are added when somebody asks.
+#[derive(Default)]
+struct Trees {
+    prims: Vec<Tree>,
+    types: Vec<Tree>,
+}
+
+impl Trees {
+    fn prim(&mut self, prims: &[PrimRec], id: u32) -> Tree {
+        for rec in prims.get(self.prims.len()..=id as usize).unwrap_or(&[]) {
+            let operands: &[u32] = match rec.op {
+                prim::INT | prim::FLOAT | prim::VAR => &[],
+                prim::NOT | prim::CAST => &[rec.a],
+                _ => &[rec.a, rec.b],
+            };
+            let tree = Tree::of(operands.iter().filter_map(|id| self.prims.get(*id as usize).copied()));
+            self.prims.push(tree);
+        }
+        self.prims.get(id as usize).copied().unwrap_or(Tree { size: 0, depth: 0 })
+    }
+}
+
 /// Interning tables over [`Sections`].
 pub(crate) struct Pool {
     pub(crate) s: Sections,
     idx: Option<Box<Indices>>,
+    trees: Trees,
     hasher: foldhash::fast::FixedState,
 }
 
@@ -39,7 +78,7 @@ impl Default for Pool {
 impl Pool {
     /// Goes on with existing sections.
     pub(crate) fn over(s: Sections) -> Pool {
-        Pool { s, idx: None, hasher: foldhash::fast::FixedState::with_seed(0x7061_7373) }
+        Pool { s, idx: None, trees: Trees::default(), hasher: foldhash::fast::FixedState::with_seed(0x7061_7373) }
     }
 
     fn ready(&mut self) {
@@ -87,8 +126,24 @@ impl Pool {
 
     fn idx(&mut self) -> (&mut Indices, &mut Sections, &foldhash::fast::FixedState) {
         self.ready();
-        let Pool { s, idx, hasher } = self;
+        let Pool { s, idx, hasher, .. } = self;
         (idx.get_or_insert_with(Default::default), s, hasher)
+    }
+
+    /// What a type is as a tree. A record refers to earlier ones only, so each is measured once.
+    pub(crate) fn type_tree(&mut self, id: u32) -> Tree {
+        let (s, trees) = (&self.s, &mut self.trees);
+        let measured = trees.types.len();
+        for rec in s.types.get(measured..=id as usize).unwrap_or(&[]) {
+            let parts = list_slice(&s.lists, rec.off, rec.len);
+            let tree = match rec.flags & (tyflag::PRIMS | tyflag::TYPES) {
+                tyflag::PRIMS => Tree::of(parts.iter().map(|id| trees.prim(&s.prims, *id))),
+                tyflag::TYPES => Tree::of(parts.iter().filter_map(|id| trees.types.get(*id as usize).copied())),
+                _ => Tree::of(std::iter::empty()),
+            };
+            trees.types.push(tree);
+        }
+        trees.types.get(id as usize).copied().unwrap_or(Tree { size: 0, depth: 0 })
     }
 
     pub(crate) fn raw(&self) -> RawView<'_> {
@@ -332,14 +387,24 @@ impl Pool {
         entries.sort_by_key(|(key, _)| *key);
         let mut recs: Vec<AttrRec> = Vec::with_capacity(entries.len());
         for (key, value) in &entries {
-            let mut rec = self.attr(value);
-            rec.key = self.str(key);
+            let rec = self.entry(key, value);
             match recs.last_mut() {
                 Some(last) if last.key == rec.key => *last = rec,
                 _ => recs.push(rec),
             }
         }
         self.dict_rec(&recs)
+    }
+
+    /// A dict whose entries stand as they were given; their keys are distinct.
+    pub(crate) fn dict_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
+        let recs: Vec<AttrRec> = entries.into_iter().map(|(key, value)| self.entry(key, &value)).collect();
+        if recs.is_empty() { NONE } else { self.dict_rec(&recs) }
+    }
+
+    fn entry(&mut self, key: &str, value: &Attr) -> AttrRec {
+        let rec = self.attr(value);
+        AttrRec { key: self.str(key), ..rec }
     }
 
     /// One attribute entry without a key.

@@ -2,8 +2,12 @@
 
 use super::records::*;
 use crate::abi::view::RawView;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
+
+/// Most parts that a type, dimension or attribute may have as a tree: shared parts count as often as they are used.
+pub const MAX_SIZE: u32 = 1 << 20;
 
 /// Data type: code, bits, lanes (as DLPack has them).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,7 +98,7 @@ impl std::str::FromStr for DType {
         };
         let (base, lanes) = match text.rsplit_once('x') {
             Some((base, n)) if !base.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty() => {
-                (base, n.parse().map_err(|_| unknown())?)
+                (base, n.parse().ok().filter(|lanes| *lanes > 0).ok_or_else(unknown)?)
             }
             _ => (text, 1),
         };
@@ -539,15 +543,23 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// As an owned value.
+    /// As an owned value. What a body under construction has beyond the size that a sealed one may have is left out.
     pub fn to_owned(self) -> Type {
-        let Some(rec) = self.rec() else { return Type::Object };
-        let dims = |ids: &[u32]| ids.iter().map(|id| dim_at(self.raw, *id)).collect::<Vec<_>>();
+        self.within(&Left::new())
+    }
+
+    /// As an owned value of as many parts as are left.
+    fn within(self, left: &Left) -> Type {
+        left.part(Type::Object, || self.rec().map(|rec| self.part(rec, left)))
+    }
+
+    fn part(self, rec: &TypeRec, left: &Left) -> Type {
+        let child = |ty: Ty<'a>| ty.within(left);
+        let dim = |id: u32| dim_within(self.raw, id, left);
+        let dims = |ids: &[u32]| ids.iter().map(|id| dim(*id)).collect::<Vec<_>>();
         match rec.kind {
             tykind::OBJECT => Type::Object,
-            tykind::PRIM => {
-                Type::Prim { dtype: DType(rec.dtype), value: self.list().first().map(|id| dim_at(self.raw, *id)) }
-            }
+            tykind::PRIM => Type::Prim { dtype: DType(rec.dtype), value: self.list().first().map(|id| dim(*id)) },
             tykind::SHAPE => {
                 let known = rec.flags & tyflag::PRIMS != 0;
                 Type::Shape { ndim: rec.ndim, dims: known.then(|| dims(self.list())) }
@@ -558,15 +570,15 @@ impl<'a> Ty<'a> {
                 shape: (rec.flags & tyflag::PRIMS != 0).then(|| dims(self.list())),
                 vdevice: (rec.aux != NONE).then_some(rec.aux),
             }),
-            tykind::TUPLE => Type::Tuple(self.children().map(Ty::to_owned).collect()),
+            tykind::TUPLE => Type::Tuple(self.children().map(child).collect()),
             tykind::CALLABLE => {
-                let mut types: Vec<Type> = self.children().map(Ty::to_owned).collect();
+                let mut types: Vec<Type> = self.children().map(child).collect();
                 let ret = Box::new(types.pop().unwrap_or(Type::Object));
                 let pure = rec.flags & tyflag::IMPURE == 0;
                 Type::Callable { params: (rec.ndim >= 0).then_some(types), ret, pure }
             }
             tykind::DTENSOR => {
-                let mut parts = self.children().map(Ty::to_owned);
+                let mut parts = self.children().map(child);
                 match (parts.next(), parts.next()) {
                     (Some(Type::Tensor(tensor)), Some(Type::Shape { dims: Some(axes), .. })) => {
                         let axis = |dim: Dim| dim.as_int().and_then(|axis| u32::try_from(axis).ok());
@@ -581,7 +593,7 @@ impl<'a> Ty<'a> {
                     dtype: DType(b.dtype),
                     shape: dims(self.raw.list(b.shape_off, b.shape_len)),
                     strides: dims(self.raw.list(b.strides_off, b.strides_len)),
-                    elem_offset: (b.elem_offset != NONE).then(|| dim_at(self.raw, b.elem_offset)),
+                    elem_offset: (b.elem_offset != NONE).then(|| dim(b.elem_offset)),
                     scope: self.raw.str(b.scope).to_string(),
                     align: b.align,
                     offset_factor: b.offset_factor,
@@ -597,14 +609,49 @@ impl<'a> Ty<'a> {
 
 /// The dimension of an id; 0 if the id is out of range. Depth is bounded by the validator.
 pub fn dim_at(raw: &RawView<'_>, id: u32) -> Dim {
-    let Some(rec) = raw.prims().get(id as usize) else { return Dim::Int(0) };
+    dim_within(raw, id, &Left::new())
+}
+
+/// The same of as many parts as are left.
+fn dim_within(raw: &RawView<'_>, id: u32, left: &Left) -> Dim {
+    left.part(Dim::Int(0), || raw.prims().get(id as usize).map(|rec| dim_part(raw, rec, left)))
+}
+
+fn dim_part(raw: &RawView<'_>, rec: &PrimRec, left: &Left) -> Dim {
     let bits = u64::from(rec.a) | u64::from(rec.b) << 32;
     let dtype = DType(rec.dtype);
+    let operand = |id| dim_within(raw, id, left);
     match rec.op {
         prim::INT => Dim::int(bits as i64, dtype),
         prim::FLOAT => Dim::Expr(Arc::new(DimExpr::Float(bits, dtype))),
         prim::VAR => Dim::Var(Sym { id: rec.a, dtype }),
-        prim::NOT | prim::CAST => Dim::Expr(Arc::new(DimExpr::Unary(rec.op, dtype, dim_at(raw, rec.a)))),
-        op => Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, dim_at(raw, rec.a), dim_at(raw, rec.b)))),
+        prim::NOT | prim::CAST => Dim::Expr(Arc::new(DimExpr::Unary(rec.op, dtype, operand(rec.a)))),
+        op => Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, operand(rec.a), operand(rec.b)))),
+    }
+}
+
+/// How much may still be written out of a table in which parts are shared: a body under construction may hold, in a few
+/// records, what no memory holds as a tree.
+struct Left {
+    parts: Cell<u32>,
+    depth: Cell<u32>,
+}
+
+impl Left {
+    fn new() -> Left {
+        Left { parts: Cell::new(MAX_SIZE), depth: Cell::new(MAX_DEPTH + 1) }
+    }
+
+    /// One part, or `none` where nothing is left.
+    fn part<T>(&self, none: T, f: impl FnOnce() -> Option<T>) -> T {
+        let (parts, depth) = (self.parts.get(), self.depth.get());
+        if parts == 0 || depth == 0 {
+            return none;
+        }
+        self.parts.set(parts - 1);
+        self.depth.set(depth - 1);
+        let out = f().unwrap_or(none);
+        self.depth.set(depth);
+        out
     }
 }

@@ -5,6 +5,7 @@
 //! types against inference and arity (the host knows the operators), and A-normal form (a property).
 
 use super::records::*;
+use super::types::MAX_SIZE;
 use crate::abi::view::RawView;
 
 /// Why sections are not a body.
@@ -123,9 +124,6 @@ pub enum SealError {
     #[error("{0}")]
     Host(String),
 }
-
-/// Most parts that a type, dimension or attribute may have as a tree: shared parts count as often as they are used.
-const MAX_SIZE: u32 = 1 << 20;
 
 fn named(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(" (`{name}`)") }

@@ -15,6 +15,12 @@ const EYE: &[ArgDecl] = &[arg("n", ArgKind::Prim), arg("m", ArgKind::Prim), arg(
 const EYE_LIKE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("k", ArgKind::Prim)];
 const TO_SHAPE: &[ArgDecl] = &[arg("expr", ArgKind::Tensor)];
 const EYE_DTYPE: &[AttrDecl] = &[attr_or("dtype", AttrType::DType, DefaultDecl::Str("float32"))];
+const WINDOW: &[ArgDecl] = &[
+    arg("window_size", ArgKind::Prim),
+    arg("periodic", ArgKind::Prim),
+    arg("alpha", ArgKind::Prim),
+    arg("beta", ArgKind::Prim),
+];
 const DTYPE: &[AttrDecl] = &[attr_or("dtype", AttrType::DType, DefaultDecl::None)];
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
@@ -27,6 +33,13 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.arange", "Numbers from a start to before an end, a step apart.", RANGE, DTYPE, arange),
     op("relax.eye", "Ones on a diagonal of a matrix, 0 elsewhere.", EYE, EYE_DTYPE, eye),
     op("relax.eye_like", "Ones on a diagonal, 0 elsewhere, in the shape of a matrix.", EYE_LIKE, DTYPE, eye_like),
+    op(
+        "relax.hamming_window",
+        "The weights of a Hamming window.",
+        WINDOW,
+        &[attr("dtype", AttrType::DType)],
+        hamming_window,
+    ),
     op("relax.shape_of", "The shape of a tensor.", TO_SHAPE, &[], shape_of),
     op("relax.size", "Number of elements of a tensor.", TO_SHAPE, &[], size),
     op("relax.shape_to_tensor", "A shape as a tensor of int64.", &[arg("expr", ArgKind::Shape)], &[], shape_to_tensor),
@@ -103,6 +116,16 @@ fn steps(start: &Dim, end: &Dim, step: &Dim) -> Result<Option<Dim>, InferError> 
         return wrong(format!("the end lies {} before the start", span.unsigned_abs()));
     }
     Ok(Some(apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by - 1)), &Dim::Int(by))))
+}
+
+fn hamming_window(call: Call<'_>) -> Inferred {
+    let dtype = out_dtype(call, "dtype", DType::F32);
+    needs_float(dtype)?;
+    let size = scalar(call, 0)?;
+    if let Some(size) = size.as_ref().and_then(Dim::as_int).filter(|size| *size < 1) {
+        return wrong(format!("window_size must be positive, found {size}"));
+    }
+    Ok(Type::Tensor(TensorType { dtype, ndim: 1, shape: size.map(|size| vec![size]), vdevice: None }))
 }
 
 fn eye(call: Call<'_>) -> Inferred {

@@ -1,11 +1,9 @@
 //! Tensors over device meshes and workers, transformed layouts, and sampling.
 
 use crate::declare::*;
-use plugin_api::arith::fold;
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, FLOORMOD, MUL, SUB};
-use plugin_api::ir::{Attr, Call, DType, Dim, DimExpr, Sym, TensorType, Type};
+use plugin_api::ir::{Attr, Call, DTensorType, DType, Dim, Sym, TensorType, Type};
 use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const INPUT: &[ArgDecl] = &[arg("input", ArgKind::Tensor)];
 const FUNC_ARGS: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("args", ArgKind::Tuple)];
@@ -19,8 +17,11 @@ const INDEX_MAP: &[AttrDecl] =
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op("relax.dist.annotate_sharding", "Says how a tensor lies on a device mesh.", INPUT, SHARDING, |call| {
-        Ok(Type::Tensor(tensor(call, 0)?))
+        // A pass takes the mesh and placement from the attributes; the type is still that of the input.
+        tensor(call, 0)?;
+        Ok(argument(call, 0)?.ty().to_owned())
     }),
+    op("relax.dist.redistribute", "Brought to another mesh or placement.", INPUT, SHARDING, redistribute),
     op("relax.dist.call_tir_local_view", "Calls a PrimFunc on the part of each device.", FUNC_ARGS, &[], |call| {
         Ok(call.type_args().next().map_or(Type::Object, |ty| ty.to_owned()))
     }),
@@ -45,23 +46,65 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
 ];
 
+/// The type of an argument that lies on a mesh.
+fn on_mesh(call: Call<'_>) -> Option<DTensorType> {
+    match call.arg(0)?.ty().to_owned() {
+        Type::DTensor(t) => Some(t),
+        _ => None,
+    }
+}
+
+fn redistribute(call: Call<'_>) -> Inferred {
+    let Some(x) = on_mesh(call) else {
+        return wrong("needs a tensor on a device mesh; R.dist.annotate_sharding is for others".to_string());
+    };
+    let mesh = text(call, "device_mesh").unwrap_or("");
+    let number = mesh.strip_prefix("mesh[").and_then(|rest| rest.strip_suffix(']')?.parse().ok());
+    let Some(number) = number else {
+        return wrong(format!("device_mesh must be one such as \"mesh[0]\", found {mesh:?}"));
+    };
+    let placement = placement(text(call, "placement").unwrap_or(""))?;
+    Ok(Type::DTensor(DTensorType { mesh: number, placement, ..x }))
+}
+
+/// A placement such as `S[0], R`: for each axis of the mesh the axis of the tensor that lies along it.
+fn placement(text: &str) -> Result<Vec<Option<u32>>, InferError> {
+    let axis = |part: &str| match part.trim() {
+        "R" => Some(None),
+        part => part.strip_prefix("S[")?.strip_suffix(']')?.parse().ok().map(Some),
+    };
+    let all = text.split(',').map(axis).collect::<Option<Vec<_>>>();
+    all.ok_or_else(|| InferError::wrong(format!("placement must be one such as \"S[0], R\", found {text:?}")))
+}
+
 fn shard(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
     let (workers, at) = (int(call, "num_workers").unwrap_or(1), axis(int(call, "axis").unwrap_or(0), x.ndim)?);
     if workers < 1 {
         return wrong(format!("num_workers must be positive, found {workers}"));
     }
+    if let Some(on) = on_mesh(call) {
+        // On a mesh the shape is that of the whole; the part is what the placement says.
+        let whole = at.zip(x.shape.as_ref()).and_then(|(at, dims)| dims[at].as_int());
+        return match (whole, at) {
+            (Some(size), Some(at)) if size % workers != 0 => uneven(at, size, workers),
+            (_, None) => wrong("the number of dimensions must be known".to_string()),
+            (_, Some(at)) => Ok(Type::DTensor(DTensorType { placement: vec![Some(at as u32)], ..on })),
+        };
+    }
     let Some((mut dims, at)) = x.shape.clone().zip(at) else { return Ok(with_shape(&x, x.ndim, None)) };
     match dims[at].as_int() {
-        Some(size) if size % workers != 0 => {
-            wrong(format!("axis {at} has {size} elements, which {workers} workers cannot share evenly"))
-        }
+        Some(size) if size % workers != 0 => uneven(at, size, workers),
         Some(size) => {
             dims[at] = Dim::Int(size / workers);
             Ok(with_shape(&x, x.ndim, Some(dims)))
         }
         None => Ok(with_shape(&x, x.ndim, None)),
     }
+}
+
+fn uneven(at: usize, size: i64, workers: i64) -> Inferred {
+    wrong(format!("axis {at} has {size} elements, which {workers} workers cannot share evenly"))
 }
 
 fn affine_grid(call: Call<'_>) -> Inferred {
@@ -103,55 +146,7 @@ fn layout_transform(call: Call<'_>) -> Inferred {
     if x.ndim >= 0 && x.ndim as usize != variables.len() {
         return wrong(format!("the map takes {} indices, the tensor has {} dimensions", variables.len(), x.ndim));
     }
-    let dims = x.shape.as_ref().and_then(|shape| {
-        let size = |result: &Dim| match result {
-            // An index that stays as it is.
-            Dim::Var(sym) => variables.iter().position(|known| known == sym).map(|at| shape[at].clone()),
-            other => match range(other, &variables, shape) {
-                Some((0, last)) => last.checked_add(1).map(Dim::Int),
-                _ => None,
-            },
-        };
-        results.iter().map(size).collect::<Option<Vec<Dim>>>()
-    });
+    let dims = x.shape.as_ref().and_then(|shape| crate::index_map::mapped(&results, &variables, shape));
     let like = TensorType { shape: None, ..x };
     Ok(with_shape(&like, results.len() as i32, dims))
-}
-
-/// The smallest and the largest value of an index; `None` where that is not known.
-fn range(index: &Dim, variables: &[Sym], shape: &[Dim]) -> Option<(i64, i64)> {
-    match index {
-        Dim::Int(value) => Some((*value, *value)),
-        Dim::Var(sym) => {
-            let size = shape[variables.iter().position(|known| known == sym)?].as_int()?;
-            (size > 0).then_some((0, size - 1))
-        }
-        Dim::Expr(e) => match &**e {
-            DimExpr::Int(value, _) => Some((*value, *value)),
-            DimExpr::Binary(op, _, a, b) => {
-                let (a, b) = (range(a, variables, shape)?, range(b, variables, shape)?);
-                combined(*op, a, b)
-            }
-            _ => None,
-        },
-    }
-}
-
-fn combined(op: u16, a: (i64, i64), b: (i64, i64)) -> Option<(i64, i64)> {
-    let both = |x, y| fold(op, x, y);
-    match op {
-        ADD => Some((both(a.0, b.0)?, both(a.1, b.1)?)),
-        SUB => Some((both(a.0, b.1)?, both(a.1, b.0)?)),
-        MUL => {
-            let ends = [both(a.0, b.0)?, both(a.0, b.1)?, both(a.1, b.0)?, both(a.1, b.1)?];
-            Some((*ends.iter().min()?, *ends.iter().max()?))
-        }
-        FLOORDIV if b.0 == b.1 && b.0 > 0 => Some((both(a.0, b.0)?, both(a.1, b.0)?)),
-        // Within one period the remainder grows with the index; else it takes all values.
-        FLOORMOD if b.0 == b.1 && b.0 > 0 => {
-            let same = fold(FLOORDIV, a.0, b.0)? == fold(FLOORDIV, a.1, b.0)?;
-            if same { Some((both(a.0, b.0)?, both(a.1, b.0)?)) } else { Some((0, b.0 - 1)) }
-        }
-        _ => None,
-    }
 }

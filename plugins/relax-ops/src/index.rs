@@ -162,18 +162,20 @@ fn strided_slice(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, x.ndim, Some(out)))
 }
 
-/// Number of elements of a slice. Negative bounds count from the end; bounds outside are moved to the ends, unless they
-/// are known to be inside.
+/// Number of elements of a slice. Negative bounds count from the end, and bounds outside are moved to the ends, unless all
+/// are known to be inside. As TVM it says a length below 0 where the end is known to be before the begin, and counts any
+/// step of bounds that are inside as one forward.
 fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) -> Dim {
+    if inbound {
+        let span = apply(SUB, end, begin);
+        return apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(stride.saturating_sub(1))), &Dim::Int(stride));
+    }
     let forward = stride > 0;
     let place = |bound: &Dim| {
         let bound = match bound.as_int() {
             Some(value) if value < 0 => apply(ADD, bound, size),
             _ => bound.clone(),
         };
-        if inbound {
-            return bound;
-        }
         let (low, high) = if forward { (0, 0) } else { (-1, -1) };
         let below = apply(MIN, &bound, &apply(ADD, size, &Dim::Int(high)));
         // No dimension is negative, so a constant that is not negative stays so.
@@ -183,11 +185,7 @@ fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) 
     let (begin, end) = (place(begin), place(end));
     let (span, by) =
         if forward { (apply(SUB, &end, &begin), stride) } else { (apply(SUB, &begin, &end), stride.saturating_neg()) };
-    let length = apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by - 1)), &Dim::Int(by));
-    match length.as_int() {
-        Some(length) => Dim::Int(length.max(0)),
-        None => length,
-    }
+    apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by - 1)), &Dim::Int(by))
 }
 
 fn dynamic_slice(call: Call<'_>) -> Inferred {

@@ -12,6 +12,7 @@ mod distributed;
 mod elementwise;
 mod image;
 mod index;
+mod index_map;
 mod layout;
 mod linear;
 mod loss;
@@ -20,13 +21,15 @@ mod norm;
 mod pool;
 mod reduce;
 mod runtime;
+mod search;
 mod sort;
 mod train;
+mod view;
 
 use plugin_api::export_plugin;
 use plugin_api::op::OpDecl;
 
-const FAMILIES: [&[OpDecl]; 16] = [
+const FAMILIES: [&[OpDecl]; 17] = [
     elementwise::OPERATORS,
     linear::OPERATORS,
     conv::OPERATORS,
@@ -37,6 +40,7 @@ const FAMILIES: [&[OpDecl]; 16] = [
     manipulate::OPERATORS,
     index::OPERATORS,
     sort::OPERATORS,
+    search::OPERATORS,
     create::OPERATORS,
     image::OPERATORS,
     calls::OPERATORS,

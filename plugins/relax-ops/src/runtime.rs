@@ -38,6 +38,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op("relax.memory.kill_storage", "Ends the life of a piece of memory.", ONE, &[], nothing)),
     impure(op("relax.memory.kill_tensor", "Ends the life of a tensor.", ONE, &[], nothing)),
     op("relax.memory.ensure_zero_offset", "The tensor, copied if it does not start its memory.", ONE, &[], same),
+    op("relax.memory.view", "The bytes of a tensor as another tensor.", crate::view::VIEW, &[], crate::view::view),
     op("relax.vm.alloc_storage", "A piece of memory of the virtual machine.", VM_STORAGE, &[], object),
     op("relax.vm.alloc_tensor", "A tensor in a piece of memory of the virtual machine.", FROM_STORAGE, &[], |call| {
         allocated(call, 2)

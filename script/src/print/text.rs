@@ -1,8 +1,8 @@
 //! Numbers, strings and names as Python writes them.
 
 use plugin_api::ir::{DType, Sym, Type};
+use plugin_api::names::{function_name, is_function_name};
 use std::fmt::Write;
-use unicode_ident::{is_xid_continue, is_xid_start};
 
 /// The name of what is no number.
 pub(crate) fn not_finite(value: f64) -> &'static str {
@@ -87,21 +87,14 @@ pub(crate) fn push_int(out: &mut String, value: i64) {
     digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
 }
 
-const KEYWORDS: &[&str] = &[
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
-    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
-    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "R", "T", "I", "cls", "metadata",
-    "Module",
-];
+/// Names that mean something in a text, beside those that no function can have.
+const RESERVED: &[&str] = &["cls", "metadata", "Module"];
 
-/// A name that Python accepts, from any hint.
+/// A name of a variable that Python accepts, from any hint.
 pub(crate) fn valid_name(hint: &str) -> String {
-    let mut name: String = hint.chars().map(|c| if is_xid_continue(c) { c } else { '_' }).collect();
-    if !name.starts_with(|c: char| is_xid_start(c) || c == '_') {
-        name.insert(0, 'v');
-    }
+    let mut name = function_name(hint);
     // A lone `_` is no name: it says that nobody asks for the value.
-    if KEYWORDS.contains(&name.as_str()) || name == "_" && hint != "_" {
+    if RESERVED.contains(&name.as_str()) || name == "_" && hint != "_" {
         name.push('_');
     }
     name
@@ -109,9 +102,7 @@ pub(crate) fn valid_name(hint: &str) -> String {
 
 /// Whether a hint can stand as it is.
 pub(crate) fn is_valid_name(hint: &str) -> bool {
-    let mut rest = hint.chars();
-    let first = rest.next().is_some_and(|c| is_xid_start(c) || c == '_');
-    first && rest.all(is_xid_continue) && !KEYWORDS.contains(&hint)
+    is_function_name(hint) && !RESERVED.contains(&hint)
 }
 
 /// Value of a scalar constant, of those data types of which TVM writes the value.

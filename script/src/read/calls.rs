@@ -91,11 +91,14 @@ impl<'a> FnReader<'a> {
         for keyword in &call.arguments.keywords {
             match &keyword.arg {
                 Some(_) if is_type_keyword(keyword) => self.type_args(keyword, &mut values)?,
+                Some(key) if attrs.iter().any(|(known, _)| *known == key.as_str()) => {
+                    return Err(Diagnostic::new(span(keyword), format!("attribute `{key}` is given twice")));
+                }
                 Some(key) => attrs.push((key.as_str(), self.attr(&keyword.value)?)),
                 None => return Err(Diagnostic::new(span(keyword), "`**` is not read in a call")),
             }
         }
-        let attrs = if attrs.is_empty() { AttrsId::NONE } else { self.b.attrs(attrs) };
+        let attrs = self.b.attrs_as_given(attrs);
         let (callee, ty) = (self.b.op(name), self.b.ty(&Type::Object));
         let v = self.b.call(callee, &values, attrs, ty, self.may_have_effects(), None);
         self.opaque.insert(v);
@@ -164,7 +167,8 @@ impl<'a> FnReader<'a> {
             }
             Expr::List(list) => {
                 let items = self.values(&list.elts)?;
-                Ok(self.b.tuple(&items, None))
+                let v = self.b.tuple(&items, None);
+                self.sized(v, span(expr))
             }
             other => self.expr(other),
         }

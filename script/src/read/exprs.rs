@@ -5,14 +5,38 @@ use super::types::{accept, int, keyword, sym_declaration, wide_int};
 use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
-use plugin_api::ir::{Attr, DType, Dim, Tensor, Type, V};
+use plugin_api::ir::records::MAX_DEPTH;
+use plugin_api::ir::{Attr, DType, Dim, MAX_SIZE, Tensor, Type, V};
 use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
 use std::ops::Range;
 
+/// So many parts a type may have in a text of any length; beyond, half as many as the text has bytes.
+const SMALL_TYPE: u64 = 512;
+
 impl<'a> FnReader<'a> {
     /// A value: variable, leaf, or nested expression.
     pub(crate) fn expr(&mut self, expr: &'a Expr) -> Read<V> {
+        let v = self.value(expr)?;
+        self.sized(v, span(expr))
+    }
+
+    /// Refuses a value whose type is far longer than the text: nested tuples double with each line. What a text declares
+    /// is never so long.
+    pub(crate) fn sized(&mut self, v: V, at: Range<usize>) -> Read<V> {
+        let (size, depth) = self.b.type_size(self.b.type_of(v));
+        let most = (self.scope.text.len() as u64 / 2 + SMALL_TYPE).min(u64::from(MAX_SIZE));
+        let message = if u64::from(size) > most {
+            format!("the type of this value has more than {most} parts when it is written out")
+        } else if depth > MAX_DEPTH {
+            format!("the type of this value is nested more than {MAX_DEPTH} deep")
+        } else {
+            return Ok(v);
+        };
+        Err(Diagnostic::new(at, message).help("nest fewer tuples, each holds the types of all its elements; give shapes that grow new variables with R.match_cast"))
+    }
+
+    fn value(&mut self, expr: &'a Expr) -> Read<V> {
         match expr {
             Expr::Name(name) => self.lookup(name.id.as_str(), span(name)).or_else(|unknown| {
                 // A symbolic variable stands for its value, as in `R.arange(0, n, 1)`.
@@ -34,11 +58,10 @@ impl<'a> FnReader<'a> {
                 let Some(index) = int(&subscript.slice).and_then(|index| u32::try_from(index).ok()) else {
                     return Err(Diagnostic::new(span(&*subscript.slice), "expected the number of an element"));
                 };
-                let ty = self.b.type_of(tuple);
-                let n = match self.b.type_owned(ty) {
-                    Type::Tuple(fields) => fields.len(),
-                    _ => usize::MAX,
-                };
+                let n = self.b.with(tuple, |tuple| match tuple.ty().is_tuple() {
+                    true => tuple.ty().children().len(),
+                    false => usize::MAX,
+                });
                 if index as usize >= n {
                     let message = format!("element {index} of a tuple of {n}");
                     return Err(Diagnostic::new(span(&*subscript.slice), message));

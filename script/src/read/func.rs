@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
-use plugin_api::ty_rel::{Relation, erase_unbound, join, relation, without_values};
+use plugin_api::ty_rel::{Relation, erase_unbound, join, relation, seen_outside};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtIf, StmtWith};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -63,6 +63,8 @@ pub(crate) struct FnReader<'a> {
     pub(crate) opaque: HashSet<V, RandomState>,
     /// Scalar variables: each is a symbolic variable, too.
     scalars: HashMap<V, Sym, RandomState>,
+    /// Parts of the types of all bindings so far.
+    parts: u64,
 }
 
 /// What the decorator says.
@@ -142,6 +144,7 @@ impl<'a> FnReader<'a> {
             local_type_vars: HashSet::default(),
             opaque: HashSet::default(),
             scalars: HashMap::default(),
+            parts: 0,
         }
     }
 
@@ -278,6 +281,12 @@ impl<'a> FnReader<'a> {
         let (last, front) = match def.body.split_last() {
             Some((Stmt::Return(last), front)) => (last, front),
             _ => {
+                if let Some(at) = def.body.iter().position(Stmt::is_return_stmt) {
+                    let message = "a statement behind `return`";
+                    return Err(Diagnostic::new(span(&def.body[at + 1]), message)
+                        .other(span(&def.body[at]), "the function ends here")
+                        .help("remove it, or move it in front of the `return`"));
+                }
                 let at = def.body.last().map_or(span(&def.name), span);
                 let message = format!("function `{}` does not end in `return`", def.name);
                 return Err(Diagnostic::new(at, message).help("end it with `return` and a value"));
@@ -329,7 +338,7 @@ impl<'a> FnReader<'a> {
         let found = self.b.type_of(result);
         let Some(declared) = declared else {
             // Outside, only the symbolic variables of the parameters mean something.
-            let seen = erase_unbound(&without_values(&self.b.type_owned(found)), &|sym| !known.contains(&sym.id));
+            let seen = seen_outside(self.b.type_owned(found), &|sym| !known.contains(&sym.id));
             return Ok(self.b.ty(&seen));
         };
         let id = self.b.ty(&declared);
@@ -574,7 +583,20 @@ impl<'a> FnReader<'a> {
         if self.in_dataflow {
             self.b.add_flags(v, flag::INNER);
         }
+        self.count_parts(v, &at)?;
         self.define(name, v, at)
+    }
+
+    /// What is read is printed with the type of each binding, so all of them together must not be out of proportion.
+    fn count_parts(&mut self, v: V, at: &Range<usize>) -> Read<()> {
+        self.parts += u64::from(self.b.type_size(self.b.type_of(v)).0);
+        let most = (1 << 20) + 100 * self.scope.text.len() as u64;
+        if self.parts <= most {
+            return Ok(());
+        }
+        let message =
+            format!("the types of the bindings down to this one have more than {most} parts when written out");
+        Err(Diagnostic::new(at.clone(), message).help("bind large tuples less often"))
     }
 
     /// The type that a binding declares, held against what is known of the value; whether the two are the same.
@@ -655,7 +677,8 @@ impl<'a> FnReader<'a> {
                 return Err(Diagnostic::new(span(argument), "expected a variable of the dataflow block"));
             };
             let v = self.lookup(name.id.as_str(), span(name))?;
-            if self.b.flags(v) & flag::INNER == 0 || v.is_leaf() {
+            let inside = self.locals.get(name.id.as_str()).is_some_and(|local| local.depth == self.scopes.len());
+            if !inside || self.b.flags(v) & flag::INNER == 0 || v.is_leaf() {
                 return Err(Diagnostic::new(
                     span(name),
                     format!("`{}` is no variable of this dataflow block", name.id),
@@ -714,6 +737,8 @@ impl<'a> FnReader<'a> {
         self.b.end();
         let ty = self.join(then, otherwise);
         self.b.set_type(v, ty);
+        self.sized(v, at.clone())?;
+        self.count_parts(v, &at)?;
         if let Some(sym) = self.b.make_symbol(v, name) {
             self.scalars.insert(v, sym);
         }

@@ -216,6 +216,8 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
                 twice(def.name.as_str(), span(&def.name))?;
                 defs.push(def);
             }
+            // What the class says of itself is a comment.
+            Stmt::Expr(expr) if expr.value.is_string_literal_expr() => {}
             Stmt::Expr(expr) => module_statement(&expr.value, scope, &mut attrs, &mut infos)?,
             Stmt::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Name(name)] => {

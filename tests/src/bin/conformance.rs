@@ -9,12 +9,13 @@ use passhost_tests::conformance::{Outcome, in_parallel, modules, passes, report}
 use passhost_tests::generate::{self, Choices, bytes_of};
 use passhost_tests::{engine, shared_engine};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Error, Write};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Holds passhost against recorded modules and pass runs of TVM. A case that cannot be tried counts as not equal.
-/// Exit code 0: all are equal; 1: some are not; 2: the file cannot be read.
+/// Holds passhost against recorded modules and pass runs of TVM. A case that cannot be tried counts as not equal, and so
+/// does a line that is no case. The last line is `total: N of M`.
+/// Exit code 0: all are equal; 1: some are not; 2: the file cannot be read, or there is nothing to compare.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -62,12 +63,18 @@ struct Shown {
     /// Every id, not only the first few.
     #[arg(long)]
     ids: bool,
-    /// Every case, as JSON.
+    /// Every case, as JSON: one object with `equal`, `total` and `cases` on the standard output. The line `total: N of M`
+    /// goes to the standard error, so that what reads the JSON does not meet it.
     #[arg(long)]
     json: bool,
 }
 
 impl Shown {
+    /// The lines that are no case; who asks for one case only does not ask for them.
+    fn faults(&self, faults: Vec<(usize, Outcome)>) -> Vec<(usize, Outcome)> {
+        if self.show.is_some() { Vec::new() } else { faults }
+    }
+
     fn takes(&self, id: &str, text: &str) -> bool {
         let held = self.without.as_deref().is_some_and(|part| text.contains(part));
         !held && self.show.as_deref().is_none_or(|only| only == id)
@@ -78,6 +85,8 @@ fn main() -> ExitCode {
     match run(&Cli::parse().what) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
+        // Who reads has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr().lock(), "conformance: {error}");
             ExitCode::from(2)
@@ -89,32 +98,52 @@ fn run(what: &What) -> Result<bool, Error> {
     let (shown, outcomes) = match what {
         What::Generate { count, seed } => return generate(*seed, *count).map(|()| true),
         What::Modules { shown, texts } => {
-            let cases: Vec<ModuleCase> = lines(&shown.file, |line| {
+            let (cases, faults) = lines(&shown.file, |line| {
                 Some(ModuleCase { id: line["id"].as_str()?.into(), text: line["text"].as_str()?.into() })
             })?;
-            let cases: Vec<_> = cases.into_iter().filter(|case| shown.takes(&case.id, &case.text)).collect();
-            if let ([case], true) = (cases.as_slice(), shown.show.is_some()) {
+            let cases: Vec<_> = cases.into_iter().filter(|(_, case)| shown.takes(&case.id, &case.text)).collect();
+            if let ([(_, case)], true, false) = (cases.as_slice(), shown.show.is_some(), shown.json) {
                 print_text(&case.text)?;
             }
             if let Some(file) = texts {
                 write_texts(file, &cases)?;
             }
-            (shown, all(&cases, |case| modules::run(case, engine())))
+            (shown, all(cases, shown.faults(faults), |case| modules::run(case, engine())))
         }
         What::Passes { shown, pass } => {
-            let cases: Vec<PassCase> = lines(&shown.file, pass_case)?;
+            let (cases, faults) = lines(&shown.file, pass_case)?;
             let wanted = |case: &PassCase| pass.as_deref().is_none_or(|pass| pass == case.pass);
-            let cases: Vec<_> =
-                cases.into_iter().filter(|case| wanted(case) && shown.takes(&case.id, &case.before)).collect();
-            (shown, all(&cases, |case| passes::run(case, shared_engine())))
+            let taken = |case: &PassCase| wanted(case) && shown.takes(&case.id, &case.before);
+            let cases: Vec<_> = cases.into_iter().filter(|(_, case)| taken(case)).collect();
+            if let (Some(pass), true) = (pass, cases.is_empty()) {
+                return Err(nothing(&shown.file, &format!("no run of the pass `{pass}`")));
+            }
+            (shown, all(cases, shown.faults(faults), |case| passes::run(case, shared_engine())))
         }
     };
-    let mut out = std::io::stdout().lock();
-    match shown.json {
-        true => writeln!(out, "{:#}", report::json(&outcomes))?,
-        false => out.write_all(report::text(&outcomes, shown.ids).as_bytes())?,
+    if outcomes.is_empty() {
+        return Err(nothing(&shown.file, "no case"));
     }
-    Ok(outcomes.iter().all(|outcome| outcome.failure.is_none()))
+    let equal = outcomes.iter().all(|outcome| outcome.failure.is_none());
+    write_report(&outcomes, shown).map(|()| equal).or_else(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Ok(equal),
+        _ => Err(error),
+    })
+}
+
+fn nothing(file: &Path, found: &str) -> Error {
+    Error::other(format!("nothing to compare: {found} in {}", file.display()))
+}
+
+fn write_report(outcomes: &[Outcome], shown: &Shown) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    if !shown.json {
+        out.write_all(report::text(outcomes, shown.ids).as_bytes())?;
+        return out.flush();
+    }
+    writeln!(out, "{:#}", report::json(outcomes))?;
+    out.flush()?;
+    writeln!(std::io::stderr().lock(), "{}", report::total(outcomes))
 }
 
 /// Bytes of choices of a generated module.
@@ -131,9 +160,9 @@ fn generate(first: u64, count: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn write_texts(file: &Path, cases: &[ModuleCase]) -> Result<(), Error> {
+fn write_texts(file: &Path, cases: &[(usize, ModuleCase)]) -> Result<(), Error> {
     let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
-    for case in cases {
+    for (_, case) in cases {
         let line = match script::read(&case.text, engine()) {
             Ok(module) => json!({ "id": case.id, "text": script::print(&module, engine()) }),
             Err(error) => json!({ "id": case.id, "error": error.to_string() }),
@@ -156,18 +185,31 @@ fn pass_case(line: &Value) -> Option<PassCase> {
     })
 }
 
-fn lines<C>(file: &Path, case: impl Fn(&Value) -> Option<C>) -> Result<Vec<C>, Error> {
-    let wrong = |i: usize, why: String| Error::other(format!("{}, line {}: {why}", file.display(), i + 1));
-    let read = std::fs::File::open(file).map_err(|error| Error::other(format!("{}: {error}", file.display())))?;
-    let mut cases = Vec::new();
-    for (i, line) in BufReader::new(read).lines().enumerate() {
-        let value: Value = serde_json::from_str(&line?).map_err(|error| wrong(i, error.to_string()))?;
-        cases.push(case(&value).ok_or_else(|| wrong(i, "not a case: a field is missing".into()))?);
+/// What stands in a file, each with the number of its line.
+type Numbered<T> = Vec<(usize, T)>;
+
+/// The cases of a file, and the lines that are none as what became of them.
+fn lines<C>(file: &Path, case: impl Fn(&Value) -> Option<C>) -> Result<(Numbered<C>, Numbered<Outcome>), Error> {
+    let of_file = |error: Error| Error::other(format!("{}: {error}", file.display()));
+    let read = std::fs::File::open(file).map_err(of_file)?;
+    let (mut cases, mut faults) = (Vec::new(), Vec::new());
+    for (i, line) in BufReader::new(read).split(b'\n').enumerate() {
+        let line = line.map_err(of_file)?;
+        let found = match serde_json::from_slice::<Value>(&line) {
+            _ if line.trim_ascii().is_empty() => Err("the line is empty".to_string()),
+            Ok(value) => case(&value).ok_or_else(|| "a field is missing".to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match found {
+            Ok(case) => cases.push((i, case)),
+            Err(why) => faults.push((i, Outcome::no_case(format!("line {}", i + 1), why))),
+        }
     }
-    Ok(cases)
+    Ok((cases, faults))
 }
 
-fn all<C: Sync>(cases: &[C], f: impl Fn(&C) -> Outcome + Sync) -> Vec<Outcome> {
+/// What became of all cases, and of the lines that are none, in the order of the file.
+fn all<C: Sync>(cases: Numbered<C>, faults: Numbered<Outcome>, f: impl Fn(&C) -> Outcome + Sync) -> Vec<Outcome> {
     engine();
     // A panic is in the report; its backtrace would only be in the way of the progress.
     std::panic::set_hook(Box::new(|_| {}));
@@ -175,9 +217,11 @@ fn all<C: Sync>(cases: &[C], f: impl Fn(&C) -> Outcome + Sync) -> Vec<Outcome> {
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} {eta}") {
         bar.set_style(style);
     }
-    let outcomes = in_parallel(cases, f, || bar.inc(1));
+    let outcomes = in_parallel(&cases, |(_, case)| f(case), || bar.inc(1));
     bar.finish_and_clear();
-    outcomes
+    let mut all: Numbered<Outcome> = cases.iter().map(|(line, _)| *line).zip(outcomes).chain(faults).collect();
+    all.sort_by_key(|(line, _)| *line);
+    all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 fn print_text(text: &str) -> Result<(), Error> {

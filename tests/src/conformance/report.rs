@@ -92,8 +92,13 @@ pub fn text(outcomes: &[Outcome], all_ids: bool) -> String {
         let same = outcomes.iter().filter(|outcome| outcome.text.is_none()).count();
         let _ = writeln!(out, "identical text: {same} of {}", outcomes.len());
     }
-    let _ = writeln!(out, "total: {} of {}", equal(outcomes), outcomes.len());
+    let _ = writeln!(out, "{}", total(outcomes));
     out
+}
+
+/// How many cases of all are equal.
+pub fn total(outcomes: &[Outcome]) -> String {
+    format!("total: {} of {}", equal(outcomes), outcomes.len())
 }
 
 /// The report as JSON: every case with what became of it.

@@ -1,0 +1,237 @@
+//! The shape that an index map makes of a shape.
+//!
+//! As TVM does it: where each new index is a sum of parts of the old ones, an index that is divided is padded to a multiple
+//! of its divisors, so `i % 16` has 16 values whatever the range of `i` is. Where the map is none of these, or uses a part
+//! twice, the size is what the range of the index says.
+
+use plugin_api::arith::{apply, fold, simplify};
+use plugin_api::ir::records::prim::{ADD, FLOORDIV, FLOORMOD, MUL, SUB};
+use plugin_api::ir::{Dim, DimExpr, Sym};
+
+/// The new shape, where it is known.
+pub(crate) fn mapped(results: &[Dim], variables: &[Sym], shape: &[Dim]) -> Option<Vec<Dim>> {
+    let mut map = Map { variables, shape, padding: vec![1; variables.len()], paddings: vec![0; variables.len()] };
+    let sums = results.iter().map(|index| map.sum(index)).collect::<Option<Vec<Sum>>>();
+    let narrow = match sums {
+        Some(sums) if map.parts_are_disjoint(&sums) && sums.iter().all(|sum| map.is_mixed_radix(sum)) => {
+            return sums.iter().map(|sum| map.size(sum)).collect();
+        }
+        sums => sums.is_some(),
+    };
+    let size = |index: &Dim| match index {
+        Dim::Var(_) => Some(shape[map.variable(index)?].clone()),
+        other => match range(other, &map, narrow) {
+            Some((0, last)) => Some(apply(ADD, &last, &Dim::Int(1))),
+            _ => None,
+        },
+    };
+    results.iter().map(size).collect()
+}
+
+/// `old_index // lower % extent`, times `scale`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Part {
+    variable: usize,
+    lower: i64,
+    /// None: all that is left.
+    extent: Option<i64>,
+    scale: i64,
+}
+
+struct Sum {
+    parts: Vec<Part>,
+    base: i64,
+}
+
+struct Map<'a> {
+    variables: &'a [Sym],
+    shape: &'a [Dim],
+    /// Of what each old index must be a multiple.
+    padding: Vec<i64>,
+    /// How often that grew.
+    paddings: Vec<u32>,
+}
+
+impl Map<'_> {
+    fn variable(&self, index: &Dim) -> Option<usize> {
+        let Dim::Var(sym) = index else { return None };
+        self.variables.iter().position(|known| known == sym)
+    }
+
+    /// An index as a sum of parts.
+    fn sum(&mut self, index: &Dim) -> Option<Sum> {
+        if let Some(base) = index.as_int() {
+            return Some(Sum { parts: Vec::new(), base });
+        }
+        if let Some(variable) = self.variable(index) {
+            return Some(Sum { parts: vec![Part { variable, lower: 1, extent: None, scale: 1 }], base: 0 });
+        }
+        let Dim::Expr(e) = index else { return None };
+        let DimExpr::Binary(op, _, a, b) = &**e else { return None };
+        let (a, b) = (self.sum(a)?, self.sum(b)?);
+        match *op {
+            ADD => Some(Sum { base: a.base.checked_add(b.base)?, parts: [a.parts, b.parts].concat() }),
+            SUB => self
+                .scaled(b, -1)
+                .and_then(|b| Some(Sum { base: a.base.checked_add(b.base)?, parts: [a.parts, b.parts].concat() })),
+            MUL if b.parts.is_empty() => self.scaled(a, b.base),
+            MUL if a.parts.is_empty() => self.scaled(b, a.base),
+            FLOORDIV | FLOORMOD if b.parts.is_empty() && b.base > 0 => self.divided(a, b.base, *op == FLOORDIV),
+            _ => None,
+        }
+    }
+
+    fn scaled(&self, sum: Sum, by: i64) -> Option<Sum> {
+        let scale = |part: &Part| Some(Part { scale: part.scale.checked_mul(by)?, ..*part });
+        Some(Sum { base: sum.base.checked_mul(by)?, parts: sum.parts.iter().map(scale).collect::<Option<_>>()? })
+    }
+
+    /// Quotient or remainder of a single part.
+    fn divided(&mut self, sum: Sum, by: i64, quotient: bool) -> Option<Sum> {
+        let [part] = *sum.parts.as_slice() else {
+            let op = if quotient { FLOORDIV } else { FLOORMOD };
+            return sum
+                .parts
+                .is_empty()
+                .then(|| fold(op, sum.base, by))
+                .flatten()
+                .map(|base| Sum { parts: vec![], base });
+        };
+        if sum.base != 0 || part.scale < 1 {
+            return None;
+        }
+        let zero = Sum { parts: Vec::new(), base: 0 };
+        let only = |part| Some(Sum { parts: vec![part], base: 0 });
+        if part.scale % by == 0 {
+            return if quotient { only(Part { scale: part.scale / by, ..part }) } else { Some(zero) };
+        }
+        if by % part.scale != 0 {
+            return None;
+        }
+        let cut = by / part.scale;
+        let rest = match part.extent {
+            Some(extent) if extent % cut == 0 => Some(extent / cut),
+            Some(extent) if cut % extent == 0 => return if quotient { Some(zero) } else { only(part) },
+            Some(_) => return None,
+            None => {
+                let (padding, needed) = (&mut self.padding[part.variable], part.lower.checked_mul(cut)?);
+                let padded = least_common_multiple(*padding, needed)?;
+                self.paddings[part.variable] += u32::from(padded != *padding);
+                *padding = padded;
+                None
+            }
+        };
+        match quotient {
+            true => only(Part { lower: part.lower.checked_mul(cut)?, extent: rest, scale: 1, ..part }),
+            false => only(Part { extent: Some(cut), ..part }),
+        }
+    }
+
+    /// Whether no part of an old index is used twice.
+    fn parts_are_disjoint(&self, sums: &[Sum]) -> bool {
+        let mut parts: Vec<&Part> = sums.iter().flat_map(|sum| &sum.parts).collect();
+        parts.sort_by_key(|part| (part.variable, part.lower, part.extent));
+        parts.chunk_by(|a, b| a.variable == b.variable).all(|parts| {
+            parts.windows(2).all(|pair| match pair[0].extent.and_then(|extent| extent.checked_mul(pair[0].lower)) {
+                Some(end) => pair[1].lower % end == 0,
+                None => false,
+            })
+        })
+    }
+
+    /// Whether each part of a sum begins where the one before it ends.
+    fn is_mixed_radix(&self, sum: &Sum) -> bool {
+        let mut parts: Vec<&Part> = sum.parts.iter().collect();
+        parts.sort_by_key(|part| part.scale);
+        parts.iter().all(|part| part.scale > 0)
+            && parts.windows(2).all(|pair| {
+                let extent = self.extent(pair[0]).and_then(|extent| extent.as_int());
+                extent.and_then(|extent| extent.checked_mul(pair[0].scale)) == Some(pair[1].scale)
+            })
+    }
+
+    /// Number of the values of a part.
+    fn extent(&self, part: &Part) -> Option<Dim> {
+        if let Some(extent) = part.extent {
+            return Some(Dim::Int(extent));
+        }
+        let (size, padding) = (&self.shape[part.variable], self.padding[part.variable]);
+        if let Some(size) = size.as_int() {
+            let padded = fold(MUL, fold(FLOORDIV, size.checked_add(padding - 1)?, padding)?, padding)?;
+            return Some(Dim::Int(padded / part.lower));
+        }
+        if padding == 1 {
+            return Some(size.clone());
+        }
+        // TVM says it in these two ways.
+        let blocks = match self.paddings[part.variable] {
+            1 => Dim::binary(FLOORDIV, padded(size, padding), Dim::Int(padding)),
+            _ => apply(ADD, &apply(FLOORDIV, &apply(SUB, size, &Dim::Int(1)), &Dim::Int(padding)), &Dim::Int(1)),
+        };
+        Some(if part.lower == padding { blocks } else { apply(MUL, &blocks, &Dim::Int(padding / part.lower)) })
+    }
+
+    /// Size of the new dimension; `None` where it would not begin at 0.
+    fn size(&self, sum: &Sum) -> Option<Dim> {
+        if sum.base != 0 {
+            return None;
+        }
+        let Some(last) = sum.parts.iter().max_by_key(|part| part.scale) else { return Some(Dim::Int(1)) };
+        let extent = self.extent(last)?;
+        match extent.as_int() {
+            Some(extent) => extent.checked_mul(last.scale).map(Dim::Int),
+            None if last.scale == 1 => Some(extent),
+            None if last.scale == last.lower && last.lower == self.padding[last.variable] => {
+                Some(padded(&self.shape[last.variable], last.scale))
+            }
+            None => Some(simplify(&Dim::binary(MUL, extent, Dim::Int(last.scale)))),
+        }
+    }
+}
+
+/// A symbolic size, rounded up to a multiple.
+fn padded(size: &Dim, multiple: i64) -> Dim {
+    Dim::binary(SUB, size.clone(), Dim::binary(FLOORMOD, size.clone(), Dim::Int(-multiple)))
+}
+
+fn least_common_multiple(a: i64, b: i64) -> Option<i64> {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    (a / x).checked_mul(b)
+}
+
+/// The smallest and the largest value of an index; `None` where that is not known. `narrow`: a remainder within one
+/// period has only the values that it takes.
+fn range(index: &Dim, map: &Map<'_>, narrow: bool) -> Option<(i64, Dim)> {
+    if let Some(value) = index.as_int() {
+        return Some((value, Dim::Int(value)));
+    }
+    if let Some(variable) = map.variable(index) {
+        let last = apply(SUB, &map.shape[variable], &Dim::Int(1));
+        return last.as_int().is_none_or(|last| last >= 0).then_some((0, last));
+    }
+    let Dim::Expr(e) = index else { return None };
+    let DimExpr::Binary(op, _, a, b) = &**e else { return None };
+    combined(*op, range(a, map, narrow)?, range(b, map, narrow)?, narrow)
+}
+
+fn combined(op: u16, a: (i64, Dim), b: (i64, Dim), narrow: bool) -> Option<(i64, Dim)> {
+    let by = b.1.as_int().filter(|by| *by == b.0 && *by > 0);
+    match op {
+        ADD => Some((fold(ADD, a.0, b.0)?, apply(ADD, &a.1, &b.1))),
+        SUB => Some((fold(SUB, a.0, b.1.as_int()?)?, apply(SUB, &a.1, &Dim::Int(b.0)))),
+        MUL => Some((fold(MUL, a.0, by?)?, apply(MUL, &a.1, &b.1))),
+        FLOORDIV => Some((fold(FLOORDIV, a.0, by?)?, apply(FLOORDIV, &a.1, &b.1))),
+        FLOORMOD => {
+            let by = by?;
+            let one_period = |last: &i64| narrow && fold(FLOORDIV, a.0, by) == fold(FLOORDIV, *last, by);
+            match a.1.as_int().filter(one_period) {
+                Some(last) => Some((fold(FLOORMOD, a.0, by)?, Dim::Int(fold(FLOORMOD, last, by)?))),
+                None => Some((0, Dim::Int(by - 1))),
+            }
+        }
+        _ => None,
+    }
+}

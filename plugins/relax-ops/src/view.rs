@@ -1,0 +1,76 @@
+//! A view: the bytes of a tensor, or a part of them, as another tensor.
+
+use crate::declare::*;
+use plugin_api::arith::{apply, product};
+use plugin_api::ir::records::prim::{ADD, MUL, SUB};
+use plugin_api::ir::{Call, DType, Dim, Expr, TensorType, Type, Value};
+use plugin_api::meta::ArgKind;
+use plugin_api::op::{ArgDecl, InferError};
+
+const fn optional(name: &'static str) -> ArgDecl {
+    ArgDecl { name, kind: ArgKind::Any, optional: true }
+}
+
+pub(crate) const VIEW: &[ArgDecl] =
+    &[arg("x", ArgKind::Tensor), optional("shape"), optional("dtype"), optional("relative_byte_offset")];
+
+/// An argument that says something: `R.tuple()` stands for nothing.
+fn said(call: Call<'_>, i: usize) -> Option<Value<'_>> {
+    call.arg(i).filter(|value| !(value.ty().is_tuple() && value.ty().children().len() == 0))
+}
+
+/// The data type that is asked for; `None` where it is that of the input, unknown where only the run tells.
+fn asked(call: Call<'_>) -> Result<Option<DType>, InferError> {
+    let Some(mut value) = said(call, 2) else { return Ok(None) };
+    while let Expr::Alias(source) = value.view() {
+        value = source;
+    }
+    match value.view() {
+        Expr::DType(dtype) if dtype.is_known() => Ok(Some(dtype)),
+        Expr::DType(_) => wrong("the data type of a view must not be void".to_string()),
+        Expr::Call(call) if call.op() == Some("relax.null_value") => Ok(None),
+        _ if matches!(value.ty().to_owned(), Type::Object) => Ok(Some(DType::VOID)),
+        _ => wrong("the data type must be one such as R.dtype(\"float32\"), or R.tuple() for the same".to_string()),
+    }
+}
+
+/// By how many bytes it begins later; `None` where that is not known.
+fn offset(call: Call<'_>) -> Result<Option<Dim>, InferError> {
+    let Some(value) = said(call, 3) else { return Ok(Some(Dim::Int(0))) };
+    match value.ty().to_owned() {
+        Type::Prim { dtype: DType::I64, value } => Ok(value),
+        Type::Prim { dtype, .. } => wrong(format!("relative_byte_offset must be int64, found {dtype}")),
+        other => wrong(format!("relative_byte_offset must be a number of int64, found {}", kind_name(&other))),
+    }
+}
+
+/// The bytes of a tensor, where its type tells.
+fn bytes(dims: Option<&Vec<Dim>>, dtype: DType) -> Option<Dim> {
+    let each = Dim::Int(i64::try_from(dtype.bytes()).ok()?);
+    dims.filter(|_| dtype.is_known()).map(|dims| apply(MUL, &product(dims), &each))
+}
+
+pub(crate) fn view(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    let shape = said(call, 1).map(|_| shape(call, 1)).transpose()?;
+    let (asked, offset) = (asked(call)?, offset(call)?);
+    let dtype = asked.unwrap_or(x.dtype);
+    let (ndim, dims) = shape.clone().unwrap_or((x.ndim, x.shape.clone()));
+    let like = TensorType { dtype, ..x.clone() };
+    let beyond = |end: &Dim, size: &Dim| apply(SUB, end, size).as_int().is_some_and(|more| more > 0);
+    let found = match (bytes(x.shape.as_ref(), x.dtype), bytes(dims.as_ref(), dtype)) {
+        (Some(has), Some(needs)) => beyond(&apply(ADD, &needs, &offset.unwrap_or(Dim::Int(0))), &has),
+        _ if shape.is_none() && x.dtype.is_known() && dtype.is_known() => dtype.bytes() > x.dtype.bytes(),
+        _ => match (&x.shape, &dims) {
+            (Some(has), Some(needs)) if asked.is_none() => beyond(&product(needs), &product(has)),
+            _ => {
+                let moved = offset.and_then(|offset| offset.as_int()).is_some_and(|offset| offset > 0);
+                moved && shape.is_none() && asked.is_none()
+            }
+        },
+    };
+    match found {
+        true => wrong("the view goes beyond the tensor: make it or relative_byte_offset smaller".to_string()),
+        false => Ok(with_shape(&like, ndim, dims)),
+    }
+}

@@ -1,0 +1,107 @@
+//! What reading takes, in bytes that are asked of the allocator: in proportion to the text, whatever it says.
+
+use passhost_tests::fuzz;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Counts the bytes that are in use.
+struct Counting;
+
+static USED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is done by the system's allocator; beside it only numbers are kept.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let used = USED.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(used, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A function of one tensor `x` and a condition `c`, with these lines.
+fn function(lines: &[String]) -> String {
+    let lines: String = lines.iter().map(|line| format!("        {line}\n")).collect();
+    format!(
+        "@I.ir_module\nclass Module:\n    @R.function(pure=False)\n    def main(x: R.Tensor((2,), \"float32\"), \
+         c: R.Tensor((), \"bool\"), f: R.Callable):\n{lines}"
+    )
+}
+
+/// Texts in which each line makes a type twice as large, or one level deeper, than the one before.
+fn bombs(n: usize) -> Vec<(&'static str, String)> {
+    let lines = |first: &str, line: &dyn Fn(usize) -> String, result: &str| {
+        let all = [first.to_string()].into_iter().chain((1..=n).map(line)).chain([format!("return {result}{n}")]);
+        function(&all.collect::<Vec<_>>())
+    };
+    let before = |i: usize| i - 1;
+    vec![
+        ("tuples", lines("t0 = (x, x)", &|i| format!("t{i} = (t{0}, t{0})", before(i)), "t")),
+        ("R.tuple", lines("t0 = R.tuple(x, x)", &|i| format!("t{i} = R.tuple(t{0}, t{0})", before(i)), "t")),
+        ("declared vaguely", lines("t0 = (x, x)", &|i| format!("t{i}: R.Any = (t{0}, t{0})", before(i)), "t")),
+        ("not returned", lines("t0 = (x, x)", &|i| format!("t{i} = (t{0}, t{0})", before(i)), "x if c else t")),
+        ("arguments", lines("t0 = (x, x)", &|i| format!("t{i} = (t{0}, f(t{0}), t{0})", before(i)), "t")),
+        ("elements", lines("t0 = (x, x)", &|i| format!("t{i} = ((t{0}, t{0}), t{0}[0])[0]", before(i)), "t")),
+        (
+            "branches",
+            lines(
+                "t0 = (x, x)",
+                &|i| {
+                    let (a, b) = (before(i), "        ");
+                    format!("if c:\n{b}    t{i} = (t{a}, t{a})\n{b}else:\n{b}    t{i} = (t{a}, t{a})")
+                },
+                "t",
+            ),
+        ),
+        (
+            "functions",
+            lines(
+                "t0 = (x, x)",
+                &|i| {
+                    let (a, b) = (before(i), "        ");
+                    format!(
+                        "@R.function\n{b}def g{i}(y: R.Tensor((2,), \"float32\")):\n{b}    return (t{a}, t{a})\n\
+                         {b}t{i} = g{i}(x)"
+                    )
+                },
+                "t",
+            ),
+        ),
+        ("depth", lines("t0 = (x,)", &|i| format!("t{i} = (t{},)", before(i)), "t")),
+    ]
+}
+
+/// One test alone in this program: it counts what all threads take.
+#[test]
+fn reading_takes_in_proportion_to_the_text() {
+    // What the first text makes for all others.
+    drop(fuzz::read(&bombs(1)[0].1));
+    let mut refused = 0;
+    for n in (1..40).chain([100, 1_000, 3_000]) {
+        for (what, text) in bombs(n) {
+            let (before, start) = (USED.load(Relaxed), Instant::now());
+            PEAK.store(before, Relaxed);
+            let read = fuzz::read(&text);
+            let peak = PEAK.load(Relaxed) - before;
+            assert!(peak <= 100 * text.len() + (64 << 10), "{what} {n}: {peak} bytes for a text of {}", text.len());
+            assert!(start.elapsed() < Duration::from_secs(5), "{what} {n}: {:?}", start.elapsed());
+            if let Err(error) = read {
+                let found = &error.diagnostics[0];
+                assert!(found.span.end <= text.len() && !text[found.span.clone()].is_empty(), "{what} {n}: {error}");
+                refused += usize::from(found.message.contains("the type of this value"));
+            }
+        }
+    }
+    assert!(refused > 100, "{refused} texts were refused for their types");
+}
