@@ -18,6 +18,7 @@ pub mod pass;
 pub mod report;
 pub mod run;
 pub mod verify;
+mod verify_symbols;
 mod verify_tir;
 mod verify_tir_scopes;
 

@@ -4,9 +4,10 @@
 //! and is not looked at here. Calls that were found right before are remembered, so a body of many equal calls costs
 //! one hash look-up for each.
 
+use crate::verify_symbols::{Symbols, all_symbols};
 use crate::verify_tir;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
-use plugin_api::ir::{Body, BodyKind, Call, Dim, Expr, Function, Module, Ty, Type, Value};
+use plugin_api::ir::{Body, BodyKind, Call, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::names::{function_name, is_function_name};
 use plugin_api::op::{Infer, InferError};
 use plugin_api::ty_rel::{Relation, call_result, calls_are_pure, relation};
@@ -176,65 +177,6 @@ struct Check<'a> {
     seen: HashSet<u64>,
     hasher: RandomState,
     symbols: Symbols,
-}
-
-/// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it, and so do
-/// scalar variables that are seen in their dataflow block only.
-#[derive(Default)]
-struct Symbols {
-    defined: Vec<bool>,
-    /// In the order of their definition.
-    order: Vec<usize>,
-    /// Scopes that are open: where they end, and how many variables were defined before.
-    scopes: Vec<(usize, usize)>,
-    /// Dataflow blocks that are open: where each ends, and the scalar variables that only it sees.
-    flows: Vec<(usize, Vec<u32>)>,
-    /// Scalar variables of dataflow blocks that have ended: nothing can define them again.
-    ended: Vec<u32>,
-}
-
-impl Symbols {
-    /// The walk comes to a value.
-    fn come_to(&mut self, value: Value<'_>) {
-        let at = value.index().unwrap_or(0);
-        while let Some((_, before)) = self.scopes.pop_if(|(end, _)| *end <= at) {
-            self.order.drain(before..).for_each(|id| self.defined[id] = false);
-        }
-        while let Some((_, mut inner)) = self.flows.pop_if(|(end, _)| *end <= at) {
-            inner.iter().for_each(|id| self.defined[*id as usize] = false);
-            self.ended.append(&mut inner);
-        }
-        match value.kind() {
-            kind::FUNC | kind::BRANCH => self.scopes.push((value.end(), self.order.len())),
-            kind::DATAFLOW => self.flows.push((value.end(), Vec::new())),
-            _ => {}
-        }
-        if let Some(sym) = value.symbol().filter(|sym| !self.has(sym.id)) {
-            self.define(value.ty());
-            if let Some((_, inner)) = self.flows.last_mut().filter(|_| value.has(flag::INNER)) {
-                inner.push(sym.id);
-            }
-        }
-    }
-
-    fn define(&mut self, ty: Ty<'_>) {
-        defining_symbols(&ty.to_owned(), &mut |id| {
-            if self.ended.contains(&id) {
-                return;
-            }
-            let id = id as usize;
-            if self.defined.len() <= id {
-                self.defined.resize(id + 1, false);
-            }
-            if !std::mem::replace(&mut self.defined[id], true) {
-                self.order.push(id);
-            }
-        });
-    }
-
-    fn has(&self, id: u32) -> bool {
-        self.defined.get(id as usize).copied().unwrap_or(false)
-    }
 }
 
 impl Check<'_> {
@@ -507,38 +449,6 @@ fn callee_name(call: Call<'_>) -> String {
 
 fn name<'a>(value: Value<'a>) -> &'a str {
     value.name().unwrap_or("_")
-}
-
-/// Symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
-fn defining_symbols(ty: &Type, define: &mut dyn FnMut(u32)) {
-    ty.each_dim(false, &mut |dim| {
-        if let Dim::Var(sym) = dim {
-            define(sym.id);
-        }
-    });
-}
-
-/// Symbolic variables that a type needs from outside: those that the parameters of a function type define are its own.
-fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
-    match ty {
-        Type::Tuple(fields) => fields.iter().for_each(|field| all_symbols(field, look)),
-        Type::Callable { params, ret, .. } => {
-            let mut own = HashSet::new();
-            let params = params.as_deref().unwrap_or(&[]);
-            params.iter().for_each(|param| {
-                defining_symbols(param, &mut |id| {
-                    own.insert(id);
-                })
-            });
-            let mut free = |id: u32| {
-                if !own.contains(&id) {
-                    look(id)
-                }
-            };
-            params.iter().chain([&**ret]).for_each(|ty| all_symbols(ty, &mut free));
-        }
-        other => other.each_dim(false, &mut |dim| dim.vars(&mut |sym| look(sym.id))),
-    }
 }
 
 #[cfg(test)]

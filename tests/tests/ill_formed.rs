@@ -164,3 +164,9 @@ fn symbolic_variables_have_no_bound() {
     let error = script::read(text, engine()).expect_err("a bound").to_string();
     assert!(error.contains("no argument `bound` here"), "{error}");
 }
+
+#[test]
+fn parameters_have_names_of_their_own() {
+    refused("@T.prim_func\ndef f(n: T.int32, n: T.int32):\n    T.evaluate(n)", "`n` is defined twice");
+    refused("@R.function\ndef main(a: R.Any, a: R.Any):\n    return a", "`a` is defined twice");
+}

@@ -1,4 +1,7 @@
-//! Functions: signature, statements, blocks, bindings.
+//! Functions: signature, statements, bindings.
+
+mod flow;
+mod scope;
 
 use super::types::{accept, sym_declaration};
 use super::{Read, Scope, is_path, path_after, sealed, span, unexpected};
@@ -7,9 +10,8 @@ use crate::metadata::Object;
 use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
-use plugin_api::names::{did_you_mean, nearest};
-use plugin_api::ty_rel::{Relation, erase_unbound, join, relation, seen_outside};
-use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtIf, StmtWith};
+use plugin_api::ty_rel::{Relation, relation, seen_outside};
+use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -112,6 +114,14 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
 /// Refuses parameters that the IR has no place for.
 pub(super) fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
     let all = &def.parameters;
+    let mut seen: HashMap<&str, Range<usize>> = HashMap::new();
+    for name in all.args.iter().map(|param| &param.parameter.name) {
+        if let Some(first) = seen.insert(name.as_str(), span(name)) {
+            let message = format!("`{name}` is defined twice");
+            let again = Diagnostic::new(span(name), message).label("again here").other(first, "first here");
+            return Err(again.help("give the second parameter another name"));
+        }
+    }
     let starred = all.vararg.as_deref().or(all.kwarg.as_deref()).map(span);
     let special = all.posonlyargs.first().or(all.kwonlyargs.first()).map(span);
     let default = all.args.iter().find_map(|param| param.default.as_deref()).map(span);
@@ -352,132 +362,6 @@ impl<'a> FnReader<'a> {
         Ok(id)
     }
 
-    fn enter(&mut self) {
-        self.scopes.push(Vec::new());
-        self.blocks.push(Open::No);
-    }
-
-    fn leave(&mut self) {
-        self.close_block();
-        self.blocks.pop();
-        self.leave_names();
-    }
-
-    fn leave_names(&mut self) {
-        for name in self.scopes.pop().unwrap_or_default() {
-            let Some(local) = self.locals.remove(name) else { continue };
-            if let Some(sym) = self.scalars.get(&local.v)
-                && self.syms.get(name) == Some(sym)
-            {
-                self.syms.remove(name);
-                self.types.clear();
-                self.attrs.clear();
-            }
-            if let Some(outer) = local.outer {
-                if let Some(sym) = self.scalars.get(&outer.v).copied() {
-                    self.know_sym(name, sym);
-                }
-                self.locals.insert(name, *outer);
-            }
-        }
-    }
-
-    /// Opens a binding block where none is open.
-    fn open_block(&mut self) {
-        if !self.in_dataflow && self.blocks.last() != Some(&Open::Block) {
-            self.close_block();
-            self.b.begin(NodeSpec::new(kind::BLOCK), &[], None);
-            self.set_open(Open::Block);
-        }
-    }
-
-    /// Opens a dataflow block. One that follows another directly goes on with it, as TVM reads them.
-    fn open_dataflow(&mut self) {
-        if self.blocks.last() != Some(&Open::Dataflow) {
-            self.close_block();
-            self.b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
-            self.set_open(Open::Dataflow);
-        }
-    }
-
-    fn close_block(&mut self) {
-        if self.blocks.last().is_some_and(|open| *open != Open::No) {
-            self.set_open(Open::No);
-            self.b.end();
-        }
-    }
-
-    fn set_open(&mut self, now: Open) {
-        if let Some(open) = self.blocks.last_mut() {
-            *open = now;
-        }
-    }
-
-    fn define(&mut self, name: &'a str, v: V, at: Range<usize>) -> Read<()> {
-        if name == "_" {
-            return Ok(());
-        }
-        let depth = self.scopes.len();
-        let before = self.locals.remove(name);
-        if let Some(before) = before.as_ref().filter(|before| before.depth == depth) {
-            return Err(Diagnostic::new(at, format!("`{name}` is defined twice"))
-                .label("again here")
-                .other(before.span.clone(), "first here")
-                .help("give the second one another name"));
-        }
-        if let Some(sym) = self.scalars.get(&v).copied() {
-            self.know_sym(name, sym);
-        }
-        let outer = before.map(Box::new);
-        self.locals.insert(name, Local { v, span: at, outer, depth, life: std::marker::PhantomData });
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.push(name);
-        }
-        Ok(())
-    }
-
-    /// A variable by name.
-    pub(crate) fn lookup(&self, name: &str, at: Range<usize>) -> Read<V> {
-        if let Some(local) = self.locals.get(name) {
-            return Ok(local.v);
-        }
-        let near = did_you_mean(&nearest(name, self.locals.keys().copied()));
-        let diagnostic = Diagnostic::new(at, format!("undefined variable `{name}`{near}")).label("not defined before");
-        Err(diagnostic.help(
-            "define it above, or make it a parameter; variables of a dataflow block are visible outside only if \
-             `R.output` names them",
-        ))
-    }
-
-    /// A symbolic variable that was met before.
-    pub(crate) fn known_sym(&self, name: &str) -> Option<Sym> {
-        self.syms.get(name).copied()
-    }
-
-    /// A symbolic variable by name.
-    pub(crate) fn sym(&mut self, name: &str, at: Range<usize>) -> Read<Sym> {
-        if let Some(sym) = self.syms.get(name) {
-            return Ok(*sym);
-        }
-        if self.implicit_syms || self.scope.type_vars.contains(name) || self.local_type_vars.contains(name) {
-            return Ok(self.new_sym(name, DType::I64));
-        }
-        Err(Diagnostic::new(at, format!("undefined symbolic variable `{name}`")).help(format!(
-            "declare it with `{name} = T.int64()`, or above the module with `{name} = TypeVar(\"{name}\")`"
-        )))
-    }
-
-    /// Whether an effect may stand here: not in a dataflow block or a function that is declared pure.
-    pub(crate) fn may_have_effects(&self) -> bool {
-        !self.in_dataflow && self.pure.last() == Some(&false)
-    }
-
-    pub(crate) fn new_sym(&mut self, name: &str, dtype: DType) -> Sym {
-        let sym = self.b.sym(name, dtype);
-        self.syms.insert(name.to_string(), sym);
-        sym
-    }
-
     fn statement(&mut self, stmt: &'a Stmt, function: Option<V>) -> Read<()> {
         match stmt {
             Stmt::Assign(assign) => match assign.targets.as_slice() {
@@ -638,195 +522,5 @@ impl<'a> FnReader<'a> {
             return Ok(v);
         }
         Ok(self.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[v], Some(name)))
-    }
-
-    fn dataflow(&mut self, with: &'a StmtWith) -> Read<()> {
-        let is_dataflow = match with.items.as_slice() {
-            [item] => match &item.context_expr {
-                Expr::Call(call) => {
-                    let plain = call.arguments.is_empty() && item.optional_vars.is_none() && !with.is_async;
-                    is_path(&call.func, &["R", "dataflow"]) && plain
-                }
-                _ => false,
-            },
-            _ => false,
-        };
-        if !is_dataflow || self.in_dataflow {
-            let at = with.items.first().map_or(span(with), span);
-            return Err(Diagnostic::new(at, "expected `with R.dataflow():`, not inside another one"));
-        }
-        let (output, front) = match with.body.split_last() {
-            Some((Stmt::Expr(last), front)) => match &*last.value {
-                Expr::Call(call) if is_path(&call.func, &["R", "output"]) => (Some(call), front),
-                _ => (None, with.body.as_slice()),
-            },
-            _ => (None, with.body.as_slice()),
-        };
-        self.open_dataflow();
-        self.in_dataflow = true;
-        self.scopes.push(Vec::new());
-        for stmt in front {
-            self.statement(stmt, None)?;
-        }
-        if let Some(output) = output {
-            accept(output, usize::MAX, &[], "R.output(x, y)")?;
-        }
-        let mut outputs = Vec::new();
-        for argument in output.iter().flat_map(|call| &call.arguments.args) {
-            let Expr::Name(name) = argument else {
-                return Err(Diagnostic::new(span(argument), "expected a variable of the dataflow block"));
-            };
-            let v = self.lookup(name.id.as_str(), span(name))?;
-            let inside = self.locals.get(name.id.as_str()).is_some_and(|local| local.depth == self.scopes.len());
-            if !inside || self.b.flags(v) & flag::INNER == 0 || v.is_leaf() {
-                return Err(Diagnostic::new(
-                    span(name),
-                    format!("`{}` is no variable of this dataflow block", name.id),
-                ));
-            }
-            self.b.clear_flags(v, flag::INNER);
-            outputs.push((name.id.as_str(), v));
-        }
-        outputs.iter().for_each(|(_, v)| self.hide_inner(*v));
-        self.in_dataflow = false;
-        let places: Vec<Range<usize>> =
-            outputs.iter().map(|(name, _)| self.locals.get(name).map_or(0..0, |local| local.span.clone())).collect();
-        self.leave_names();
-        for ((name, v), at) in outputs.into_iter().zip(places) {
-            self.define(name, v, at)?;
-        }
-        Ok(())
-    }
-
-    /// What is seen outside of a dataflow block has a type that does not speak of the scalars of the block.
-    fn hide_inner(&mut self, v: V) {
-        let inner: HashSet<Sym> = (self.scalars.iter())
-            .filter(|(v, _)| self.b.kind(**v) != kind::PARAM && self.b.flags(**v) & flag::INNER != 0)
-            .map(|(_, sym)| *sym)
-            .collect();
-        let ty = self.b.type_of(v);
-        if !inner.is_empty() && ty != TypeId::NONE {
-            let shown = self.b.ty(&erase_unbound(&self.b.type_owned(ty), &|sym| inner.contains(&sym)));
-            self.b.set_type(v, shown);
-        }
-    }
-
-    /// An If: its value is what both branches bind last, under one name.
-    fn if_(&mut self, branch: &'a StmtIf) -> Read<()> {
-        if self.in_dataflow {
-            return Err(Diagnostic::new(span(&*branch.test), "an If must not stand in a dataflow block"));
-        }
-        let other = match branch.elif_else_clauses.as_slice() {
-            [clause] if clause.test.is_none() => &clause.body,
-            _ => {
-                return Err(Diagnostic::new(span(&*branch.test), "an If needs exactly one `else:`")
-                    .help("write a nested If into the `else:` instead of `elif`"));
-            }
-        };
-        let (name, at) = last_target(&branch.body, span(&*branch.test))?;
-        let (other_name, other_at) = last_target(other, span(&*branch.test))?;
-        if name != other_name {
-            let message = format!("the branches end in different variables, `{name}` and `{other_name}`");
-            return Err(Diagnostic::new(other_at, message).other(at, "the first branch ends here"));
-        }
-        self.open_block();
-        let cond = self.expr(&branch.test)?;
-        let v = self.b.begin(NodeSpec::new(kind::IF), &[cond], Some(name));
-        let then = self.branch(&branch.body, &format!("{name}_then"))?;
-        let otherwise = self.branch(other, &format!("{name}_else"))?;
-        self.b.end();
-        let ty = self.join(then, otherwise);
-        self.b.set_type(v, ty);
-        self.sized(v, at.clone())?;
-        self.count_parts(v, &at)?;
-        if let Some(sym) = self.b.make_symbol(v, name) {
-            self.scalars.insert(v, sym);
-        }
-        self.define(name, v, at)
-    }
-
-    /// Type of an If: that of both branches, or what they have in common.
-    fn join(&mut self, a: TypeId, b: TypeId) -> TypeId {
-        if a == b || a == TypeId::NONE || b == TypeId::NONE {
-            return a;
-        }
-        let joined = join(&self.b.type_owned(a), &self.b.type_owned(b));
-        self.b.ty(&joined)
-    }
-
-    /// A branch; `name` is for the result, where that has none.
-    fn branch(&mut self, body: &'a [Stmt], name: &str) -> Read<TypeId> {
-        self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
-        self.enter();
-        let Some((last, front)) = body.split_last() else { return Ok(TypeId::NONE) };
-        for stmt in front {
-            self.statement(stmt, None)?;
-        }
-        let result = match last {
-            Stmt::AnnAssign(assign) => match assign.value.as_deref() {
-                Some(value) => self.branch_result(value, Some(&assign.annotation), name)?,
-                None => return Err(unexpected(last, "a value")),
-            },
-            Stmt::Assign(assign) => self.branch_result(&assign.value, None, name)?,
-            // An inner If: its variable is the result.
-            other => {
-                self.statement(other, None)?;
-                let (name, at) = last_target(body, span(other))?;
-                self.lookup(name, at)?
-            }
-        };
-        self.close_block();
-        let ty = self.b.type_of(result);
-        self.b.node(NodeSpec::new(kind::YIELD), &[result], None);
-        self.leave();
-        self.b.end();
-        Ok(ty)
-    }
-
-    fn is_tuple(&self, value: &Expr) -> bool {
-        match value {
-            Expr::Tuple(_) => true,
-            Expr::Call(call) => path_after(self.scope.text, &call.func, "R") == Some("tuple"),
-            _ => false,
-        }
-    }
-
-    /// The value of the last binding of a branch; anything but a variable, leaf or tuple gets a binding of its own.
-    fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>, name: &str) -> Read<V> {
-        if let Expr::Name(name) = value {
-            let v = self.lookup(name.id.as_str(), span(name))?;
-            annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
-            return Ok(v);
-        }
-        if self.is_tuple(value) {
-            // A tuple is the result itself, as where a function returns one.
-            self.close_block();
-            let v = self.expr(value)?;
-            annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
-            return Ok(v);
-        }
-        self.open_block();
-        let v = match self.bound_number(annotation, value)? {
-            Some(number) => number,
-            None => self.expr(value)?,
-        };
-        if v.is_leaf() {
-            return Ok(v);
-        }
-        self.bind_value(name, v, annotation)
-    }
-}
-
-/// The variable that a branch binds last.
-fn last_target(body: &[Stmt], at: Range<usize>) -> Read<(&str, Range<usize>)> {
-    let target = match body.last() {
-        Some(Stmt::AnnAssign(assign)) => Some(&*assign.target),
-        Some(Stmt::Assign(assign)) => assign.targets.first(),
-        Some(Stmt::If(inner)) => return last_target(&inner.body, at),
-        _ => None,
-    };
-    match target {
-        Some(Expr::Name(name)) => Ok((name.id.as_str(), span(name))),
-        _ => Err(Diagnostic::new(at, "each branch of an If must end in a binding of the same variable")),
     }
 }

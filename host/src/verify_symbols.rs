@@ -1,0 +1,96 @@
+//! Which symbolic variables mean something where a check stands.
+
+use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{Dim, Ty, Type, Value};
+use std::collections::HashSet;
+
+/// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it, and so do
+/// scalar variables that are seen in their dataflow block only.
+#[derive(Default)]
+pub(crate) struct Symbols {
+    defined: Vec<bool>,
+    /// In the order of their definition.
+    order: Vec<usize>,
+    /// Scopes that are open: where they end, and how many variables were defined before.
+    scopes: Vec<(usize, usize)>,
+    /// Dataflow blocks that are open: where each ends, and the scalar variables that only it sees.
+    pub(crate) flows: Vec<(usize, Vec<u32>)>,
+    /// Scalar variables of dataflow blocks that have ended: nothing can define them again.
+    ended: Vec<u32>,
+}
+
+impl Symbols {
+    /// The walk comes to a value.
+    pub(crate) fn come_to(&mut self, value: Value<'_>) {
+        let at = value.index().unwrap_or(0);
+        while let Some((_, before)) = self.scopes.pop_if(|(end, _)| *end <= at) {
+            self.order.drain(before..).for_each(|id| self.defined[id] = false);
+        }
+        while let Some((_, mut inner)) = self.flows.pop_if(|(end, _)| *end <= at) {
+            inner.iter().for_each(|id| self.defined[*id as usize] = false);
+            self.ended.append(&mut inner);
+        }
+        match value.kind() {
+            kind::FUNC | kind::BRANCH => self.scopes.push((value.end(), self.order.len())),
+            kind::DATAFLOW => self.flows.push((value.end(), Vec::new())),
+            _ => {}
+        }
+        if let Some(sym) = value.symbol().filter(|sym| !self.has(sym.id)) {
+            self.define(value.ty());
+            if let Some((_, inner)) = self.flows.last_mut().filter(|_| value.has(flag::INNER)) {
+                inner.push(sym.id);
+            }
+        }
+    }
+
+    pub(crate) fn define(&mut self, ty: Ty<'_>) {
+        defining_symbols(&ty.to_owned(), &mut |id| {
+            if self.ended.contains(&id) {
+                return;
+            }
+            let id = id as usize;
+            if self.defined.len() <= id {
+                self.defined.resize(id + 1, false);
+            }
+            if !std::mem::replace(&mut self.defined[id], true) {
+                self.order.push(id);
+            }
+        });
+    }
+
+    pub(crate) fn has(&self, id: u32) -> bool {
+        self.defined.get(id as usize).copied().unwrap_or(false)
+    }
+}
+
+/// Symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
+pub(crate) fn defining_symbols(ty: &Type, define: &mut dyn FnMut(u32)) {
+    ty.each_dim(false, &mut |dim| {
+        if let Dim::Var(sym) = dim {
+            define(sym.id);
+        }
+    });
+}
+
+/// Symbolic variables that a type needs from outside: those that the parameters of a function type define are its own.
+pub(crate) fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
+    match ty {
+        Type::Tuple(fields) => fields.iter().for_each(|field| all_symbols(field, look)),
+        Type::Callable { params, ret, .. } => {
+            let mut own = HashSet::new();
+            let params = params.as_deref().unwrap_or(&[]);
+            params.iter().for_each(|param| {
+                defining_symbols(param, &mut |id| {
+                    own.insert(id);
+                })
+            });
+            let mut free = |id: u32| {
+                if !own.contains(&id) {
+                    look(id)
+                }
+            };
+            params.iter().chain([&**ret]).for_each(|ty| all_symbols(ty, &mut free));
+        }
+        other => other.each_dim(false, &mut |dim| dim.vars(&mut |sym| look(sym.id))),
+    }
+}

@@ -1,0 +1,204 @@
+//! Dataflow blocks, Ifs and their branches.
+
+use super::FnReader;
+use crate::diagnostic::Diagnostic;
+use crate::read::types::accept;
+use crate::read::{Read, is_path, path_after, span, unexpected};
+use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{NodeSpec, Sym, TypeId, V};
+use plugin_api::ty_rel::{erase_unbound, join};
+use ruff_python_ast::{Expr, Stmt, StmtIf, StmtWith};
+use std::collections::HashSet;
+use std::ops::Range;
+
+impl<'a> FnReader<'a> {
+    pub(super) fn dataflow(&mut self, with: &'a StmtWith) -> Read<()> {
+        let is_dataflow = match with.items.as_slice() {
+            [item] => match &item.context_expr {
+                Expr::Call(call) => {
+                    let plain = call.arguments.is_empty() && item.optional_vars.is_none() && !with.is_async;
+                    is_path(&call.func, &["R", "dataflow"]) && plain
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        if !is_dataflow || self.in_dataflow {
+            let at = with.items.first().map_or(span(with), span);
+            return Err(Diagnostic::new(at, "expected `with R.dataflow():`, not inside another one"));
+        }
+        let (output, front) = match with.body.split_last() {
+            Some((Stmt::Expr(last), front)) => match &*last.value {
+                Expr::Call(call) if is_path(&call.func, &["R", "output"]) => (Some(call), front),
+                _ => (None, with.body.as_slice()),
+            },
+            _ => (None, with.body.as_slice()),
+        };
+        self.open_dataflow();
+        self.in_dataflow = true;
+        self.scopes.push(Vec::new());
+        for stmt in front {
+            self.statement(stmt, None)?;
+        }
+        if let Some(output) = output {
+            accept(output, usize::MAX, &[], "R.output(x, y)")?;
+        }
+        let mut outputs = Vec::new();
+        for argument in output.iter().flat_map(|call| &call.arguments.args) {
+            let Expr::Name(name) = argument else {
+                return Err(Diagnostic::new(span(argument), "expected a variable of the dataflow block"));
+            };
+            let v = self.lookup(name.id.as_str(), span(name))?;
+            let inside = self.locals.get(name.id.as_str()).is_some_and(|local| local.depth == self.scopes.len());
+            if !inside || self.b.flags(v) & flag::INNER == 0 || v.is_leaf() {
+                return Err(Diagnostic::new(
+                    span(name),
+                    format!("`{}` is no variable of this dataflow block", name.id),
+                ));
+            }
+            self.b.clear_flags(v, flag::INNER);
+            outputs.push((name.id.as_str(), v));
+        }
+        outputs.iter().for_each(|(_, v)| self.hide_inner(*v));
+        self.in_dataflow = false;
+        let places: Vec<Range<usize>> =
+            outputs.iter().map(|(name, _)| self.locals.get(name).map_or(0..0, |local| local.span.clone())).collect();
+        self.leave_names();
+        for ((name, v), at) in outputs.into_iter().zip(places) {
+            self.define(name, v, at)?;
+        }
+        Ok(())
+    }
+
+    /// What is seen outside of a dataflow block has a type that does not speak of the scalars of the block.
+    pub(super) fn hide_inner(&mut self, v: V) {
+        let inner: HashSet<Sym> = (self.scalars.iter())
+            .filter(|(v, _)| self.b.kind(**v) != kind::PARAM && self.b.flags(**v) & flag::INNER != 0)
+            .map(|(_, sym)| *sym)
+            .collect();
+        let ty = self.b.type_of(v);
+        if !inner.is_empty() && ty != TypeId::NONE {
+            let shown = self.b.ty(&erase_unbound(&self.b.type_owned(ty), &|sym| inner.contains(&sym)));
+            self.b.set_type(v, shown);
+        }
+    }
+
+    /// An If: its value is what both branches bind last, under one name.
+    pub(super) fn if_(&mut self, branch: &'a StmtIf) -> Read<()> {
+        if self.in_dataflow {
+            return Err(Diagnostic::new(span(&*branch.test), "an If must not stand in a dataflow block"));
+        }
+        let other = match branch.elif_else_clauses.as_slice() {
+            [clause] if clause.test.is_none() => &clause.body,
+            _ => {
+                return Err(Diagnostic::new(span(&*branch.test), "an If needs exactly one `else:`")
+                    .help("write a nested If into the `else:` instead of `elif`"));
+            }
+        };
+        let (name, at) = last_target(&branch.body, span(&*branch.test))?;
+        let (other_name, other_at) = last_target(other, span(&*branch.test))?;
+        if name != other_name {
+            let message = format!("the branches end in different variables, `{name}` and `{other_name}`");
+            return Err(Diagnostic::new(other_at, message).other(at, "the first branch ends here"));
+        }
+        self.open_block();
+        let cond = self.expr(&branch.test)?;
+        let v = self.b.begin(NodeSpec::new(kind::IF), &[cond], Some(name));
+        let then = self.branch(&branch.body, &format!("{name}_then"))?;
+        let otherwise = self.branch(other, &format!("{name}_else"))?;
+        self.b.end();
+        let ty = self.join(then, otherwise);
+        self.b.set_type(v, ty);
+        self.sized(v, at.clone())?;
+        self.count_parts(v, &at)?;
+        if let Some(sym) = self.b.make_symbol(v, name) {
+            self.scalars.insert(v, sym);
+        }
+        self.define(name, v, at)
+    }
+
+    /// Type of an If: that of both branches, or what they have in common.
+    pub(super) fn join(&mut self, a: TypeId, b: TypeId) -> TypeId {
+        if a == b || a == TypeId::NONE || b == TypeId::NONE {
+            return a;
+        }
+        let joined = join(&self.b.type_owned(a), &self.b.type_owned(b));
+        self.b.ty(&joined)
+    }
+
+    /// A branch; `name` is for the result, where that has none.
+    pub(super) fn branch(&mut self, body: &'a [Stmt], name: &str) -> Read<TypeId> {
+        self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
+        self.enter();
+        let Some((last, front)) = body.split_last() else { return Ok(TypeId::NONE) };
+        for stmt in front {
+            self.statement(stmt, None)?;
+        }
+        let result = match last {
+            Stmt::AnnAssign(assign) => match assign.value.as_deref() {
+                Some(value) => self.branch_result(value, Some(&assign.annotation), name)?,
+                None => return Err(unexpected(last, "a value")),
+            },
+            Stmt::Assign(assign) => self.branch_result(&assign.value, None, name)?,
+            // An inner If: its variable is the result.
+            other => {
+                self.statement(other, None)?;
+                let (name, at) = last_target(body, span(other))?;
+                self.lookup(name, at)?
+            }
+        };
+        self.close_block();
+        let ty = self.b.type_of(result);
+        self.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+        self.leave();
+        self.b.end();
+        Ok(ty)
+    }
+
+    pub(super) fn is_tuple(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Tuple(_) => true,
+            Expr::Call(call) => path_after(self.scope.text, &call.func, "R") == Some("tuple"),
+            _ => false,
+        }
+    }
+
+    /// The value of the last binding of a branch; anything but a variable, leaf or tuple gets a binding of its own.
+    pub(super) fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>, name: &str) -> Read<V> {
+        if let Expr::Name(name) = value {
+            let v = self.lookup(name.id.as_str(), span(name))?;
+            annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
+            return Ok(v);
+        }
+        if self.is_tuple(value) {
+            // A tuple is the result itself, as where a function returns one.
+            self.close_block();
+            let v = self.expr(value)?;
+            annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
+            return Ok(v);
+        }
+        self.open_block();
+        let v = match self.bound_number(annotation, value)? {
+            Some(number) => number,
+            None => self.expr(value)?,
+        };
+        if v.is_leaf() {
+            return Ok(v);
+        }
+        self.bind_value(name, v, annotation)
+    }
+}
+
+/// The variable that a branch binds last.
+fn last_target(body: &[Stmt], at: Range<usize>) -> Read<(&str, Range<usize>)> {
+    let target = match body.last() {
+        Some(Stmt::AnnAssign(assign)) => Some(&*assign.target),
+        Some(Stmt::Assign(assign)) => assign.targets.first(),
+        Some(Stmt::If(inner)) => return last_target(&inner.body, at),
+        _ => None,
+    };
+    match target {
+        Some(Expr::Name(name)) => Ok((name.id.as_str(), span(name))),
+        _ => Err(Diagnostic::new(at, "each branch of an If must end in a binding of the same variable")),
+    }
+}

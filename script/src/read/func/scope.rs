@@ -1,0 +1,137 @@
+//! Names, symbolic variables and blocks that are open while a function is read.
+
+use super::{FnReader, Local, Open};
+use crate::diagnostic::Diagnostic;
+use crate::read::Read;
+use plugin_api::ir::records::kind;
+use plugin_api::ir::{DType, NodeSpec, Sym, V};
+use plugin_api::names::{did_you_mean, nearest};
+use std::ops::Range;
+
+impl<'a> FnReader<'a> {
+    pub(super) fn enter(&mut self) {
+        self.scopes.push(Vec::new());
+        self.blocks.push(Open::No);
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.close_block();
+        self.blocks.pop();
+        self.leave_names();
+    }
+
+    pub(super) fn leave_names(&mut self) {
+        for name in self.scopes.pop().unwrap_or_default() {
+            let Some(local) = self.locals.remove(name) else { continue };
+            if let Some(sym) = self.scalars.get(&local.v)
+                && self.syms.get(name) == Some(sym)
+            {
+                self.syms.remove(name);
+                self.types.clear();
+                self.attrs.clear();
+            }
+            if let Some(outer) = local.outer {
+                if let Some(sym) = self.scalars.get(&outer.v).copied() {
+                    self.know_sym(name, sym);
+                }
+                self.locals.insert(name, *outer);
+            }
+        }
+    }
+
+    /// Opens a binding block where none is open.
+    pub(super) fn open_block(&mut self) {
+        if !self.in_dataflow && self.blocks.last() != Some(&Open::Block) {
+            self.close_block();
+            self.b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+            self.set_open(Open::Block);
+        }
+    }
+
+    /// Opens a dataflow block. One that follows another directly goes on with it, as TVM reads them.
+    pub(super) fn open_dataflow(&mut self) {
+        if self.blocks.last() != Some(&Open::Dataflow) {
+            self.close_block();
+            self.b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
+            self.set_open(Open::Dataflow);
+        }
+    }
+
+    pub(super) fn close_block(&mut self) {
+        if self.blocks.last().is_some_and(|open| *open != Open::No) {
+            self.set_open(Open::No);
+            self.b.end();
+        }
+    }
+
+    pub(super) fn set_open(&mut self, now: Open) {
+        if let Some(open) = self.blocks.last_mut() {
+            *open = now;
+        }
+    }
+
+    pub(super) fn define(&mut self, name: &'a str, v: V, at: Range<usize>) -> Read<()> {
+        if name == "_" {
+            return Ok(());
+        }
+        let depth = self.scopes.len();
+        let before = self.locals.remove(name);
+        if let Some(before) = before.as_ref().filter(|before| before.depth == depth) {
+            return Err(Diagnostic::new(at, format!("`{name}` is defined twice"))
+                .label("again here")
+                .other(before.span.clone(), "first here")
+                .help("give the second one another name"));
+        }
+        if let Some(sym) = self.scalars.get(&v).copied() {
+            self.know_sym(name, sym);
+        }
+        let outer = before.map(Box::new);
+        self.locals.insert(name, Local { v, span: at, outer, depth, life: std::marker::PhantomData });
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(name);
+        }
+        Ok(())
+    }
+
+    /// A variable by name.
+    pub(crate) fn lookup(&self, name: &str, at: Range<usize>) -> Read<V> {
+        if let Some(local) = self.locals.get(name) {
+            return Ok(local.v);
+        }
+        let near = did_you_mean(&nearest(name, self.locals.keys().copied()));
+        let diagnostic = Diagnostic::new(at, format!("undefined variable `{name}`{near}")).label("not defined before");
+        Err(diagnostic.help(
+            "define it above, or make it a parameter; variables of a dataflow block are visible outside only if \
+             `R.output` names them",
+        ))
+    }
+
+    /// A symbolic variable that was met before.
+    pub(crate) fn known_sym(&self, name: &str) -> Option<Sym> {
+        self.syms.get(name).copied()
+    }
+
+    /// A symbolic variable by name.
+    pub(crate) fn sym(&mut self, name: &str, at: Range<usize>) -> Read<Sym> {
+        if let Some(sym) = self.syms.get(name) {
+            return Ok(*sym);
+        }
+        if self.implicit_syms || self.scope.type_vars.contains(name) || self.local_type_vars.contains(name) {
+            return Ok(self.new_sym(name, DType::I64));
+        }
+        Err(Diagnostic::new(at, format!("undefined symbolic variable `{name}`")).help(format!(
+            "declare it with `{name} = T.int64()`, or above the module with `{name} = TypeVar(\"{name}\")`"
+        )))
+    }
+
+    /// Whether an effect may stand here: not in a dataflow block or a function that is declared pure.
+    pub(crate) fn may_have_effects(&self) -> bool {
+        !self.in_dataflow && self.pure.last() == Some(&false)
+    }
+
+    pub(crate) fn new_sym(&mut self, name: &str, dtype: DType) -> Sym {
+        let sym = self.b.sym(name, dtype);
+        self.syms.insert(name.to_string(), sym);
+        sym
+    }
+}
