@@ -514,7 +514,7 @@ mutator_trait! {
     /// impl<'b> StmtMutator<'b> for NoLoopOfOne {
     ///     fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
     ///         if let Some(Stmt::For { var, min, extent, .. }) = stmt.stmt()
-    ///             && extent.dim() == Some(Dim::Int(1))
+    ///             && extent.dim().and_then(|extent| extent.as_int()) == Some(1)
     ///             && min.is_leaf()
     ///         {
     ///             let min = rw.v(min);
@@ -530,7 +530,7 @@ mutator_trait! {
     /// let buffer = b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(8)], DType::I32)));
     /// b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
     /// let a = b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("A"));
-    /// let (zero, one) = (b.scalar(&Dim::Int(0)), b.scalar(&Dim::Int(1)));
+    /// let (zero, one) = (b.scalar(&Dim::int(0, DType::I32)), b.scalar(&Dim::int(1, DType::I32)));
     /// b.begin(NodeSpec::new(kind::FOR), &[zero, one], None);
     /// let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
     /// b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[a, one, i], None);

@@ -170,7 +170,8 @@ pub struct Sym {
 /// A dimension, or another scalar expression over symbolic variables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Dim {
-    /// An `int64`.
+    /// An `int64`. Numbers of other types, as the `int32` of most loops of TIR, are none: [`Dim::as_int`] tells the value
+    /// of an integer of any type.
     Int(i64),
     /// A symbolic variable.
     Var(Sym),
