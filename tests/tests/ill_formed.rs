@@ -170,3 +170,12 @@ fn parameters_have_names_of_their_own() {
     refused("@T.prim_func\ndef f(n: T.int32, n: T.int32):\n    T.evaluate(n)", "`n` is defined twice");
     refused("@R.function\ndef main(a: R.Any, a: R.Any):\n    return a", "`a` is defined twice");
 }
+
+#[test]
+fn integers_are_divided_by_an_operation_that_says_how() {
+    let dims = |dim: &str| format!("@R.function\ndef main(n: T.int64, X):\n    y = R.shape([{dim}])\n    return y");
+    refused(&dims("n / 1"), "two integers are divided by `/`");
+    taken(&dims("n // 2"));
+    taken(&dims("T.truncdiv(n, 2)"));
+    taken("@R.function\ndef main(f: T.float32, X):\n    y = f / T.float32(1)\n    return y");
+}

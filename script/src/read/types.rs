@@ -247,7 +247,12 @@ impl<'a> FnReader<'a> {
             Expr::StringLiteral(literal) => self.dim_text(literal.value.to_str(), span(literal)),
             Expr::BinOp(binary) => {
                 let op = binary_op(binary.op).ok_or_else(|| not_a_dim(expr))?;
-                Ok(Dim::binary(op, self.dim(&binary.left)?, self.dim(&binary.right)?))
+                let (left, right) = (self.dim(&binary.left)?, self.dim(&binary.right)?);
+                if op == prim::DIV && !has_float(&left) && !has_float(&right) {
+                    return Err(Diagnostic::new(span(expr), "two integers are divided by `/`")
+                        .help("write `//` to round down, or T.truncdiv(a, b)"));
+                }
+                Ok(Dim::binary(op, left, right))
             }
             Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
                 ([op], [right]) => {
@@ -274,7 +279,12 @@ impl<'a> FnReader<'a> {
             (Some("if_then_else"), [cond, then, other]) => {
                 Ok(Dim::if_then_else(self.dim(cond)?, self.dim(then)?, self.dim(other)?))
             }
-            (Some(name), [a, b]) if let Some(op) = named_op(name) => Ok(Dim::binary(op, self.dim(a)?, self.dim(b)?)),
+            (Some(name), [a, b]) if let Some(op) = named_op(name) => {
+                let (a, b) = (self.dim(a)?, self.dim(b)?);
+                // Of floats, `T.Div` is the true quotient.
+                let float = op == prim::TRUNCDIV && (has_float(&a) || has_float(&b));
+                Ok(Dim::binary(if float { prim::DIV } else { op }, a, b))
+            }
             (Some(name), [Expr::StringLiteral(text)]) => match (name.parse::<DType>(), not_finite(text.value.to_str()))
             {
                 (Ok(dtype), Some(value)) if dtype.is_float() => Ok(Dim::float(value, dtype)),
