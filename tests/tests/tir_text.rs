@@ -102,3 +102,9 @@ fn keys_of_several_lines_are_strings() {
     let error = script::read(&text, engine()).expect_err("no string");
     assert!(error.diagnostics[0].message.contains("expected a string as key"), "{error}");
 }
+
+#[test]
+fn the_scope_of_a_scalar_is_its_second_argument() {
+    prints("", "x = T.alloc_scalar(\"int32\", \"local\")\nx = 3", "x: T.int32 = 3");
+    prints("", "x = T.local_scalar(\"int32\")\nx = i", "x: T.int32 = i");
+}

@@ -59,9 +59,12 @@ impl<'a> TirReader<'a> {
                 "alloc_local" => return self.new_buffer(name, call, local, buffer_of::ALLOC),
                 "alloc_shared" => return self.new_buffer(name, call, shared, buffer_of::ALLOC),
                 "decl_buffer" => return self.decl_buffer(name, call),
-                "decl_scalar" | "alloc_scalar" => return self.scalar_buffer(name, call, ""),
-                "shared_scalar" => return self.scalar_buffer(name, call, "shared"),
-                "local_scalar" => return self.scalar_buffer(name, call, "local"),
+                "decl_scalar" => {
+                    return self.scalar_buffer(name, call, "", &["dtype", "data", "scope", "elem_offset"]);
+                }
+                "alloc_scalar" => return self.scalar_buffer(name, call, "", &["dtype", "scope"]),
+                "shared_scalar" => return self.scalar_buffer(name, call, "shared", &["dtype"]),
+                "local_scalar" => return self.scalar_buffer(name, call, "local", &["dtype"]),
                 "match_buffer" => return self.match_buffer(name, call),
                 "launch_thread" => return self.launch(call, Some(name)),
                 "env_thread" => return self.env_thread(name, call),
@@ -150,26 +153,31 @@ impl<'a> TirReader<'a> {
     }
 
     /// A buffer of one element that is used by its name: allocated, or over data that is there.
-    fn scalar_buffer(&mut self, name: &'a str, call: &'a ExprCall, scope: &str) -> Read<()> {
+    /// `takes` are its arguments in order.
+    fn scalar_buffer(&mut self, name: &'a str, call: &'a ExprCall, scope: &str, takes: &[&str]) -> Read<()> {
         let usage = "x = T.decl_scalar(T.int32, data=A.data, elem_offset=0, scope=\"global\")";
-        accept(call, 2, &["dtype", "data", "scope", "elem_offset"], usage)?;
-        let Some(dtype) = call.arguments.args.first().or_else(|| keyword(call, "dtype")) else {
+        accept(call, takes.len(), takes, usage)?;
+        let argument = |name: &str| {
+            let at = takes.iter().position(|takes| *takes == name)?;
+            call.arguments.args.get(at).or_else(|| keyword(call, name))
+        };
+        let Some(dtype) = argument("dtype") else {
             return Err(Diagnostic::new(span(call), "a scalar needs a data type").help(usage));
         };
         let dtype = match dtype {
             Expr::StringLiteral(_) => super::types::dtype_of(dtype)?,
             path => self.value_type(path)?.1,
         };
-        let data = call.arguments.args.get(1).or_else(|| keyword(call, "data"));
+        let data = argument("data");
         let data = data.map(|data| self.value(data)).transpose()?;
-        let scope = match keyword(call, "scope") {
+        let scope = match argument("scope") {
             Some(Expr::StringLiteral(said)) if said.value.to_str() == "global" => "",
             Some(Expr::StringLiteral(said)) => said.value.to_str(),
             Some(other) => return Err(Diagnostic::new(span(other), "expected a memory scope").help(usage)),
             None => scope,
         };
         let mut extras = Vec::new();
-        let offset = keyword(call, "elem_offset").map(|offset| self.buffer_dim(offset, &mut extras)).transpose()?;
+        let offset = argument("elem_offset").map(|offset| self.buffer_dim(offset, &mut extras)).transpose()?;
         let elem_offset = offset.filter(|offset| offset.as_int() != Some(0));
         let buffer =
             BufferType { scope: scope.to_string(), elem_offset, tiled: true, ..BufferType::new(vec![one()], dtype) };
