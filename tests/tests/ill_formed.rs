@@ -179,3 +179,9 @@ fn integers_are_divided_by_an_operation_that_says_how() {
     taken(&dims("T.truncdiv(n, 2)"));
     taken("@R.function\ndef main(f: T.float32, X):\n    y = f / T.float32(1)\n    return y");
 }
+
+#[test]
+fn tensors_are_calculated_with_by_operators() {
+    refused("@R.function\ndef main(X):\n    y = x + x\n    return y", "`x` is no scalar");
+    refused("@R.function\ndef main(X):\n    y = R.shape([k + 1])\n    return y", "undefined symbolic variable `k`");
+}

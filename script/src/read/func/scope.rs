@@ -119,6 +119,13 @@ impl<'a> FnReader<'a> {
         if self.implicit_syms || self.scope.type_vars.contains(name) || self.local_type_vars.contains(name) {
             return Ok(self.new_sym(name, DType::I64));
         }
+        if self.locals.contains_key(name) {
+            return Err(Diagnostic::new(
+                at,
+                format!("`{name}` is no scalar; dimensions and scalar expressions are made of these"),
+            )
+            .help("calculate with tensors by operators: R.add(x, y), R.multiply(x, y), R.negative(x)"));
+        }
         Err(Diagnostic::new(at, format!("undefined symbolic variable `{name}`")).help(format!(
             "declare it with `{name} = T.int64()`, or above the module with `{name} = TypeVar(\"{name}\")`"
         )))
