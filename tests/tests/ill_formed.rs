@@ -185,3 +185,12 @@ fn tensors_are_calculated_with_by_operators() {
     refused("@R.function\ndef main(X):\n    y = x + x\n    return y", "`x` is no scalar");
     refused("@R.function\ndef main(X):\n    y = R.shape([k + 1])\n    return y", "undefined symbolic variable `k`");
 }
+
+#[test]
+fn what_a_block_has_stands_in_a_block() {
+    for line in ["v = T.axis.spatial(4, n)", "v, w = T.axis.remap(\"SS\", [n, n])", "T.reads(A[0:4])", "T.where(n < 4)"]
+    {
+        refused(&tir(&format!("{line}\nT.evaluate(n)")), "stands outside of a block");
+    }
+    refused(&tir("with T.init():\n    A[0] = T.float32(0)"), "stands outside of a block");
+}

@@ -365,7 +365,12 @@ impl BodyBuilder {
         }
     }
 
-    /// Number of open regions.
+    /// Kind of the innermost region that is open.
+    pub fn around(&self) -> Option<u16> {
+        self.open.last().map(|header| self.pool.s.nodes[*header as usize].kind)
+    }
+
+    /// Number of regions that are open.
     pub fn depth(&self) -> usize {
         self.open.len()
     }

@@ -248,7 +248,17 @@ impl<'a> TirReader<'a> {
     }
 
     /// `vi = T.axis.spatial(16, i)`.
+    /// Refuses what only a schedulable block has.
+    pub(super) fn only_in_block(&self, call: &ExprCall) -> Read<()> {
+        match self.b.around() {
+            Some(kind::SBLOCK) => Ok(()),
+            _ => Err(Diagnostic::new(span(&*call.func), "stands outside of a block")
+                .help("write it directly into `with T.sblock(\"name\"):`")),
+        }
+    }
+
     fn axis(&mut self, name: &'a str, kind: &str, call: &'a ExprCall) -> Read<()> {
+        self.only_in_block(call)?;
         let kind = match kind {
             "spatial" | "S" => axis::SPATIAL,
             "reduce" | "R" => axis::REDUCE,
@@ -278,6 +288,7 @@ impl<'a> TirReader<'a> {
 
     /// `vi, vk = T.axis.remap("SR", [i, k])`: each takes the range of its loop.
     fn remap(&mut self, names: &[(&'a str, Range<usize>)], call: &'a ExprCall) -> Read<()> {
+        self.only_in_block(call)?;
         let [Expr::StringLiteral(kinds), loops] = &*call.arguments.args else {
             return Err(Diagnostic::new(span(call), "expected T.axis.remap(\"SR\", [i, k])"));
         };

@@ -111,6 +111,9 @@ impl<'a> TirReader<'a> {
             return Ok(());
         };
         let args = &*call.arguments.args;
+        if matches!(name, "reads" | "writes" | "where" | "sblock_attr" | "block_attr") {
+            self.only_in_block(call)?;
+        }
         match (name, args) {
             ("func_attr", [dict]) => self.func_attr(dict),
             ("reads", _) => self.accesses(args, 0),
@@ -454,6 +457,7 @@ impl<'a> TirReader<'a> {
             match name {
                 "sblock" | "block" => self.begin_block(call, &with.body)?,
                 "init" => {
+                    self.only_in_block(call)?;
                     self.b.begin(NodeSpec::new(kind::INIT), &[], None);
                 }
                 "attr" => self.attr(call)?,
