@@ -65,7 +65,8 @@ fn faults_are_told_with_their_place() {
     refused("for i in T.sequential(4):\n    T.evaluate(i)", "no loop `T.sequential`", "T.sequential");
     refused("with T.sblok(\"b\"):\n    T.evaluate(n)", "`T.sblok` opens no scope", "T.sblok(\"b\")");
     refused("with T.sblock(\"b\"):\n    vi = T.axis.remap(\"S\", [n])", "expected a loop variable", "n");
-    refused("vi = T.axis.sideways(4, n)", "no such kind of axis", "T.axis.sideways");
+    refused("with T.sblock(\"b\"):\n    vi = T.axis.sideways(4, n)", "no such kind of axis", "T.axis.sideways");
+    refused("vi = T.axis.S(4, n)", "stands outside of a block", "T.axis.S");
     refused("for i in T.thread_binding(4):\n    T.evaluate(i)", "which thread is not said", "T.thread_binding(4)");
     refused("assert n == 4", "an assertion needs a message", "assert n == 4");
     refused("T.evaluate(0 < n < 4)", "not chained", "0 < n < 4");
