@@ -235,19 +235,15 @@ impl Check<'_> {
             return Err("sets relax.force_pure, but is declared with pure=False: remove one of them".to_string());
         }
         let Some(result) = function.result() else { return Ok(()) };
-        let impure = function.is_pure() && self.effect_in(function);
-        if impure {
-            let call = first_effect(function).map_or(String::new(), |call| format!(": `{call}`"));
+        if function.is_pure()
+            && !forced
+            && let Some(call) = first_effect(function)
+        {
             return Err(format!(
-                "is declared pure, but has an effect{call}; declare it with pure=False, or set relax.force_pure"
+                "is declared pure, but has an effect: `{call}`; declare it with pure=False, or set relax.force_pure"
             ));
         }
         self.fits(function.ret_ty(), result.ty(), "what it returns")
-    }
-
-    fn effect_in(&self, function: Function<'_>) -> bool {
-        let forced = function.attr("relax.force_pure").is_some_and(|attr| attr.as_int() == Some(1));
-        !forced && first_effect(function).is_some()
     }
 
     fn call(&mut self, call: Call<'_>) -> Result<(), String> {

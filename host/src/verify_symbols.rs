@@ -1,7 +1,7 @@
 //! Which symbolic variables mean something where a check stands.
 
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Dim, Ty, Type, Value};
+use plugin_api::ir::{Sym, Ty, Type, Value};
 use std::collections::HashSet;
 
 /// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it, and so do
@@ -44,7 +44,7 @@ impl Symbols {
     }
 
     pub(crate) fn define(&mut self, ty: Ty<'_>) {
-        defining_symbols(&ty.to_owned(), &mut |id| {
+        ty.to_owned().each_defined(&mut |Sym { id, .. }| {
             if self.ended.contains(&id) {
                 return;
             }
@@ -63,15 +63,6 @@ impl Symbols {
     }
 }
 
-/// Symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
-pub(crate) fn defining_symbols(ty: &Type, define: &mut dyn FnMut(u32)) {
-    ty.each_dim(false, &mut |dim| {
-        if let Dim::Var(sym) = dim {
-            define(sym.id);
-        }
-    });
-}
-
 /// Symbolic variables that a type needs from outside: those that the parameters of a function type define are its own.
 pub(crate) fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
     match ty {
@@ -80,8 +71,8 @@ pub(crate) fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
             let mut own = HashSet::new();
             let params = params.as_deref().unwrap_or(&[]);
             params.iter().for_each(|param| {
-                defining_symbols(param, &mut |id| {
-                    own.insert(id);
+                param.each_defined(&mut |sym| {
+                    own.insert(sym.id);
                 })
             });
             let mut free = |id: u32| {

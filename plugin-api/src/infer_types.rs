@@ -1,7 +1,7 @@
 //! Types of the values of a body from those of their operands.
 
 use crate::ir::records::{flag, kind};
-use crate::ir::{Body, Call, Dim, Edit, Expr, Sym, Type, V, Value};
+use crate::ir::{Body, Call, Edit, Expr, Function, Sym, Type, V, Value};
 use crate::op::{Infer, InferError};
 use crate::pass::PassError;
 use crate::ty_rel::{Relation, call_result, calls_are_pure, join, relation, seen_outside};
@@ -131,15 +131,11 @@ fn content_first<'b>(
 fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: Vec<Sym>) -> Option<Type> {
     let said = function.ty().is_known().then(|| function.ty().to_owned());
     let Some(Type::Callable { ret, pure, .. }) = said else { return None };
-    let params = params(function).map(|param| type_now(edit, param).unwrap_or(Type::Object)).collect();
+    let params = function.as_function()?.params().map(|param| type_now(edit, param).unwrap_or(Type::Object)).collect();
     let found = type_now(edit, function.region().result()?)?;
     let holds = matches!(relation(&ret, &found), Relation::Equal | Relation::Wider);
     let ret = if holds { *ret } else { seen_outside(found, &|sym| !known.contains(&sym)) };
     Some(Type::Callable { params: Some(params), ret: Box::new(ret), pure })
-}
-
-fn params(function: Value<'_>) -> impl Iterator<Item = Value<'_>> {
-    function.region().children().take_while(|child| child.kind() == kind::PARAM)
 }
 
 /// Symbolic variables that are defined where a function begins, the functions around it first.
@@ -153,17 +149,14 @@ struct Symbols {
 impl Symbols {
     fn enter(&mut self, function: Value<'_>) {
         let before = self.defined.len();
-        params(function).for_each(|param| self.define(&param.ty().to_owned()));
+        let params = function.as_function().into_iter().flat_map(Function::params);
+        params.for_each(|param| self.define(&param.ty().to_owned()));
         self.functions.push((before, self.defined.len()));
     }
 
     /// Variables that stand alone as a dimension are defined by it.
     fn define(&mut self, ty: &Type) {
-        ty.each_dim(false, &mut |dim| {
-            if let Dim::Var(sym) = dim {
-                self.defined.push(*sym);
-            }
-        });
+        ty.each_defined(&mut |sym| self.defined.push(sym));
     }
 
     fn leave(&mut self) -> Vec<Sym> {

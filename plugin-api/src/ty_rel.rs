@@ -204,18 +204,8 @@ fn in_values(bound: &BTreeMap<Sym, Dim>, sym: Sym) -> bool {
 
 fn symbols_of(types: &[Type]) -> Vec<Sym> {
     let mut out = Vec::new();
-    types.iter().for_each(|ty| each_dim(ty, &mut |dim| dim.vars(&mut |sym| out.push(sym))));
+    types.iter().for_each(|ty| ty.each_dim(false, &mut |dim| dim.vars(&mut |sym| out.push(sym))));
     out
-}
-
-fn each_dim(ty: &Type, f: &mut impl FnMut(&Dim)) {
-    match ty {
-        Type::Tensor(t) | Type::DTensor(DTensorType { tensor: t, .. }) => t.shape.iter().flatten().for_each(f),
-        Type::Shape { dims, .. } => dims.iter().flatten().for_each(f),
-        Type::Prim { value, .. } => value.iter().for_each(f),
-        Type::Tuple(fields) => fields.iter().for_each(|field| each_dim(field, f)),
-        _ => {}
-    }
 }
 
 /// Variables that stand alone in a parameter take the dimension of the argument. Scalars tell nothing, as in TVM.

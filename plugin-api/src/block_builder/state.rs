@@ -2,7 +2,7 @@
 
 use crate::ir::records::{LEAF_BIT, flag, kind};
 use crate::ir::{Attr, BodyBuilder, Dim, Expr, NodeSpec, Sym, Type, TypeId, V};
-use crate::ty_rel::{erase_unbound, seen_outside};
+use crate::ty_rel::seen_outside;
 use std::collections::BTreeMap;
 
 /// A region that is open.
@@ -142,11 +142,7 @@ impl State {
 
     /// What is seen outside of a dataflow block has a type that does not speak of the scalars of the block.
     pub(super) fn hide_inner(&mut self, v: V) {
-        let inner = |v: &V| self.b.kind(*v) != kind::PARAM && self.b.flags(*v) & flag::INNER != 0;
-        if self.scalars.values().any(inner) {
-            let shown = erase_unbound(&self.type_of(v), &|sym| self.scalars.get(&sym.id).is_some_and(inner));
-            self.set_type(v, &shown);
-        }
+        self.b.hide_inner(v, self.scalars.iter().map(|(id, scalar)| (*scalar, *id)));
     }
 
     pub(super) fn effect(&mut self, v: V) {
@@ -170,11 +166,7 @@ impl State {
 
     /// A parameter or match_cast of this type defines the symbolic variables that stand alone as a dimension.
     pub(super) fn define_syms(&mut self, ty: &Type) {
-        ty.each_dim(false, &mut |dim| {
-            if let Dim::Var(sym) = dim {
-                self.defined.push(*sym);
-            }
-        });
+        ty.each_defined(&mut |sym| self.defined.push(sym));
     }
 
     /// What a function says of its result: nothing of what is only known inside.

@@ -8,6 +8,8 @@ use super::types::*;
 use super::value::Value;
 use super::verify::SealError;
 use crate::abi::view::{Body, RawView, Sections, Tensor};
+use crate::ty_rel::erase_unbound;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A value of a body under construction: a node or a leaf. Good only with the builder that gave it.
@@ -392,6 +394,18 @@ impl BodyBuilder {
         let ty = self.symbol_type(sym);
         self.set_type(v, ty);
         Some(sym)
+    }
+
+    /// Takes from the type of a value that a dataflow block shows what speaks of scalar variables which the block keeps to
+    /// itself. `scalars` are the scalar variables of the function, with the numbers of their symbolic variables.
+    pub fn hide_inner(&mut self, v: V, scalars: impl Iterator<Item = (V, u32)>) {
+        let kept = |scalar: &V| self.kind(*scalar) != kind::PARAM && self.flags(*scalar) & flag::INNER != 0;
+        let inner: BTreeSet<u32> = scalars.filter(|(scalar, _)| kept(scalar)).map(|(_, id)| id).collect();
+        let ty = self.type_of(v);
+        if !inner.is_empty() && ty != TypeId::NONE {
+            let shown = self.ty(&erase_unbound(&self.type_owned(ty), &|sym| inner.contains(&sym.id)));
+            self.set_type(v, shown);
+        }
     }
 
     /// Adds a parameter; all of them precede the first block.

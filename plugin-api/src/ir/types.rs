@@ -389,6 +389,15 @@ impl Type {
         }
     }
 
+    /// The symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
+    pub fn each_defined(&self, f: &mut dyn FnMut(Sym)) {
+        self.each_dim(false, &mut |dim| {
+            if let Dim::Var(sym) = dim {
+                f(*sym);
+            }
+        });
+    }
+
     /// Tensor of known shape.
     pub fn tensor(shape: impl IntoIterator<Item = impl Into<Dim>>, dtype: DType) -> Type {
         let shape: Vec<Dim> = shape.into_iter().map(Into::into).collect();

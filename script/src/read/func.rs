@@ -461,9 +461,7 @@ impl<'a> FnReader<'a> {
             None => self.bound(value)?,
         };
         let v = self.bind_value(name, v, annotation)?;
-        if let Some(sym) = self.b.make_symbol(v, name) {
-            self.scalars.insert(v, sym);
-        }
+        self.name_scalar(v, name);
         if self.in_dataflow {
             self.b.add_flags(v, flag::INNER);
         }

@@ -5,10 +5,9 @@ use crate::diagnostic::Diagnostic;
 use crate::read::types::accept;
 use crate::read::{Read, is_path, path_after, span, unexpected};
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{NodeSpec, Sym, TypeId, V};
-use plugin_api::ty_rel::{erase_unbound, join};
+use plugin_api::ir::{NodeSpec, TypeId, V};
+use plugin_api::ty_rel::join;
 use ruff_python_ast::{Expr, Stmt, StmtIf, StmtWith};
-use std::collections::HashSet;
 use std::ops::Range;
 
 impl<'a> FnReader<'a> {
@@ -72,15 +71,7 @@ impl<'a> FnReader<'a> {
 
     /// What is seen outside of a dataflow block has a type that does not speak of the scalars of the block.
     pub(super) fn hide_inner(&mut self, v: V) {
-        let inner: HashSet<Sym> = (self.scalars.iter())
-            .filter(|(v, _)| self.b.kind(**v) != kind::PARAM && self.b.flags(**v) & flag::INNER != 0)
-            .map(|(_, sym)| *sym)
-            .collect();
-        let ty = self.b.type_of(v);
-        if !inner.is_empty() && ty != TypeId::NONE {
-            let shown = self.b.ty(&erase_unbound(&self.b.type_owned(ty), &|sym| inner.contains(&sym)));
-            self.b.set_type(v, shown);
-        }
+        self.b.hide_inner(v, self.scalars.iter().map(|(scalar, sym)| (*scalar, sym.id)));
     }
 
     /// An If: its value is what both branches bind last, under one name.
@@ -111,9 +102,7 @@ impl<'a> FnReader<'a> {
         self.b.set_type(v, ty);
         self.sized(v, at.clone())?;
         self.count_parts(v, &at)?;
-        if let Some(sym) = self.b.make_symbol(v, name) {
-            self.scalars.insert(v, sym);
-        }
+        self.name_scalar(v, name);
         self.define(name, v, at)
     }
 

@@ -93,6 +93,13 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
+    /// Makes a variable, if it is a scalar, the symbolic variable of its name.
+    pub(super) fn name_scalar(&mut self, v: V, name: &str) {
+        if let Some(sym) = self.b.make_symbol(v, name) {
+            self.scalars.insert(v, sym);
+        }
+    }
+
     /// A variable by name.
     pub(crate) fn lookup(&self, name: &str, at: Range<usize>) -> Read<V> {
         if let Some(local) = self.locals.get(name) {
