@@ -14,6 +14,7 @@ use crate::Operators;
 use crate::metadata::Writer as Metadata;
 use crate::read::vdevice_name;
 use names::Taken;
+pub(crate) use ops::operation_name;
 use plugin_api::ir::records::attr;
 use plugin_api::ir::{Attr, AttrView, Body, BodyKind, Dict, Dim, Expr, Module, Sym, Type, Value};
 use std::collections::{BTreeMap, HashSet};

@@ -10,6 +10,7 @@ use super::verify::SealError;
 use crate::abi::view::{Body, RawView, Sections, Tensor};
 use crate::ty_rel::erase_unbound;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A value of a body under construction: a node or a leaf. Good only with the builder that gave it.
@@ -582,6 +583,52 @@ impl BodyBuilder {
         s.names.pop();
         let words = s.operands.split_off(node.ops as usize);
         words.into_iter().map(|op| self.v(op)).collect()
+    }
+
+    /// Number of nodes so far.
+    pub fn n_nodes(&self) -> u32 {
+        self.pool.s.nodes.len() as u32
+    }
+
+    /// Puts nested expressions where they stand in the text, when only what was read later said that they are needed: each
+    /// of `runs` is some nodes, and the number of nodes that there were at their place. Of two runs with one place the
+    /// later one comes first, as it is around the other. What a node becomes is what the result says of it.
+    pub fn move_back(&mut self, runs: &[(Range<u32>, u32)]) -> impl Fn(V) -> V + use<> {
+        let from = runs.iter().map(|(_, place)| *place).min().unwrap_or(u32::MAX);
+        let s = &mut self.pool.s;
+        // Where each node stands: at its number, unless a run takes it before another one.
+        let mut order: Vec<_> = (from..s.nodes.len() as u32).map(|at| (at, u32::MAX, at)).collect();
+        for (number, (nodes, place)) in runs.iter().enumerate() {
+            for at in nodes.clone() {
+                if let Some(key) = at.checked_sub(from).and_then(|i| order.get_mut(i as usize)) {
+                    *key = (*place, (runs.len() - 1 - number) as u32, at);
+                }
+            }
+        }
+        order.sort_unstable();
+        let mut becomes = vec![0; order.len()];
+        for (new, (_, _, old)) in order.iter().enumerate() {
+            becomes[(old - from) as usize] = from + new as u32;
+        }
+        let moved = move |op: u32| match op.checked_sub(from).and_then(|i| becomes.get(i as usize)) {
+            Some(new) if op & LEAF_BIT == 0 => *new,
+            _ => op,
+        };
+        if let Some(first) = s.nodes.get(from as usize) {
+            let operands = s.operands.split_off(first.ops as usize);
+            let base = first.ops;
+            let nodes = s.nodes.split_off(from as usize);
+            let names = s.names.split_off(from as usize);
+            for (_, _, old) in &order {
+                let mut node = nodes[(old - from) as usize];
+                let ops = (node.ops - base) as usize;
+                node.ops = s.operands.len() as u32;
+                s.operands.extend(operands[ops..ops + node.n_ops as usize].iter().map(|op| moved(*op)));
+                s.nodes.push(node);
+                s.names.push(names[(old - from) as usize]);
+            }
+        }
+        move |v| V { op: moved(v.op), ..v }
     }
 
     /// An importer that brings values of another body here.

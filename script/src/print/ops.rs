@@ -61,6 +61,15 @@ pub(super) fn binary_name(op: u16) -> &'static str {
     }
 }
 
+/// How messages name an operation.
+pub(crate) fn operation_name(op: u16) -> String {
+    match infix(op) {
+        Some(infix) => format!("`{}`", infix.text.trim()),
+        None if op == prim::NOT => "`not`".to_string(),
+        None => format!("T.{}", binary_name(op)),
+    }
+}
+
 /// A constant operand.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Constant {

@@ -9,6 +9,9 @@ use plugin_api::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag
 use plugin_api::ir::{DType, Ty, Value};
 use std::fmt::Write;
 
+/// How tightly `~` binds: more than any operator between two.
+const UNARY: u8 = 13;
+
 impl<'b> Tir<'_, '_, 'b> {
     pub(super) fn operand(&mut self, value: Value<'b>, i: usize, above: u8) {
         if let Some(operand) = value.operand(i) {
@@ -34,6 +37,10 @@ impl<'b> Tir<'_, '_, 'b> {
         match node.kind {
             kind::ARITH => self.arith(value, node.a as u16, above),
             kind::LOAD => self.load(value),
+            kind::CALL if inverts_bits(value) => {
+                self.push("~");
+                self.operand(value, 1, UNARY);
+            }
             kind::CALL => self.call(value),
             kind::SELECT => self.list_call("T.Select(", value, 0),
             kind::RAMP => self.list_call("T.Ramp(", value, 0),
@@ -237,7 +244,9 @@ impl<'b> Tir<'_, '_, 'b> {
                 let constants = (self.constant_of(a), self.constant_of(b));
                 let (x, y) = (a.ty().dtype(), b.ty().dtype());
                 let alike = x == y || !x.is_known() || !y.is_known() || op >= prim::SHL;
-                let shape = infix(op).filter(|_| alike && !folds(op, constants.0, constants.1));
+                // Between vectors the words of Python are the operations on bits.
+                let bits = matches!(op, prim::AND | prim::OR) && x.lanes() != 1;
+                let shape = infix(op).filter(|_| alike && !bits && !folds(op, constants.0, constants.1));
                 self.binary(op, shape, above, |tir, above| tir.expr(a, above), |tir, above| tir.expr(b, above));
             }
         }
@@ -476,4 +485,13 @@ fn float(out: &mut String, value: f64) {
     } else {
         super::text::python_float(out, value);
     }
+}
+
+/// Whether a call is written `~a`: constants would be computed at once.
+pub(super) fn inverts_bits(value: Value<'_>) -> bool {
+    let bits = |operand: &Value<'_>| {
+        let ty = operand.ty();
+        operand.node().is_some() && ty.kind() == tykind::PRIM && ty.dtype().is_known() && !ty.dtype().is_float()
+    };
+    value.n_operands() == 2 && value.as_call_to("tirx.bitwise_not").is_some() && value.operand(1).filter(bits).is_some()
 }

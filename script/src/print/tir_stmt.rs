@@ -2,6 +2,7 @@
 
 use super::text::python_string;
 use super::tir::Tir;
+use super::tir_expr::inverts_bits;
 use plugin_api::ir::records::{axis, buffer_of, flag, kind};
 use plugin_api::ir::{AttrView, Value};
 
@@ -112,7 +113,8 @@ impl<'b> Tir<'_, '_, 'b> {
             }
             kind::EVALUATE => {
                 self.indent(depth);
-                let call = value.operand(0).is_some_and(|operand| operand.kind() == kind::CALL);
+                let call =
+                    value.operand(0).is_some_and(|operand| operand.kind() == kind::CALL && !inverts_bits(operand));
                 self.push(if call { "" } else { "T.evaluate(" });
                 self.operand(value, 0, 0);
                 self.push(if call { "\n" } else { ")\n" });

@@ -5,6 +5,7 @@ mod exprs;
 mod func;
 mod ops;
 mod tir;
+mod tir_arith;
 mod tir_assign;
 mod tir_buffer;
 mod tir_call;

@@ -23,7 +23,12 @@ pub(super) struct E {
     /// Of a buffer: that of its elements.
     pub(super) dtype: DType,
     pub(super) is: Is,
+    /// Number of nodes when it had been read: where a conversion of it stands.
+    pub(super) end: u32,
 }
+
+/// No place of its own: conversions stand where the reader is.
+pub(super) const HERE: u32 = u32::MAX;
 
 /// What a name stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,6 +61,8 @@ pub(super) struct TirReader<'a> {
     prim_types: HashMap<u32, TypeId, RandomState>,
     /// For each loop variable its start and extent, by operand word.
     pub(super) loops: HashMap<u32, (V, V), RandomState>,
+    /// Conversions of values before which others were read: their nodes, and their place.
+    pub(super) runs: Vec<(Range<u32>, u32)>,
     /// Made of schedulable blocks.
     pub(super) s_tir: bool,
     /// Written in the older spelling, in which `T.alloc_buffer` belongs to the block.
@@ -98,6 +105,7 @@ impl<'a> TirReader<'a> {
             literals: HashMap::default(),
             prim_types: HashMap::default(),
             loops: HashMap::default(),
+            runs: Vec::new(),
             s_tir: false,
             old: text.contains("T.block("),
             func_attrs: Vec::new(),
@@ -206,7 +214,7 @@ impl<'a> TirReader<'a> {
             let ty = self.b.ty(&Type::Buffer(buffer.clone()));
             let v = self.b.node(NodeSpec::new(kind::PARAM).ty(ty), &extras, Some(name));
             let is = self.is_scalar(&buffer, None);
-            self.define_name(name, E { v, ty, dtype: buffer.dtype, is });
+            self.define_name(name, E { v, ty, dtype: buffer.dtype, is, end: HERE });
             return Ok(());
         }
         let (mut ty, dtype) = self.value_type(annotation)?;
@@ -218,7 +226,7 @@ impl<'a> TirReader<'a> {
         if let Some(sym) = sym {
             self.sym_of.insert(v.word(), sym);
         }
-        self.define_name(name, E { v, ty, dtype, is: Is::Value });
+        self.define_name(name, E { v, ty, dtype, is: Is::Value, end: HERE });
         Ok(())
     }
 
@@ -274,6 +282,7 @@ impl<'a> TirReader<'a> {
         let (mark, depth) = (self.mark(), self.b.depth());
         for stmt in stmts {
             let inner = self.b.depth();
+            self.settle();
             if let Err(fault) = self.statement(stmt) {
                 if self.faults.len() < MAX_FAULTS {
                     self.faults.push(fault);
@@ -284,6 +293,7 @@ impl<'a> TirReader<'a> {
                 }
             }
         }
+        self.settle();
         // Attributes and threads that hold for the rest of the scope.
         while self.b.depth() > depth {
             self.b.end();
@@ -354,7 +364,7 @@ impl<'a> TirReader<'a> {
         match known {
             Some(sym) => {
                 let v = self.b.scalar(&Dim::Var(sym));
-                Ok(E { v, ty: self.b.type_of(v), dtype: sym.dtype, is: Is::Value })
+                Ok(E { v, ty: self.b.type_of(v), dtype: sym.dtype, is: Is::Value, end: HERE })
             }
             None => Err(self.unknown(name, at)),
         }

@@ -1,6 +1,6 @@
 //! What `name = …` declares in a PrimFunc.
 
-use super::tir::{E, Is, TirReader};
+use super::tir::{E, HERE, Is, TirReader};
 use super::tir_buffer::{BufferFacts, handle_type, typed};
 use super::tir_stmt::one;
 use super::types::{accept, keyword, sym_declaration};
@@ -18,7 +18,7 @@ impl<'a> TirReader<'a> {
             Some(ty) => self.value_type(ty)?,
             None => (self.type_of_result(value), value.dtype),
         };
-        let value = self.stored(value, dtype);
+        let value = if value.is == Is::Literal { self.retype(value, dtype).v } else { value.v };
         let call = self.b.kind(value) == kind::CALL;
         let flags = if call { flag::IMPURE } else { 0 };
         let v = self.b.node(NodeSpec::new(kind::BIND).ty(ty).flags(flags), &[value], Some(name));
@@ -32,7 +32,7 @@ impl<'a> TirReader<'a> {
         let spec = NodeSpec::new(kind::BUFFER).ty(ty).attrs(attrs).a(of);
         // An allocation stays although nothing may use it.
         let v = self.b.node(spec.flags(flag::INNER), ops, Some(name));
-        let e = E { v, ty, dtype, is };
+        let e = E { v, ty, dtype, is, end: HERE };
         self.define_name(name, e);
         e
     }
@@ -80,24 +80,28 @@ impl<'a> TirReader<'a> {
         {
             return self.view(name, &method.value, call);
         }
-        if let Some(e) = self.known(name).filter(|e| e.is == Is::Scalar) {
-            let value = self.value(value)?;
-            let (zero, value) = (self.imm(0, DType::I32), self.stored(value, e.dtype));
-            self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[e.v, value, zero], None);
-            return Ok(());
-        }
-        match self.known(name).filter(|e| self.b.kind(e.v) == kind::BIND) {
-            Some(before) => {
-                // The same variable once more.
+        match self.known(name).filter(|e| e.is == Is::Scalar || self.b.kind(e.v) == kind::BIND) {
+            Some(_) => {
                 let value = self.value(value)?;
-                let stored = self.stored(value, before.dtype);
-                let spec = NodeSpec::new(kind::BIND).ty(before.ty).flags(flag::IMPURE);
-                let v = self.b.node(spec, &[stored, before.v], Some(name));
-                self.define_name(name, typed(v, before.ty, before.dtype));
-                Ok(())
+                self.assign_value(name, value)
             }
             None => self.bind(name, None, value),
         }
+    }
+
+    /// Another value for a scalar or variable that is there.
+    pub(super) fn assign_value(&mut self, name: &'a str, value: E) -> Read<()> {
+        let Some(before) = self.known(name) else { return Ok(()) };
+        let stored = self.stored(value, before.dtype);
+        if before.is == Is::Scalar {
+            let zero = self.imm(0, DType::I32);
+            self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[before.v, stored, zero], None);
+            return Ok(());
+        }
+        let spec = NodeSpec::new(kind::BIND).ty(before.ty).flags(flag::IMPURE);
+        let v = self.b.node(spec, &[stored, before.v], Some(name));
+        self.define_name(name, typed(v, before.ty, before.dtype));
+        Ok(())
     }
 
     /// `n = T.int32()`: a free variable, or one that the signature speaks of.

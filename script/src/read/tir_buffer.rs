@@ -1,7 +1,7 @@
 //! Types of TIR: scalars, handles, buffers with their shapes.
 
 use super::ops::{binary_op, compare_op, named_op};
-use super::tir::{E, Is, TirReader};
+use super::tir::{E, HERE, Is, TirReader};
 use super::types::{accept, dtype_of, has_float, int, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
@@ -374,5 +374,5 @@ fn not_a_type(expr: &Expr) -> Diagnostic {
 
 /// A typed expression.
 pub(super) fn typed(v: V, ty: TypeId, dtype: DType) -> E {
-    E { v, ty, dtype, is: Is::Value }
+    E { v, ty, dtype, is: Is::Value, end: HERE }
 }

@@ -2,16 +2,18 @@
 
 use super::ops::named_op;
 use super::tir::{E, Is, TirReader};
+use super::tir_arith::{fits, in_one_lane, one_of_type, scalar};
 use super::tir_buffer::{handle_type, typed};
 use super::tir_expr::with_lanes;
-use super::types::{dtype_of, keyword, wide_int};
+use super::types::{accept, dtype_of, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use crate::tir_ops::{self, Place, Result as OpResult};
-use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{DType, NodeSpec, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
+use std::ops::Range;
 
 impl<'a> TirReader<'a> {
     pub(super) fn call(&mut self, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
@@ -41,28 +43,42 @@ impl<'a> TirReader<'a> {
         Err(Diagnostic::new(span(&*call.func), "expected a function of TIR, such as T.exp, or one of the module"))
     }
 
-    /// `A.vload([i], predicate=p)`.
+    /// `A.vload([i], predicate=p)`, `A.vload([i], "float32x4")`.
     fn vload(&mut self, buffer: E, call: &'a ExprCall) -> Read<E> {
+        accept(call, 2, &["begin", "dtype", "predicate"], "A.vload([i], \"float32x4\")")?;
         let mut ops = vec![buffer.v];
         let Some(indices) = call.arguments.args.first() else {
             return Err(Diagnostic::new(span(call), "expected indices").help("A.vload([i], predicate=p)"));
         };
-        let lanes = self.list_indices(indices, &mut ops)?;
+        let dtype = call.arguments.args.get(1).or_else(|| keyword(call, "dtype")).map(dtype_of).transpose()?;
+        let lanes = self.list_indices(indices, times(dtype.unwrap_or(buffer.dtype), buffer.dtype), &mut ops)?;
+        let loaded = with_lanes(buffer.dtype, lanes);
+        if let Some(dtype) = dtype.filter(|dtype| *dtype != loaded) {
+            return Err(Diagnostic::new(span(call), format!("this loads {loaded}, not {dtype}")));
+        }
+        let mut spec = NodeSpec::new(kind::LOAD);
         if let Some(predicate) = keyword(call, "predicate") {
             ops.push(self.value(predicate)?.v);
+            spec = spec.a(1);
         }
-        Ok(self.node(NodeSpec::new(kind::LOAD).a(1), &ops, with_lanes(buffer.dtype, lanes)))
+        Ok(self.node(spec, &ops, loaded))
     }
 
-    pub(super) fn list_indices(&mut self, indices: &'a Expr, ops: &mut Vec<V>) -> Read<i32> {
+    /// Indices of an element, or of the first of `wanted` ones; how many they name.
+    pub(super) fn list_indices(&mut self, indices: &'a Expr, wanted: i32, ops: &mut Vec<V>) -> Read<i32> {
         let items = match indices {
             Expr::List(list) => &*list.elts,
             Expr::Tuple(tuple) => &*tuple.elts,
             one => std::slice::from_ref(one),
         };
         let mut lanes = 1;
-        for item in items {
-            let index = self.value(item)?;
+        for (i, item) in items.iter().enumerate() {
+            let mut index = self.value(item)?;
+            if i + 1 == items.len() && lanes == 1 && index.dtype.lanes() == 1 && wanted > 1 {
+                let one = self.imm_of(1, index.dtype, Is::Value);
+                let count = self.imm(i64::from(wanted), DType::I32);
+                index = self.node(NodeSpec::new(kind::RAMP), &[index.v, one.v, count], with_lanes(index.dtype, wanted));
+            }
             let found = i32::from(index.dtype.lanes() as i16);
             lanes = if found == 1 { lanes } else { found };
             ops.push(index.v);
@@ -79,7 +95,8 @@ impl<'a> TirReader<'a> {
             .iter()
             .map(|item| {
                 let e = self.expr(item)?;
-                if e.is == Is::Scalar { Ok(self.load_scalar(e)) } else { Ok(e) }
+                let e = if e.is == Is::Scalar { self.load_scalar(e) } else { e };
+                Ok(E { end: self.b.n_nodes(), ..e })
             })
             .collect()
     }
@@ -100,8 +117,12 @@ impl<'a> TirReader<'a> {
         let args = &call.arguments.args;
         if let Some(op) = named_op(name) {
             let [a, b] = self.values(call, name)?;
-            let op = if op == prim::TRUNCDIV && a.dtype.is_float() { prim::DIV } else { op };
-            return Ok(self.arith(op, a, b));
+            // What has a capital letter is a constructor of TVM: it converts nothing.
+            return if name.starts_with(char::is_uppercase) {
+                self.constructor(op, a, b, span(call))
+            } else {
+                self.operator(op, a, b, span(call))
+            };
         }
         if let (Ok(dtype), [value]) = (name.parse::<DType>(), &**args) {
             return self.immediate(dtype, value);
@@ -112,25 +133,29 @@ impl<'a> TirReader<'a> {
                     return Err(Diagnostic::new(span(call), "expected T.Cast(\"float32\", value)"));
                 };
                 let (dtype, value) = (dtype_of(dtype)?, self.value(value)?);
-                Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::CAST)), &[value.v], dtype))
+                same_lanes(value, dtype, span(call))?;
+                Ok(self.cast(value, dtype))
             }
             "Not" => {
                 let [a] = self.values(call, name)?;
-                Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::NOT)), &[a.v], DType::BOOL))
+                self.inverted(a, span(call))
             }
             "Select" => {
                 let [cond, a, b] = self.values(call, name)?;
-                let (a, b) = self.alike(a, b);
+                one_of_type(a, b, &span(call), "the values of a Select")?;
                 Ok(self.node(NodeSpec::new(kind::SELECT), &[cond.v, a.v, b.v], a.dtype))
             }
             "Ramp" => {
                 let [base, stride, lanes] = self.values(call, name)?;
-                let (base, stride) = self.alike(base, stride);
+                self.one_lane(base, &args[0])?;
+                self.one_lane(stride, &args[1])?;
+                let stride = self.converted(stride, base.dtype);
                 let count = self.lane_count(lanes, span(&args[2]))?;
                 Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride.v, lanes.v], with_lanes(base.dtype, count)))
             }
             "Broadcast" => {
                 let [value, lanes] = self.values(call, name)?;
+                self.one_lane(value, &args[0])?;
                 let count = self.lane_count(lanes, span(&args[1]))?;
                 Ok(self.node(NodeSpec::new(kind::BROADCAST), &[value.v, lanes.v], with_lanes(value.dtype, count)))
             }
@@ -141,12 +166,11 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    fn alike(&mut self, a: E, b: E) -> (E, E) {
-        match (a.is == Is::Literal, b.is == Is::Literal) {
-            (true, false) => (self.retype(a, b.dtype), b),
-            (false, true) => (a, self.retype(b, a.dtype)),
-            _ => (a, b),
+    fn one_lane(&self, e: E, expr: &Expr) -> Read<()> {
+        if e.dtype.is_known() && e.dtype.lanes() != 1 {
+            return Err(Diagnostic::new(span(expr), format!("a vector is made of one value, found {}", e.dtype)));
         }
+        Ok(())
     }
 
     /// `T.int64(1)`, `T.float32("inf")`, `T.bool(True)`; of anything else a conversion.
@@ -156,6 +180,9 @@ impl<'a> TirReader<'a> {
                 return Ok(self.float(v as f64, dtype, Is::Value));
             }
             if dtype.lanes() == 1 && (dtype.is_int() || dtype.code() == 6) {
+                if !fits(v, dtype) {
+                    return Err(Diagnostic::new(span(value), format!("{v} is no {dtype}")));
+                }
                 // Integers without a sign wrap into the 64 bits of the record.
                 return Ok(self.imm_of(v as i64, dtype, Is::Value));
             }
@@ -184,8 +211,11 @@ impl<'a> TirReader<'a> {
                 Ok(self.imm_of(i64::from(value.value), dtype, Is::Value))
             }
             _ => {
-                let e = self.value(value)?;
-                Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::CAST)), &[e.v], dtype))
+                let (e, at) = (self.value(value)?, span(value));
+                if e.dtype.lanes() != 1 {
+                    same_lanes(e, dtype, at)?;
+                }
+                Ok(self.converted(e, dtype))
             }
         }
     }
@@ -204,7 +234,10 @@ impl<'a> TirReader<'a> {
         };
         let (vectors, indices) = (self.list(vectors)?, self.list(indices)?);
         let lanes = i32::try_from(indices.len()).unwrap_or(1);
-        let dtype = vectors.first().map_or(DType::VOID, |first| with_lanes(first.dtype, lanes));
+        for pair in vectors.windows(2) {
+            one_of_type(in_one_lane(pair[0]), in_one_lane(pair[1]), &span(call), "the vectors of a Shuffle")?;
+        }
+        let dtype = vectors.first().map_or(DType::VOID, |first| with_lanes(scalar(first.dtype), lanes));
         let ops: Vec<V> = vectors.iter().chain(&indices).map(|e| e.v).collect();
         Ok(self.node(NodeSpec::new(kind::SHUFFLE).a(vectors.len() as u32), &ops, dtype))
     }
@@ -223,7 +256,9 @@ impl<'a> TirReader<'a> {
             if self.b.kind(var.v) != kind::VAR {
                 return Err(Diagnostic::new(span(name), "expected a variable declared above").help(usage));
             }
-            bound.push((var, self.value(&item.value)?));
+            let value = self.value(&item.value)?;
+            one_of_type(var, value, &span(&item.value), "a variable and its value")?;
+            bound.push((var, value));
         }
         let mut result = self.value(body)?;
         for (var, value) in bound.into_iter().rev() {
@@ -301,7 +336,13 @@ impl<'a> TirReader<'a> {
             let args = self.args(call, rest)?;
             return Ok(self.intrinsic(name, &args, ty, dtype));
         }
-        let args = self.args(call, items)?;
+        let mut args = self.args(call, items)?;
+        if let ("if_then_else", [_, a, b]) | ("pow" | "power", [a, b]) = (name, &mut *args) {
+            (*a, *b) = self.matched(*a, *b, &span(call))?;
+            if name != "if_then_else" && a.dtype.is_known() && !a.dtype.is_float() {
+                return Err(Diagnostic::new(span(call), format!("T.{name} takes floats, found {}", a.dtype)));
+            }
+        }
         let (ty, dtype) = match facts.result {
             OpResult::Argument(i) => match args.get(i) {
                 Some(e) => (self.type_of_result(*e), e.dtype),
@@ -333,6 +374,21 @@ impl<'a> TirReader<'a> {
         let v = self.b.node(NodeSpec::new(kind::CALL).ty(ty), &ops, None);
         typed(v, ty, dtype)
     }
+}
+
+/// A cast changes the type of each lane, not their number.
+fn same_lanes(value: E, dtype: DType, at: Range<usize>) -> Read<()> {
+    if !value.dtype.is_known() || dtype.lanes() == value.dtype.lanes() {
+        return Ok(());
+    }
+    Err(Diagnostic::new(at, format!("a cast from {} to {dtype} would change the lanes", value.dtype))
+        .help("T.Broadcast(value, lanes) makes a vector"))
+}
+
+/// How many elements of a buffer a value is.
+pub(super) fn times(value: DType, element: DType) -> i32 {
+    let lanes = |dtype: DType| i32::from(dtype.lanes() as i16);
+    lanes(value) / lanes(element).max(1)
 }
 
 fn void_type() -> Type {

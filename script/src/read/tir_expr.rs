@@ -1,7 +1,8 @@
 //! Expressions of TIR.
 
 use super::ops::{binary_op, compare_op};
-use super::tir::{E, Is, TirReader};
+use super::tir::{E, HERE, Is, TirReader};
+use super::tir_arith::promoted;
 use super::tir_buffer::{is_narrower, typed};
 use super::types::int;
 use super::{Read, path_after, span};
@@ -16,11 +17,14 @@ impl<'a> TirReader<'a> {
     /// An expression with a value: not a buffer.
     pub(super) fn value(&mut self, expr: &'a Expr) -> Read<E> {
         let e = self.expr(expr)?;
-        match e.is {
-            Is::Buffer => Err(Diagnostic::new(span(expr), "a buffer is no value").help("load an element: A[i, j]")),
-            Is::Scalar => Ok(self.load_scalar(e)),
-            Is::Value | Is::Literal => Ok(e),
-        }
+        let e = match e.is {
+            Is::Buffer => {
+                return Err(Diagnostic::new(span(expr), "a buffer is no value").help("load an element: A[i, j]"));
+            }
+            Is::Scalar => self.load_scalar(e),
+            Is::Value | Is::Literal => e,
+        };
+        Ok(E { end: self.b.n_nodes(), ..e })
     }
 
     pub(super) fn load_scalar(&mut self, e: E) -> E {
@@ -42,18 +46,25 @@ impl<'a> TirReader<'a> {
 
     pub(super) fn imm_of(&mut self, value: i64, dtype: DType, is: Is) -> E {
         let v = self.imm(value, dtype);
-        E { v, ty: self.prim_type(dtype), dtype, is }
+        E { v, ty: self.prim_type(dtype), dtype, is, end: HERE }
     }
 
     pub(super) fn float(&mut self, value: f64, dtype: DType, is: Is) -> E {
         let v = self.b.scalar(&Dim::float(value, dtype));
-        E { v, ty: self.prim_type(dtype), dtype, is }
+        E { v, ty: self.prim_type(dtype), dtype, is, end: HERE }
+    }
+
+    /// An integer of the text, without a type of its own.
+    fn number(&mut self, value: i64) -> E {
+        let dtype = if i32::try_from(value).is_ok() { DType::I32 } else { DType::I64 };
+        self.imm_of(value, dtype, Is::Literal)
     }
 
     /// A node with a value of a data type.
     pub(super) fn node(&mut self, spec: NodeSpec, ops: &[V], dtype: DType) -> E {
         let ty = self.prim_type(dtype);
-        typed(self.b.node(spec.ty(ty), ops, None), ty, dtype)
+        let v = self.b.node(spec.ty(ty), ops, None);
+        E { end: self.b.n_nodes(), ..typed(v, ty, dtype) }
     }
 
     /// Any expression.
@@ -62,7 +73,7 @@ impl<'a> TirReader<'a> {
             Expr::Name(name) => self.lookup(name.id.as_str(), span(name)),
             Expr::NumberLiteral(number) => match &number.value {
                 Number::Int(_) => match int(expr) {
-                    Some(value) => Ok(self.imm_of(value, DType::I32, Is::Literal)),
+                    Some(value) => Ok(self.number(value)),
                     None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
                 },
                 Number::Float(value) => Ok(self.float(*value, DType::F32, Is::Literal)),
@@ -77,27 +88,27 @@ impl<'a> TirReader<'a> {
                 (UnaryOp::USub, Expr::NumberLiteral(number)) => match &number.value {
                     Number::Float(value) => Ok(self.float(-*value, DType::F32, Is::Literal)),
                     _ => match int(expr) {
-                        Some(value) => Ok(self.imm_of(value, DType::I32, Is::Literal)),
+                        Some(value) => Ok(self.number(value)),
                         None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
                     },
                 },
                 (UnaryOp::USub, operand) => {
                     let a = self.value(operand)?;
-                    let zero = if a.dtype.is_float() {
-                        self.float(0.0, a.dtype, Is::Value)
-                    } else {
-                        self.imm_of(0, a.dtype, Is::Value)
-                    };
-                    Ok(self.arith(prim::SUB, zero, a))
+                    self.negated(a, span(expr))
                 }
                 (UnaryOp::Not, operand) => {
                     let a = self.value(operand)?;
-                    let dtype = DType::new(6, 8, a.dtype.lanes().max(1));
-                    Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::NOT)), &[a.v], dtype))
+                    self.inverted(a, span(expr))
                 }
                 (UnaryOp::UAdd, operand) => self.value(operand),
                 (UnaryOp::Invert, operand) => {
                     let a = self.value(operand)?;
+                    if a.dtype.is_float() {
+                        return Err(Diagnostic::new(
+                            span(expr),
+                            format!("`~` takes integers and bools, found {}", a.dtype),
+                        ));
+                    }
                     let ty = self.type_of_result(a);
                     Ok(self.intrinsic("bitwise_not", &[a], ty, a.dtype))
                 }
@@ -105,11 +116,7 @@ impl<'a> TirReader<'a> {
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Err(not_a_value(expr)) };
                 let (a, b) = (self.value(&binary.left)?, self.value(&binary.right)?);
-                if op == prim::DIV && a.dtype.is_int() && b.dtype.is_int() {
-                    return Err(Diagnostic::new(span(expr), "`/` of two integers says not how to round")
-                        .help("a // b rounds down, T.truncdiv(a, b) to zero"));
-                }
-                Ok(self.arith(op, a, b))
+                self.operator(op, a, b, span(expr))
             }
             Expr::BoolOp(logic) => {
                 let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
@@ -117,7 +124,7 @@ impl<'a> TirReader<'a> {
                 for value in &logic.values {
                     let next = self.value(value)?;
                     all = Some(match all {
-                        Some(before) => self.arith(op, before, next),
+                        Some(before) => self.operator(op, before, next, span(expr))?,
                         None => next,
                     });
                 }
@@ -127,55 +134,21 @@ impl<'a> TirReader<'a> {
                 ([op], [right]) => {
                     let Some(op) = compare_op(*op) else { return Err(not_a_value(expr)) };
                     let (a, b) = (self.value(&compare.left)?, self.value(right)?);
-                    Ok(self.arith(op, a, b))
+                    self.operator(op, a, b, span(expr))
                 }
                 _ => Err(Diagnostic::new(span(expr), "comparisons are not chained in TIR").help("a < b and b < c")),
             },
+            Expr::If(choice) => {
+                let cond = self.value(&choice.test)?;
+                let (then, other) = (self.value(&choice.body)?, self.value(&choice.orelse)?);
+                let (then, other) = self.matched(then, other, &span(expr))?;
+                let ty = self.type_of_result(then);
+                Ok(self.intrinsic("if_then_else", &[cond, then, other], ty, then.dtype))
+            }
             Expr::Subscript(subscript) => self.subscript(subscript, expr),
             Expr::Attribute(attribute) => self.attribute(attribute, expr),
             Expr::Call(call) => self.call(call, expr),
             _ => Err(not_a_value(expr)),
-        }
-    }
-
-    /// Arithmetic; a number without a type takes that of the other operand.
-    pub(super) fn arith(&mut self, op: u16, mut a: E, mut b: E) -> E {
-        match (a.is == Is::Literal, b.is == Is::Literal) {
-            (true, false) if b.dtype.is_known() => a = self.retype(a, b.dtype),
-            (false, true) if a.dtype.is_known() => b = self.retype(b, a.dtype),
-            // Beside a float any integer is one.
-            _ if a.dtype.is_int() && b.dtype.is_float() => a = self.retype(a, b.dtype),
-            _ if a.dtype.is_float() && b.dtype.is_int() => b = self.retype(b, a.dtype),
-            _ => {}
-        }
-        // A number of fewer bits takes those of the other side, as TVM computes.
-        if a.dtype.is_int() && b.dtype.is_int() && a.dtype.code() == b.dtype.code() {
-            match a.dtype.bits().cmp(&b.dtype.bits()) {
-                std::cmp::Ordering::Less => a = self.retype(a, b.dtype),
-                std::cmp::Ordering::Greater => b = self.retype(b, a.dtype),
-                std::cmp::Ordering::Equal => {}
-            }
-        }
-        let dtype = match op {
-            prim::EQ..=prim::OR => DType::new(6, 8, a.dtype.lanes().max(1)),
-            _ => a.dtype,
-        };
-        self.node(NodeSpec::new(kind::ARITH).a(u32::from(op)), &[a.v, b.v], dtype)
-    }
-
-    /// A number of the text at another data type.
-    pub(super) fn retype(&mut self, literal: E, dtype: DType) -> E {
-        if literal.dtype == dtype || dtype.lanes() != 1 {
-            return literal;
-        }
-        let dim = self.b.with(literal.v, |value| value.dim());
-        match dim.as_ref().and_then(Dim::as_int) {
-            Some(value) if dtype.is_int() => self.imm_of(value, dtype, Is::Value),
-            Some(value) if dtype.is_float() => self.float(value as f64, dtype, Is::Value),
-            _ => match dim.as_ref().and_then(super::types::float_of) {
-                Some(value) if dtype.is_float() => self.float(value, dtype, Is::Value),
-                _ => literal,
-            },
         }
     }
 
@@ -319,12 +292,7 @@ impl<'a> TirReader<'a> {
         };
         let base = self.value(lower)?;
         let stride = self.imm(step, base.dtype);
-        let ty = self.prim_type(DType::I32);
-        let mut count = self.intrinsic("vscale", &[], ty, DType::I32);
-        if lanes > 1 {
-            let n = self.imm_of(i64::from(lanes), DType::I32, Is::Value);
-            count = self.arith(prim::MUL, count, n);
-        }
+        let count = self.scalable_lanes(lanes);
         let dtype = with_lanes(base.dtype, -lanes);
         Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride, count.v], dtype))
     }
@@ -380,13 +348,7 @@ impl<'a> TirReader<'a> {
         let number = |reader: &Self, e: E| reader.b.with(e.v, |value| value.dim().and_then(|dim| dim.as_int()));
         match (number(self, min), number(self, upper)) {
             (Some(a), Some(b)) => {
-                // Of two data types the wider one, as TVM computes.
-                let dtype = match (min.is == Is::Literal, upper.is == Is::Literal) {
-                    (_, true) => min.dtype,
-                    (true, false) => upper.dtype,
-                    (false, false) if min.dtype.bits() > upper.dtype.bits() => min.dtype,
-                    (false, false) => upper.dtype,
-                };
+                let dtype = promoted(min.dtype, upper.dtype).unwrap_or(upper.dtype);
                 if alike {
                     min = self.imm_of(a, dtype, Is::Value);
                 }
@@ -400,8 +362,12 @@ impl<'a> TirReader<'a> {
                 Ok((min, upper))
             }
             _ => {
+                let (start, upper) = self.matched(min, upper, &at)?;
+                if alike {
+                    min = start;
+                }
                 let again = self.copy(min.v);
-                let extent = self.arith(prim::SUB, upper, E { v: again, ..min });
+                let extent = self.operator(prim::SUB, upper, E { v: again, ..min }, at)?;
                 Ok((min, extent))
             }
         }

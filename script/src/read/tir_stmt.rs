@@ -1,13 +1,16 @@
 //! Statements of TIR.
 
+use super::ops::binary_op;
 use super::tir::{E, Is, TirReader};
+use super::tir_arith::is_number;
 use super::tir_buffer::typed;
+use super::tir_call::times;
 use super::types::{accept, keyword};
 use super::{Read, path_after, span, unexpected};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::{buffer_of, flag, kind};
 use plugin_api::ir::{Attr, AttrsId, BufferType, DType, Dim, NodeSpec, V};
-use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFor, StmtIf, StmtWith};
+use ruff_python_ast::{Expr, ExprCall, ExprSubscript, Stmt, StmtFor, StmtIf, StmtWith};
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
@@ -18,16 +21,8 @@ impl<'a> TirReader<'a> {
                 [Expr::Name(name)] => self.assign(name.id.as_str(), &assign.value),
                 [Expr::Tuple(names)] => self.assign_all(names, &assign.value),
                 [Expr::Subscript(target)] => {
-                    let buffer = self.buffer(&target.value)?;
                     let value = self.value(&assign.value)?;
-                    let mut ops = vec![buffer.v, value.v];
-                    self.indices(&target.slice, buffer, &mut ops)?;
-                    if value.is == Is::Literal {
-                        // A plain number is stored at the type of the buffer.
-                        ops[1] = self.literal_of(value, buffer.dtype);
-                    }
-                    self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &ops, None);
-                    Ok(())
+                    self.store(target, value)
                 }
                 _ => Err(unexpected(stmt, "one variable, or an element of a buffer, to the left of `=`")),
             },
@@ -37,6 +32,18 @@ impl<'a> TirReader<'a> {
                 }
                 _ => Err(unexpected(stmt, "`name: T.let[T.int32] = value`")),
             },
+            Stmt::AugAssign(assign) => {
+                let Some(op) = binary_op(assign.op) else {
+                    return Err(unexpected(stmt, "an operation of TIR, such as `+=`"));
+                };
+                let (before, value) = (self.value(&assign.target)?, self.value(&assign.value)?);
+                let value = self.operator(op, before, value, span(stmt))?;
+                match &*assign.target {
+                    Expr::Name(name) => self.assign_value(name.id.as_str(), value),
+                    Expr::Subscript(target) => self.store(target, value),
+                    _ => Err(unexpected(stmt, "one variable, or an element of a buffer, to the left of it")),
+                }
+            }
             Stmt::For(stmt) => self.for_(stmt),
             Stmt::While(stmt) => {
                 if !stmt.orelse.is_empty() {
@@ -70,17 +77,13 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    fn literal_of(&mut self, literal: E, dtype: DType) -> V {
-        let dim = self.b.with(literal.v, |value| value.dim());
-        match dim.as_ref().and_then(Dim::as_int) {
-            Some(value) if dtype.is_int() && dtype.lanes() == 1 => self.imm(value, dtype),
-            Some(value) if dtype.is_float() && dtype.lanes() == 1 => self.b.scalar(&Dim::float(value as f64, dtype)),
-            None if dtype.is_float() && dtype.lanes() == 1 => {
-                let value = dim.as_ref().and_then(super::types::float_of).unwrap_or(0.0);
-                self.b.scalar(&Dim::float(value, dtype))
-            }
-            _ => literal.v,
-        }
+    /// `A[i] = value`.
+    fn store(&mut self, target: &'a ExprSubscript, value: E) -> Read<()> {
+        let buffer = self.buffer(&target.value)?;
+        let mut ops = vec![buffer.v, self.stored(value, buffer.dtype)];
+        self.indices(&target.slice, buffer, &mut ops)?;
+        self.effect(kind::STORE, &ops);
+        Ok(())
     }
 
     fn effect(&mut self, kind: u16, ops: &[V]) {
@@ -146,7 +149,7 @@ impl<'a> TirReader<'a> {
         };
         let (buffer, value) = (self.buffer(buffer)?, self.value(value)?);
         let mut ops = vec![buffer.v, value.v];
-        self.list_indices(indices, &mut ops)?;
+        self.list_indices(indices, times(value.dtype, buffer.dtype), &mut ops)?;
         let mut spec = NodeSpec::new(kind::STORE).flags(flag::IMPURE);
         if let Some(predicate) = keyword(call, "predicate") {
             ops.push(self.value(predicate)?.v);
@@ -297,17 +300,21 @@ impl<'a> TirReader<'a> {
             return Err(Diagnostic::new(span(annotation), "expected `T.let[...]` or the type of a scalar"));
         }
         let ty = BufferType { scope: "local".to_string(), tiled: true, ..BufferType::new(vec![one()], dtype) };
-        let value = value.map(|value| self.value(value)).transpose()?;
+        let value = value.map(|value| self.value(value)).transpose()?.map(|value| self.stored(value, dtype));
         let e = self.add_buffer(name, ty, buffer_of::ALLOC, &[], AttrsId::NONE);
         if let Some(value) = value {
-            let (zero, value) = (self.imm(0, DType::I32), self.stored(value, dtype));
+            let zero = self.imm(0, DType::I32);
             self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[e.v, value, zero], None);
         }
         Ok(())
     }
 
+    /// A value at the data type of the place that it is written to, in as many lanes as it has.
     pub(super) fn stored(&mut self, value: E, dtype: DType) -> V {
-        if value.is == Is::Literal { self.literal_of(value, dtype) } else { value.v }
+        if is_number(value.dtype) && is_number(dtype) {
+            return self.converted(value, DType::new(dtype.code(), dtype.bits(), value.dtype.lanes())).v;
+        }
+        value.v
     }
 
     fn for_(&mut self, stmt: &'a StmtFor) -> Read<()> {

@@ -1,0 +1,332 @@
+//! Arithmetic of TIR: which data types operands have, and how they are brought to one.
+
+use super::Read;
+use super::tir::{E, Is, TirReader};
+use super::tir_expr::with_lanes;
+use crate::diagnostic::Diagnostic;
+use crate::print::operation_name;
+use plugin_api::ir::records::{kind, prim};
+use plugin_api::ir::{DType, NodeSpec};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+impl TirReader<'_> {
+    /// `a op b` by an operator of Python or a function of TVM, which bring operands to one data type.
+    ///
+    /// # Errors
+    /// If the operation takes no such operands, or nothing is the type of both; at `at`.
+    pub(super) fn operator(&mut self, op: u16, a: E, b: E, at: Range<usize>) -> Read<E> {
+        let (mut op, mut a, mut b) = (op, a, b);
+        match op {
+            prim::DIV if a.dtype.code() == 0 && b.dtype.code() == 0 => {
+                return Err(Diagnostic::new(at, "`/` of two integers says not how to round")
+                    .help("a // b rounds down, T.truncdiv(a, b) to zero"));
+            }
+            // Of vectors they are the operations on bits.
+            prim::AND | prim::OR if a.dtype.lanes() != 1 || b.dtype.lanes() != 1 => {
+                op = if op == prim::AND { prim::BITAND } else { prim::BITOR };
+            }
+            _ => {}
+        }
+        if a.dtype != b.dtype {
+            // Here a number of the text is one of the other side's type, however narrow that is.
+            match op {
+                prim::EQ | prim::NE | prim::BITAND..=prim::BITXOR | prim::SHL | prim::SHR => {
+                    (a, b) = (self.adopting(a, b, &at)?, self.adopting(b, a, &at)?);
+                }
+                prim::LT..=prim::GE => a = self.adopting(a, b, &at).unwrap_or(a),
+                _ => {}
+            }
+            takes(op, &[a, b], &at)?;
+            let dtype = match op {
+                prim::EQ | prim::NE => one_type(op, a, b, &at)?,
+                _ => common(a, b, &at)?,
+            };
+            if let Some(dtype) = dtype {
+                (a, b) = self.both(a, b, dtype);
+            }
+        } else {
+            takes(op, &[a, b], &at)?;
+        }
+        Ok(self.operation(op, a, b))
+    }
+
+    /// `T.Add(a, b)` and the like, which take two operands of one data type as they are.
+    ///
+    /// # Errors
+    /// If they are of two types, or the operation takes none such; at `at`.
+    pub(super) fn constructor(&mut self, op: u16, a: E, b: E, at: Range<usize>) -> Read<E> {
+        one_of_type(a, b, &at, &operands_of(op))?;
+        takes(op, &[a, b], &at)?;
+        Ok(self.operation(op, a, b))
+    }
+
+    /// The node of an operation whose operands are of one type.
+    pub(super) fn operation(&mut self, op: u16, a: E, b: E) -> E {
+        let op = match op {
+            prim::TRUNCDIV if a.dtype.is_float() => prim::DIV,
+            prim::DIV if a.dtype.is_int() => prim::TRUNCDIV,
+            other => other,
+        };
+        let dtype = match op {
+            prim::EQ..=prim::OR => with_code(DType::BOOL, a.dtype),
+            _ => a.dtype,
+        };
+        self.node(NodeSpec::new(kind::ARITH).a(u32::from(op)), &[a.v, b.v], dtype)
+    }
+
+    /// Two values at the type that both can have, as TVM's operators bring them there.
+    ///
+    /// # Errors
+    /// If there is none; at `at`.
+    pub(super) fn matched(&mut self, a: E, b: E, at: &Range<usize>) -> Read<(E, E)> {
+        match common(a, b, at)? {
+            Some(dtype) => Ok(self.both(a, b, dtype)),
+            None => Ok((a, b)),
+        }
+    }
+
+    /// `-a`: times minus one.
+    ///
+    /// # Errors
+    /// If nothing of the type of `a` is negative; at `at`.
+    pub(super) fn negated(&mut self, a: E, at: Range<usize>) -> Read<E> {
+        if matches!(a.dtype.code(), 1 | 6) {
+            return Err(Diagnostic::new(at, format!("no value of {} is negative", a.dtype))
+                .help("T.Cast(\"int32\", value) has a sign"));
+        }
+        let one = if a.dtype.is_float() {
+            self.float(-1.0, scalar(a.dtype), Is::Value)
+        } else {
+            self.imm_of(-1, scalar(a.dtype), Is::Value)
+        };
+        let one = self.converted(one, a.dtype);
+        Ok(self.operation(prim::MUL, a, one))
+    }
+
+    /// `not a`, of any number of lanes.
+    ///
+    /// # Errors
+    /// If `a` is no bool; at `at`.
+    pub(super) fn inverted(&mut self, a: E, at: Range<usize>) -> Read<E> {
+        takes(prim::NOT, &[a], &at)?;
+        let dtype = with_code(DType::BOOL, a.dtype);
+        Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::NOT)), &[a.v], dtype))
+    }
+
+    /// Two values at another data type; the later one first, as conversions for one place stand in the other order.
+    fn both(&mut self, a: E, b: E, dtype: DType) -> (E, E) {
+        let b = self.converted(b, dtype);
+        (self.converted(a, dtype), b)
+    }
+
+    /// A value at another data type: a constant is one of it, a scalar is the same in each lane, what else is cast.
+    pub(super) fn converted(&mut self, e: E, dtype: DType) -> E {
+        if e.dtype == dtype {
+            return e;
+        }
+        let before = self.b.n_nodes();
+        let converted = self.conversion(e, dtype);
+        let nodes = before..self.b.n_nodes();
+        if !nodes.is_empty() && e.end < before {
+            self.runs.push((nodes, e.end));
+        }
+        converted
+    }
+
+    fn conversion(&mut self, e: E, dtype: DType) -> E {
+        if e.dtype.lanes() != 1 {
+            return self.cast(e, dtype);
+        }
+        let one = scalar(dtype);
+        let e = match self.constant(e, one) {
+            Some(constant) => constant,
+            None if e.dtype == one => e,
+            None => self.cast(e, one),
+        };
+        if dtype.lanes() == 1 { e } else { self.broadcast(e, i32::from(dtype.lanes() as i16)) }
+    }
+
+    /// Puts the conversions of what was read where they stand in the text.
+    pub(super) fn settle(&mut self) {
+        if self.runs.is_empty() {
+            return;
+        }
+        let moved = self.b.move_back(&std::mem::take(&mut self.runs));
+        for (start, extent) in self.loops.values_mut() {
+            (*start, *extent) = (moved(*start), moved(*extent));
+        }
+    }
+
+    pub(super) fn cast(&mut self, e: E, dtype: DType) -> E {
+        self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::CAST)), &[e.v], dtype)
+    }
+
+    /// A number of the text at another data type; as it is, if that has no such number.
+    pub(super) fn retype(&mut self, literal: E, dtype: DType) -> E {
+        self.constant(literal, dtype).unwrap_or(literal)
+    }
+
+    /// A constant at another data type of one lane.
+    fn constant(&mut self, e: E, dtype: DType) -> Option<E> {
+        if dtype.lanes() != 1 || !is_number(dtype) {
+            return None;
+        }
+        let dim = self.b.with(e.v, |value| value.dim())?;
+        let constant = match (dim.as_int(), super::types::float_of(&dim)) {
+            (Some(value), _) if dtype.is_float() => self.float(value as f64, dtype, Is::Value),
+            (Some(value), _) if fits(i128::from(value), dtype) => self.imm_of(value, dtype, Is::Value),
+            (None, Some(value)) if dtype.is_float() => self.float(value, dtype, Is::Value),
+            // What is behind the point is cut off.
+            (None, Some(value)) if value.is_finite() && fits(value as i128, dtype) => {
+                self.imm_of(value as i64, dtype, Is::Value)
+            }
+            _ => return None,
+        };
+        Some(E { end: e.end, ..constant })
+    }
+
+    /// A number of the text that stands beside `other`.
+    fn adopting(&mut self, e: E, other: E, at: &Range<usize>) -> Read<E> {
+        let one = scalar(other.dtype);
+        if e.is != Is::Literal || other.is == Is::Literal || !is_number(one) {
+            return Ok(e);
+        }
+        let whole = one.is_float() || !e.dtype.is_float();
+        let constant = if whole { self.constant(e, one) } else { None };
+        let message = || format!("the number does not fit into {one}, the type beside it");
+        constant.ok_or_else(|| Diagnostic::new(at.clone(), message()))
+    }
+
+    /// A scalar in each of `lanes`; negative ones are multiples of `T.vscale()`.
+    fn broadcast(&mut self, e: E, lanes: i32) -> E {
+        let count = if lanes > 0 { self.imm(i64::from(lanes), DType::I32) } else { self.scalable_lanes(-lanes).v };
+        self.node(NodeSpec::new(kind::BROADCAST), &[e.v, count], with_lanes(e.dtype, lanes))
+    }
+
+    /// `T.vscale() * n`.
+    pub(super) fn scalable_lanes(&mut self, n: i32) -> E {
+        let ty = self.prim_type(DType::I32);
+        let scale = self.intrinsic("vscale", &[], ty, DType::I32);
+        if n == 1 {
+            return scale;
+        }
+        let n = self.imm_of(i64::from(n), DType::I32, Is::Value);
+        self.operation(prim::MUL, scale, n)
+    }
+}
+
+/// Whether a data type has every integer of the text that is written.
+pub(super) fn fits(value: i128, dtype: DType) -> bool {
+    match (dtype.code(), dtype.bits()) {
+        (6, _) => matches!(value, 0 | 1),
+        (1, bits) => value >= 0 && value < 1 << bits.min(64),
+        (0, bits) => {
+            let half = 1 << (bits.clamp(1, 64) - 1);
+            (-half..half).contains(&value)
+        }
+        _ => true,
+    }
+}
+
+/// What an operation takes, of operands whose type is known.
+fn takes(op: u16, operands: &[E], at: &Range<usize>) -> Read<()> {
+    let (what, allowed): (&str, fn(DType) -> bool) = match op {
+        prim::AND | prim::OR | prim::NOT => ("bools", |dtype| dtype.code() == 6),
+        prim::FLOORDIV | prim::FLOORMOD | prim::SHL | prim::SHR => ("integers", DType::is_int),
+        prim::BITAND | prim::BITOR | prim::BITXOR => ("integers and bools", |dtype| !dtype.is_float()),
+        _ => return Ok(()),
+    };
+    let Some(wrong) = operands.iter().find(|e| is_number(e.dtype) && !allowed(e.dtype)) else { return Ok(()) };
+    let message = format!("{} takes {what}, found {}", operation_name(op), wrong.dtype);
+    let fault = Diagnostic::new(at.clone(), message);
+    Err(match op {
+        prim::AND | prim::OR | prim::NOT => fault.help("compare it with something: x != 0"),
+        prim::FLOORDIV => fault.help("T.floor(a / b) rounds floats down"),
+        _ => fault,
+    })
+}
+
+/// The type of two operands of a comparison for equality, which are brought to the same lanes only.
+fn one_type(op: u16, a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
+    one_of_type(in_one_lane(a), in_one_lane(b), at, &operands_of(op))?;
+    common(a, b, at)
+}
+
+fn operands_of(op: u16) -> String {
+    format!("the operands of {}", operation_name(op))
+}
+
+/// Two values that are not brought to one type.
+///
+/// # Errors
+/// If they are of two; at `at`.
+pub(super) fn one_of_type(a: E, b: E, at: &Range<usize>, what: &str) -> Read<()> {
+    let (x, y) = (a.dtype, b.dtype);
+    if x == y || !is_number(x) || !is_number(y) {
+        return Ok(());
+    }
+    Err(Diagnostic::new(at.clone(), format!("{what} are of one type, found {x} and {y}"))
+        .help(format!("T.Cast(\"{x}\", value) is of the first, T.{x}(1) a number")))
+}
+
+/// The type that two values are brought to; `None` if one of them is no number, or nothing is known of it.
+fn common(a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
+    let (x, y) = (a.dtype, b.dtype);
+    if x == y || !is_number(x) || !is_number(y) {
+        return Ok(None);
+    }
+    let lanes = match (x.lanes(), y.lanes()) {
+        (1, lanes) | (lanes, 1) => Some(lanes),
+        (p, q) => Some(p).filter(|_| p == q),
+    };
+    let (Some(lanes), Some(dtype)) = (lanes, promoted(x, y)) else {
+        return Err(Diagnostic::new(at.clone(), format!("nothing is the type of both operands, {x} and {y}"))
+            .help("T.Cast(\"float32\", value) brings a value to a type"));
+    };
+    Ok(Some(DType::new(dtype.code(), dtype.bits(), lanes)))
+}
+
+/// Of two data types the one that TVM computes in: floats before integers, wider ones before narrower ones.
+pub(super) fn promoted(x: DType, y: DType) -> Option<DType> {
+    let rank = |dtype: DType| match dtype.code() {
+        2 => 6,
+        4 => 5,
+        7..=14 => 4,
+        15 | 16 => 3,
+        17 => 2,
+        6 => 0,
+        _ => 1,
+    };
+    match rank(x).cmp(&rank(y)) {
+        Ordering::Greater => Some(x),
+        Ordering::Less => Some(y),
+        Ordering::Equal if x.code() == y.code() => Some(if x.bits() < y.bits() { y } else { x }),
+        // Of integers of the same bits the one without a sign.
+        Ordering::Equal if x.is_int() => Some(match x.bits().cmp(&y.bits()) {
+            Ordering::Less => y,
+            Ordering::Greater => x,
+            Ordering::Equal if x.code() == 1 => x,
+            Ordering::Equal => y,
+        }),
+        Ordering::Equal => None,
+    }
+}
+
+/// Whether values of it are computed with: integers, bools, floats.
+pub(super) fn is_number(dtype: DType) -> bool {
+    dtype.code() != DType::HANDLE.code()
+}
+
+pub(super) fn in_one_lane(e: E) -> E {
+    E { dtype: scalar(e.dtype), ..e }
+}
+
+pub(super) fn scalar(dtype: DType) -> DType {
+    DType::new(dtype.code(), dtype.bits(), 1)
+}
+
+/// A data type with the lanes of another.
+fn with_code(dtype: DType, lanes_of: DType) -> DType {
+    DType::new(dtype.code(), dtype.bits(), lanes_of.lanes().max(1))
+}

@@ -1,0 +1,82 @@
+"""Writes what TVM reads of operands of two data types: `script/tests/promotion.txt`, which `script/tests/promotion.rs` reads.
+
+Each line is an expression, and behind an arrow how TVM prints what it read, or that it refuses. What TVM computes while it
+reads is left out: passhost keeps what is written.
+"""
+
+import itertools
+import pathlib
+
+import tvm
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PARAMETERS = {
+    "a": "T.int32",
+    "b": "T.int64",
+    "c": "T.int8",
+    "d": "T.uint8",
+    "e": "T.uint32",
+    "f": "T.float32",
+    "g": "T.float16",
+    "h": "T.bool",
+    "k": "T.bfloat16",
+    "q": "T.float8_e4m3fn",
+    "V": 'T.Buffer((16,), "float32")',
+    "W": 'T.Buffer((16,), "int32")',
+}
+VALUES = [name for name in PARAMETERS if name.islower()] + ["V[T.Ramp(0, 1, 4)]", "W[T.Ramp(0, 1, 4)]"]
+NUMBERS = ["3", "2.5", "T.int64(3)", "T.uint8(3)", "T.float16(2.5)"]
+OPERATIONS = [
+    "{} + {}",
+    "{} < {}",
+    "{} == {}",
+    "{} << {}",
+    "{} & {}",
+    "{} // {}",
+    "{} / {}",
+    "{} and {}",
+    "T.max({}, {})",
+    "T.truncmod({}, {})",
+    "T.pow({}, {})",
+    "T.if_then_else(h, {}, {})",
+    "T.Select(h, {}, {})",
+    "T.Add({}, {})",
+    "T.Ramp({}, {}, 4)",
+]
+SINGLE = ["-{}", "~{}", "not {}", "T.float32({})", 'T.Cast("int64", {})', "T.Broadcast({}, 4)"]
+
+
+def read(expression):
+    """How TVM prints an expression that it has read; None if it refuses it."""
+    parameters = ", ".join(f"{name}: {ty}" for name, ty in PARAMETERS.items())
+    text = (
+        "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n@I.ir_module\nclass Module:\n"
+        f"    @T.prim_func(private=True)\n    def f({parameters}):\n        y = {expression}\n"
+    )
+    try:
+        printed = tvm.script.from_source(text, check_well_formed=False).script(show_meta=True)
+    except Exception:
+        return None
+    return printed.strip().splitlines()[-1].split(" = ", 1)[1]
+
+
+def cases():
+    """Expressions in which no two constants meet, for TVM computes with those."""
+    for form in SINGLE:
+        yield from (form.format(value) for value in VALUES)
+    for form in OPERATIONS:
+        for a, b in itertools.product(VALUES + NUMBERS, repeat=2):
+            if a != b and not (a in NUMBERS and b in NUMBERS):
+                yield form.format(a, b)
+
+
+def main():
+    lines = []
+    for expression in cases():
+        lines.append(f"{expression} => {read(expression) or 'refused'}\n")
+    (ROOT / "script/tests/promotion.txt").write_text("".join(lines))
+    print(len(lines), "expressions")
+
+
+if __name__ == "__main__":
+    main()
