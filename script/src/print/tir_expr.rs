@@ -244,9 +244,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 let constants = (self.constant_of(a), self.constant_of(b));
                 let (x, y) = (a.ty().dtype(), b.ty().dtype());
                 let alike = x == y || !x.is_known() || !y.is_known() || op >= prim::SHL;
-                // Between vectors the words of Python are the operations on bits.
-                let bits = matches!(op, prim::AND | prim::OR) && x.lanes() != 1;
-                let shape = infix(op).filter(|_| alike && !bits && !folds(op, constants.0, constants.1));
+                let shape = infix(op).filter(|_| alike && !folds(op, constants.0, constants.1));
                 self.binary(op, shape, above, |tir, above| tir.expr(a, above), |tir, above| tir.expr(b, above));
             }
         }

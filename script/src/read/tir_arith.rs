@@ -22,8 +22,10 @@ impl TirReader<'_> {
                 return Err(Diagnostic::new(at, "`/` of two integers says not how to round")
                     .help("a // b rounds down, T.truncdiv(a, b) to zero"));
             }
-            // Of vectors they are the operations on bits.
-            prim::AND | prim::OR if a.dtype.lanes() != 1 || b.dtype.lanes() != 1 => {
+            // Of vectors of two types, and of integers, they are the operations on bits.
+            prim::AND | prim::OR
+                if (a.dtype.lanes() != 1 || b.dtype.lanes() != 1) && (a.dtype != b.dtype || a.dtype.is_int()) =>
+            {
                 op = if op == prim::AND { prim::BITAND } else { prim::BITOR };
             }
             _ => {}

@@ -309,12 +309,16 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// A value at the data type of the place that it is written to, in as many lanes as it has.
+    /// A value at the data type of the place that it is written to, in as many lanes as it has. What a packed function gives
+    /// is of the type that is wanted.
     pub(super) fn stored(&mut self, value: E, dtype: DType) -> V {
-        if is_number(value.dtype) && is_number(dtype) {
-            return self.converted(value, DType::new(dtype.code(), dtype.bits(), value.dtype.lanes())).v;
+        let to = DType::new(dtype.code(), dtype.bits(), value.dtype.lanes());
+        if value.dtype == to || !is_number(value.dtype) || !is_number(dtype) {
+            return value.v;
         }
-        value.v
+        let packed = ["tirx.call_packed", "tirx.call_cpacked"];
+        let packed = self.b.with(value.v, |value| packed.iter().any(|name| value.as_call_to(name).is_some()));
+        if packed { value.v } else { self.converted(value, to).v }
     }
 
     fn for_(&mut self, stmt: &'a StmtFor) -> Read<()> {
