@@ -294,7 +294,8 @@ impl<'b> Tir<'_, '_, 'b> {
     /// `A[i, j]`, with the indices from the operand `first` on; only what is stored to is written with slices.
     pub(super) fn element(&mut self, buffer: Value<'b>, value: Value<'b>, first: usize) {
         self.push_name(buffer);
-        if self.is_scalar(buffer) {
+        let first_one = || value.operand(first).is_some_and(|index| self.int_of(index) == Some((0, DType::I32)));
+        if self.is_scalar(buffer) && first_one() {
             return;
         }
         if first >= value.n_operands() {

@@ -326,7 +326,7 @@ impl<'a> FnReader<'a> {
             Expr::List(list) => list.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
             Expr::Tuple(tuple) => tuple.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
             Expr::Dict(_) => self.attr_dict(expr).map(Attr::Dict),
-            Expr::Call(call) => self.object(call),
+            Expr::Call(call) if !is_path(&call.func, &["float"]) => self.object(call),
             Expr::Subscript(_) => match self.scope.metadata(expr)? {
                 Some(Object::Tensor(tensor, ty)) => Ok(Attr::Tensor(tensor, ty)),
                 Some(Object::Str(text)) => Ok(Attr::Str(text)),

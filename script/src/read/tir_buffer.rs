@@ -2,6 +2,7 @@
 
 use super::ops::{binary_op, compare_op, named_op};
 use super::tir::{E, HERE, Is, TirReader};
+use super::tir_call::void_type;
 use super::types::{accept, dtype_of, has_float, int, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
@@ -35,7 +36,8 @@ impl<'a> TirReader<'a> {
                 Ok((self.b.ty(&ty), DType::HANDLE))
             }
             Some(name) if call.is_none_or(|call| call.arguments.is_empty()) => match name.parse::<DType>() {
-                Ok(dtype) => Ok((self.prim_type(dtype), dtype)),
+                Ok(dtype) if dtype.is_known() => Ok((self.prim_type(dtype), dtype)),
+                Ok(_) => Ok((self.b.ty(&void_type()), DType::VOID)),
                 Err(_) => Err(not_a_type(expr)),
             },
             _ => Err(not_a_type(expr)),

@@ -391,6 +391,6 @@ pub(super) fn times(value: DType, element: DType) -> i32 {
     lanes(value) / lanes(element).max(1)
 }
 
-fn void_type() -> Type {
+pub(super) fn void_type() -> Type {
     Type::Prim { dtype: DType::VOID, value: None }
 }
