@@ -193,7 +193,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 let from = self.p.out.len();
                 self.target(value);
                 match value.view() {
-                    Expr::Alias(source) => self.bound(source),
+                    Expr::Alias(source) => self.bound(source, value.ty()),
                     Expr::Tuple(tuple) if tuple.n_operands() == 1 => {
                         self.p.out.push('(');
                         self.bare_node(value);
@@ -243,7 +243,7 @@ impl<'b> Writer<'_, '_, 'b> {
                     self.indent(depth + 1);
                     let from = self.p.out.len();
                     self.target(value);
-                    self.bound(result);
+                    self.bound(result, value.ty());
                     self.place(child, from);
                     self.p.out.push('\n');
                 }
@@ -251,14 +251,19 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// A value to the right of `=`: the type of an integer is said to the left.
-    fn bound(&mut self, value: Value<'b>) {
+    /// A value to the right of `=`; of an integer the type `ty` to the left says the data type.
+    fn bound(&mut self, value: Value<'b>, ty: Ty<'_>) {
         match value.dim() {
             Some(Dim::Expr(e))
                 if let DimExpr::Int(v, dtype) = *e
-                    && dtype != DType::BOOL =>
+                    && dtype != DType::BOOL
+                    && ty.kind() == tykind::PRIM =>
             {
                 self.p.int(v);
+            }
+            Some(Dim::Int(v)) if ty.kind() != tykind::PRIM => {
+                self.p.uses_tir = true;
+                self.p.out.push_str(&format!("T.int64({v})"));
             }
             _ => self.bare(value),
         }

@@ -57,6 +57,8 @@ pub(super) struct TirReader<'a> {
     pub(super) sym_of: HashMap<u32, Sym, RandomState>,
     /// Data types of variables that the head of the body or a parameter declares, for shapes before them.
     pub(super) declared: HashMap<&'a str, DType, RandomState>,
+    /// Shapes bring in variables here; further on they speak of those that are there.
+    pub(super) in_signature: bool,
     pub(super) literals: HashMap<(i64, u32), V, RandomState>,
     prim_types: HashMap<u32, TypeId, RandomState>,
     /// For each loop variable its start and extent, by operand word.
@@ -105,6 +107,7 @@ impl<'a> TirReader<'a> {
             literals: HashMap::default(),
             prim_types: HashMap::default(),
             loops: HashMap::default(),
+            in_signature: true,
             runs: Vec::new(),
             s_tir: false,
             old: text.contains("T.block("),
@@ -149,6 +152,7 @@ impl<'a> TirReader<'a> {
             };
             self.param(name, annotation)?;
         }
+        self.in_signature = false;
         self.body(&def.body);
         self.b.end();
         Ok(())
@@ -278,7 +282,7 @@ impl<'a> TirReader<'a> {
     }
 
     /// Statements of one scope. A faulty one is reported, and the others are read all the same.
-    pub(super) fn body(&mut self, stmts: &'a [Stmt]) {
+    pub(super) fn body(&mut self, stmts: impl IntoIterator<Item = &'a Stmt>) {
         let (mark, depth) = (self.mark(), self.b.depth());
         for stmt in stmts {
             let inner = self.b.depth();

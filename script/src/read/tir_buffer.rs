@@ -2,8 +2,9 @@
 
 use super::ops::{binary_op, compare_op, named_op};
 use super::tir::{E, HERE, Is, TirReader};
+use super::tir_arith::promoted;
 use super::tir_call::void_type;
-use super::types::{accept, dtype_of, has_float, int, keyword, wide_int};
+use super::types::{accept, cast, dtype_of, has_float, int, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::{buffer_of, prim};
@@ -224,8 +225,8 @@ impl<'a> TirReader<'a> {
         let type_var = self.scope.type_vars.contains(name);
         let dtype = match (dtype, type_var, quoted) {
             (Some(dtype), ..) => dtype,
-            (None, true, _) => DType::I64,
-            (None, false, true) => DType::I32,
+            (None, true, _) if self.in_signature => DType::I64,
+            (None, false, true) if self.in_signature => DType::I32,
             _ => return Err(self.unknown(name, at)),
         };
         let sym = self.b.sym(name, dtype);
@@ -246,6 +247,10 @@ impl<'a> TirReader<'a> {
             Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {
                 self.dim(&unary.operand, quoted)?.map(|a| unary_dim(prim::NOT, DType::BOOL, a))
             }
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => self.dim(&unary.operand, quoted)?.map(|a| {
+                let one = Dim::int(-1, a.dtype());
+                Dim::binary(prim::MUL, a, one)
+            }),
             Expr::Name(name) => self.dim_name(name.id.as_str(), quoted, span(name))?,
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Ok(None) };
@@ -310,6 +315,10 @@ impl<'a> TirReader<'a> {
                 (x, Dim::int(v, dtype))
             }
             _ => (x, y),
+        };
+        let (x, y) = match promoted(x.dtype(), y.dtype()).filter(|_| x.dtype() != y.dtype()) {
+            Some(dtype) => (cast(dtype, x), cast(dtype, y)),
+            None => (x, y),
         };
         Ok(Some(Dim::binary(op, x, y)))
     }

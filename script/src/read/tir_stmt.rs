@@ -5,7 +5,7 @@ use super::tir::{E, Is, TirReader};
 use super::tir_arith::is_number;
 use super::tir_buffer::typed;
 use super::tir_call::times;
-use super::types::{accept, keyword};
+use super::types::{accept, keyword, sym_declaration};
 use super::{Read, path_after, span, unexpected};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::{buffer_of, flag, kind};
@@ -454,7 +454,7 @@ impl<'a> TirReader<'a> {
     }
 
     fn with(&mut self, with: &'a StmtWith) -> Read<()> {
-        let (depth, mark) = (self.b.depth(), self.mark());
+        let (depth, mark, mut block) = (self.b.depth(), self.mark(), false);
         for item in &with.items {
             let at = span(&item.context_expr);
             let Some((name, call)) = self.tir_call_of(&item.context_expr) else {
@@ -466,7 +466,10 @@ impl<'a> TirReader<'a> {
                 None => None,
             };
             match name {
-                "sblock" | "block" => self.begin_block(call, &with.body)?,
+                "sblock" | "block" => {
+                    self.begin_block(call, &with.body)?;
+                    block = true;
+                }
                 "init" => {
                     self.only_in_block(call)?;
                     self.b.begin(NodeSpec::new(kind::INIT), &[], None);
@@ -479,12 +482,41 @@ impl<'a> TirReader<'a> {
                 }
             }
         }
-        self.body(&with.body);
+        if block {
+            self.body(self.in_order(&with.body))
+        } else {
+            self.body(&with.body)
+        }
         while self.b.depth() > depth {
             self.b.end();
         }
         self.leave(mark);
         Ok(())
+    }
+
+    /// Statements of a block. What it reads and then what it writes stand behind its iterators, its predicate and free
+    /// variables and buffers, wherever the text says it.
+    fn in_order(&self, stmts: &'a [Stmt]) -> Vec<&'a Stmt> {
+        let rank = |stmt: &Stmt| match stmt {
+            Stmt::Expr(expr) => match self.tir_call_of(&expr.value).map(|(name, _)| name) {
+                Some("where") => 0,
+                Some("reads") => 1,
+                Some("writes") => 2,
+                _ => 3,
+            },
+            Stmt::Assign(assign) => match self.tir_call_of(&assign.value).map(|(name, _)| name) {
+                Some("Buffer" | "buffer_decl") => 0,
+                Some(name) if name.starts_with("axis.") => 0,
+                _ if sym_declaration(self.scope.text, &assign.value).is_some() => 0,
+                _ => 3,
+            },
+            _ => 3,
+        };
+        let ranks: Vec<i32> = stmts.iter().map(rank).collect();
+        let head = ranks.iter().position(|rank| *rank == 3).unwrap_or(stmts.len());
+        let mut order: Vec<usize> = (0..stmts.len()).collect();
+        order.sort_by_key(|i| if ranks[*i] == 0 && *i > head { 3 } else { ranks[*i] });
+        order.into_iter().map(|i| &stmts[i]).collect()
     }
 
     fn begin_block(&mut self, call: &'a ExprCall, body: &[Stmt]) -> Read<()> {

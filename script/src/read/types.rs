@@ -230,7 +230,8 @@ impl<'a> FnReader<'a> {
                 Some(value) => Ok(Dim::Int(value)),
                 None => {
                     let other = self.dim(&unary.operand)?;
-                    Ok(Dim::binary(prim::SUB, Dim::int(0, other.dtype()), other))
+                    let one = Dim::int(-1, other.dtype());
+                    Ok(Dim::binary(prim::MUL, other, one))
                 }
             },
             Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {
@@ -331,7 +332,7 @@ fn placement(text: &str, at: std::ops::Range<usize>) -> Read<Vec<Option<u32>>> {
     text.split(',').map(part).collect()
 }
 
-fn cast(dtype: DType, value: Dim) -> Dim {
+pub(super) fn cast(dtype: DType, value: Dim) -> Dim {
     if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, value))) }
 }
 
