@@ -388,7 +388,8 @@ impl<'b> Tir<'_, '_, 'b> {
             self.p.comma(i - 1);
             let (min, extent) = (value.operand(i), value.operand(i + 1));
             self.operand(value, i, 0);
-            let one = extent.and_then(|extent| self.int_of(extent)).is_some_and(|(extent, _)| extent == 1);
+            let index = min.map_or(DType::VOID, |min| min.ty().dtype());
+            let one = extent.and_then(|extent| self.int_of(extent)).is_some_and(|extent| extent == (1, index));
             if !one {
                 self.push(":");
                 self.upper_bound(min, extent);

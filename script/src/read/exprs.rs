@@ -391,8 +391,18 @@ impl<'a> FnReader<'a> {
             return Err(wrong());
         }
         let outer = self.syms.clone();
-        let names = args.iter().map(|arg| arg.parameter.name.as_str());
-        let variables: Vec<Attr> = names.map(|name| Attr::Dim(Dim::Var(self.new_sym(name, DType::I64)))).collect();
+        let mut variables = Vec::new();
+        for arg in args {
+            let name = arg.parameter.name.as_str();
+            // One for all functions of indices: the same text can be the same attribute.
+            let sym = match self.index_syms.get(name) {
+                Some(sym) => *sym,
+                None => self.new_sym(name, DType::I64),
+            };
+            self.index_syms.insert(name, sym);
+            self.syms.insert(name.to_string(), sym);
+            variables.push(Attr::Dim(Dim::Var(sym)));
+        }
         let results = match &*lambda.body {
             Expr::Tuple(tuple) => tuple.elts.iter().map(|item| self.dim(item)).collect::<Read<Vec<Dim>>>(),
             Expr::List(list) => list.elts.iter().map(|item| self.dim(item)).collect(),

@@ -46,6 +46,8 @@ pub(crate) struct FnReader<'a> {
     blocks: Vec<Open>,
     in_dataflow: bool,
     pub(crate) syms: HashMap<String, Sym, RandomState>,
+    /// Variables of functions of indices, by name.
+    pub(crate) index_syms: HashMap<&'a str, Sym, RandomState>,
     /// Whether unknown names in dimensions become symbolic variables (in strings).
     pub(crate) implicit_syms: bool,
     pub(crate) types: HashMap<&'a str, TypeId, RandomState>,
@@ -142,6 +144,7 @@ impl<'a> FnReader<'a> {
             blocks: vec![Open::No],
             in_dataflow: false,
             syms: HashMap::default(),
+            index_syms: HashMap::default(),
             implicit_syms: false,
             types: HashMap::default(),
             calls: HashMap::default(),

@@ -321,11 +321,10 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// The variable that a symbolic variable stands for.
+    /// The variable or expression that a symbolic variable stands for.
     pub(super) fn node_of(&self, sym: Sym) -> Option<V> {
         let words = self.sym_of.iter().filter(|(_, known)| **known == sym).map(|(word, _)| *word);
-        let v = self.b.value_of_word(words.min()?);
-        (self.b.flags(v) & flag::BOUND != 0).then_some(v)
+        words.min().map(|word| self.b.value_of_word(word))
     }
 
     pub(super) fn mark(&self) -> Mark {

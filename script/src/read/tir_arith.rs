@@ -158,6 +158,9 @@ impl TirReader<'_> {
         for (start, extent) in self.loops.values_mut() {
             (*start, *extent) = (moved(*start), moved(*extent));
         }
+        // Expressions in shapes move, variables stay.
+        let known = self.sym_of.drain().collect::<Vec<_>>();
+        self.sym_of.extend(known.into_iter().map(|(word, sym)| (moved(self.b.value_of_word(word)).word(), sym)));
     }
 
     pub(super) fn cast(&mut self, e: E, dtype: DType) -> E {

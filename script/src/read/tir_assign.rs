@@ -216,6 +216,9 @@ impl<'a> TirReader<'a> {
         let Type::Buffer(mut buffer) = self.b.type_owned(source.ty) else {
             return Err(Diagnostic::new(span(of), "expected a buffer"));
         };
+        let scope = if buffer.scope.is_empty() { "global".to_string() } else { buffer.scope.clone() };
+        let ty = self.b.ty(&Type::Pointer { dtype: source.dtype, scope });
+        let data = self.b.node(NodeSpec::new(kind::BUFFER_PART).ty(ty), &[source.v], None);
         let mut extras = Vec::new();
         match &*call.arguments.args {
             [Expr::StringLiteral(_)] => {
@@ -235,10 +238,6 @@ impl<'a> TirReader<'a> {
                 buffer.shape = dims.iter().map(|dim| self.buffer_dim(dim, &mut extras)).collect::<Read<_>>()?;
             }
         }
-        let scope = if buffer.scope.is_empty() { "global".to_string() } else { buffer.scope.clone() };
-        let source_dtype = source.dtype;
-        let ty = self.b.ty(&Type::Pointer { dtype: source_dtype, scope });
-        let data = self.b.node(NodeSpec::new(kind::BUFFER_PART).ty(ty), &[source.v], None);
         let ops: Vec<V> = std::iter::once(data).chain(extras).collect();
         self.add_buffer(name, buffer, buffer_of::DECL, &ops, AttrsId::NONE);
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::ops::{binary_op, compare_op, named_op};
 use super::tir::{E, HERE, Is, TirReader};
-use super::tir_arith::promoted;
+use super::tir_arith::{fits, promoted};
 use super::tir_call::void_type;
 use super::types::{accept, cast, dtype_of, has_float, int, keyword, wide_int};
 use super::{Read, path_after, span};
@@ -343,6 +343,13 @@ impl<'a> TirReader<'a> {
             },
             (name, [value]) => match (name.parse::<DType>(), int(value)) {
                 (Ok(dtype), Some(value)) if dtype.is_int() => Some(Dim::int(value, dtype)),
+                (Ok(dtype), None) if dtype.is_int() => match self.dim(value, quoted)? {
+                    Some(dim) => match dim.as_int() {
+                        Some(value) if fits(i128::from(value), dtype) => Some(Dim::int(value, dtype)),
+                        _ => Some(cast(dtype, dim)),
+                    },
+                    None => None,
+                },
                 _ => None,
             },
             _ => None,

@@ -14,8 +14,16 @@ use ruff_python_ast::{BoolOp, Expr, ExprAttribute, ExprSubscript, Number, Operat
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
-    /// An expression with a value: not a buffer.
+    /// An expression with a value: not a buffer, not a string.
     pub(super) fn value(&mut self, expr: &'a Expr) -> Read<E> {
+        if let Expr::StringLiteral(_) = expr {
+            return Err(Diagnostic::new(span(expr), "expected a number, found a string"));
+        }
+        self.value_or_text(expr)
+    }
+
+    /// An expression with a value, or a string.
+    pub(super) fn value_or_text(&mut self, expr: &'a Expr) -> Read<E> {
         let e = self.expr(expr)?;
         let e = match e.is {
             Is::Buffer => {
@@ -424,7 +432,16 @@ impl<'a> TirReader<'a> {
                 Dim::Var(sym) => self.node_of(*sym),
                 _ => None,
             };
-            let v = v.unwrap_or_else(|| self.b.scalar(dim));
+            let v = match v {
+                Some(v) if self.b.flags(v) & flag::BOUND != 0 => v,
+                // The expression once more.
+                Some(v) => {
+                    let (again, ty) = (self.copy(v), self.prim_type(dim.dtype()));
+                    self.b.set_type(again, ty);
+                    again
+                }
+                None => self.b.scalar(dim),
+            };
             return typed(v, self.b.type_of(v), dim.dtype());
         };
         let arith = |op: u16| NodeSpec::new(kind::ARITH).a(u32::from(op));

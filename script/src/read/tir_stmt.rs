@@ -207,7 +207,7 @@ impl<'a> TirReader<'a> {
                     let Some(Expr::StringLiteral(key)) = &item.key else {
                         return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
                     };
-                    let value = self.value(&item.value)?;
+                    let value = self.value_or_text(&item.value)?;
                     self.begin_attr(key.value.to_str(), &[value.v], None);
                 }
                 Ok(())
@@ -222,7 +222,7 @@ impl<'a> TirReader<'a> {
                     }
                     _ => Some(self.expr(node)?),
                 };
-                let value = self.value(value)?;
+                let value = self.value_or_text(value)?;
                 let ops: Vec<V> = std::iter::once(value).chain(node).map(|e| e.v).collect();
                 self.begin_attr(key.value.to_str(), &ops, target);
                 Ok(())
@@ -497,6 +497,10 @@ impl<'a> TirReader<'a> {
     /// Statements of a block. What it reads and then what it writes stand behind its iterators, its predicate and free
     /// variables and buffers, wherever the text says it.
     fn in_order(&self, stmts: &'a [Stmt]) -> Vec<&'a Stmt> {
+        let declares = |value: &Expr| match value {
+            Expr::Tuple(tuple) => tuple.elts.iter().all(|value| sym_declaration(self.scope.text, value).is_some()),
+            value => sym_declaration(self.scope.text, value).is_some(),
+        };
         let rank = |stmt: &Stmt| match stmt {
             Stmt::Expr(expr) => match self.tir_call_of(&expr.value).map(|(name, _)| name) {
                 Some("where") => 0,
@@ -507,7 +511,7 @@ impl<'a> TirReader<'a> {
             Stmt::Assign(assign) => match self.tir_call_of(&assign.value).map(|(name, _)| name) {
                 Some("Buffer" | "buffer_decl") => 0,
                 Some(name) if name.starts_with("axis.") => 0,
-                _ if sym_declaration(self.scope.text, &assign.value).is_some() => 0,
+                _ if declares(&assign.value) => 0,
                 _ => 3,
             },
             _ => 3,
@@ -544,12 +548,12 @@ impl<'a> TirReader<'a> {
         let mut ops = vec![cond.v];
         match message {
             Some(Expr::Tuple(tuple)) if tuple.elts.len() == 2 => {
-                ops.push(self.value(&tuple.elts[0])?.v);
+                ops.push(self.value_or_text(&tuple.elts[0])?.v);
                 let Expr::List(parts) = &tuple.elts[1] else {
                     return Err(Diagnostic::new(span(&tuple.elts[1]), "expected a list of the parts of the message"));
                 };
                 for part in &parts.elts {
-                    ops.push(self.value(part)?.v);
+                    ops.push(self.value_or_text(part)?.v);
                 }
             }
             Some(Expr::StringLiteral(text)) => {
