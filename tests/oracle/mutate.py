@@ -1,0 +1,135 @@
+"""Writes modules that are nearly those of a file: expressions and statements of the same and of other modules put in their
+places. `conformance -- modules` then tells which of them print as another module than was read; none should."""
+
+import argparse
+import ast
+import copy
+import json
+import pathlib
+import random
+
+LITERALS = [
+    "0", "1", "-1", "2.5", "True", "None", "'x'", "()", "[]", "{}", "x", "n", "A", "i", "n + 1", "-n", "~a",
+    "1e400", "float('inf')", "T.int64(0)", "T.int64(4)", "T.int8(3)", "T.uint8(3)", "T.float16(1)", "T.bool(True)",
+    "T.Select(True, 1, 0)",
+]  # fmt: skip
+TYPES = ["int64", "float32", "local", "global", "", "bool", "float16x4", "x", "shared"]
+OPERATORS = [ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.LShift, ast.BitAnd, ast.Div]
+COMPARISONS = [ast.Lt, ast.Eq, ast.GtE, ast.NotEq]
+
+
+def parsed(text):
+    """A short module without metadata; None of any other."""
+    try:
+        return ast.parse(text) if len(text) < 3_000 and "metadata" not in text else None
+    except (SyntaxError, ValueError):
+        return None
+
+
+def expressions(tree):
+    """Each expression with the place that holds it: node, field, and index in a list."""
+    found = []
+    for node in ast.walk(tree):
+        for field, value in ast.iter_fields(node):
+            if isinstance(value, ast.expr):
+                found.append((node, field, None, value))
+            elif isinstance(value, list):
+                places = enumerate(value)
+                found += [(node, field, i, item) for i, item in places if isinstance(item, ast.expr)]
+    return found
+
+
+def bodies(tree):
+    """Lists of statements of functions and of what is nested in them."""
+    for node in ast.walk(tree):
+        for field in ("body", "orelse"):
+            body = getattr(node, field, None)
+            outer = isinstance(node, (ast.Module, ast.ClassDef))
+            if not outer and isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+                yield body
+
+
+def put(place, new):
+    node, field, index, _ = place
+    if index is None:
+        setattr(node, field, new)
+    else:
+        getattr(node, field)[index] = new
+
+
+def vary(node, others):
+    """Another operator, name, attribute or type; or an argument less."""
+    alike = [other for _, _, _, other in others if type(other) is type(node)]
+    if isinstance(node, ast.BinOp):
+        node.op = random.choice(OPERATORS)()
+    elif isinstance(node, ast.Compare):
+        node.ops[0] = random.choice(COMPARISONS)()
+    elif isinstance(node, ast.Call) and node.keywords:
+        node.keywords.pop(random.randrange(len(node.keywords)))
+    elif isinstance(node, ast.Call) and node.args and random.random() < 0.5:
+        node.args.pop(random.randrange(len(node.args)))
+    elif isinstance(node, ast.Call):
+        random.shuffle(node.args)
+    elif isinstance(node, ast.Attribute):
+        node.attr = random.choice(alike).attr
+    elif isinstance(node, ast.Name):
+        node.id = random.choice(alike).id
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        node.value = random.choice(TYPES)
+
+
+def mutate(tree, pool, statements):
+    places = expressions(tree)
+    place, what = random.choice(places), random.random()
+    if what < 0.25:
+        put(place, copy.deepcopy(random.choice(places)[3]))
+    elif what < 0.45:
+        put(place, copy.deepcopy(random.choice(pool)))
+    elif what < 0.7:
+        put(place, ast.parse(random.choice(LITERALS), mode="eval").body)
+    elif what < 0.78:
+        vary(place[3], places)
+    elif found := list(bodies(tree)):
+        body = random.choice(found)
+        i, j = random.randrange(len(body)), random.randrange(len(body))
+        match random.randrange(5):
+            case 0:
+                body.insert(i, copy.deepcopy(random.choice(statements)))
+            case 1 if len(body) > 1:
+                body.pop(i)
+            case 2:
+                body.insert(i, copy.deepcopy(body[j]))
+            case 3:
+                body[i], body[j] = body[j], body[i]
+            case _:
+                body[i] = copy.deepcopy(random.choice(statements))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("modules", nargs="+", type=pathlib.Path, help="files of one JSON object with `text` a line")
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    random.seed(arguments.seed)
+    lines = [line for path in arguments.modules for line in path.read_text().splitlines()]
+    texts = [json.loads(line)["text"] for line in random.sample(lines, min(len(lines), 3_000))]
+    trees = [tree for tree in map(parsed, texts) if tree]
+    pool = [place[3] for tree in trees for place in random.sample(expressions(tree), min(12, len(expressions(tree))))]
+    statements = [stmt for tree in trees for body in list(bodies(tree))[:4] for stmt in body[:3]]
+    written = 0
+    while written < arguments.count:
+        tree = copy.deepcopy(random.choice(trees))
+        for _ in range(random.choice([1, 1, 1, 2, 2, 3, 4])):
+            mutate(tree, pool, statements)
+        try:
+            text = ast.unparse(tree)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            # A constant stands where Python has only a name.
+            continue
+        print(json.dumps({"id": f"{arguments.seed}-{written}", "text": text}))
+        written += 1
+
+
+if __name__ == "__main__":
+    main()
