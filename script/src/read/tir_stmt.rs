@@ -494,8 +494,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Statements of a block. What it reads and then what it writes stand behind its iterators, its predicate and free
-    /// variables and buffers, wherever the text says it.
+    /// Statements of a block. All that it reads and then all that it writes stand where the text first says one of them,
+    /// or what else is in its head or body, iterators, its predicate and free variables and buffers left out.
     fn in_order(&self, stmts: &'a [Stmt]) -> Vec<&'a Stmt> {
         let declares = |value: &Expr| match value {
             Expr::Tuple(tuple) => tuple.elts.iter().all(|value| sym_declaration(self.scope.text, value).is_some()),
@@ -517,9 +517,9 @@ impl<'a> TirReader<'a> {
             _ => 3,
         };
         let ranks: Vec<i32> = stmts.iter().map(rank).collect();
-        let head = ranks.iter().position(|rank| *rank == 3).unwrap_or(stmts.len());
+        let head = ranks.iter().position(|rank| *rank > 0).unwrap_or(stmts.len());
         let mut order: Vec<usize> = (0..stmts.len()).collect();
-        order.sort_by_key(|i| if ranks[*i] == 0 && *i > head { 3 } else { ranks[*i] });
+        order[head..].sort_by_key(|i| if ranks[*i] == 0 { 3 } else { ranks[*i] });
         order.into_iter().map(|i| &stmts[i]).collect()
     }
 
