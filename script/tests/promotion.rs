@@ -67,6 +67,13 @@ fn what_is_stored_has_the_type_of_its_place() {
 }
 
 #[test]
+fn a_number_with_a_name_is_a_scalar() {
+    assert_eq!(statements("y = a + 1\ny = b"), ["y: T.int32 = a + 1", "y = T.Cast(\"int32\", b)"]);
+    assert_eq!(statements("y = 1.5"), ["y: T.float32 = T.float32(1.5)"]);
+    assert_eq!(statements("y = V.data"), ["y: T.let[T.handle(\"float32\", \"global\")] = V.data"]);
+}
+
+#[test]
 fn bounds_of_loops_are_of_one_type() {
     let head = |text: &str| statements(&format!("for i in range({text}):\n    T.evaluate(i)"))[0].clone();
     assert_eq!(head("b"), "for i in range(b):");

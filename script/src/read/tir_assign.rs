@@ -1,6 +1,7 @@
 //! What `name = …` declares in a PrimFunc.
 
 use super::tir::{E, HERE, Is, TirReader};
+use super::tir_arith::is_number;
 use super::tir_buffer::{BufferFacts, handle_type, typed};
 use super::tir_stmt::one;
 use super::types::{accept, keyword, sym_declaration};
@@ -12,8 +13,8 @@ use ruff_python_ast::{Expr, ExprCall};
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
-    pub(super) fn bind(&mut self, name: &'a str, ty: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
-        let value = self.value(value)?;
+    /// `name: T.let[ty] = value`; without a type, that of the value.
+    pub(super) fn bind(&mut self, name: &'a str, ty: Option<&'a Expr>, value: E) -> Read<()> {
         let (ty, dtype) = match ty {
             Some(ty) => self.value_type(ty)?,
             None => (self.type_of_result(value), value.dtype),
@@ -24,6 +25,17 @@ impl<'a> TirReader<'a> {
         let v = self.b.node(NodeSpec::new(kind::BIND).ty(ty).flags(flags), &[value], Some(name));
         self.define_name(name, typed(v, ty, dtype));
         Ok(())
+    }
+
+    /// `name: T.int32 = value`, and a number that is given a name: a buffer of one element, used by its name.
+    pub(super) fn new_scalar(&mut self, name: &'a str, dtype: DType, value: Option<E>) {
+        let value = value.map(|value| self.stored(value, dtype));
+        let ty = BufferType { scope: "local".to_string(), tiled: true, ..BufferType::new(vec![one()], dtype) };
+        let e = self.add_buffer(name, ty, buffer_of::ALLOC, &[], AttrsId::NONE);
+        if let Some(value) = value {
+            let zero = self.imm(0, DType::I32);
+            self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[e.v, value, zero], None);
+        }
     }
 
     pub(super) fn add_buffer(&mut self, name: &'a str, buffer: BufferType, of: u32, ops: &[V], attrs: AttrsId) -> E {
@@ -85,7 +97,14 @@ impl<'a> TirReader<'a> {
                 let value = self.value(value)?;
                 self.assign_value(name, value)
             }
-            None => self.bind(name, None, value),
+            None => {
+                let value = self.value_or_text(value)?;
+                if is_number(value.dtype) {
+                    self.new_scalar(name, value.dtype, Some(value));
+                    return Ok(());
+                }
+                self.bind(name, None, value)
+            }
         }
     }
 

@@ -8,8 +8,8 @@ use super::tir_call::times;
 use super::types::{accept, keyword, sym_declaration};
 use super::{Read, path_after, span, unexpected};
 use crate::diagnostic::Diagnostic;
-use plugin_api::ir::records::{buffer_of, flag, kind};
-use plugin_api::ir::{Attr, AttrsId, BufferType, DType, Dim, NodeSpec, V};
+use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{Attr, AttrsId, DType, Dim, NodeSpec, V};
 use ruff_python_ast::{Expr, ExprCall, ExprSubscript, Stmt, StmtFor, StmtIf, StmtWith};
 use std::ops::Range;
 
@@ -286,12 +286,14 @@ impl<'a> TirReader<'a> {
         let text = self.scope.text;
         if path_after(text, annotation, "T") == Some("let") {
             let Some(value) = value else { return Err(Diagnostic::new(at, "expected a value")) };
+            let value = self.value_or_text(value)?;
             return self.bind(name, None, value);
         }
         if let Expr::Subscript(subscript) = annotation
             && path_after(text, &subscript.value, "T") == Some("let")
         {
             let Some(value) = value else { return Err(Diagnostic::new(at, "expected a value")) };
+            let value = self.value_or_text(value)?;
             return self.bind(name, Some(&subscript.slice), value);
         }
         // `x: T.int32 = 0`: a buffer of one element, used by its name.
@@ -299,13 +301,8 @@ impl<'a> TirReader<'a> {
         if !dtype.is_known() || dtype == DType::HANDLE {
             return Err(Diagnostic::new(span(annotation), "expected `T.let[...]` or the type of a scalar"));
         }
-        let ty = BufferType { scope: "local".to_string(), tiled: true, ..BufferType::new(vec![one()], dtype) };
-        let value = value.map(|value| self.value(value)).transpose()?.map(|value| self.stored(value, dtype));
-        let e = self.add_buffer(name, ty, buffer_of::ALLOC, &[], AttrsId::NONE);
-        if let Some(value) = value {
-            let zero = self.imm(0, DType::I32);
-            self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[e.v, value, zero], None);
-        }
+        let value = value.map(|value| self.value(value)).transpose()?;
+        self.new_scalar(name, dtype, value);
         Ok(())
     }
 
