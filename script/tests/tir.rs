@@ -66,6 +66,11 @@ fn faults_are_told_with_their_place() {
     refused("with T.sblok(\"b\"):\n    T.evaluate(n)", "`T.sblok` opens no scope", "T.sblok(\"b\")");
     refused("with T.sblock(\"b\"):\n    vi = T.axis.remap(\"S\", [n])", "expected a loop variable", "n");
     refused("with T.sblock(\"b\"):\n    vi = T.axis.sideways(4, n)", "no such kind of axis", "T.axis.sideways");
+    refused(
+        "with T.sblock(\"b\"):\n    T.reads(A[0, 0])\n    T.evaluate(n)\n    T.reads(A[0, 1])",
+        "says T.reads a second time",
+        "T.reads(A[0, 1])",
+    );
     refused("vi = T.axis.S(4, n)", "stands outside of a block", "T.axis.S");
     refused("for i in T.thread_binding(4):\n    T.evaluate(i)", "which thread is not said", "T.thread_binding(4)");
     refused("assert n == 4", "an assertion needs a message", "assert n == 4");

@@ -492,8 +492,9 @@ impl<'a> TirReader<'a> {
     }
 
     /// Statements of a block. All that it reads and then all that it writes stand where the text first says one of them,
-    /// or what else is in its head or body, iterators, its predicate and free variables and buffers left out.
+    /// or what else is in its head or body, iterators, its predicate and free buffers left out.
     fn in_order(&self, stmts: &'a [Stmt]) -> Vec<&'a Stmt> {
+        const DECLARES: i32 = -1;
         let declares = |value: &Expr| match value {
             Expr::Tuple(tuple) => tuple.elts.iter().all(|value| sym_declaration(self.scope.text, value).is_some()),
             value => sym_declaration(self.scope.text, value).is_some(),
@@ -508,12 +509,18 @@ impl<'a> TirReader<'a> {
             Stmt::Assign(assign) => match self.tir_call_of(&assign.value).map(|(name, _)| name) {
                 Some("Buffer" | "buffer_decl") => 0,
                 Some(name) if name.starts_with("axis.") => 0,
-                _ if declares(&assign.value) => 0,
+                _ if declares(&assign.value) => DECLARES,
                 _ => 3,
             },
             _ => 3,
         };
-        let ranks: Vec<i32> = stmts.iter().map(rank).collect();
+        let mut ranks: Vec<i32> = stmts.iter().map(rank).collect();
+        // A free variable stays with what follows it.
+        let mut next = 3;
+        for rank in ranks.iter_mut().rev() {
+            *rank = if *rank == DECLARES { next } else { *rank };
+            next = *rank;
+        }
         let head = ranks.iter().position(|rank| *rank > 0).unwrap_or(stmts.len());
         let mut order: Vec<usize> = (0..stmts.len()).collect();
         order[head..].sort_by_key(|i| if ranks[*i] == 0 { 3 } else { ranks[*i] });
@@ -527,12 +534,17 @@ impl<'a> TirReader<'a> {
             None => "",
             Some(other) => return Err(Diagnostic::new(span(other), "expected the name of the block")),
         };
-        let says = |what: &str| {
-            body.iter().any(|stmt| match stmt {
-                Stmt::Expr(expr) => self.tir_call_of(&expr.value).is_some_and(|(name, _)| name == what),
-                _ => false,
-            })
+        let says = |stmt: &&Stmt, what: &str| match stmt {
+            Stmt::Expr(expr) => self.tir_call_of(&expr.value).is_some_and(|(name, _)| name == what),
+            _ => false,
         };
+        for what in ["reads", "writes", "where"] {
+            if let Some(second) = body.iter().filter(|stmt| says(stmt, what)).nth(1) {
+                return Err(Diagnostic::new(span(second), format!("the block says T.{what} a second time"))
+                    .help("one of each, with all that it is to say"));
+            }
+        }
+        let says = |what: &str| body.iter().any(|stmt| says(&stmt, what));
         let unsaid = [("reads", "no_reads"), ("writes", "no_writes")].into_iter().filter(|(what, _)| !says(what));
         let entries: Vec<_> = unsaid.map(|(_, key)| (key, Attr::Bool(true))).collect();
         let attrs = if entries.is_empty() { AttrsId::NONE } else { self.b.attrs(entries) };
