@@ -9,7 +9,7 @@ use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// Faults that are reported of one function.
@@ -54,7 +54,7 @@ pub(super) struct TirReader<'a> {
     /// Symbolic variables by name: those of the signature, and those that a quoted shape brings in.
     pub(super) syms: HashMap<String, Sym, RandomState>,
     /// Symbolic variables that stand for nodes, by operand word.
-    pub(super) sym_of: HashMap<u32, Sym, RandomState>,
+    pub(super) sym_of: BTreeMap<u32, Sym>,
     /// Data types of variables that the head of the body or a parameter declares, for shapes before them.
     pub(super) declared: HashMap<&'a str, DType, RandomState>,
     /// Shapes bring in variables here; further on they speak of those that are there.
@@ -62,7 +62,7 @@ pub(super) struct TirReader<'a> {
     pub(super) literals: HashMap<(i64, u32), V, RandomState>,
     prim_types: HashMap<u32, TypeId, RandomState>,
     /// For each loop variable its start and extent, by operand word.
-    pub(super) loops: HashMap<u32, (V, V), RandomState>,
+    pub(super) loops: BTreeMap<u32, (V, V)>,
     /// Conversions of values before which others were read: their nodes, and their place.
     pub(super) runs: Vec<(Range<u32>, u32)>,
     /// Made of schedulable blocks.
@@ -102,11 +102,11 @@ impl<'a> TirReader<'a> {
             names: HashMap::default(),
             log: Vec::new(),
             syms: HashMap::default(),
-            sym_of: HashMap::default(),
+            sym_of: BTreeMap::new(),
             declared: HashMap::default(),
             literals: HashMap::default(),
             prim_types: HashMap::default(),
-            loops: HashMap::default(),
+            loops: BTreeMap::new(),
             in_signature: true,
             runs: Vec::new(),
             s_tir: false,

@@ -2,7 +2,7 @@
 
 use super::Read;
 use super::tir::{E, Is, TirReader};
-use super::tir_expr::with_lanes;
+use super::tir_expr::{lanes, with_lanes};
 use crate::diagnostic::Diagnostic;
 use crate::print::operation_name;
 use plugin_api::ir::records::{kind, prim};
@@ -39,16 +39,14 @@ impl TirReader<'_> {
                 prim::LT..=prim::GE => a = self.adopting(a, b, &at).unwrap_or(a),
                 _ => {}
             }
-            takes(op, &[a, b], &at)?;
-            let dtype = match op {
-                prim::EQ | prim::NE => one_type(op, a, b, &at)?,
-                _ => common(a, b, &at)?,
-            };
-            if let Some(dtype) = dtype {
-                (a, b) = self.both(a, b, dtype);
-            }
-        } else {
-            takes(op, &[a, b], &at)?;
+        }
+        takes(op, &[a, b], &at)?;
+        let dtype = match op {
+            prim::EQ | prim::NE => one_type(op, a, b, &at)?,
+            _ => common(a, b, &at)?,
+        };
+        if let Some(dtype) = dtype {
+            (a, b) = self.both(a, b, dtype);
         }
         Ok(self.operation(op, a, b))
     }
@@ -58,7 +56,7 @@ impl TirReader<'_> {
     /// # Errors
     /// If they are of two types, or the operation takes none such; at `at`.
     pub(super) fn constructor(&mut self, op: u16, a: E, b: E, at: Range<usize>) -> Read<E> {
-        one_of_type(a, b, &at, &operands_of(op))?;
+        one_of_type(a, b, &at, || operands_of(op))?;
         takes(op, &[a, b], &at)?;
         Ok(self.operation(op, a, b))
     }
@@ -97,11 +95,7 @@ impl TirReader<'_> {
             return Err(Diagnostic::new(at, format!("no value of {} is negative", a.dtype))
                 .help("T.Cast(\"int32\", value) has a sign"));
         }
-        let one = if a.dtype.is_float() {
-            self.float(-1.0, scalar(a.dtype), Is::Value)
-        } else {
-            self.imm_of(-1, scalar(a.dtype), Is::Value)
-        };
+        let one = self.imm_of(-1, DType::I32, Is::Value);
         let one = self.converted(one, a.dtype);
         Ok(self.operation(prim::MUL, a, one))
     }
@@ -124,7 +118,7 @@ impl TirReader<'_> {
 
     /// A value at another data type: a constant is one of it, a scalar is the same in each lane, what else is cast.
     pub(super) fn converted(&mut self, e: E, dtype: DType) -> E {
-        if e.dtype == dtype {
+        if e.dtype == dtype || !is_number(dtype) {
             return e;
         }
         let before = self.b.n_nodes();
@@ -146,21 +140,20 @@ impl TirReader<'_> {
             None if e.dtype == one => e,
             None => self.cast(e, one),
         };
-        if dtype.lanes() == 1 { e } else { self.broadcast(e, i32::from(dtype.lanes() as i16)) }
+        if dtype.lanes() == 1 { e } else { self.broadcast(e, lanes(dtype)) }
     }
 
     /// Puts the conversions of what was read where they stand in the text.
     pub(super) fn settle(&mut self) {
-        if self.runs.is_empty() {
-            return;
-        }
+        let Some(from) = self.runs.iter().map(|(_, place)| *place).min() else { return };
         let moved = self.b.move_back(&std::mem::take(&mut self.runs));
-        for (start, extent) in self.loops.values_mut() {
+        // Only what this statement made has moved: its bounds, and expressions in its shapes.
+        for (start, extent) in self.loops.range_mut(from..).map(|(_, bounds)| bounds) {
             (*start, *extent) = (moved(*start), moved(*extent));
         }
-        // Expressions in shapes move, variables stay.
-        let known = self.sym_of.drain().collect::<Vec<_>>();
-        self.sym_of.extend(known.into_iter().map(|(word, sym)| (moved(self.b.value_of_word(word)).word(), sym)));
+        for (word, sym) in self.sym_of.split_off(&from) {
+            self.sym_of.insert(moved(self.b.value_of_word(word)).word(), sym);
+        }
     }
 
     pub(super) fn cast(&mut self, e: E, dtype: DType) -> E {
@@ -254,7 +247,7 @@ fn takes(op: u16, operands: &[E], at: &Range<usize>) -> Read<()> {
 
 /// The type of two operands of a comparison for equality, which are brought to the same lanes only.
 fn one_type(op: u16, a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
-    one_of_type(in_one_lane(a), in_one_lane(b), at, &operands_of(op))?;
+    one_of_type(in_one_lane(a), in_one_lane(b), at, || operands_of(op))?;
     common(a, b, at)
 }
 
@@ -266,12 +259,12 @@ fn operands_of(op: u16) -> String {
 ///
 /// # Errors
 /// If they are of two; at `at`.
-pub(super) fn one_of_type(a: E, b: E, at: &Range<usize>, what: &str) -> Read<()> {
+pub(super) fn one_of_type(a: E, b: E, at: &Range<usize>, what: impl FnOnce() -> String) -> Read<()> {
     let (x, y) = (a.dtype, b.dtype);
     if x == y || !is_number(x) || !is_number(y) {
         return Ok(());
     }
-    Err(Diagnostic::new(at.clone(), format!("{what} are of one type, found {x} and {y}"))
+    Err(Diagnostic::new(at.clone(), format!("{} are of one type, found {x} and {y}", what()))
         .help(format!("T.Cast(\"{x}\", value) is of the first, T.{x}(1) a number")))
 }
 

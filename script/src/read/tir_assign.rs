@@ -34,7 +34,7 @@ impl<'a> TirReader<'a> {
         let e = self.add_buffer(name, ty, buffer_of::ALLOC, &[], AttrsId::NONE);
         if let Some(value) = value {
             let zero = self.imm(0, DType::I32);
-            self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[e.v, value, zero], None);
+            self.effect(kind::STORE, &[e.v, value, zero]);
         }
     }
 
@@ -114,7 +114,7 @@ impl<'a> TirReader<'a> {
         let stored = self.stored(value, before.dtype);
         if before.is == Is::Scalar {
             let zero = self.imm(0, DType::I32);
-            self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[before.v, stored, zero], None);
+            self.effect(kind::STORE, &[before.v, stored, zero]);
             return Ok(());
         }
         let spec = NodeSpec::new(kind::BIND).ty(before.ty).flags(flag::IMPURE);

@@ -4,7 +4,7 @@ use super::ops::named_op;
 use super::tir::{E, Is, TirReader};
 use super::tir_arith::{fits, in_one_lane, one_of_type, scalar};
 use super::tir_buffer::{handle_type, typed};
-use super::tir_expr::with_lanes;
+use super::tir_expr::{lanes, with_lanes};
 use super::types::{accept, dtype_of, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
@@ -79,7 +79,7 @@ impl<'a> TirReader<'a> {
                 let count = self.imm(i64::from(wanted), DType::I32);
                 index = self.node(NodeSpec::new(kind::RAMP), &[index.v, one.v, count], with_lanes(index.dtype, wanted));
             }
-            let found = i32::from(index.dtype.lanes() as i16);
+            let found = self::lanes(index.dtype);
             lanes = if found == 1 { lanes } else { found };
             ops.push(index.v);
         }
@@ -142,7 +142,7 @@ impl<'a> TirReader<'a> {
             }
             "Select" => {
                 let [cond, a, b] = self.values(call, name)?;
-                one_of_type(a, b, &span(call), "the values of a Select")?;
+                one_of_type(a, b, &span(call), || "the values of a Select".to_string())?;
                 Ok(self.node(NodeSpec::new(kind::SELECT), &[cond.v, a.v, b.v], a.dtype))
             }
             "Ramp" => {
@@ -235,7 +235,9 @@ impl<'a> TirReader<'a> {
         let (vectors, indices) = (self.list(vectors)?, self.list(indices)?);
         let lanes = i32::try_from(indices.len()).unwrap_or(1);
         for pair in vectors.windows(2) {
-            one_of_type(in_one_lane(pair[0]), in_one_lane(pair[1]), &span(call), "the vectors of a Shuffle")?;
+            one_of_type(in_one_lane(pair[0]), in_one_lane(pair[1]), &span(call), || {
+                "the vectors of a Shuffle".to_string()
+            })?;
         }
         let dtype = vectors.first().map_or(DType::VOID, |first| with_lanes(scalar(first.dtype), lanes));
         let ops: Vec<V> = vectors.iter().chain(&indices).map(|e| e.v).collect();
@@ -257,7 +259,7 @@ impl<'a> TirReader<'a> {
                 return Err(Diagnostic::new(span(name), "expected a variable declared above").help(usage));
             }
             let value = self.value(&item.value)?;
-            one_of_type(var, value, &span(&item.value), "a variable and its value")?;
+            one_of_type(var, value, &span(&item.value), || "a variable and its value".to_string())?;
             bound.push((var, value));
         }
         let mut result = self.value(body)?;
@@ -387,7 +389,6 @@ fn same_lanes(value: E, dtype: DType, at: Range<usize>) -> Read<()> {
 
 /// How many elements of a buffer a value is.
 pub(super) fn times(value: DType, element: DType) -> i32 {
-    let lanes = |dtype: DType| i32::from(dtype.lanes() as i16);
     lanes(value) / lanes(element).max(1)
 }
 

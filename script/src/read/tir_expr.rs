@@ -203,7 +203,7 @@ impl<'a> TirReader<'a> {
                 Expr::Slice(slice) => self.ramp(slice)?,
                 item => self.value(item)?,
             };
-            let found = i32::from(index.dtype.lanes() as i16);
+            let found = self::lanes(index.dtype);
             if found != 1 {
                 lanes = found;
             }
@@ -523,9 +523,14 @@ fn int_of(expr: &Expr) -> Option<i64> {
     }
 }
 
+/// How many lanes; negative ones are multiples of `T.vscale()`.
+pub(super) fn lanes(dtype: DType) -> i32 {
+    i32::from(dtype.lanes() as i16)
+}
+
 /// The data type of vectors; negative lanes are multiples of `T.vscale()`.
 pub(super) fn with_lanes(dtype: DType, lanes: i32) -> DType {
-    let own = i32::from(dtype.lanes() as i16).max(1);
+    let own = self::lanes(dtype).max(1);
     let lanes = i16::try_from(own.saturating_mul(lanes)).unwrap_or(1);
     DType::new(dtype.code(), dtype.bits(), lanes as u16)
 }

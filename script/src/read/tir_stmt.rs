@@ -86,7 +86,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    fn effect(&mut self, kind: u16, ops: &[V]) {
+    pub(super) fn effect(&mut self, kind: u16, ops: &[V]) {
         self.b.node(NodeSpec::new(kind).flags(flag::IMPURE), ops, None);
     }
 
@@ -310,7 +310,7 @@ impl<'a> TirReader<'a> {
     /// is of the type that is wanted.
     pub(super) fn stored(&mut self, value: E, dtype: DType) -> V {
         let to = DType::new(dtype.code(), dtype.bits(), value.dtype.lanes());
-        if value.dtype == to || !is_number(value.dtype) || !is_number(dtype) {
+        if value.dtype == to || !is_number(value.dtype) {
             return value.v;
         }
         let packed = ["tirx.call_packed", "tirx.call_cpacked"];
