@@ -11,6 +11,7 @@ mod new;
 mod probe;
 mod select;
 mod show;
+mod spared;
 
 use self::building::Building;
 use self::messages::{Format, LogWriter, Messages};
@@ -73,18 +74,24 @@ enum Command {
   passhost run model.py --passes 'relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}'
   cat model.py | passhost run - --passes '' > checked.py")]
     Run(RunArgs),
-    /// Shows which steps would run, and why. Loads and runs nothing.
+    /// Shows which steps would run, and why. Builds, loads and runs nothing.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
     /// Lists all passes, instruments, properties and config options of the manifest, from the metadata of the plugins
-    /// alone.
+    /// alone. Builds nothing.
     List(ListArgs),
-    /// Lists all config options of the manifest's plugins, with type, default, range and owner.
+    /// Lists all config options of the manifest's plugins, with type, default, range and owner. Builds nothing.
     Config(ListArgs),
-    /// Tells everything that is known about one pass, instrument, property or config option.
+    /// Tells everything that is known about one pass, instrument, property or config option. Builds nothing.
     Explain(ExplainArgs),
-    /// Checks the manifest and every plugin, and shows all problems at once.
+    /// Checks the manifest and every plugin, and shows all problems at once. Builds plugin crates that are missing or
+    /// stale, unless --no-load is given.
     Check(CheckArgs),
+    /// Builds the plugin crates of the manifest that are missing or stale. `run`, `check` and `lock` do so themselves.
+    ///
+    /// Cargo runs the build scripts and procedural macros of the crates; no pass runs, and no plugin is opened.
+    #[command(after_help = "Example:\n  passhost build --locked")]
+    Build(Plugins),
     /// Writes a plugin crate with three passes, their documentation and their tests, to start from.
     #[command(after_help = "Example:\n  passhost new my-passes\n  cd my-passes\n  cargo test")]
     New(new::NewArgs),
@@ -95,7 +102,7 @@ first time and tells which of them changed since; --locked refuses those.")]
     Lock(ManifestArg),
     /// Opens one plugin in this process; `check` runs it.
     #[command(hide = true, name = probe::COMMAND)]
-    OpenPlugin { plugin: PathBuf, answer: PathBuf },
+    OpenPlugin { plugin: PathBuf },
 }
 
 #[derive(Args)]
@@ -222,7 +229,7 @@ struct ExplainArgs {
 struct CheckArgs {
     #[command(flatten)]
     plugins: Plugins,
-    /// Opens no plugin. Otherwise each is opened in a process of its own, which runs its constructors.
+    /// Builds nothing and opens no plugin. Otherwise each is opened in a process of its own, which runs its constructors.
     #[arg(long)]
     no_load: bool,
 }
@@ -318,8 +325,9 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
             return check::check(&path, args.plugins.locked, !args.no_load, messages);
         }
+        Command::Build(args) => return lock::build(args, messages),
         Command::Lock(args) => return lock::lock(args.manifest.as_ref(), messages),
-        Command::OpenPlugin { plugin, answer } => return probe::open_here(plugin, answer),
+        Command::OpenPlugin { plugin } => return probe::open_here(plugin),
     }
     .map(|()| exit::DONE)
 }
@@ -349,17 +357,25 @@ fn load(arg: &Plugins, usually: Mode) -> Result<(Manifest, Keeper), Error> {
 
 /// The plugins, from their metadata.
 fn listed(arg: &Plugins, messages: Messages) -> Result<Engine, Error> {
-    let (manifest, mut keeper) = load(arg, Mode::Off)?;
-    Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))
+    let (manifest, keeper) = load(arg, Mode::Off)?;
+    listed_of(&manifest, keeper, messages)
+}
+
+/// The plugins of a manifest, from their metadata. Nothing is built.
+fn listed_of(manifest: &Manifest, keeper: Keeper, messages: Messages) -> Result<Engine, Error> {
+    let mut keeper = keeper.builds_nothing();
+    let engine = Engine::with_lock(manifest, &mut keeper, &());
+    lock::tell_stale(&keeper, messages);
+    engine
 }
 
 fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     if let Some(input) = args.input.as_ref().filter(|input| input.as_os_str() != "-" && !input.exists()) {
         return Err(missing_input(input));
     }
-    let (manifest, mut keeper) = load(&args.select.plugins, Mode::Off)?;
+    let (manifest, keeper) = load(&args.select.plugins, Mode::Off)?;
     let request = request(&args.select, &manifest)?;
-    let engine = Arc::new(Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))?);
+    let engine = Arc::new(listed_of(&manifest, keeper, messages)?);
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     let pipeline = &written.pipeline;

@@ -1,8 +1,9 @@
 //! The engine: plugins of a manifest, listed and opened on demand, and the operators that they bring.
 
-use crate::crates::{self, Watcher};
+use crate::crates::{Found, Watcher};
 use crate::error::Error;
 use crate::instruments::trace::{self, Trace};
+use crate::library::Library;
 use crate::loader::{self, Listed};
 use crate::lock::Keeper;
 use crate::made::{Code, MadePass};
@@ -79,20 +80,23 @@ impl Engine {
     fn add(
         &mut self,
         entry: &PluginEntry,
-        file: PathBuf,
+        place: Located,
         seen: &mut BTreeMap<Identity, PathBuf>,
         keeper: &mut Keeper,
     ) -> Result<(), Error> {
+        let Located { file, copy, digests } = place;
+        let library = copy.map_or_else(|| keeper.open_library(&file), Ok);
         // Opened twice, it would be one library.
-        let first = seen.entry(identity(&file));
+        let first = seen.entry(library.as_ref().map_or_else(|_| identity(&file), |library| library.original()));
         if let Entry::Occupied(first) = first {
             let message = format!("is listed twice; the other entry is {}", first.get().display());
             return Err(Error::Plugin { path: file, message, help: "remove one of the two entries".into() });
         }
         first.or_insert_with(|| file.clone());
         let (version, api) = (entry.version.as_ref(), entry.api.as_ref());
-        let listed = loader::list_with(&file, version, api, || keeper.before_metadata(entry, &file))?;
-        keeper.listed(entry, &file, &listed.meta)?;
+        let library = library?;
+        let listed = loader::list_with(&library, version, api, || keeper.before_metadata(entry, &library))?;
+        keeper.listed(entry, &file, &listed.meta, digests)?;
         let meta = &listed.meta;
         let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };
         self.registry.add(owner, Brought::from(meta))?;
@@ -240,26 +244,45 @@ impl Engine {
     }
 }
 
+/// Where a plugin's library is.
+struct Located {
+    file: PathBuf,
+    /// A private copy, where one was made.
+    copy: Option<Library>,
+    /// Of a crate: digests of what it is made of.
+    digests: Option<(String, Option<String>)>,
+}
+
+impl Located {
+    fn at(file: PathBuf) -> Located {
+        Located { file, copy: None, digests: None }
+    }
+
+    fn built(Found { path, copy, digests, stale: _ }: Found) -> Located {
+        Located { file: path, copy, digests }
+    }
+}
+
 /// The file of each plugin, in the order of the manifest. Crates that the lockfile does not allow are not built.
-fn files(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> Vec<Result<PathBuf, Error>> {
+fn files(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> Vec<Result<Located, Error>> {
     let allowed: Vec<Result<(), Error>> = manifest.plugins.iter().map(|entry| keeper.before_build(entry)).collect();
     let folder = |(entry, allowed): (&PluginEntry, &Result<(), Error>)| match &entry.source {
         Source::Crate(folder) if allowed.is_ok() => Some(folder.clone()),
         _ => None,
     };
     let folders: Vec<PathBuf> = manifest.plugins.iter().zip(&allowed).filter_map(folder).collect();
-    let mut built = crates::libraries(&folders, keeper.is_locked(), watcher).into_iter();
+    let mut built = keeper.libraries(&folders, watcher).into_iter();
     let file = |(entry, allowed): (&PluginEntry, Result<(), Error>)| match (&entry.source, allowed) {
         (_, Err(error)) => Some(Err(error)),
-        (Source::Path(path), _) => Some(Ok(path.clone())),
-        (Source::Crate(_), _) => built.next(),
-        (Source::Name(name), _) => Some(search(name, &manifest.search)),
+        (Source::Path(path), _) => Some(Ok(Located::at(path.clone()))),
+        (Source::Crate(_), _) => built.next().map(|found| found.map(Located::built)),
+        (Source::Name(name), _) => Some(search(name, &manifest.search).map(Located::at)),
     };
     manifest.plugins.iter().zip(allowed).filter_map(file).collect()
 }
 
 /// The library of that name in the first folder that has it.
-fn search(name: &str, folders: &[PathBuf]) -> Result<PathBuf, Error> {
+pub(crate) fn search(name: &str, folders: &[PathBuf]) -> Result<PathBuf, Error> {
     let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists());
     found.ok_or_else(|| {

@@ -7,6 +7,7 @@ pub mod engine;
 pub mod error;
 pub mod get_pass;
 pub mod instruments;
+pub mod library;
 pub mod loader;
 pub mod lock;
 pub mod made;

@@ -2,13 +2,14 @@
 #![allow(unsafe_code, reason = "dlopen and the entry symbol")]
 
 use crate::error::Error;
+use crate::library::{Library, Seen};
 use crate::object_file;
-use libloading::Library;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::{OpenPlugin, fingerprint};
 use plugin_api::meta::{PluginHead, PluginMeta};
 use semver::VersionReq;
 use std::ffi::c_void;
+use std::io;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,18 @@ pub struct Listed {
     pub file: PathBuf,
     /// Its metadata.
     pub meta: PluginMeta,
+    /// The file that the metadata is from.
+    seen: Seen,
+}
+
+impl Listed {
+    /// The library that the metadata is from, open.
+    ///
+    /// # Errors
+    /// If it is not there any more, or became another one.
+    pub(crate) fn library(&self) -> Result<Library, Error> {
+        self.seen.library().map_err(|error| refuse(&self.file, error.to_string(), error.help()))
+    }
 }
 
 fn refuse(path: &Path, message: impl Into<String>, help: impl Into<String>) -> Error {
@@ -30,7 +43,8 @@ fn refuse(path: &Path, message: impl Into<String>, help: impl Into<String>) -> E
 /// # Errors
 /// The first step of the handshake that fails.
 pub fn list(file: &Path, version: Option<&VersionReq>, api: Option<&VersionReq>) -> Result<Listed, Error> {
-    list_with(file, version, api, || Ok(()))
+    let library = Library::open(file).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    list_with(&library, version, api, || Ok(()))
 }
 
 /// The same, with a step between the check of the file and the reading of its metadata.
@@ -38,14 +52,14 @@ pub fn list(file: &Path, version: Option<&VersionReq>, api: Option<&VersionReq>)
 /// # Errors
 /// As there, or that step's.
 pub fn list_with(
-    file: &Path,
+    library: &Library,
     version: Option<&VersionReq>,
     api: Option<&VersionReq>,
     step: impl FnOnce() -> Result<(), Error>,
 ) -> Result<Listed, Error> {
-    let mut stopped = None;
+    let (file, mut stopped) = (library.shown(), None);
     let step = || step().map_err(|error| stopped = Some(error)).is_ok();
-    let section = object_file::metadata_if(file, step);
+    let section = object_file::metadata_if(library, step);
     if let Some(error) = stopped {
         return Err(error);
     }
@@ -54,7 +68,7 @@ pub fn list_with(
     // The rest of the metadata of a newer API may have what this host cannot read.
     fits(file, &head, version, api)?;
     let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
-    Ok(Listed { file: file.to_path_buf(), meta })
+    Ok(Listed { file: file.to_path_buf(), meta, seen: Seen::new(library) })
 }
 
 /// Whether host, manifest and plugin are for each other.
@@ -76,19 +90,26 @@ fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Opt
     Ok(())
 }
 
-/// Opens a plugin: loads the library, compares its entry table with the metadata, checks layouts, initializes it.
+/// Opens a plugin: loads the library, compares its entry table with the metadata, checks layouts, initializes it. What is
+/// loaded is the file that was listed, not whatever has its path by now.
 ///
 /// # Errors
 /// The first step of the handshake that fails.
 pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
     let file = &listed.file;
-    // A path without a folder would be looked up in the system's search path.
-    let path = file.canonicalize().map_err(|error| refuse(file, error.to_string(), "build the plugin again"))?;
+    let opened = listed.library()?.to_load().map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    let path = load_path(&opened).map_err(|error| refuse(file, error.to_string(), "build the plugin again"))?;
     let library = load(&path).map_err(|error| {
         let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        // The user knows the library by another path.
+        let why = why.replace(&*path.to_string_lossy(), &file.to_string_lossy());
         refuse(file, format!("cannot be loaded: {why}"), "install what it is linked to, or build it again")
     })?;
     let library = ManuallyDrop::new(library);
+    if !opened.is_as_it_was() {
+        let error = object_file::ObjectError::Changed;
+        return Err(refuse(file, error.to_string(), error.help()));
+    }
     type Symbol = unsafe extern "C" fn() -> *const c_void;
     // SAFETY: the metadata section says that the library was made by `export_plugin!`, which defines the symbol with
     // this signature.
@@ -101,15 +122,26 @@ pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
     unsafe { OpenPlugin::open(*symbol, &listed.meta) }.map_err(|error| refuse(file, error.to_string(), error.help()))
 }
 
+/// Where the dynamic loader finds a library. One that looks for others beside itself is loaded under its own path, so it
+/// cannot be a private copy.
+fn load_path(library: &Library) -> io::Result<PathBuf> {
+    let beside = object_file::looks_beside_itself(library).map_err(io::Error::other)?;
+    if beside && library.sha256().is_some() {
+        let why = "it looks for libraries beside itself ($ORIGIN), which --locked does not cover; link them statically";
+        return Err(io::Error::other(why));
+    }
+    library.load_path(beside)
+}
+
 #[cfg(unix)]
-fn load(path: &Path) -> Result<Library, libloading::Error> {
+fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::unix::{Library as Unix, RTLD_LOCAL, RTLD_NOW};
     // SAFETY: the file was checked before; its constructors are the plugin's own code, which the user listed.
     unsafe { Unix::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
 }
 
 #[cfg(not(unix))]
-fn load(path: &Path) -> Result<Library, libloading::Error> {
+fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
     // SAFETY: the file was checked before; its constructors are the plugin's own code, which the user listed.
-    unsafe { Library::new(path) }
+    unsafe { libloading::Library::new(path) }
 }

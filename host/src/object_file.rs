@@ -1,6 +1,7 @@
 //! Looks at a plugin's file before it is opened: what it is, whether it is whole, and its metadata section. No code of
 //! the plugin runs. A truncated library would kill the process inside the dynamic loader.
 
+use crate::library::Library;
 use object::elf::FileHeader64;
 use object::read::elf::FileHeader;
 use object::read::{ReadCache, ReadRef};
@@ -17,6 +18,9 @@ pub enum ObjectError {
     /// It cannot be opened.
     #[error("{0}")]
     Open(String),
+    /// It was written to, or replaced, while it was used.
+    #[error("changed while it was being opened")]
+    Changed,
     /// It is not a regular file.
     #[error("is {0}, not a file")]
     NotAFile(&'static str),
@@ -54,6 +58,7 @@ impl ObjectError {
     pub fn help(&self) -> &'static str {
         match self {
             ObjectError::Open(_) => "correct the path in the manifest, or build the plugin first",
+            ObjectError::Changed => "run it again once the plugin is built",
             ObjectError::NotAFile(_) | ObjectError::NotALibrary(_) => {
                 "name the library that cargo builds for a crate of crate-type cdylib"
             }
@@ -69,26 +74,16 @@ impl ObjectError {
 /// # Errors
 /// The first thing that is wrong with the file.
 pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
-    metadata_if(path, || true)
+    metadata_if(&Library::open(path)?, || true)
 }
 
 /// The same if `allowed`, which is asked once the file is known to be a whole library for this system; else nothing.
 ///
 /// # Errors
 /// As there.
-pub fn metadata_if(path: &Path, allowed: impl FnOnce() -> bool) -> Result<Vec<u8>, ObjectError> {
-    let facts = std::fs::metadata(path).map_err(|error| match std::fs::read_link(path) {
-        Ok(to) => ObjectError::Open(format!("is a link to {}: {error}", to.display())),
-        Err(_) => ObjectError::Open(error.to_string()),
-    })?;
-    if facts.is_dir() {
-        return Err(ObjectError::NotAFile("a folder"));
-    }
-    if !facts.is_file() {
-        return Err(ObjectError::NotAFile("a pipe, socket or device"));
-    }
-    let file = File::open(path).map_err(|error| ObjectError::Open(error.to_string()))?;
-    let len = facts.len();
+pub fn metadata_if(library: &Library, allowed: impl FnOnce() -> bool) -> Result<Vec<u8>, ObjectError> {
+    let file: &File = library.file();
+    let len = file.metadata().map_err(|error| ObjectError::Open(error.to_string()))?.len();
     let cache = ReadCache::new(file);
     let not_a_library = |error: object::Error| ObjectError::NotALibrary(error.to_string());
     let object =
@@ -106,6 +101,20 @@ pub fn metadata_if(path: &Path, allowed: impl FnOnce() -> bool) -> Result<Vec<u8
         return Err(ObjectError::TooLarge(section.size()));
     }
     Ok(section.data().map_err(not_a_library)?.to_vec())
+}
+
+/// Whether a library finds others beside its own file, wherever that is.
+///
+/// # Errors
+/// If it is not a library.
+pub(crate) fn looks_beside_itself(library: &Library) -> Result<bool, ObjectError> {
+    let cache = ReadCache::new(library.file());
+    let not_a_library = |error: object::Error| ObjectError::NotALibrary(error.to_string());
+    let object = object::File::parse(&cache).map_err(not_a_library)?;
+    let Some(names) = object.section_by_name(".dynstr") else { return Ok(false) };
+    let names = names.data().map_err(not_a_library)?;
+    let has = |mark: &[u8]| names.windows(mark.len()).any(|text| text == mark);
+    Ok(has(b"$ORIGIN") || has(b"${ORIGIN}"))
 }
 
 /// Whether an ELF file ends before its table of sections, which linkers write last.

@@ -70,6 +70,11 @@ impl Output {
         }
     }
 
+    /// Whether something is there already.
+    pub fn exists(&self) -> bool {
+        !self.path().as_os_str().is_empty() && self.path().exists()
+    }
+
     /// Whether it is the file at a path.
     pub fn leads_to(&self, path: &Path) -> bool {
         let own = self.path();
@@ -144,6 +149,17 @@ pub(crate) fn identity(path: &Path) -> Identity {
         Some(folder(&path).canonicalize().ok()?.join(path.file_name()?))
     };
     (place().unwrap_or_else(|| path.to_path_buf()), None)
+}
+
+/// The same of an open file; nothing where nothing tells files apart.
+pub(crate) fn identity_of(file: &std::fs::File) -> Option<Identity> {
+    #[cfg(unix)]
+    return file.metadata().ok().map(|found| {
+        use std::os::unix::fs::MetadataExt;
+        (PathBuf::new(), Some((found.dev(), found.ino())))
+    });
+    #[cfg(not(unix))]
+    None
 }
 
 /// What a link leads to, even if nothing is there yet.

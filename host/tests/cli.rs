@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 #[path = "cli/bad_plugins.rs"]
 #[cfg(target_os = "linux")]
@@ -20,6 +21,12 @@ mod instruments;
 #[path = "cli/lock.rs"]
 #[cfg(unix)]
 mod lock;
+#[path = "cli/lock_crates.rs"]
+#[cfg(target_os = "linux")]
+mod lock_crates;
+#[path = "cli/lock_races.rs"]
+#[cfg(target_os = "linux")]
+mod lock_races;
 #[path = "cli/look.rs"]
 #[cfg(target_os = "linux")]
 mod look;
@@ -32,6 +39,13 @@ mod odd;
 #[path = "cli/output.rs"]
 #[cfg(unix)]
 mod output;
+#[path = "cli/probes.rs"]
+#[cfg(target_os = "linux")]
+mod probes;
+#[path = "../../tests/src/races.rs"]
+#[cfg(target_os = "linux")]
+#[allow(dead_code, unreachable_pub, reason = "shared with the program `races`")]
+mod races;
 #[path = "cli/readme.rs"]
 #[cfg(unix)]
 mod readme;
@@ -59,6 +73,23 @@ class Module:
         return gv
 ";
 
+/// Builds the standard plugins, once for all tests, as passhost does: commands that build nothing find them then, and
+/// `--locked` knows them.
+fn build_standard_crates() {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let case = Case::new("standard crates");
+        let entry = |name: &str| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(name).display());
+        let plugins = ["relax-ops", "relax-passes", "conv-grouping"].map(|name| format!("plugins/{name}"));
+        let crates = plugins.iter().map(String::as_str).chain(["tests/bad-plugins/misbehaves"]);
+        let case = case.file("passes.toml", crates.map(entry).collect::<String>());
+        for args in [&["lock"][..], &["build", "--locked"]] {
+            let (_, stderr, code) = case.run(args, b"");
+            assert_eq!(code, 0, "{args:?}: {stderr}");
+        }
+    });
+}
+
 impl Case {
     fn new(name: &'static str) -> Case {
         let case = Case { name, folder: tempfile::tempdir().expect("a temporary folder") };
@@ -76,6 +107,7 @@ impl Case {
 
     /// A manifest of crates of this workspace.
     fn crates(self, folders: &[&str]) -> Case {
+        build_standard_crates();
         let entry = |folder: &&str| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(folder).display());
         let text: String = folders.iter().map(entry).collect();
         self.file("passes.toml", text)
@@ -412,7 +444,7 @@ fn plugin_crate_that_does_not_compile() {
         .file("broken/Cargo.lock", "version = 4\n[[package]]\nname = \"broken\"\nversion = \"0.1.0\"\n")
         .file("broken/src/lib.rs", "pub fn broken() -> u32 { nothing }\n")
         .file("passes.toml", "[[plugin]]\ncrate = \"broken\"\n");
-    let (stdout, stderr, code) = case.run(&["list"], b"");
+    let (stdout, stderr, code) = case.run(&["build"], b"");
     assert_eq!((stdout.as_str(), code), ("", 3), "{stderr}");
     assert!(stderr.contains("`cargo build` failed while building broken"), "{stderr}");
     assert!(stderr.contains("cannot find value `nothing`"), "{stderr}");

@@ -4,6 +4,7 @@
 pub mod conformance;
 pub mod fuzz;
 pub mod generate;
+pub mod races;
 pub mod synthetic;
 
 use passhost::{Engine, Manifest};

@@ -21,23 +21,25 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
     let (manifest, problems) = Manifest::load_all(path)?;
     let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
     let mode = if locked { Mode::Locked } else { Mode::Off };
-    let mut keeper = Keeper::open(&manifest, mode).unwrap_or_else(|error| {
+    let keeper = Keeper::open(&manifest, mode).unwrap_or_else(|error| {
         errors.push(error);
         Keeper::off()
     });
+    let mut keeper = if loads { keeper } else { keeper.builds_nothing() };
     let (engine, refused) = Engine::list(&manifest, &mut keeper, &Building::new(messages));
+    super::lock::tell_stale(&keeper, messages);
     errors.extend(refused);
     // Names that nobody has may be those of what is missing.
     let complete = errors.is_empty();
     let mut fine = 0;
-    for (_, owner) in engine.registry().owners() {
-        let Some(file) = &owner.file else { continue };
+    for (id, owner) in engine.registry().owners() {
+        let (Some(file), Some(listed)) = (&owner.file, engine.listed(id)) else { continue };
         let cannot = |error: std::io::Error| Error::Plugin {
             path: file.clone(),
             message: format!("cannot be tried in a process of its own: {error}"),
             help: "`passhost check --no-load` leaves this part out".to_string(),
         };
-        match if loads { probe::open(file).map_err(cannot).flatten() } else { Ok(()) } {
+        match if loads { probe::open(listed).map_err(cannot).flatten() } else { Ok(()) } {
             Ok(()) => {
                 fine += 1;
                 let what = if loads { "" } else { ", not opened" };

@@ -20,7 +20,7 @@ use registry::{InstrumentId, Outcome, Plan, Registry};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -146,11 +146,17 @@ impl LookArgs {
         if trace.leads_to(&args.input) {
             return wrong("is the input, and cannot take the trace, too");
         }
-        let manifest = super::manifest_path(args.select.plugins.manifest.manifest.as_ref());
-        if manifest.is_ok_and(|manifest| trace.leads_to(&manifest)) {
-            return wrong("is the manifest, and cannot take the trace, too");
-        }
         Ok(Some(trace))
+    }
+
+    /// The file of the trace.
+    pub(super) fn trace_path(&self) -> Option<&Path> {
+        self.trace.as_deref()
+    }
+
+    /// The folder of dumped modules.
+    pub(super) fn dump_folder(&self) -> Option<&Path> {
+        self.dump.as_deref()
     }
 
     fn traced(
@@ -160,6 +166,7 @@ impl LookArgs {
         messages: Messages,
         run: impl FnOnce(&Seen) -> Result<u8, Error>,
     ) -> Result<u8, Error> {
+        super::spared::check(args)?;
         let file = self.trace_file(args)?;
         let result = run(seen);
         let Some((file, trace)) = file.zip(seen.trace.as_ref()) else { return result };

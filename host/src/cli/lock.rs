@@ -2,7 +2,7 @@
 
 use super::building::Building;
 use super::messages::Messages;
-use super::{manifest_path, probe};
+use super::{Plugins, manifest_path, probe};
 use crate::engine::Engine;
 use crate::error::{Error, exit};
 use crate::lock::{Keeper, Mode};
@@ -39,17 +39,38 @@ pub(super) fn tell(keeper: &Keeper, messages: Messages) {
     }
 }
 
+/// Tells which crates are newer than their libraries, in a command that builds nothing.
+pub(super) fn tell_stale(keeper: &Keeper, messages: Messages) {
+    for folder in keeper.stale() {
+        let title = format!("plugin crate {} changed since its library was built", folder.display());
+        let help = "what is shown is of that library, since this command builds nothing; `passhost build` builds it";
+        messages.report(&Report::warning(title).help(help));
+    }
+}
+
+/// Builds the crates of the manifest that are missing or stale, without running any of their passes.
+pub(super) fn build(plugins: &Plugins, messages: Messages) -> Result<u8, Error> {
+    let (manifest, mut keeper) = super::load(plugins, Mode::Off)?;
+    let engine = Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))?;
+    let mut out = String::new();
+    for owner in engine.registry().owners().map(|(_, owner)| owner) {
+        let file = owner.file.as_ref().map_or(String::new(), |file| format!(" ({})", file.display()));
+        out.push_str(&format!("ready  {} {}{file}\n", owner.name, owner.version));
+    }
+    to_stdout(&out).map(|()| exit::DONE)
+}
+
 /// Opens the libraries of a plan that the lockfile does not know in processes of their own: one that is damaged in its
 /// middle, or whose constructors go wrong, would kill this one without a word.
 ///
 /// # Errors
 /// The first that does not survive it.
 pub(super) fn try_unknown(keeper: &Keeper, engine: &Engine, plan: &Plan) -> Result<(), Error> {
-    let files = engine.needed(plan).into_iter().filter_map(|owner| engine.registry().owner(owner).file.as_ref());
-    for file in files.filter(|file| keeper.is_unknown(file)) {
-        match probe::open(file) {
+    let listed = engine.needed(plan).into_iter().filter_map(|owner| engine.listed(owner));
+    for listed in listed.filter(|listed| keeper.is_unknown(&listed.file)) {
+        match probe::open(listed) {
             Ok(opened) => opened?,
-            Err(error) => tracing::warn!(%error, file = %file.display(), "not tried in a process of its own"),
+            Err(error) => tracing::warn!(%error, file = %listed.file.display(), "not tried in a process of its own"),
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ pub(crate) fn hex(digest: &[u8]) -> String {
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// What tells a file from what it was: device, inode, size, time of change and of modification (seconds, nanoseconds).
-type Stamp = [i128; 7];
+pub(crate) type Stamp = [i128; 7];
 
 /// Hashes files.
 #[derive(Debug, Default)]
@@ -56,13 +56,17 @@ impl Hashes {
 
     /// sha256 of a file's content.
     pub(crate) fn sha256(&mut self, path: &Path) -> io::Result<String> {
-        let mut file = File::open(path)?;
+        self.sha256_of(&File::open(path)?)
+    }
+
+    /// sha256 of the content of an open file.
+    pub(crate) fn sha256_of(&mut self, file: &File) -> io::Result<String> {
         let Some(stamp) = self.memory.as_ref().and_then(|_| stamp(&file.metadata().ok()?)) else {
-            return content(&mut file);
+            return content(file);
         };
         let hash = match self.known.get(&stamp) {
             Some(hash) => hash.clone(),
-            None => content(&mut file)?,
+            None => content(file)?,
         };
         if file.metadata().is_ok_and(|after| settled(&after) && self::stamp(&after) == Some(stamp)) {
             self.used.insert(stamp, hash.clone());
@@ -83,7 +87,8 @@ impl Hashes {
     }
 }
 
-fn content(file: &mut File) -> io::Result<String> {
+fn content(mut file: &File) -> io::Result<String> {
+    io::Seek::rewind(&mut file)?;
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -122,7 +127,7 @@ fn changed_long_ago(_: &Metadata) -> bool {
 }
 
 #[cfg(unix)]
-fn stamp(found: &Metadata) -> Option<Stamp> {
+pub(crate) fn stamp(found: &Metadata) -> Option<Stamp> {
     use std::os::unix::fs::MetadataExt;
     Some([
         found.dev().into(),
@@ -137,7 +142,7 @@ fn stamp(found: &Metadata) -> Option<Stamp> {
 
 /// Nothing here tells two files apart as surely.
 #[cfg(not(unix))]
-fn stamp(_: &Metadata) -> Option<Stamp> {
+pub(crate) fn stamp(_: &Metadata) -> Option<Stamp> {
     None
 }
 

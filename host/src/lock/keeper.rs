@@ -1,13 +1,13 @@
 //! Compares plugins with the lockfile while they are listed.
 
-use super::hashes::{Hashes, hex};
+use super::hashes::Hashes;
 use super::{Entries, Entry, Pin, load, path_of, write};
-use crate::crates;
+use crate::crates::{self, Found, How, Look, Survey, Watcher};
 use crate::error::{Error, Problem};
+use crate::library::Library;
 use crate::manifest::{Manifest, PluginEntry, Source};
 use crate::output::{follow, replace};
 use plugin_api::meta::PluginMeta;
-use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,11 @@ pub struct Keeper {
     old: Option<Entries>,
     new: Entries,
     hashes: Hashes,
+    survey: Survey,
+    /// Whether cargo may run.
+    builds: bool,
+    /// Crates that changed since their libraries were built.
+    stale: Vec<PathBuf>,
     /// Libraries that the file does not have as they are.
     unknown: Vec<PathBuf>,
     /// Hash of the plugin that is being listed.
@@ -55,7 +60,8 @@ impl Keeper {
     /// One that does nothing.
     pub fn off() -> Keeper {
         let (path, old, new, hashes) = (PathBuf::new(), None, Entries::new(), Hashes::fresh());
-        Keeper { mode: Mode::Off, path, old, new, hashes, unknown: Vec::new(), pending: None }
+        let (survey, builds, stale) = (Survey::default(), true, Vec::new());
+        Keeper { mode: Mode::Off, path, old, new, hashes, survey, builds, stale, unknown: Vec::new(), pending: None }
     }
 
     /// Reads the lockfile of a manifest.
@@ -70,7 +76,7 @@ impl Keeper {
         let old = load(&path)?;
         let remembers = mode == Mode::Update;
         let hashes = if remembers { Hashes::remembered(&manifest.path) } else { Hashes::fresh() };
-        let keeper = Keeper { mode, path, old, new: Entries::new(), hashes, unknown: Vec::new(), pending: None };
+        let keeper = Keeper { mode, path, old, hashes, ..Keeper::off() };
         if mode == Mode::Locked {
             keeper.check_entries(manifest)?;
         }
@@ -99,9 +105,44 @@ impl Keeper {
         }
     }
 
-    /// Whether cargo must leave its own lockfiles as they are.
-    pub(crate) fn is_locked(&self) -> bool {
-        self.mode == Mode::Locked
+    /// Without building crates: nothing runs. A crate that changed since it was built is one of [`Keeper::stale`], and
+    /// one that was never built an error.
+    pub fn builds_nothing(self) -> Keeper {
+        Keeper { builds: false, ..self }
+    }
+
+    /// Crates that changed since their libraries were built, which are used all the same.
+    pub fn stale(&self) -> &[PathBuf] {
+        &self.stale
+    }
+
+    /// The libraries of crates, in their order; built if they must be and may.
+    pub(crate) fn libraries(&mut self, folders: &[PathBuf], watcher: &dyn Watcher) -> Vec<Result<Found, Error>> {
+        let quick = matches!(self.mode, Mode::Off | Mode::Update);
+        let how = How { builds: self.builds, locked: self.mode == Mode::Locked, quick, watcher };
+        let found = crates::libraries(folders, how, &mut self.look());
+        let stale = |(folder, found): (&PathBuf, &Result<Found, Error>)| {
+            found.as_ref().is_ok_and(|found| found.stale).then(|| folder.clone())
+        };
+        self.stale.extend(folders.iter().zip(&found).filter_map(stale));
+        found
+    }
+
+    fn look(&mut self) -> Look<'_> {
+        Look { survey: &mut self.survey, hashes: &mut self.hashes }
+    }
+
+    /// Opens a library; with [`Mode::Locked`] it is a private copy, so that what is hashed is what is loaded.
+    ///
+    /// # Errors
+    /// If there is no such file, or it cannot be copied.
+    pub(crate) fn open_library(&self, file: &Path) -> Result<Library, Error> {
+        let opened = Library::open(file).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+        if self.mode != Mode::Locked {
+            return Ok(opened);
+        }
+        let copy = opened.private_copy();
+        copy.map_err(|error| refuse(file, format!("cannot be copied: {error}"), "make room for a copy in memory"))
     }
 
     /// Before a crate is built: with [`Mode::Locked`], whether its sources are those of the lockfile.
@@ -113,12 +154,21 @@ impl Keeper {
         if self.mode != Mode::Locked {
             return Ok(());
         }
-        let found = self.digest_of(crates::sources(folder)?)?;
-        match self.locked(entry, folder)?.pin.clone() {
+        let pin = self.locked(entry, folder)?.pin.clone();
+        if let Some(what) = self.look().uncovered(folder)?.first() {
+            let help = "choose the toolchain by name, or run without --locked";
+            return Err(refuse(folder, format!("cannot be locked: {what}, which no lockfile covers"), help));
+        }
+        let found = self.look().sources(folder)?;
+        match pin {
             Pin::Sources { sources, .. } if sources == found => Ok(()),
             Pin::Sources { sources: locked, .. } => {
-                let what = "the digest of its sources, manifests and Cargo.lock";
-                Err(self.differs(folder, what, &found, &locked))
+                let mut what = "the digest of its sources, manifests and Cargo.lock".to_string();
+                let settings = self.look().setting_names(folder);
+                if !settings.is_empty() {
+                    what.push_str(&format!(" (with {})", settings.join(", ")));
+                }
+                Err(self.differs(folder, &what, &found, &locked))
             }
             Pin::Built(_) => Err(self.differs(folder, "it", "a crate", "a built library")),
         }
@@ -128,12 +178,16 @@ impl Keeper {
     ///
     /// # Errors
     /// If it is not, or cannot be read.
-    pub(crate) fn before_metadata(&mut self, entry: &PluginEntry, file: &Path) -> Result<(), Error> {
+    pub(crate) fn before_metadata(&mut self, entry: &PluginEntry, library: &Library) -> Result<(), Error> {
         self.pending = None;
         if self.mode == Mode::Off || matches!(entry.source, Source::Crate(_)) {
             return Ok(());
         }
-        let found = self.hashes.sha256(file).map_err(|error| cannot_be_hashed(file, &error))?;
+        let file = library.shown();
+        let found = match library.sha256() {
+            Some(hash) => hash.to_string(),
+            None => self.hashes.sha256_of(library.file()).map_err(|error| cannot_be_hashed(file, &error))?,
+        };
         if self.mode == Mode::Locked {
             let Pin::Built(hashes) = &self.locked(entry, file)?.pin else {
                 return Err(self.differs(file, "it", "a built library", "a crate"));
@@ -156,7 +210,13 @@ impl Keeper {
     ///
     /// # Errors
     /// With [`Mode::Locked`], if it says something else than the lockfile; else if sources cannot be read.
-    pub(crate) fn listed(&mut self, entry: &PluginEntry, file: &Path, meta: &PluginMeta) -> Result<(), Error> {
+    pub(crate) fn listed(
+        &mut self,
+        entry: &PluginEntry,
+        file: &Path,
+        meta: &PluginMeta,
+        digests: Option<(String, Option<String>)>,
+    ) -> Result<(), Error> {
         match self.mode {
             Mode::Off => Ok(()),
             Mode::Locked => {
@@ -169,16 +229,15 @@ impl Keeper {
                 if let Some((what, found, locked)) = pairs.iter().find(|(_, found, locked)| found != locked) {
                     return Err(self.differs(file, what, found, locked));
                 }
-                self.same_inputs(entry, file)
+                match (&entry.source, digests) {
+                    (Source::Crate(folder), Some((_, inputs))) => self.same_inputs(entry, folder, &inputs),
+                    _ => Ok(()),
+                }
             }
             Mode::Update | Mode::Renew => {
                 let from = entry.from.clone();
-                let pin = match (&entry.source, self.pending.take()) {
-                    (Source::Crate(folder), _) => {
-                        let sources = crates::sources(folder)?;
-                        let inputs = self.inputs(folder, file, &sources)?;
-                        Pin::Sources { sources: self.digest_of(sources)?, inputs }
-                    }
+                let pin = match (digests, self.pending.take()) {
+                    (Some((sources, inputs)), _) => Pin::Sources { sources, inputs },
                     (_, Some(hash)) => self.with_other_targets(&from, meta, hash),
                     (_, None) => return Ok(()),
                 };
@@ -195,13 +254,11 @@ impl Keeper {
     }
 
     /// With [`Mode::Locked`], whether a crate was built from the files of the lockfile, those outside its sources, too.
-    fn same_inputs(&mut self, entry: &PluginEntry, file: &Path) -> Result<(), Error> {
-        let Source::Crate(folder) = &entry.source else { return Ok(()) };
-        let found = self.inputs(folder, file, &crates::sources(folder)?)?;
+    fn same_inputs(&self, entry: &PluginEntry, folder: &Path, found: &Option<String>) -> Result<(), Error> {
         match &self.locked(entry, folder)?.pin {
-            Pin::Sources { inputs: locked, .. } if *locked != found => {
+            Pin::Sources { inputs: locked, .. } if locked != found => {
                 let what = "the digest of the other files that it is built from";
-                Err(self.differs(folder, what, said(&found), said(locked)))
+                Err(self.differs(folder, what, said(found), said(locked)))
             }
             _ => Ok(()),
         }
@@ -231,27 +288,6 @@ impl Keeper {
         let lock = self.path.display();
         let message = format!("is not the plugin of {lock}: {what} is {found}, that of {lock} is {locked}");
         refuse(file, message, "bring back the plugin that was locked, or accept this one with `passhost lock`")
-    }
-
-    /// A digest of what cargo built a library from beyond its sources: files that it includes, what its build script
-    /// reads, crates that it has by path. Nothing if there is none.
-    fn inputs(
-        &mut self,
-        folder: &Path,
-        library: &Path,
-        sources: &[(String, PathBuf)],
-    ) -> Result<Option<String>, Error> {
-        let inputs = crates::other_inputs(folder, library, sources)?;
-        if inputs.is_empty() { Ok(None) } else { self.digest_of(inputs).map(Some) }
-    }
-
-    fn digest_of(&mut self, files: Vec<(String, PathBuf)>) -> Result<String, Error> {
-        let mut digest = Sha256::new();
-        for (label, path) in files {
-            let hash = self.hashes.sha256(&path).map_err(|error| cannot_be_hashed(&path, &error))?;
-            digest.update(format!("{} {label}\n{hash}\n", label.len()));
-        }
-        Ok(hex(&digest.finalize()))
     }
 
     fn old_hash(&self, from: &str) -> Option<&String> {

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::made::Code;
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::diagnostics::Severity;
-use plugin_api::ir::{Body, BodyKind, Module};
+use plugin_api::ir::{Body, BodyKind, Module, SealError};
 use plugin_api::meta::{Granularity, OptionValue, PassInfo};
 use registry::PassId;
 use serde_json::json;
@@ -47,10 +47,11 @@ impl Runner<'_> {
         }
         self.several_failed(errors, more)?;
         let mut new = new.into_iter().peekable();
-        module.map_functions(|name, body| match new.next_if(|(done, _)| *done == name) {
-            Some((_, new)) => Ok(new),
+        let with_new = module.map_functions(|name, body| match new.next_if(|(done, _)| *done == name) {
+            Some((_, new)) => Ok::<_, SealError>(new),
             None => Ok(body.clone()),
-        })
+        });
+        with_new.map_err(|error| self.failed(pass, None, module, RunFailure::Protocol(error.to_string())))
     }
 
     /// Every function was visited: what went wrong in others is told beside the first failure, as errors that the pass

@@ -615,8 +615,44 @@ fn forged_handles() {
         "zoo.ForgesFunction{how=own}",
         "zoo.ForgesFunction{how=dropped}",
         "zoo.ForgesModule",
+        "zoo.ForgesInside",
     ];
     runs("forged_handles", &[example("by_hand")], &passes);
+}
+
+/// What was lent and comes back without a new owner does not lose the one that it has.
+#[test]
+fn handles_that_are_not_counted() {
+    let twice = ["zoo.Uncounted,zoo.Uncounted,zoo.EqualCopy", "zoo.UncountedModule,zoo.UncountedModule,zoo.EqualCopy"];
+    let out = runs("handles_that_are_not_counted", &[example("by_hand")], &twice);
+    assert!(out.ends_with(SMALL), "{out}");
+    let case = Case::new("handles_that_are_not_counted").libraries(&[example("by_hand")]).operators();
+    for passes in twice {
+        let (out, stderr, code) = case.run(&["run", "small.py", "--paranoid", "--passes", passes], b"");
+        assert!(code == 0 && out.ends_with(SMALL), "{passes}: {out}{stderr}");
+    }
+}
+
+/// The host uses what it has looked at, whatever the plugin writes meanwhile.
+#[test]
+fn tables_and_contexts_that_change() {
+    let out = runs("tables_and_contexts_that_change", &[example("by_hand")], &["zoo.Flips", "zoo.WritesContext"]);
+    assert!(out.ends_with(SMALL), "{out}");
+}
+
+/// An entry table in which something is null is refused before any of it is called.
+#[test]
+fn entry_with_null() {
+    let case = Case::new("entry_with_null").libraries(&[example("by_hand")]);
+    let mut said = String::new();
+    for field in ["metadata", "init", "layout", "run_module", "infer", "make_instrument"] {
+        let mut command = case.command(&["check"]);
+        command.env("ZOO_NULL", field);
+        let (stdout, stderr, code) = case.finish(command, b"");
+        assert!(code == 3 && stderr.contains(&format!("no `{field}`")), "{field}: {stderr}");
+        said.push_str(&transcript(&["check"], (stdout, stderr, code)));
+    }
+    compare("plugins", case.name, &said);
 }
 
 /// Another handle with the same content is no change.

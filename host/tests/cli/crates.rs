@@ -35,7 +35,7 @@ fn crates_of_one_name_in_two_workspaces_are_two() {
     let case = case.crate_at("b/nothing", &cargo_toml("nothing", OWN));
     // The first time they are built, the second time they are there.
     for _ in 0..2 {
-        let (said, code) = case.run_alone(&["list"]);
+        let (said, code) = case.run_alone(&["build"]);
         assert_eq!(code, 3, "{said}");
         for folder in ["a/nothing", "b/nothing"] {
             let file = Path::new("$CASE").join(folder).join("target/debug").join(library("nothing"));
@@ -57,8 +57,8 @@ fn a_build_is_told_in_the_format_of_messages() {
         let messages = messages.filter_map(|line: serde_json::Value| Some(line["message"].as_str()?.to_string()));
         messages.filter(|message| message.contains("building")).collect()
     };
-    assert_eq!(told("list"), ["passhost: building nothing …"]);
-    assert!(told("list").is_empty());
+    assert_eq!(told("build"), ["passhost: building nothing …"]);
+    assert!(told("build").is_empty());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn crates_that_share_a_library_are_told() {
     let case = Case::new("shared").file("passes.toml", TWO);
     let case = case.crate_at("a/nothing", &cargo_toml("nothing", OWN));
     let case = case.crate_at("b/nothing", &cargo_toml("nothing", OWN));
-    let mut command = case.command(&["list"]);
+    let mut command = case.command(&["build"]);
     command.env("CARGO_TARGET_DIR", case.path("target"));
     let (_, stderr, code) = case.finish(command, b"");
     assert_eq!(code, 3, "{stderr}");
@@ -78,7 +78,7 @@ fn a_workspace_of_its_own_below_another_lock_file() {
     let case =
         Case::new("own").file("Cargo.lock", "version = 4\n").file("passes.toml", "[[plugin]]\ncrate = \"sub/third\"\n");
     let case = case.crate_at("sub/third", &cargo_toml("third", OWN));
-    let (said, code) = case.run_alone(&["list"]);
+    let (said, code) = case.run_alone(&["build"]);
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("third.so: is no passhost plugin") || !cfg!(target_os = "linux"), "{said}");
     assert!(said.contains("is no passhost plugin"), "{said}");
@@ -90,7 +90,7 @@ fn a_crate_that_a_workspace_above_excludes() {
         .file("Cargo.toml", "[workspace]\nexclude = [\"third\"]\n")
         .file("passes.toml", "[[plugin]]\ncrate = \"third\"\n");
     let case = case.crate_at("third", &cargo_toml("third", ""));
-    let (said, _) = case.run_alone(&["list"]);
+    let (said, _) = case.run_alone(&["build"]);
     assert!(said.contains("$CASE/third/target/debug") && said.contains("is no passhost plugin"), "{said}");
 }
 
@@ -100,7 +100,7 @@ fn a_member_is_built_in_the_target_folder_of_its_workspace() {
         .file("Cargo.toml", "[workspace]\nmembers = [\"third\"]\nresolver = \"3\"\n")
         .file("passes.toml", "[[plugin]]\ncrate = \"third\"\n");
     let case = case.crate_at("third", &cargo_toml("third", ""));
-    let (said, _) = case.run_alone(&["list"]);
+    let (said, _) = case.run_alone(&["build"]);
     assert!(said.contains("$CASE/target/debug") && said.contains("is no passhost plugin"), "{said}");
 }
 
@@ -108,7 +108,7 @@ fn a_member_is_built_in_the_target_folder_of_its_workspace() {
 fn a_crate_that_makes_no_library_says_what_is_missing() {
     let plain = "[package]\nname = \"plain\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
     let case = Case::new("plain").file("passes.toml", "[[plugin]]\ncrate = \"plain\"\n").crate_at("plain", plain);
-    let (said, code) = case.run_alone(&["list"]);
+    let (said, code) = case.run_alone(&["build"]);
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("`crate-type = [\"cdylib\"]`"), "{said}");
     assert!(!case.path("plain/target").exists(), "it was built");

@@ -13,7 +13,7 @@ fn run(case: &Case, more: &[&str]) -> (String, i32) {
     (stderr, code)
 }
 
-fn text(path: &Path) -> String {
+pub(super) fn text(path: &Path) -> String {
     std::fs::read_to_string(path).expect("a text")
 }
 
@@ -122,12 +122,12 @@ fn a_lockfile_of_another_system() {
     assert!(!text(&case.path("passes.lock")).contains("sparc-sun-solaris"));
 }
 
-const SOURCE: &str = "plugin_api::export_plugin! { /** Does nothing. */ function pass \"mine.Nothing\" { opt_level: 0, run: nothing } }\n\
+pub(super) const SOURCE: &str = "plugin_api::export_plugin! { /** Does nothing. */ function pass \"mine.Nothing\" { opt_level: 0, run: nothing } }\n\
                       use plugin_api::prelude::*;\n\
                       fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> { Ok(body.clone()) }\n";
 
 /// A manifest with the crate `mine`, whose package has a name of its own since all build into one target folder.
-fn mine(name: &'static str, source: &str) -> Case {
+pub(super) fn mine(name: &'static str, source: &str) -> Case {
     let cargo_toml = format!(
         "[package]\nname = \"mine_{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n\
          [workspace]\n[dependencies]\npasshost-plugin-api = {{ path = \"{}\" }}\n",
@@ -140,7 +140,7 @@ fn mine(name: &'static str, source: &str) -> Case {
     case
 }
 
-fn built(case: &Case, args: &[&str]) -> (String, i32) {
+pub(super) fn built(case: &Case, args: &[&str]) -> (String, i32) {
     let mut command = case.command(args);
     command.env("CARGO_TARGET_DIR", shared_target());
     let (stdout, stderr, code) = case.finish(command, b"");
@@ -188,6 +188,8 @@ fn other_inputs_of_a_crate_are_locked() {
     for file in ["mine/data/table.txt", "mine/rules/a.txt"] {
         std::fs::write(case.path(file), "two").expect("a file");
         let (told, code) = built(&case, &["list", "--locked"]);
+        assert!(code == 3 && told.contains("this command builds nothing"), "{told}");
+        let (told, code) = built(&case, &["build", "--locked"]);
         assert_eq!(code, 3, "{told}");
         assert!(told.contains("the digest of the other files that it is built from is "), "{told}");
         let (told, code) = built(&case, &["lock"]);
@@ -197,8 +199,10 @@ fn other_inputs_of_a_crate_are_locked() {
     let library = shared_target().join("debug/libmine_inputs.so");
     std::fs::remove_file(&library).expect("a library");
     std::fs::write(&library, "another").expect("a file");
-    let (told, code) = built(&case, &["list", "--locked"]);
-    assert_eq!(code, 0, "{told}");
+    for command in ["build", "list"] {
+        let (told, code) = built(&case, &[command, "--locked"]);
+        assert_eq!(code, 0, "{told}");
+    }
 }
 
 /// The manifest may be named in any way, whatever it says of paths.

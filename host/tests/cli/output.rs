@@ -37,6 +37,48 @@ fn a_link_stays_and_leads_to_the_result() {
     }
 }
 
+/// The result, the trace and dumped modules spare what the run is made of, whatever name they have for it.
+#[test]
+fn what_the_run_reads_is_not_overwritten() {
+    let case = Case::new("spared").odd(&[]).file("late.txt", "");
+    assert_eq!(case.run(&["lock"], b"").2, 0);
+    symlink("passes.toml", case.path("link.py")).expect("a link");
+    std::fs::hard_link(case.path("libodd.so"), case.path("second.py")).expect("a link");
+    std::fs::create_dir_all(case.path("dump")).expect("a folder");
+    symlink("../passes.lock", case.path("dump/000_odd.Quiet.py")).expect("a link");
+    std::fs::create_dir_all(case.path("mine/src")).expect("a folder");
+    let crate_toml = "[package]\nname = \"mine\"\nversion = \"0.1.0\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
+    let (manifest, lock) = (text(&case.path("passes.toml")), text(&case.path("passes.lock")));
+    let two = format!("{manifest}[[plugin]]\ncrate = \"mine\"\n");
+    let case = case.file("mine/src/lib.rs", "").file("mine/Cargo.toml", crate_toml).file("two.toml", two);
+    let outputs: [(&[&str], &str); 12] = [
+        (&["-o", "passes.toml"], "is the manifest"),
+        (&["-o", "link.py"], "is the manifest"),
+        (&["-o", "passes.lock"], "is the lockfile"),
+        (&["-o", "./passes.lock", "--manifest", "passes.toml"], "is the lockfile"),
+        (&["-o", "libodd.so"], "is part of the plugin of `path libodd.so`"),
+        (&["-o", "second.py"], "is part of the plugin of `path libodd.so`"),
+        (&["-o", "late.txt", "--passes", "@late.txt"], "is the file of the pipeline"),
+        (&["-o", "two.lock", "--manifest", "two.toml"], "is the lockfile"),
+        (&["-o", "mine/src/lib.rs", "--manifest", "two.toml"], "is part of the plugin of `crate mine`"),
+        (&["--trace", "libodd.so"], "is part of the plugin of `path libodd.so`"),
+        (&["--trace", "passes.lock"], "is the lockfile"),
+        (&["--dump", "dump"], "is the lockfile"),
+    ];
+    for (args, why) in outputs {
+        let passes: &[&str] = if args.contains(&"--passes") { &[] } else { &["--passes", ""] };
+        let all = [&["run", "small.py"][..], passes, args].concat();
+        let (_, stderr, code) = case.run(&all, b"");
+        assert!(code == 2 && stderr.contains(why), "{args:?}: {code} {stderr}");
+        assert_eq!(
+            (text(&case.path("passes.toml")), text(&case.path("passes.lock"))),
+            (manifest.clone(), lock.clone())
+        );
+        assert!(!case.path("two.lock").exists() && text(&case.path("mine/src/lib.rs")).is_empty(), "{args:?}");
+    }
+    assert_eq!(case.run(&["list", "--locked"], b"").2, 0);
+}
+
 #[test]
 fn links_in_a_circle_are_refused() {
     let case = case("circle");

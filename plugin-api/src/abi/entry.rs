@@ -97,7 +97,26 @@ unsafe impl Sync for Entry {}
 // SAFETY: as above.
 unsafe impl Send for Entry {}
 
+/// Names and places of fields.
+macro_rules! places {
+    ($($field:ident),* $(,)?) => { &[$((stringify!($field), std::mem::offset_of!(Entry, $field))),*] };
+}
+
 impl Entry {
+    /// Everything in the table that must not be null: `decl` is only for the plugin's own shims, and `api` is not read.
+    const ADDRESSES: &[(&str, usize)] = places!(
+        metadata,
+        init,
+        layout,
+        run_module,
+        run_functions,
+        infer,
+        make_instrument,
+        call_instrument,
+        drop_instrument,
+        check_property,
+    );
+
     /// The table of a plugin.
     pub const fn new(decl: &'static PluginDecl, metadata: &'static [u8]) -> Entry {
         Entry {
@@ -131,15 +150,24 @@ impl Entry {
     /// The table of a plugin, as long as this host knows it: what a plugin of an older API lacks is filled with
     /// functions that have nothing.
     ///
+    /// # Errors
+    /// The name of a function or of a block of bytes that the table should have, and that is null.
+    ///
     /// # Safety
     /// `table` starts with a table of `size` bytes, those of the first version of the API at least.
-    pub(super) unsafe fn completed(table: *const Entry, size: usize) -> Entry {
+    pub(super) unsafe fn completed(table: *const Entry, size: usize) -> Result<Entry, &'static str> {
         let mut whole = std::mem::MaybeUninit::new(Entry::new(&PluginDecl::EMPTY, &[]));
         let known = size.min(std::mem::size_of::<Entry>());
-        // SAFETY: both have so many bytes; a table is plain data.
-        unsafe {
-            std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), known);
-            whole.assume_init()
+        // SAFETY: both have so many bytes, and the copy is of bytes.
+        unsafe { std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), known) };
+        let address = |at: usize| {
+            // SAFETY: all of the copy is initialized, and each of these fields begins with an address.
+            unsafe { whole.as_ptr().cast::<u8>().add(at).cast::<usize>().read_unaligned() }
+        };
+        match Entry::ADDRESSES.iter().find(|(_, at)| address(*at) == 0) {
+            Some((name, _)) => Err(name),
+            // SAFETY: no function is null, which is the only thing that a field of the table cannot be.
+            None => Ok(unsafe { whole.assume_init() }),
         }
     }
 

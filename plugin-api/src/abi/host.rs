@@ -16,7 +16,9 @@ use crate::meta::{OptionValue, PluginMeta};
 use crate::op::{InferError, Inferred};
 use crate::pass::PassError;
 use abi_stable::type_layout::TypeLayout;
-use std::cell::{Cell, RefCell};
+use foldhash::fast::FixedState;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_128;
@@ -57,8 +59,15 @@ pub struct Diagnostic<'a> {
     pub message: &'a str,
 }
 
+/// A context that is current. What the host needs of it stays here; plugins see the record alone.
+struct Current<'a> {
+    record: &'a CtxRecord,
+    run: u64,
+    frame: &'a Frame<'a>,
+}
+
 thread_local! {
-    static CURRENT: Cell<*const CtxRecord> = const { Cell::new(std::ptr::null()) };
+    static CURRENT: Cell<*const Current<'static>> = const { Cell::new(std::ptr::null()) };
     /// Why the host made no module for the pass that runs: the service itself can only give none.
     static NO_MODULE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
@@ -109,31 +118,35 @@ pub fn with_current<R>(services: &dyn HostServices, opt_level: i32, f: impl FnOn
     let size = std::mem::size_of::<CtxRecord>() as u32;
     static RUNS: AtomicU64 = AtomicU64::new(1);
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
-    let record = CtxRecord { size, opt_level, run, host: (&raw const frame).cast::<c_void>() };
+    let record = CtxRecord { size, opt_level, run, host: std::ptr::null() };
+    let own = Current { record: &record, run, frame: &frame };
     CURRENT.with(|current| {
-        let _restore = Restore(current, current.replace(&record));
+        let _restore = Restore(current, current.replace((&raw const own).cast()));
         f()
     })
 }
 
-/// The record of the current context of this thread, or null.
-pub(super) extern "C" fn current() -> *const CtxRecord {
-    CURRENT.with(Cell::get)
+/// Runs `f` with the current context of this thread, if there is one.
+fn with_own<R>(f: impl FnOnce(&Current<'_>) -> R) -> Option<R> {
+    // SAFETY: `with_current` keeps it, and what it borrows, alive while it is current on this thread; `f` cannot keep
+    // any of it.
+    unsafe { CURRENT.with(Cell::get).as_ref() }.map(f)
 }
 
-/// Runs `f` with what is behind the current context, if there is one.
+/// The record of the current context of this thread, or null.
+pub(super) extern "C" fn current() -> *const CtxRecord {
+    with_own(|current| std::ptr::from_ref(current.record)).unwrap_or(std::ptr::null())
+}
+
+/// Runs `f` with what the host has for the current context, if there is one.
 pub(super) fn with_frame<R>(f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
-    let current = current();
-    // SAFETY: `with_current` keeps the record, and what it points to, alive while it is current on this thread.
-    unsafe { current.as_ref() }.map(|record| f(unsafe { &*record.host.cast::<Frame<'_>>() }))
+    with_own(|current| f(current.frame))
 }
 
 /// The same if the current context is the one of this run. A plugin can keep a context beyond its run, or take it to
 /// another thread; then there is none.
 pub(super) fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
-    let current = current();
-    // SAFETY: as above.
-    if unsafe { current.as_ref() }?.run == run { with_frame(f) } else { None }
+    with_own(|current| (current.run == run).then(|| f(current.frame))).flatten()
 }
 
 /// Why an opened library is no plugin for this host.
@@ -155,6 +168,12 @@ pub enum OpenError {
         found: usize,
         /// Bytes that this host knows.
         needed: usize,
+    },
+    /// The table lacks something.
+    #[error("its entry table has no `{what}`: the address is null")]
+    Null {
+        /// The field.
+        what: &'static str,
     },
     /// Table and metadata contradict each other.
     #[error("its code says {what} {entry}, its metadata section {meta}")]
@@ -274,7 +293,7 @@ impl OpenPlugin {
             if found < needed {
                 return Err(OpenError::Size { found, needed });
             }
-            (own, Entry::completed(own, found))
+            (own, Entry::completed(own, found).map_err(|what| OpenError::Null { what })?)
         };
         compare(&entry, meta)?;
         // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's is one.
@@ -306,6 +325,7 @@ impl OpenPlugin {
         let _call = host_spans::Call::begin();
         let run = |sink| (self.entry.run_module)(self.own, pass as u32, module.as_ptr(), options, ctx, sink);
         let outer = NO_MODULE.take();
+        let owners = module.owners();
         let (result, error) = Sink::to(run);
         let refused = NO_MODULE.replace(outer);
         if result.status != OK {
@@ -314,6 +334,9 @@ impl OpenPlugin {
         let protocol = |why: &str| RunFailure::Protocol(refused.unwrap_or_else(|| why.to_string()));
         if !result.handle.is_null() && !ModuleHdr::is_live(result.handle) {
             return Err(protocol("gave back a module that this host did not make"));
+        }
+        if result.handle == module.as_ptr() && module.owners() <= owners {
+            return Ok(module.clone());
         }
         // SAFETY: null, or a handle whose ownership the plugin gives, and whose module lives.
         unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("gave no module back"))
@@ -337,9 +360,9 @@ impl OpenPlugin {
             (self.entry.run_functions)(self.own, pass as u32, handles.as_ptr(), slots, n, options, ctx, errors);
         };
         let _call = host_spans::Call::begin();
+        let lent = Lent::of(functions);
         let ((), errors) = with_batch(functions, || Sink::to(run));
-        let given = out.into_iter().zip(handles);
-        let mut results: Vec<_> = given.map(|(new, old)| take_body(new, old)).collect();
+        let mut results: Vec<_> = out.into_iter().enumerate().map(|(at, new)| lent.take(at, new)).collect();
         for (at, status, bytes) in read_failures(&errors) {
             if let Some(result) = results.get_mut(at) {
                 *result = Err(RunFailure::read(status, bytes));
@@ -395,18 +418,57 @@ pub(super) fn with_batch<R>(functions: &[Named<'_>], f: impl FnOnce() -> R) -> R
     }
 }
 
-/// What a plugin put into the place of a result. `input` was lent to it, so it lives and need not be looked up.
-fn take_body(handle: *const BodyHdr, input: *const BodyHdr) -> Result<Body, RunFailure> {
-    if handle != input && !handle.is_null() && !BodyHdr::is_live(handle) {
-        return Err(RunFailure::Protocol("gave back a function that this host did not seal".into()));
+/// Functions that are lent to a plugin for a call, each with the number of its owners before.
+///
+/// A plugin that gives back a function which it was lent should count one more owner for it. One that did not would
+/// leave the host with an owner too many, and the function would be freed while it is in use. So a lent function whose
+/// owners did not grow gets a new owner here: at worst one that is never taken off again.
+struct Lent<'a> {
+    functions: &'a [Named<'a>],
+    owners: Vec<u64>,
+    /// Where each function is; made for the first result that is not the function of its own place.
+    places: OnceCell<HashMap<*const BodyHdr, usize, FixedState>>,
+}
+
+impl<'a> Lent<'a> {
+    fn of(functions: &'a [Named<'a>]) -> Lent<'a> {
+        Lent { functions, owners: functions.iter().map(|(_, body)| body.owners()).collect(), places: OnceCell::new() }
     }
-    // SAFETY: null, or a handle whose ownership the plugin gives, and whose body lives.
-    unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("gave no function back".into()))
+
+    /// What a plugin put into the place of a result.
+    fn take(&self, at: usize, handle: *const BodyHdr) -> Result<Body, RunFailure> {
+        if let Some(body) = self.uncounted(at, handle) {
+            return Ok(body.clone());
+        }
+        let is_input = self.functions.get(at).is_some_and(|(_, input)| input.as_ptr() == handle);
+        if !is_input && !handle.is_null() && !BodyHdr::is_live(handle) {
+            return Err(RunFailure::Protocol("gave back a function that this host did not seal".into()));
+        }
+        // SAFETY: null, or the handle of a body that lives. The plugin gives its ownership, as far as can be seen: the
+        // owners of a function that was lent grew.
+        unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("gave no function back".into()))
+    }
+
+    /// The function behind a handle if it was lent, and nobody counted the owner that is given.
+    fn uncounted(&self, at: usize, handle: *const BodyHdr) -> Option<&'a Body> {
+        let place = match self.functions.get(at) {
+            Some((_, body)) if body.as_ptr() == handle => at,
+            _ => *self.places().get(&handle)?,
+        };
+        let body = self.functions[place].1;
+        (body.owners() <= self.owners[place]).then_some(body)
+    }
+
+    fn places(&self) -> &HashMap<*const BodyHdr, usize, FixedState> {
+        self.places.get_or_init(|| {
+            self.functions.iter().enumerate().map(|(place, (_, body))| (body.as_ptr(), place)).collect()
+        })
+    }
 }
 
 /// The code of a plugin and the metadata of its file must say the same. Its own copy of the metadata is in memory.
 fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
-    // SAFETY: a static of the plugin.
+    // SAFETY: not null ([`Entry::completed`]), and a static of the plugin, whose length the table says.
     let block = unsafe { entry.metadata.get() };
     let counts = (entry.n_passes as usize, entry.n_operators as usize) == (meta.passes.len(), meta.operators.len());
     if counts && entry.fingerprint == meta.fingerprint && xxh3_128(block) == meta.digest {

@@ -46,12 +46,28 @@ pub(super) static SERVICES: Services = Services {
     show_module: host_show_module,
 };
 
+/// The table of sections that a plugin gave, copied: what is looked at is what is used, whatever the plugin writes into
+/// its own table meanwhile. Addresses and lengths can be ones of sections.
+///
+/// # Safety
+/// The table is null, or can be read. What it points to is not looked at here.
+unsafe fn own_table<'a>(table: *const RawView<'a>) -> Result<RawView<'a>, String> {
+    if table.is_null() {
+        return Err("there is no table of sections: its address is null".to_string());
+    }
+    // SAFETY: the caller vouches for it; addresses and lengths may have any value.
+    let raw = unsafe { table.read_unaligned() };
+    raw.plausible().map(|()| raw)
+}
+
 extern "C" fn host_seal(raw: *const RawView<'static>, error: Sink) -> *const BodyHdr {
     guarded(std::ptr::null(), || {
-        // SAFETY: the plugin passes sections that live during the call; their lengths are looked at first.
-        let raw = unsafe { &*raw };
-        let known = raw.plausible().and_then(|()| raw.knows_tensors());
-        let body = known.and_then(|()| super::seal_here(raw).map_err(|why| why.to_string()));
+        // SAFETY: the plugin passes a table of sections, and sections that live and do not change during the call.
+        let raw = unsafe { own_table(raw) };
+        let body = raw.and_then(|raw| {
+            let tensors = raw.own_tensors()?;
+            super::seal_here(&raw.with_tensors(&tensors)).map_err(|why| why.to_string())
+        });
         body.map_or_else(
             |why| {
                 error.put(why.as_bytes());
@@ -118,14 +134,16 @@ extern "C" fn host_tensor(bytes: RawBytes) -> *const TensorHdr {
 
 extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> u32 {
     guarded(super::codec::NO_HOST, || {
-        // SAFETY: the plugin passes sections that live during the call; their lengths are looked at first.
-        let raw = unsafe { &*raw };
-        if let Err(why) = raw.plausible() {
-            let (status, bytes) = encode_inferred(&Err(InferError::wrong(why)));
-            out.put(&bytes);
-            return status;
-        }
-        let call = Call(Value { raw, op: node });
+        // SAFETY: the plugin passes a table of sections, and sections that live and do not change during the call.
+        let raw = match unsafe { own_table(raw) } {
+            Ok(raw) => raw,
+            Err(why) => {
+                let (status, bytes) = encode_inferred(&Err(InferError::wrong(why)));
+                out.put(&bytes);
+                return status;
+            }
+        };
+        let call = Call(Value { raw: &raw, op: node });
         let answer = with_frame(|frame| frame.services.infer(call));
         let name = || call.op().unwrap_or("a call").to_string();
         let (status, bytes) = encode_inferred(&answer.unwrap_or_else(|| Err(InferError::NoHost(name()))));

@@ -3,6 +3,7 @@
 use super::layout::layout;
 use super::live::Header;
 use super::view::Body;
+use crate::ir::SealError;
 use abi_stable::StableAbi;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -107,6 +108,11 @@ impl Module {
         self.0 == other.0
     }
 
+    /// Number of handles, as of this moment.
+    pub(super) fn owners(&self) -> u64 {
+        self.hdr().rc.load(Ordering::Relaxed)
+    }
+
     /// A number that tells this module from every other one that is alive.
     pub fn addr(&self) -> usize {
         self.0.as_ptr() as usize
@@ -119,11 +125,18 @@ impl Module {
     }
 
     /// This module with some bodies replaced, by position; the same handle if there are none.
-    pub(crate) fn with_bodies(&self, changed: Vec<(usize, Body)>) -> Module {
+    ///
+    /// # Errors
+    /// If the host refuses, and this copy of the crate did not make the module.
+    pub(crate) fn with_bodies(&self, changed: Vec<(usize, Body)>) -> Result<Module, SealError> {
         if changed.is_empty() {
-            return self.clone();
+            return Ok(self.clone());
         }
-        super::services::module_with(self, &changed).unwrap_or_else(|| self.with_bodies_here(changed))
+        match super::services::module_with(self, &changed) {
+            Some(module) => Ok(module),
+            None if ModuleHdr::is_live(self.as_ptr()) => Ok(self.with_bodies_here(changed)),
+            None => Err(SealError::Host("it did not make the module, or one of its new functions".to_string())),
+        }
     }
 
     /// From functions sorted by name, in this library.
@@ -141,7 +154,8 @@ impl Module {
         Module::make(entries, meta, names)
     }
 
-    /// This module with some bodies replaced, in this library, which must have made it.
+    /// This module with some bodies replaced, in this library. Only for a module that this library made: other copies
+    /// of the crate count the owners of names with functions of their own.
     pub(crate) fn with_bodies_here(&self, changed: Vec<(usize, Body)>) -> Module {
         let mut changed = changed.into_iter().peekable();
         let mut entries = Vec::with_capacity(self.entries().len());
@@ -152,7 +166,8 @@ impl Module {
             };
             entries.push(FuncEntry { name: old.name, name_len: old.name_len, body });
         }
-        // SAFETY: `names` came from `Arc::into_raw` and is alive; the count is raised for the new header.
+        // SAFETY: `names` came from `Arc::into_raw` of this library, as `self` is one of its modules, and is alive as
+        // long as `self`; the count is raised for the new header.
         let names = unsafe {
             Arc::increment_strong_count(self.hdr().names);
             Arc::from_raw(self.hdr().names)

@@ -74,7 +74,7 @@ pub struct CtxRecord {
     pub(crate) opt_level: i32,
     /// Number of the run, never 0 and never used twice: what a plugin keeps, so that nothing dangles.
     pub(crate) run: u64,
-    /// Only the host looks at this.
+    /// Null. In version 0.1 the host kept something of its own here.
     #[sabi(unsafe_opaque_field)]
     pub(crate) host: *const c_void,
 }

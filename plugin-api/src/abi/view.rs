@@ -205,15 +205,23 @@ impl<'a> RawView<'a> {
         unsafe { self.tensors.get::<Tensor>() }
     }
 
-    /// Whether the data of all constants is of this copy of the crate; the sections must be plausible.
+    /// New handles of the data of all constants. Each address is read once, and is of this copy of the crate. The
+    /// sections must be plausible.
     ///
     /// # Errors
     /// The first that is not.
-    pub(crate) fn knows_tensors(&self) -> Result<(), String> {
-        match self.tensors().iter().position(|tensor| !TensorHdr::is_live(tensor.0.as_ptr())) {
-            Some(at) => Err(format!("the data of constant {at} was not made by this host")),
-            None => Ok(()),
-        }
+    pub(crate) fn own_tensors(&self) -> Result<Vec<Tensor>, String> {
+        // SAFETY: the list lives for 'a; a tensor is a transparent pointer, which may have any value as long as it is one.
+        let handles: &[*const TensorHdr] = unsafe { self.tensors.get() };
+        let own = |(at, handle): (usize, &*const TensorHdr)| {
+            Tensor::borrowed(*handle).ok_or_else(|| format!("the data of constant {at} was not made by this host"))
+        };
+        handles.iter().enumerate().map(own).collect()
+    }
+
+    /// The same sections with other data of constants.
+    pub(crate) fn with_tensors(self, tensors: &'a [Tensor]) -> RawView<'a> {
+        RawView { tensors: RawSlice::of(tensors), ..self }
     }
 
     /// A string of the string table; empty if the id is out of range.
@@ -246,10 +254,11 @@ pub struct BodyHdr {
     #[sabi(unsafe_opaque_field)]
     rc: AtomicU64,
     drop_fn: extern "C" fn(*mut BodyHdr),
+    /// 0. Copies of the crate from version 0.1 of the API write here; nothing reads it.
     #[sabi(unsafe_opaque_field)]
     hash: AtomicU64,
     view: RawView<'static>,
-    /// Owned by the side that sealed: the buffer under `view`, in units of 16 bytes.
+    /// Owned by the side that sealed: the buffer under `view`, in units of 16 bytes. The last one has the structural hash.
     #[sabi(unsafe_opaque_field)]
     buffer: *mut u128,
     units: usize,
@@ -325,9 +334,21 @@ impl Body {
         self.0.as_ptr() as usize
     }
 
-    /// The structural hash if it was computed before, else 0.
-    pub(crate) fn cached_hash(&self) -> &AtomicU64 {
-        &self.hdr().hash
+    /// Number of handles, as of this moment.
+    pub(super) fn owners(&self) -> u64 {
+        self.hdr().rc.load(Ordering::Relaxed)
+    }
+
+    /// The structural hash if it was computed before, else 0. Only in the copy of the crate that made the body: another
+    /// one may hash in another way.
+    pub(crate) fn cached_hash(&self) -> Option<&AtomicU64> {
+        let hdr = self.hdr();
+        if !std::ptr::fn_addr_eq(hdr.drop_fn, drop_body as extern "C" fn(*mut BodyHdr)) {
+            return None;
+        }
+        // SAFETY: made here, by `seal_with`: behind the sections the buffer has one more unit, aligned to 16 bytes, which
+        // nothing else looks at, and it lives as long as the header.
+        Some(unsafe { AtomicU64::from_ptr(hdr.buffer.add(hdr.units - 1).cast()) })
     }
 
     /// Copies the sections and lets `check` see the copy before it becomes a body.
@@ -335,7 +356,8 @@ impl Body {
         raw: &RawView<'_>,
         check: impl FnOnce(&RawView<'_>) -> Result<(), E>,
     ) -> Result<Body, E> {
-        let mut buffer = vec![0u128; raw.units()].into_boxed_slice();
+        // The last unit is for the hash.
+        let mut buffer = vec![0u128; raw.units() + 1].into_boxed_slice();
         let slots = raw.copy_into(&mut buffer);
         let tensors = raw.tensors().to_vec().into_boxed_slice();
         let view = RawView { slots, tensors: RawSlice::of(&tensors), life: PhantomData };
@@ -457,6 +479,18 @@ impl Tensor {
         NonNull::new(ptr.cast_mut()).map(Tensor)
     }
 
+    /// A new handle of the tensor behind a pointer that somebody else gave, who keeps his own; `None` if this copy of
+    /// the crate did not make it.
+    fn borrowed(ptr: *const TensorHdr) -> Option<Tensor> {
+        if !TensorHdr::is_live(ptr) {
+            return None;
+        }
+        // SAFETY: a header that lives, and somebody holds a handle of; it is cloned and then forgotten, so that its
+        // count stays right.
+        let borrowed = std::mem::ManuallyDrop::new(unsafe { Tensor::from_ptr(ptr) }?);
+        Some(Tensor::clone(&borrowed))
+    }
+
     /// Gives the handle away as a pointer, for the boundary.
     pub(crate) fn into_ptr(self) -> *const TensorHdr {
         let ptr = self.0.as_ptr();
@@ -559,3 +593,27 @@ layout!(RawSlice { ptr, len });
 layout!(RawView as RawView<'static> { slots, tensors, life });
 layout!(BodyHdr { rc, drop_fn, hash, view, buffer, units, tensors, n_tensors });
 layout!(TensorHdr { rc, drop_fn, hash_lo, hash_hi, data, units, bytes });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::records::{NONE, kind};
+    use crate::ir::{BodyBuilder, NodeSpec};
+
+    /// The slot in the header, where copies of the crate from version 0.1 write their hash, counts for nothing.
+    #[test]
+    fn hashes_of_other_copies_are_not_read() {
+        let body = || {
+            let mut b = BodyBuilder::new();
+            b.node(NodeSpec::new(kind::MODULE).a(NONE), &[], None);
+            b.finish().expect("a body")
+        };
+        let (one, two) = (body(), body());
+        one.hdr().hash.store(1, Ordering::Relaxed);
+        two.hdr().hash.store(2, Ordering::Relaxed);
+        assert!(one.structural_eq(&two));
+        assert!(one.structural_hash() == two.structural_hash() && one.structural_hash() != 1);
+        assert_eq!(one.cached_hash().map(|hash| hash.load(Ordering::Relaxed)), Some(two.structural_hash()));
+        assert!(one.structural_eq(&two));
+    }
+}

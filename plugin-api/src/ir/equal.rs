@@ -11,7 +11,7 @@ impl Body {
         if self.same(other) {
             return true;
         }
-        let (a, b) = (self.cached_hash().load(Ordering::Relaxed), other.cached_hash().load(Ordering::Relaxed));
+        let (a, b) = (known_hash(self), known_hash(other));
         if self.len() != other.len() || (a != 0 && b != 0 && a != b) {
             return false;
         }
@@ -21,14 +21,21 @@ impl Body {
 
     /// Hash of the program without names of variables; equal programs have equal hashes. Computed once for a body.
     pub fn structural_hash(&self) -> u64 {
-        let cached = self.cached_hash().load(Ordering::Relaxed);
-        if cached != 0 {
-            return cached;
+        let known = known_hash(self);
+        if known != 0 {
+            return known;
         }
         let hash = hash_sections(&canonical(self.raw())).max(1);
-        self.cached_hash().store(hash, Ordering::Relaxed);
+        if let Some(cached) = self.cached_hash() {
+            cached.store(hash, Ordering::Relaxed);
+        }
         hash
     }
+}
+
+/// The hash if this copy of the crate computed it before, else 0.
+fn known_hash(body: &Body) -> u64 {
+    body.cached_hash().map_or(0, |hash| hash.load(Ordering::Relaxed))
 }
 
 fn same_sections(a: &Sections, b: &Sections) -> bool {

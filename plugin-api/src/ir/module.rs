@@ -79,8 +79,11 @@ impl Module {
     /// Replaces functions by what `f` makes of them; the same handle if it gave every function back as it was.
     ///
     /// # Errors
-    /// The first error of `f`.
-    pub fn map_functions<E>(&self, mut f: impl FnMut(&str, &Body) -> Result<Body, E>) -> Result<Module, E> {
+    /// The first error of `f`, or that of a host which refuses the new functions.
+    pub fn map_functions<E>(&self, mut f: impl FnMut(&str, &Body) -> Result<Body, E>) -> Result<Module, E>
+    where
+        E: From<SealError>,
+    {
         let mut changed: Vec<(usize, Body)> = Vec::new();
         for (i, (name, body)) in self.functions().enumerate() {
             let new = f(name, body)?;
@@ -88,7 +91,7 @@ impl Module {
                 changed.push((i, new));
             }
         }
-        Ok(self.with_bodies(changed))
+        Ok(self.with_bodies(changed)?)
     }
 
     /// Whether both have the same functions under the same names, and the same attributes.

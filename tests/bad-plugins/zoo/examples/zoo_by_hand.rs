@@ -25,6 +25,11 @@ const PLUGIN: PluginDecl = PluginDecl {
         &DANGLES,
         &LIES,
         &TWO_OF_ONE_NAME,
+        &UNCOUNTED,
+        &WRITES_CONTEXT,
+        &UNCOUNTED_MODULE,
+        &FORGES_INSIDE,
+        &FLIPS,
     ],
     operators: &[],
     more: Contributions::NONE,
@@ -118,10 +123,28 @@ extern "C" fn passhost_plugin_entry_v0() -> *const c_void {
             (*copy.cast::<Head>()).init = init;
             (*copy.cast::<Head>()).run_module = run_module;
             (*copy.cast::<Head>()).run_functions = run_functions;
+            if let Some(at) = null_field() {
+                *copy.add(at) = 0;
+            }
         }
         copy.expose_provenance()
     };
     std::ptr::with_exposed_provenance(*COPY.get_or_init(make))
+}
+
+/// Which word of the table is null, as `ZOO_NULL` says.
+fn null_field() -> Option<usize> {
+    let first = std::mem::offset_of!(Head, metadata) / 8;
+    Some(match std::env::var("ZOO_NULL").ok()?.as_str() {
+        "metadata" => first,
+        "init" => first + 2,
+        "layout" => first + 3,
+        "run_module" => first + 4,
+        "infer" => first + 6,
+        // After the table of declarations.
+        "make_instrument" => first + 8,
+        _ => return None,
+    })
 }
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
@@ -158,6 +181,7 @@ extern "C" fn run_module(
     match pass {
         3 => RunResult { status: 77, reserved: 0, handle: module },
         9 => RunResult { status: 0, reserved: 0, handle: two_functions(module) },
+        12 => RunResult { status: 0, reserved: 0, handle: module },
         _ => (proper().run_module)(entry, pass, module, options, ctx, error),
     }
 }
@@ -189,6 +213,14 @@ extern "C" fn run_functions(
         // Position, status, length, text.
         1 => errors.put(&[&0u32.to_le_bytes()[..], &77u32.to_le_bytes(), &2u32.to_le_bytes(), b"oh"].concat()),
         2 => errors.put(&[&0u32.to_le_bytes()[..], &1u32.to_le_bytes(), &u32::MAX.to_le_bytes(), b"oh"].concat()),
+        // SAFETY: the host gives `n` handles and room for `n` results.
+        10 => unsafe { std::ptr::copy_nonoverlapping(bodies, out, n) },
+        11 => {
+            // SAFETY: a context has sizes, a number and an address, 8 bytes each. That it is lent for reading is what
+            // this pass does not care about.
+            unsafe { *ctx.cast_mut().cast::<usize>().add(2) = 0x1000 };
+            (proper().run_functions)(entry, pass, bodies, out, n, options, ctx, errors);
+        }
         _ => (proper().run_functions)(entry, pass, bodies, out, n, options, ctx, errors),
     }
 }
@@ -357,4 +389,79 @@ fn lies(body: &Body, options: &Lie, _: &Ctx) -> Result<Body, PassError> {
 declare_pass! {
     /// Gives the host two functions of one name.
     module pass TWO_OF_ONE_NAME = "zoo.TwoOfOneName" { opt_level: 0, run: same_module }
+}
+
+declare_pass! {
+    /// Gives back each function as it was lent, without a new owner.
+    function pass UNCOUNTED = "zoo.Uncounted" { opt_level: 0, run: same }
+}
+
+declare_pass! {
+    /// Writes into the context that it was lent, and then asks it.
+    function pass WRITES_CONTEXT = "zoo.WritesContext" { opt_level: 0, run: asks_context }
+}
+
+fn asks_context(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let name = ctx.pass_name();
+    if name == "zoo.WritesContext" { Ok(body.clone()) } else { bail!("the pass is called `{name}`") }
+}
+
+declare_pass! {
+    /// Gives back the module as it was lent, without a new owner.
+    module pass UNCOUNTED_MODULE = "zoo.UncountedModule" { opt_level: 0, run: same_module }
+}
+
+declare_pass! {
+    /// Puts functions into a module that the host did not make.
+    module pass FORGES_INSIDE = "zoo.ForgesInside" { opt_level: 0, run: forges_inside }
+}
+
+fn forges_inside(module: &Module, _: &Ctx) -> Result<Module, PassError> {
+    module.map_functions(|_, _| {
+        let forged: *const c_void = Box::leak(Box::new([0u128; 64])).as_ptr().cast();
+        // SAFETY: there is none; a body is a pointer, and this one is not of a body. Its count never comes to its end.
+        Ok(unsafe { std::mem::transmute::<*const c_void, Body>(forged) })
+    })
+}
+
+declare_pass! {
+    /// Changes its table of sections while the host looks at it.
+    function pass FLIPS = "zoo.Flips" { opt_level: 0, run: flips }
+}
+
+fn flips(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    let sections = Sections::copy_of(body.raw());
+    let view = sections.raw();
+    let words = size_of_val(&view) / size_of::<usize>();
+    let table: Vec<AtomicUsize> = (0..words).map(|_| AtomicUsize::new(0)).collect();
+    // SAFETY: a view is an array of addresses and lengths, and the copy has as many words.
+    unsafe {
+        std::ptr::copy_nonoverlapping((&raw const view).cast::<u8>(), table.as_ptr().cast_mut().cast(), words * 8)
+    };
+    // Address of the second section, which nobody could read there.
+    let (good, bad, done) = (table[2].load(Ordering::Relaxed), 0x1000, AtomicBool::new(false));
+    let mut ends = [0, 0];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                // An odd address is refused, one that is aligned would be read.
+                [bad + 1, good].iter().for_each(|address| table[2].store(*address, Ordering::Relaxed));
+            }
+        });
+        for _ in 0..20_000 {
+            extern "C" fn drop_it(_: *mut c_void, _: Bytes) {}
+            // SAFETY: the host's table, which `init` was given.
+            let services = unsafe { &*SERVICES.load(Ordering::Acquire) };
+            let sink = Sink { write: drop_it, data: std::ptr::null_mut() };
+            let sealed = (services.seal)(table.as_ptr().cast(), sink);
+            ends[usize::from(sealed.is_null())] += 1;
+            if !sealed.is_null() {
+                // SAFETY: a body is a pointer, and the host gives this one away.
+                drop(unsafe { std::mem::transmute::<*const c_void, Body>(sealed) });
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    if ends[0] == 0 { bail!("nothing was sealed") } else { Ok(body.clone()) }
 }

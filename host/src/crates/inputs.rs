@@ -1,0 +1,308 @@
+//! What a plugin crate is made of: files of its own and of crates by path, settings of cargo, and what a build said that
+//! it read beyond these.
+
+use super::settings::{Settings, patched};
+use super::{Place, PluginCrate, failed, read_cargo_toml, workspace_root};
+use crate::error::Error;
+use crate::lock::hashes::Stamp;
+use crate::manifest::portable;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+
+/// One thing that a crate is made of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// A file.
+    File(PathBuf),
+    /// A text, such as the value of an environment variable.
+    Text(String),
+}
+
+/// Parts by name, sorted; names do not depend on where the workspace lies.
+pub(crate) type Parts = Vec<(String, Part)>;
+
+/// Looks at crates. What several of them share is looked at once.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    crates: BTreeMap<PathBuf, Rc<CrateFiles>>,
+    settings: BTreeMap<PathBuf, Rc<Settings>>,
+    resolver: Resolver,
+    stamps: BTreeMap<PathBuf, Option<Stamp>>,
+}
+
+/// Files of one crate.
+#[derive(Debug)]
+struct CrateFiles {
+    /// Below its folder, by name from there.
+    files: BTreeMap<String, PathBuf>,
+    /// Folders of the crates that it has by path.
+    needs: Vec<PathBuf>,
+}
+
+impl Survey {
+    /// Everything that a plugin crate is made of, as far as it can be known before it is built: what lies beside the root
+    /// of its library and of its build script, its Cargo.toml and that of the workspace, Cargo.lock; the same of the
+    /// crates that it has by path; and settings of cargo.
+    ///
+    /// # Errors
+    /// If a folder or file cannot be read.
+    pub(super) fn sources(&mut self, plugin: &PluginCrate) -> Result<Parts, Error> {
+        let cannot = |message: String| failed(plugin, message);
+        let settings = self.settings(&plugin.root).map_err(cannot)?;
+        let mut parts: BTreeMap<String, Part> = settings.parts.iter().cloned().collect();
+        let mut add = |name: &str, path: PathBuf| {
+            if path.is_file() {
+                parts.insert(name.to_string(), Part::File(path));
+            }
+        };
+        add("workspace Cargo.toml", plugin.root.join("Cargo.toml"));
+        add("Cargo.lock", plugin.root.join("Cargo.lock"));
+        let root = read_cargo_toml(&plugin.root).unwrap_or_default();
+        let mut waiting = settings.crates.clone();
+        waiting.extend(patched(&root, &plugin.root));
+        waiting.push(plugin.folder.clone());
+        let mut seen = BTreeSet::new();
+        while let Some(folder) = waiting.pop() {
+            let Ok(folder) = folder.canonicalize() else { continue };
+            if !seen.insert(folder.clone()) {
+                continue;
+            }
+            let own = folder == plugin.folder;
+            let found = match self.files(&folder) {
+                Ok(found) => found,
+                Err(message) if own => return Err(cannot(message)),
+                // It can be one that is not used.
+                Err(_) => continue,
+            };
+            waiting.extend(found.needs.iter().cloned());
+            let start = if own { String::new() } else { named_from(&plugin.root, &folder) + "/" };
+            parts.extend(found.files.iter().map(|(name, path)| (format!("{start}{name}"), Part::File(path.clone()))));
+        }
+        Ok(parts.into_iter().collect())
+    }
+
+    /// What cannot be covered of the settings of a crate.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(super) fn uncovered(&mut self, plugin: &PluginCrate) -> Result<Vec<String>, Error> {
+        let settings = self.settings(&plugin.root).map_err(|message| failed(plugin, message))?;
+        Ok(settings.uncovered.clone())
+    }
+
+    /// Names of the settings that count for a crate, for messages.
+    pub(super) fn setting_names(&mut self, plugin: &PluginCrate) -> Vec<String> {
+        let settings = self.settings(&plugin.root).map(|found| found.parts.iter().map(|part| part.0.clone()).collect());
+        settings.unwrap_or_default()
+    }
+
+    /// Where cargo puts what it builds in a workspace, if that is configured.
+    pub(super) fn place(&mut self, root: &Path) -> Place {
+        self.settings(root).map(|settings| settings.place.clone()).unwrap_or_default()
+    }
+
+    fn settings(&mut self, root: &Path) -> Result<Rc<Settings>, String> {
+        if let Some(known) = self.settings.get(root) {
+            return Ok(Rc::clone(known));
+        }
+        let found = Rc::new(Settings::of(root)?);
+        self.settings.insert(root.to_path_buf(), Rc::clone(&found));
+        Ok(found)
+    }
+
+    fn files(&mut self, folder: &Path) -> Result<Rc<CrateFiles>, String> {
+        if let Some(known) = self.crates.get(folder) {
+            return Ok(Rc::clone(known));
+        }
+        let found = Rc::new(crate_files(folder)?);
+        self.crates.insert(folder.to_path_buf(), Rc::clone(&found));
+        Ok(found)
+    }
+
+    /// Everything that cargo read when it built the library of a crate, as its `.d` file has it: sources, included files,
+    /// what build scripts name, crates by path with their Cargo.toml. Named from the root of the workspace, sorted; what
+    /// builds made is left out.
+    ///
+    /// # Errors
+    /// If the `.d` file or a folder cannot be read.
+    pub(super) fn compiled(&mut self, plugin: &PluginCrate, library: &Path) -> Result<Parts, Error> {
+        let target = library.parent().and_then(Path::parent).and_then(|target| target.canonicalize().ok());
+        let text = std::fs::read_to_string(library.with_extension("d"));
+        let text = text.map_err(|error| failed(plugin, format!("cannot read what cargo built it from: {error}")))?;
+        let mut waiting: Vec<PathBuf> = dep_info(&text).iter().map(|input| plugin.root.join(input)).collect();
+        let (mut seen, mut folders, mut files) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        while let Some(path) = waiting.pop() {
+            // A file that a build script waits for need not be there.
+            let Some(path) = self.resolver.path(&path) else { continue };
+            if target.as_ref().is_some_and(|target| path.starts_with(target)) || !seen.insert(path.clone()) {
+                continue;
+            }
+            if path.is_dir() {
+                let cannot = |error: std::io::Error| failed(plugin, format!("cannot read {}: {error}", path.display()));
+                for entry in std::fs::read_dir(&path).map_err(cannot)? {
+                    waiting.push(entry.map_err(cannot)?.path());
+                }
+                continue;
+            }
+            let new = path.ancestors().skip(1).take_while(|folder| folders.insert(folder.to_path_buf()));
+            waiting.extend(new.map(|folder| folder.join("Cargo.toml")));
+            files.insert(named_from(&plugin.root, &path), Part::File(path));
+        }
+        Ok(files.into_iter().collect())
+    }
+
+    /// Those of the files that cargo read which are not among the sources.
+    pub(super) fn other_inputs(&mut self, compiled: &Parts, sources: &Parts) -> Parts {
+        let files = sources.iter().filter_map(|(_, part)| match part {
+            Part::File(path) => self.resolver.path(path),
+            Part::Text(_) => None,
+        });
+        let known: BTreeSet<PathBuf> = files.collect();
+        let other = |part: &Part| matches!(part, Part::File(path) if !known.contains(path));
+        compiled.iter().filter(|(_, part)| other(part)).cloned().collect()
+    }
+
+    /// Names, sizes and times of parts as one text: what it was before, nothing was written to them since.
+    pub(super) fn stamps(&mut self, parts: &Parts) -> String {
+        let mut out = String::new();
+        for (name, part) in parts {
+            match part {
+                Part::Text(text) => out.push_str(&format!("{name} {} {text}\n", text.len())),
+                Part::File(path) => {
+                    let stamp = *self.stamps.entry(path.clone()).or_insert_with(|| stamp_of(path));
+                    out.push_str(&format!("{name} {stamp:?}\n"));
+                }
+            }
+        }
+        out
+    }
+
+    /// Forgets what files were, since time has gone by.
+    pub(super) fn look_again(&mut self) {
+        *self = Survey::default();
+    }
+}
+
+/// What tells a file from what it was before; nothing where nothing does.
+pub(super) fn stamp_of(path: &Path) -> Option<Stamp> {
+    crate::lock::hashes::stamp(&std::fs::metadata(path).ok()?)
+}
+
+/// What lies beside the root of a crate's library and of its build script, and its Cargo.toml.
+fn crate_files(folder: &Path) -> Result<CrateFiles, String> {
+    let table = read_cargo_toml(folder)?;
+    let path = |section: &str, key: &str, usual: &str| {
+        PathBuf::from(table.get(section).and_then(|table| table.get(key)?.as_str()).unwrap_or(usual))
+    };
+    let (lib, script) = (path("lib", "path", "src/lib.rs"), path("package", "build", "build.rs"));
+    let mut files = BTreeMap::from([("Cargo.toml".to_string(), folder.join("Cargo.toml"))]);
+    beside(folder, &lib, &mut files)?;
+    if folder.join(&script).is_file() {
+        files.insert(slashes(&script), folder.join(&script));
+        beside(folder, &script, &mut files)?;
+    }
+    let root = workspace_root(folder, &table);
+    if root != folder {
+        files.insert("workspace Cargo.toml".to_string(), root.join("Cargo.toml"));
+    }
+    let shared = read_cargo_toml(&root).unwrap_or_default();
+    let shared = shared.get("workspace").and_then(|workspace| workspace.get("dependencies")).cloned();
+    Ok(CrateFiles { files, needs: needs(folder, &table, &root, shared.as_ref()) })
+}
+
+fn slashes(path: &Path) -> String {
+    path.to_string_lossy().replace('\\', "/")
+}
+
+/// Everything in the folder of a file, and in those below. Beside a Cargo.toml lie other things, too, so there only files
+/// of Rust count.
+fn beside(crate_folder: &Path, file: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), String> {
+    let below = file.parent().unwrap_or(Path::new(""));
+    let start = crate_folder.join(below);
+    let only_rust = start.canonicalize().is_ok_and(|start| start == crate_folder);
+    let (mut waiting, mut seen) = (vec![(start, slashes(below))], BTreeSet::new());
+    while let Some((folder, name)) = waiting.pop() {
+        let cannot = |error: std::io::Error| format!("cannot read {}: {error}", folder.display());
+        if !seen.insert(folder.canonicalize().map_err(cannot)?) {
+            continue;
+        }
+        for entry in std::fs::read_dir(&folder).map_err(cannot)? {
+            let (path, last) = entry.map(|entry| (entry.path(), entry.file_name())).map_err(cannot)?;
+            let name = format!("{name}/{}", last.to_string_lossy());
+            let name = name.trim_start_matches('/').to_string();
+            if path.is_dir() {
+                let built = path.join("CACHEDIR.TAG").exists() || last.as_encoded_bytes().starts_with(b".");
+                // Another crate says itself what it is made of.
+                let other = only_rust && path.join("Cargo.toml").exists();
+                if !built && !other {
+                    waiting.push((path, name));
+                }
+            } else if path.is_file() && (!only_rust || path.extension().is_some_and(|extension| extension == "rs")) {
+                files.insert(name, path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Folders of the crates that a crate has by path, for its library and its build script.
+fn needs(folder: &Path, table: &toml::Table, root: &Path, shared: Option<&toml::Value>) -> Vec<PathBuf> {
+    const SECTIONS: [&str; 3] = ["dependencies", "build-dependencies", "build_dependencies"];
+    let targets = table.get("target").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values);
+    let holders = targets.filter_map(toml::Value::as_table).chain([table]);
+    let lists = holders.flat_map(|holder| SECTIONS.iter().filter_map(|section| holder.get(*section)?.as_table()));
+    let folder_of = |(name, entry): (&String, &toml::Value)| {
+        if entry.get("workspace").and_then(toml::Value::as_bool) == Some(true) {
+            return Some(root.join(shared?.get(name)?.get("path")?.as_str()?));
+        }
+        Some(folder.join(entry.get("path")?.as_str()?))
+    };
+    lists.flatten().filter_map(folder_of).collect()
+}
+
+/// Follows links, as [`Path::canonicalize`] does, but those of each folder only once.
+#[derive(Debug, Default)]
+struct Resolver {
+    folders: BTreeMap<PathBuf, Option<PathBuf>>,
+}
+
+impl Resolver {
+    /// Nothing if there is nothing at the path.
+    fn path(&mut self, path: &Path) -> Option<PathBuf> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path.canonicalize().ok() };
+        if path.symlink_metadata().ok()?.is_symlink() {
+            return path.canonicalize().ok();
+        }
+        if !self.folders.contains_key(folder) {
+            self.folders.insert(folder.to_path_buf(), folder.canonicalize().ok());
+        }
+        self.folders.get(folder)?.as_ref().map(|folder| folder.join(name))
+    }
+}
+
+/// A path as seen from a folder: `../data/table.txt`.
+pub(super) fn named_from(folder: &Path, path: &Path) -> String {
+    let common = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    portable(&up.chain(path.components().skip(common)).collect::<PathBuf>())
+}
+
+/// The inputs in one of cargo's `.d` files: `output: input input`, with spaces in names written as `\ `.
+pub(super) fn dep_info(text: &str) -> Vec<PathBuf> {
+    let Some((_, inputs)) = text.lines().next().and_then(|line| line.split_once(": ")) else { return Vec::new() };
+    let mut out = vec![String::new()];
+    let mut chars = inputs.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, out.last_mut()) {
+            ('\\', Some(last)) if chars.peek() == Some(&' ') => {
+                last.push(' ');
+                chars.next();
+            }
+            (' ', _) => out.push(String::new()),
+            (c, Some(last)) => last.push(c),
+            _ => {}
+        }
+    }
+    out.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+}

@@ -1,0 +1,260 @@
+//! Whether the library of a crate is the one that its files make, and what is done if it is not.
+
+use super::inputs::stamp_of;
+use super::record::Record;
+use super::{Artifact, Found, How, Look, Part, Parts, PluginCrate, build, failed};
+use crate::error::Error;
+use crate::library::Library;
+use crate::lock::hashes::hex;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What is known of a crate before it is built.
+struct Before {
+    stamps: String,
+    start: SystemTime,
+}
+
+/// How a build ended.
+enum Ended {
+    Done(Found),
+    /// Cargo did nothing, although the library is not one of these files.
+    NotBuilt(PathBuf),
+}
+
+impl Look<'_> {
+    pub(super) fn plugin(&mut self, folder: &Path) -> Result<PluginCrate, Error> {
+        PluginCrate::read(folder, |root| self.survey.place(root))
+    }
+
+    /// Digest of everything that a crate is made of, as far as it can be known before it is built.
+    ///
+    /// # Errors
+    /// If something cannot be read.
+    pub(crate) fn sources(&mut self, folder: &Path) -> Result<String, Error> {
+        let plugin = self.plugin(folder)?;
+        let sources = self.survey.sources(&plugin)?;
+        self.digest(&plugin, &sources)
+    }
+
+    /// What decides about the build of a crate and cannot be covered by a lockfile.
+    ///
+    /// # Errors
+    /// If something cannot be read.
+    pub(crate) fn uncovered(&mut self, folder: &Path) -> Result<Vec<String>, Error> {
+        let plugin = self.plugin(folder)?;
+        self.survey.uncovered(&plugin)
+    }
+
+    /// Names of the settings that count for a crate: `.cargo/config.toml`, `$RUSTFLAGS`.
+    pub(crate) fn setting_names(&mut self, folder: &Path) -> Vec<String> {
+        self.plugin(folder).map(|plugin| self.survey.setting_names(&plugin)).unwrap_or_default()
+    }
+
+    /// The files that a crate is made of.
+    ///
+    /// # Errors
+    /// If something cannot be read.
+    pub(crate) fn files(&mut self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+        let plugin = self.plugin(folder)?;
+        let parts = self.survey.sources(&plugin)?.into_iter().filter_map(|(_, part)| match part {
+            Part::File(path) => Some(path),
+            Part::Text(_) => None,
+        });
+        Ok(parts.chain([plugin.library]).collect())
+    }
+
+    fn digest(&mut self, plugin: &PluginCrate, parts: &Parts) -> Result<String, Error> {
+        let mut digest = Sha256::new();
+        for (name, part) in parts {
+            let hash = match part {
+                Part::Text(text) => hex(&Sha256::digest(text)),
+                Part::File(path) => {
+                    let hash = self.hashes.sha256(path);
+                    hash.map_err(|error| failed(plugin, format!("cannot hash {}: {error}", path.display())))?
+                }
+            };
+            digest.update(format!("{} {name}\n{hash}\n", name.len()));
+        }
+        Ok(hex(&digest.finalize()))
+    }
+
+    /// What a record would say by now; `hash` is that of the library.
+    fn now(&mut self, plugin: &PluginCrate, library: &Path, hash: Option<&str>) -> Result<Record, Error> {
+        let (sources, compiled) = (self.survey.sources(plugin)?, self.survey.compiled(plugin, library)?);
+        let inputs = self.survey.other_inputs(&compiled, &sources);
+        let inputs = if inputs.is_empty() { None } else { Some(self.digest(plugin, &inputs)?) };
+        let hash = match hash {
+            Some(hash) => hash.to_string(),
+            None => {
+                let hash = self.hashes.sha256(library);
+                hash.map_err(|error| failed(plugin, format!("cannot hash {}: {error}", library.display())))?
+            }
+        };
+        Ok(Record {
+            folder: plugin.folder.display().to_string(),
+            inputs,
+            compiled: self.digest(plugin, &compiled)?,
+            library: hash,
+            built: false,
+            stamps: self.stamps(&sources, &compiled, library),
+            sources: self.digest(plugin, &sources)?,
+        })
+    }
+
+    fn stamps(&mut self, sources: &Parts, compiled: &Parts, library: &Path) -> String {
+        let text = self.survey.stamps(sources) + &self.survey.stamps(compiled);
+        hex(&Sha256::digest(format!("{text}{:?}", stamp_of(library))))
+    }
+
+    /// The library of a crate, if it is the one that its files make.
+    pub(super) fn known(&mut self, plugin: &PluginCrate, how: How<'_>) -> Option<Found> {
+        let path = plugin.library.clone();
+        let record = Record::read(&path).filter(|record| Path::new(&record.folder) == plugin.folder)?;
+        if how.quick {
+            let (sources, compiled) = (self.survey.sources(plugin).ok()?, self.survey.compiled(plugin, &path).ok()?);
+            if self.stamps(&sources, &compiled, &path) == record.stamps {
+                return Some(Found { path, copy: None, stale: false, digests: Some((record.sources, record.inputs)) });
+            }
+        }
+        if how.locked && !record.built {
+            return None;
+        }
+        let copy = if how.locked { Some(copy_of(plugin, &path).ok()?) } else { None };
+        let now = self.now(plugin, &path, copy.as_ref().and_then(Library::sha256)).ok()?;
+        if !record.is_of(&now) {
+            return None;
+        }
+        let now = Record { built: record.built, ..now };
+        if how.builds && now != record {
+            now.write(&path);
+        }
+        Some(Found { path, copy, stale: false, digests: Some((now.sources, now.inputs)) })
+    }
+
+    /// The library of a crate without building it, although it is not known to be made of its files.
+    ///
+    /// # Errors
+    /// If there is none, or it must be known what it is made of.
+    pub(super) fn as_it_is(&mut self, plugin: &PluginCrate, how: How<'_>) -> Result<Found, Error> {
+        let path = plugin.library.clone();
+        if how.locked {
+            let why = "this command builds nothing, and no library is here that passhost had built from these files";
+            return Err(failed(plugin, format!("{why}; `passhost build --locked` builds it")));
+        }
+        if !path.exists() {
+            let why = format!("this command builds nothing, and {} is not there", path.display());
+            return Err(failed(plugin, format!("{why}; `passhost build` builds it")));
+        }
+        let record = Record::read(&path).filter(|record| Path::new(&record.folder) == plugin.folder);
+        let hash = self.hashes.sha256(&path).ok();
+        // Whoever else builds it goes by times.
+        let is_recorded = record.is_some_and(|record| Some(record.library) == hash);
+        Ok(Found { path, copy: None, stale: is_recorded || !plugin.is_fresh(), digests: None })
+    }
+
+    /// Builds crates of one workspace, all at once; if that fails, each by itself, to know which are wrong.
+    pub(super) fn build_all(
+        &mut self,
+        root: &Path,
+        plugins: &[&PluginCrate],
+        how: How<'_>,
+    ) -> BTreeMap<PathBuf, Result<Found, Error>> {
+        let before: Vec<Before> = plugins.iter().map(|plugin| self.before(plugin)).collect();
+        // Nothing to be seen is done for those that are fresh.
+        let quiet = plugins.iter().all(|plugin| plugin.is_fresh());
+        let mut built = build(root, plugins, how, quiet);
+        if plugins.len() > 1 && built.iter().any(Result::is_err) {
+            built = plugins.iter().flat_map(|plugin| build(root, &[*plugin], how, quiet)).collect();
+        }
+        self.survey.look_again();
+        let mut out = BTreeMap::new();
+        for ((plugin, built), before) in plugins.iter().zip(built).zip(before) {
+            let found = built.and_then(|artifact| self.ended(plugin, artifact, &before, how));
+            let found = found.and_then(|ended| match ended {
+                Ended::Done(found) => Ok(found),
+                Ended::NotBuilt(library) => self.build_again(plugin, &library, how),
+            });
+            out.insert(plugin.folder.clone(), found);
+        }
+        out
+    }
+
+    fn before(&mut self, plugin: &PluginCrate) -> Before {
+        // What cannot be read, the look after the build tells.
+        let sources = self.survey.sources(plugin).unwrap_or_default();
+        Before { stamps: self.survey.stamps(&without_lock(sources)), start: SystemTime::now() }
+    }
+
+    /// Whether anything was written to while cargo ran.
+    fn changed_since(&mut self, plugin: &PluginCrate, library: &Path, before: &Before) -> Result<bool, Error> {
+        let (sources, compiled) = (self.survey.sources(plugin)?, self.survey.compiled(plugin, library)?);
+        let later = |part: &Part| match part {
+            Part::File(path) => super::modified(path).is_none_or(|time| time > before.start),
+            Part::Text(_) => false,
+        };
+        Ok(self.survey.stamps(&without_lock(sources)) != before.stamps || compiled.iter().any(|(_, part)| later(part)))
+    }
+
+    /// What cargo says that it built, compared with what is recorded.
+    fn ended(
+        &mut self,
+        plugin: &PluginCrate,
+        artifact: Artifact,
+        before: &Before,
+        how: How<'_>,
+    ) -> Result<Ended, Error> {
+        let path = artifact.library;
+        let copy = if how.locked { Some(copy_of(plugin, &path)?) } else { None };
+        let now = self.now(plugin, &path, copy.as_ref().and_then(Library::sha256))?;
+        let record = Record::read(&path);
+        let same = record.as_ref().filter(|record| record.is_of(&now));
+        let built = !artifact.fresh || same.is_some_and(|record| record.built);
+        let older = record.as_ref().is_some_and(|record| record.is_of_older_files(&now));
+        if !built && (how.locked || older) {
+            return Ok(Ended::NotBuilt(path));
+        }
+        let changed = self.changed_since(plugin, &path, before)?;
+        if changed && how.locked {
+            return Err(failed(plugin, "its files changed while it was built; run it again".to_string()));
+        }
+        let now = Record { built, ..now };
+        if !changed {
+            now.write(&path);
+        }
+        Ok(Ended::Done(Found { path, copy, stale: false, digests: Some((now.sources, now.inputs)) }))
+    }
+
+    /// Lets cargo build a library that it takes for fresh, by removing its own copy of it.
+    fn build_again(&mut self, plugin: &PluginCrate, library: &Path, how: How<'_>) -> Result<Found, Error> {
+        let (folder, name) = (library.parent().unwrap_or(Path::new("")), library.file_name().unwrap_or_default());
+        let own = folder.join("deps").join(name);
+        // Where there is none, cargo says so by being fresh again.
+        let _ = std::fs::remove_file(&own);
+        let before = self.before(plugin);
+        let artifact = build(&plugin.root, &[plugin], how, false).into_iter().next();
+        self.survey.look_again();
+        let artifact = artifact.unwrap_or_else(|| Err(failed(plugin, "cargo reports nothing of it".to_string())))?;
+        match self.ended(plugin, artifact, &before, how)? {
+            Ended::Done(found) => Ok(found),
+            Ended::NotBuilt(_) => {
+                let why = "its library is not made of its files, and cargo does not build it again";
+                Err(failed(plugin, format!("{why}; run `cargo clean -p {}`", plugin.package)))
+            }
+        }
+    }
+}
+
+/// Without Cargo.lock, which cargo itself brings up to date.
+fn without_lock(parts: Parts) -> Parts {
+    parts.into_iter().filter(|(name, _)| name != "Cargo.lock").collect()
+}
+
+/// A private copy of a library.
+fn copy_of(plugin: &PluginCrate, path: &Path) -> Result<Library, Error> {
+    let wrong = |why: String| failed(plugin, format!("cannot copy {}: {why}", path.display()));
+    let library = Library::open(path).map_err(|error| wrong(error.to_string()))?;
+    library.private_copy().map_err(|error| wrong(error.to_string()))
+}

@@ -1,0 +1,326 @@
+//! A library that is opened once: what was looked at is what is hashed and loaded, whatever happens to its path.
+//!
+//! An open file keeps a library through renames and links that change. It does not keep it from being written to, by
+//! another of its names for instance. So `--locked` loads a private copy, which nobody else can write to: the bytes are
+//! hashed while they are copied. Without `--locked` the file itself is loaded, and compared afterwards with what it was
+//! when it was opened.
+
+use crate::lock::hashes::{Stamp, hex, stamp};
+use crate::object_file::ObjectError;
+use crate::output::Identity;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Longest library of which a private copy is made, in bytes.
+const MAX_COPY: u64 = 2 << 30;
+
+/// An open library. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Library(Arc<Opened>);
+
+#[derive(Debug)]
+struct Opened {
+    shown: PathBuf,
+    file: File,
+    original: Identity,
+    /// What the file was when it was opened; nothing for a private copy, and where nothing tells files apart.
+    stamp: Option<Stamp>,
+    /// Hash of a private copy.
+    sha256: Option<String>,
+    /// Path of a private copy that has one.
+    path: Option<tempfile::TempPath>,
+}
+
+impl Library {
+    /// Opens the file at a path.
+    ///
+    /// # Errors
+    /// If there is none, or it is not a regular file.
+    pub fn open(path: &Path) -> Result<Library, ObjectError> {
+        let facts = std::fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
+        check_kind(&facts)?;
+        let file = open_now(path).map_err(|error| cannot_open(path, &error))?;
+        Library::of(file, path)
+    }
+
+    /// A file that is open already, with the path that messages have.
+    ///
+    /// # Errors
+    /// If it is not a regular file.
+    pub fn of(file: File, shown: &Path) -> Result<Library, ObjectError> {
+        let facts = file.metadata().map_err(|error| cannot_open(shown, &error))?;
+        // The path can have become another one since it was looked at.
+        check_kind(&facts)?;
+        let stamp = stamp(&facts);
+        let original = crate::output::identity_of(&file).unwrap_or_else(|| crate::output::identity(shown));
+        let shown = shown.to_path_buf();
+        Ok(Library(Arc::new(Opened { shown, file, original, stamp, sha256: None, path: None })))
+    }
+
+    /// A copy that nobody else can write to, with its hash.
+    ///
+    /// # Errors
+    /// If it cannot be read or copied.
+    pub(crate) fn private_copy(&self) -> io::Result<Library> {
+        let len = self.0.file.metadata()?.len();
+        if len > MAX_COPY {
+            return Err(io::Error::other(format!("it has {len} bytes; at most {MAX_COPY} are copied for --locked")));
+        }
+        let (file, path, sha256) = copied(&self.0.file, &self.0.shown)?;
+        let (shown, original, sha256) = (self.0.shown.clone(), self.original(), Some(sha256));
+        Ok(Library(Arc::new(Opened { shown, file, original, stamp: None, sha256, path })))
+    }
+
+    /// The path that messages have.
+    pub fn shown(&self) -> &Path {
+        &self.0.shown
+    }
+
+    /// The open file.
+    pub(crate) fn file(&self) -> &File {
+        &self.0.file
+    }
+
+    /// sha256 of a private copy.
+    pub(crate) fn sha256(&self) -> Option<&str> {
+        self.0.sha256.as_deref()
+    }
+
+    /// What tells the file that was opened from others, whatever its path; that of a private copy is the one of its
+    /// original.
+    pub(crate) fn original(&self) -> Identity {
+        self.0.original.clone()
+    }
+
+    /// What tells the open file from others.
+    fn identity(&self) -> Identity {
+        crate::output::identity_of(&self.0.file).unwrap_or_else(|| crate::output::identity(&self.0.shown))
+    }
+
+    /// Whether the file is still what it was when it was opened, as far as its size and times tell.
+    pub(crate) fn is_as_it_was(&self) -> bool {
+        let now = || self.0.file.metadata().ok().and_then(|facts| stamp(&facts));
+        self.0.stamp.is_none_or(|stamp| now() == Some(stamp))
+    }
+
+    /// The path under which the dynamic loader finds this very file. On Linux it is that of the descriptor, seen from any
+    /// process, so that debuggers find it, too. Elsewhere it is that of the copy, or the file's own.
+    ///
+    /// A library that finds others beside itself must be opened under its `own` path.
+    ///
+    /// # Errors
+    /// If the file is not at its path any more.
+    pub(crate) fn load_path(&self, own: bool) -> io::Result<PathBuf> {
+        #[cfg(target_os = "linux")]
+        if !own {
+            use std::os::fd::AsRawFd;
+            let fd = self.0.file.as_raw_fd();
+            let everywhere = PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()));
+            let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
+            // In a container, numbers of processes can be those of another name space; /proc can be missing.
+            let is_this = |path: &PathBuf| crate::output::identity(path) == self.identity();
+            if let Some(path) = [everywhere, here].into_iter().find(is_this) {
+                return Ok(path);
+            }
+        }
+        match &self.0.path {
+            Some(path) => Ok(path.to_path_buf()),
+            None if self.0.sha256.is_some() => {
+                Err(io::Error::other("its private copy has no path, since /proc is not there"))
+            }
+            // A path without a folder would be looked up in the system's search path.
+            None => self.0.shown.canonicalize().and_then(|path| {
+                if own && crate::output::identity(&path) != self.identity() {
+                    return Err(io::Error::other("another file has its path by now"));
+                }
+                Ok(path)
+            }),
+        }
+    }
+
+    /// The library that is loaded for this one from now on, and is kept open as long as the process lives: the dynamic
+    /// loader knows a library by its path, so nothing else may get that. It is the first of those that are the same file,
+    /// or private copies of the same content.
+    ///
+    /// # Errors
+    /// If the file was written to since this process loaded it.
+    pub(crate) fn to_load(&self) -> Result<Library, ObjectError> {
+        static LOADED: Mutex<BTreeMap<(Option<String>, Identity), Library>> = Mutex::new(BTreeMap::new());
+        let key = match &self.0.sha256 {
+            Some(hash) => (Some(hash.clone()), (PathBuf::new(), None)),
+            None => (None, self.original()),
+        };
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = loaded.entry(key).or_insert_with(|| self.clone()).clone();
+        if first.0.stamp == self.0.stamp { Ok(first) } else { Err(ObjectError::Changed) }
+    }
+
+    /// The file as the standard input of another process.
+    ///
+    /// # Errors
+    /// If no more files can be opened.
+    pub(crate) fn as_input(&self) -> io::Result<std::process::Stdio> {
+        self.0.file.try_clone().map(Into::into)
+    }
+}
+
+/// A library between being listed and being loaded. A private copy stays open; a file is opened again, so that a manifest
+/// may list more libraries than a process may have open files, and must be what it was.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    shown: PathBuf,
+    stamp: Option<Stamp>,
+    open: Option<Library>,
+}
+
+impl Seen {
+    pub(crate) fn new(library: &Library) -> Seen {
+        let stays = library.0.sha256.is_some() || library.0.stamp.is_none();
+        Seen { shown: library.0.shown.clone(), stamp: library.0.stamp, open: stays.then(|| library.clone()) }
+    }
+
+    /// The library, open.
+    ///
+    /// # Errors
+    /// If it cannot be opened again, or became another one.
+    pub(crate) fn library(&self) -> Result<Library, ObjectError> {
+        if let Some(library) = &self.open {
+            return Ok(library.clone());
+        }
+        let library = Library::open(&self.shown)?;
+        if library.0.stamp == self.stamp { Ok(library) } else { Err(ObjectError::Changed) }
+    }
+}
+
+fn cannot_open(path: &Path, error: &io::Error) -> ObjectError {
+    match std::fs::read_link(path) {
+        Ok(to) => ObjectError::Open(format!("is a link to {}: {error}", to.display())),
+        Err(_) => ObjectError::Open(error.to_string()),
+    }
+}
+
+fn check_kind(facts: &Metadata) -> Result<(), ObjectError> {
+    if facts.is_dir() {
+        return Err(ObjectError::NotAFile("a folder"));
+    }
+    if !facts.is_file() {
+        return Err(ObjectError::NotAFile("a pipe, socket or device"));
+    }
+    Ok(())
+}
+
+/// Opens a file for reading. What became a pipe in the meantime is not waited for.
+fn open_now(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(target_os = "linux")]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    options.open(path)
+}
+
+/// A copy, its path if it has one, and the hash of its bytes.
+type Copied = (File, Option<tempfile::TempPath>, String);
+
+/// Copies into memory that is sealed afterwards; where there is none, into a file in a private folder.
+#[cfg(target_os = "linux")]
+fn copied(from: &File, shown: &Path) -> io::Result<Copied> {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    let name = shown.file_name().unwrap_or_default().to_string_lossy();
+    // Names of such memory are short, and have no zeros.
+    let name: String = name.chars().filter(|c| *c != '\0').take(60).collect();
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    // Linux before 6.3 does not know the first; since then it can be what is asked for.
+    let memory = memfd_create(&*name, flags | MemfdFlags::EXEC).or_else(|_| memfd_create(&*name, flags));
+    let Ok(memory) = memory else { return copied_to_file(from) };
+    let mut memory = File::from(memory);
+    let hash = copy(from, &mut memory)?;
+    fcntl_add_seals(&memory, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+    Ok((memory, None, hash))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn copied(from: &File, _: &Path) -> io::Result<Copied> {
+    copied_to_file(from)
+}
+
+fn copied_to_file(from: &File) -> io::Result<Copied> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("passhost-").suffix(std::env::consts::DLL_SUFFIX);
+    let mut file = builder.tempfile()?;
+    let hash = copy(from, file.as_file_mut())?;
+    let (_, path) = file.into_parts();
+    Ok((File::open(&path)?, Some(path), hash))
+}
+
+/// Copies a file from its start; gives the hash of what was copied.
+fn copy(from: &File, to: &mut File) -> io::Result<String> {
+    let (mut from, mut digest) = (from, Sha256::new());
+    io::Seek::rewind(&mut from)?;
+    let mut buffer = vec![0; 1 << 17];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(hex(&digest.finalize())),
+            n => {
+                digest.update(&buffer[..n]);
+                to.write_all(&buffer[..n])?;
+            }
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn text(library: &Library) -> String {
+        let (mut out, mut file) = (String::new(), library.file());
+        io::Seek::rewind(&mut file).and_then(|()| file.read_to_string(&mut out)).expect("a text");
+        out
+    }
+
+    /// Written through another name, renamed, replaced: the copy is what was hashed.
+    #[test]
+    fn a_private_copy_stays_what_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, other) = (folder.path().join("libx.so"), folder.path().join("other"));
+        std::fs::write(&path, "first").expect("a file");
+        std::fs::hard_link(&path, &other).expect("a link");
+        let opened = Library::open(&path).expect("a file");
+        let copy = opened.private_copy().expect("a copy");
+        let hash = hex(&Sha256::digest("first"));
+        assert_eq!((copy.sha256(), copy.shown()), (Some(hash.as_str()), path.as_path()));
+        std::fs::write(&other, "other").expect("a file");
+        std::fs::remove_file(&path).expect("a file");
+        assert_eq!((text(&opened).as_str(), text(&copy).as_str()), ("other", "first"));
+        assert!(!opened.is_as_it_was() && copy.is_as_it_was());
+        assert_eq!(std::fs::read_to_string(copy.load_path(false).expect("a path")).expect("a text"), "first");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn nobody_can_write_to_a_private_copy() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("libx.so");
+        std::fs::write(&path, "first").expect("a file");
+        let copy =
+            Library::open(&path).and_then(|library| Ok(library.private_copy())).expect("a file").expect("a copy");
+        let by_path = OpenOptions::new().write(true).open(copy.load_path(false).expect("a path"));
+        assert!(by_path.and_then(|mut file| file.write_all(b"other")).is_err());
+        assert_eq!(text(&copy), "first");
+    }
+
+    /// Nobody waits for the writer of a pipe that took the place of the file.
+    #[test]
+    fn what_is_not_a_file_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(Library::open(folder.path()).expect_err("a folder"), ObjectError::NotAFile("a folder"));
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+        let file = open_now(&pipe).expect("a pipe");
+        assert!(matches!(Library::of(file, &pipe), Err(ObjectError::NotAFile(_))));
+    }
+}

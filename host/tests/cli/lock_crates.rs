@@ -1,0 +1,201 @@
+//! `--locked` covers what cargo reads, and knows the library that it built; commands that build nothing run nothing.
+
+use super::Case;
+use super::lock::{SOURCE, built, mine, text};
+use super::odd::shared_target;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Where programs leave a mark when they run.
+const MARK: &str = "ran";
+
+/// A program that leaves a mark, and then does what it is asked.
+fn marking(case: &Case, name: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let script = format!("#!/bin/sh\ntouch '{}'\nexec \"$@\"\n", case.path(MARK).display());
+    std::fs::write(case.path(name), script).expect("a script");
+    std::fs::set_permissions(case.path(name), PermissionsExt::from_mode(0o755)).expect("a mode");
+}
+
+/// A build script that leaves a mark beside the folder of its crate.
+const BUILD_SCRIPT: &str = "fn main() {\n    let folder = std::env::var(\"CARGO_MANIFEST_DIR\").expect(\"a folder\");\n    \
+                            std::fs::write(folder + \"/../ran\", \"\").expect(\"a mark\");\n}\n";
+
+/// Whether something ran since this was asked last.
+fn ran(case: &Case) -> bool {
+    std::fs::remove_file(case.path(MARK)).is_ok()
+}
+
+fn write(case: &Case, name: &str, text: impl AsRef<[u8]>) {
+    let path = case.path(name);
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    std::fs::write(path, text).expect("a file");
+}
+
+/// Nothing of what is not locked may run before it is refused.
+fn refused(case: &Case, env: &[(&str, &str)], why: &str) {
+    for args in [&["build", "--locked"][..], &["run", "small.py", "--passes", "", "--locked"], &["list", "--locked"]] {
+        let mut command = case.command(args);
+        command.env("CARGO_TARGET_DIR", shared_target()).envs(env.iter().copied());
+        let (_, said, code) = case.finish(command, b"");
+        assert!(code == 3 && said.contains(why), "{args:?} {env:?}: {code} {said}");
+        assert!(!ran(case), "{args:?} {env:?}: it ran");
+    }
+}
+
+fn fine(case: &Case, args: &[&str]) -> String {
+    let (said, code) = built(case, args);
+    assert_eq!(code, 0, "{args:?}: {said}");
+    said
+}
+
+#[test]
+fn settings_of_cargo_are_locked() {
+    let case = mine("settings", SOURCE);
+    marking(&case, "wrap.sh");
+    fine(&case, &["lock"]);
+    fine(&case, &["build", "--locked"]);
+    let wrapper = case.path("wrap.sh").display().to_string();
+    let config = format!("[build]\nrustc-wrapper = \"{wrapper}\"\n");
+    for file in ["mine/.cargo/config.toml", "mine/.cargo/config", ".cargo/config.toml"] {
+        write(&case, file, &config);
+        refused(&case, &[], "(with ");
+        std::fs::remove_file(case.path(file)).expect("a file");
+    }
+    for variable in ["RUSTC_WRAPPER", "RUSTC", "CARGO_BUILD_RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
+        refused(&case, &[(variable, &wrapper)], variable);
+    }
+    refused(&case, &[("RUSTFLAGS", "--cfg other")], "(with $RUSTFLAGS)");
+    write(&case, "mine/rust-toolchain.toml", "[toolchain]\nchannel = \"1.0\"\n");
+    refused(&case, &[], "rust-toolchain.toml");
+    write(&case, "mine/rust-toolchain.toml", "[toolchain]\npath = \"../tools\"\n");
+    refused(&case, &[], "cannot be locked: rust-toolchain.toml names the folder ../tools as toolchain");
+    std::fs::remove_file(case.path("mine/rust-toolchain.toml")).expect("a file");
+    // What changes nothing in the build does not count.
+    write(&case, "mine/.cargo/config.toml", "[net]\nretry = 3\n[alias]\nb = \"build\"\n[build]\njobs = 1\n");
+    fine(&case, &["list", "--locked"]);
+    // Once it is locked, the wrapper itself is, too.
+    write(&case, "mine/.cargo/config.toml", &config);
+    fine(&case, &["lock"]);
+    fine(&case, &["build", "--locked"]);
+    assert!(ran(&case), "the wrapper did not run");
+    write(&case, "wrap.sh", format!("{}# More.\n", text(&case.path("wrap.sh"))));
+    refused(&case, &[], "/wrap.sh, .cargo/config.toml) is ");
+}
+
+/// Build scripts run before the library is there: those of crates by path count before anything is built.
+#[test]
+fn crates_by_path_are_locked_before_they_are_built() {
+    let case = mine("by_path", SOURCE);
+    let manifest = text(&case.path("mine/Cargo.toml"));
+    write(&case, "mine/Cargo.toml", manifest + "helper_by_path = { path = \"../helper\" }\n");
+    write(
+        &case,
+        "helper/Cargo.toml",
+        "[package]\nname = \"helper_by_path\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
+    );
+    write(&case, "helper/src/lib.rs", "//! Nothing.\n");
+    fine(&case, &["lock"]);
+    fine(&case, &["build", "--locked"]);
+    write(&case, "helper/build.rs", BUILD_SCRIPT);
+    refused(&case, &[], "the digest of its sources, manifests and Cargo.lock is ");
+    write(&case, "helper/build.rs", "fn main() {}\n");
+    refused(&case, &[], "the digest of its sources, manifests and Cargo.lock is ");
+    fine(&case, &["lock"]);
+    write(&case, "helper/build.rs", BUILD_SCRIPT);
+    refused(&case, &[], "the digest of its sources, manifests and Cargo.lock is ");
+}
+
+fn library(name: &str) -> PathBuf {
+    shared_target().join("debug").join(format!("libmine_{name}.so"))
+}
+
+fn age(path: &Path, time: SystemTime) {
+    let file = std::fs::OpenOptions::new().write(true).open(path).expect("a file");
+    file.set_modified(time).expect("a time");
+}
+
+/// Cargo goes by times; passhost knows what it built.
+#[test]
+fn a_library_that_was_written_over_is_built_again() {
+    let case = mine("written_over", SOURCE);
+    fine(&case, &["lock"]);
+    fine(&case, &["build", "--locked"]);
+    let file = library("written_over");
+    let (good, time) = (std::fs::read(&file).expect("a library"), std::fs::metadata(&file).expect("a file"));
+    let mut bad = good.clone();
+    let at = bad.windows(12).position(|window| window == b"mine.Nothing").expect("a name");
+    bad[at..at + 12].copy_from_slice(b"mine.Notihng");
+    std::fs::write(&file, &bad).expect("a library");
+    age(&file, time.modified().expect("a time"));
+    let (said, code) = built(&case, &["list", "--locked"]);
+    assert!(code == 3 && said.contains("`passhost build --locked` builds it"), "{said}");
+    assert!(fine(&case, &["list"]).contains("mine.Notihng"));
+    fine(&case, &["build", "--locked"]);
+    assert!(fine(&case, &["list", "--locked"]).contains("mine.Nothing"));
+    // Also if it was used without --locked in between.
+    std::fs::write(&file, &bad).expect("a library");
+    age(&file, time.modified().expect("a time"));
+    fine(&case, &["build"]);
+    let (said, code) = built(&case, &["run", "small.py", "--passes", "", "--locked"]);
+    assert!(!said.contains("Notihng"), "{code} {said}");
+    assert!(fine(&case, &["list", "--locked"]).contains("mine.Nothing"));
+}
+
+#[test]
+fn commands_that_build_nothing() {
+    let case = mine("no_build", SOURCE);
+    write(&case, "mine/build.rs", BUILD_SCRIPT);
+    let commands: [&[&str]; 6] = [
+        &["list"],
+        &["plan", "--passes", ""],
+        &["explain", "mine.Nothing"],
+        &["config"],
+        &["check", "--no-load"],
+        &["plan", "--json", "--passes", "mine.Nothing"],
+    ];
+    let _ = std::fs::remove_file(library("no_build"));
+    let _ = std::fs::remove_file(library("no_build").with_extension("passhost"));
+    for args in &commands[..5] {
+        let (said, code) = built(&case, args);
+        assert!(code == 3 && said.contains("`passhost build` builds it") && !ran(&case), "{args:?}: {said}");
+    }
+    fine(&case, &["build"]);
+    assert!(ran(&case), "it was not built");
+    for args in commands {
+        let said = fine(&case, args);
+        assert!(!said.contains("warning: ") && !ran(&case), "{args:?}: {said}");
+    }
+    write(&case, "mine/src/lib.rs", format!("{SOURCE}// More.\n"));
+    for args in commands {
+        let said = fine(&case, args);
+        assert!(said.contains("warning: plugin crate ") && said.contains("changed since"), "{args:?}: {said}");
+        assert!(!ran(&case), "{args:?}");
+    }
+    write(&case, "mine/build.rs", format!("{BUILD_SCRIPT}// More.\n"));
+    fine(&case, &["check"]);
+    assert!(ran(&case), "it was not built");
+    assert!(!fine(&case, &["list"]).contains("warning"));
+}
+
+/// Files that are older than the library are new all the same.
+#[test]
+fn older_files_are_seen() {
+    let case = mine("older_files", SOURCE);
+    let old = SystemTime::now() - Duration::from_secs(100_000);
+    fine(&case, &["lock"]);
+    write(&case, "mine/build.rs", BUILD_SCRIPT);
+    // Before the library, but after what earlier runs of this test left in the shared target folder.
+    let built = std::fs::metadata(library("older_files")).and_then(|file| file.modified()).expect("a time");
+    age(&case.path("mine/build.rs"), built - Duration::from_millis(1));
+    let said = fine(&case, &["lock"]);
+    assert!(said.contains("digest of its sources") && ran(&case), "{said}");
+    write(&case, "mine/src/lib.rs", SOURCE.replace("mine.Nothing", "mine.Something"));
+    age(&case.path("mine/src/lib.rs"), old);
+    let said = fine(&case, &["lock"]);
+    assert!(said.contains("digest of its sources"), "{said}");
+    assert!(fine(&case, &["list", "--locked"]).contains("mine.Something"));
+    write(&case, "mine/src/lib.rs", SOURCE);
+    age(&case.path("mine/src/lib.rs"), old);
+    fine(&case, &["run", "small.py", "--passes", "mine.Nothing"]);
+}

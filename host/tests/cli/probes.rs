@@ -1,0 +1,44 @@
+//! A plugin that is tried in a process of its own: what that says has limits, and only what it does counts.
+
+use super::Case;
+use super::bad_plugins::{example, good};
+
+fn check(case: &Case, env: &[(&str, &str)]) -> (String, i32) {
+    let mut command = case.command(&["check"]);
+    command.envs(env.iter().copied());
+    let (stdout, stderr, code) = case.finish(command, b"");
+    (stdout + &stderr, code)
+}
+
+/// Nothing is written to disk for it.
+#[test]
+fn no_temporary_folder_is_needed() {
+    let case = Case::new("no_temporary_folder").libraries(&[good()]);
+    let (said, code) = check(&case, &[("TMPDIR", "/nowhere/at/all")]);
+    assert!(code == 0 && said.contains("no problems"), "{said}");
+}
+
+/// A constructor that says that all is well, in every way that it knows of, and ends the process.
+#[test]
+fn answers_that_are_forged() {
+    let case = Case::new("answers_that_are_forged").libraries(&[example("talks")]);
+    for how in ["forge", "forge everywhere"] {
+        let (said, code) = check(&case, &[("ZOO_TALK", how)]);
+        assert!(code == 3 && said.contains("ended the process with exit code 0 while it was opened"), "{how}: {said}");
+    }
+    let (said, code) = check(&case, &[]);
+    assert!(code == 0, "{said}");
+}
+
+/// All is read, little is kept, and one that does not stop is stopped.
+#[test]
+fn floods() {
+    let case = Case::new("floods").libraries(&[example("talks")]);
+    let start = std::time::Instant::now();
+    let (said, code) = check(&case, &[("ZOO_TALK", "flood")]);
+    assert!(code == 3 && said.contains(" MiB to standard error while it was opened; it said: "), "{said}");
+    assert!(said.len() < 10_000 && start.elapsed().as_secs() < 50, "{} bytes", said.len());
+    // What it leaves behind is not waited for.
+    let (said, code) = check(&case, &[("ZOO_TALK", "child")]);
+    assert!(code == 0, "{said}");
+}

@@ -1,0 +1,50 @@
+//! Says more than it should when the library is opened, as `ZOO_TALK` says: `flood`s standard error, `forge`s the answer of
+//! a process that opened it well, or leaves a `child` behind that keeps everything open.
+#![allow(unsafe_code, reason = "a constructor is a function in a section")]
+
+use plugin_api::prelude::*;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+export_plugin! {
+    /// Does nothing.
+    function pass "zoo.Talks" { opt_level: 0, run: nothing }
+}
+
+fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(windows, unsafe(link_section = ".CRT$XCU"))]
+static CONSTRUCTOR: extern "C" fn() = construct;
+
+const ANSWER: &[u8] = b"{\"opened\": true, \"number\": \"00000000000000000000000000000000\"}\n";
+
+extern "C" fn construct() {
+    match std::env::var("ZOO_TALK").as_deref() {
+        Ok("flood") => {
+            let line = [b"all is well\n".as_slice(); 4096].concat();
+            while std::io::stderr().write_all(&line).is_ok() {}
+        }
+        Ok("forge") => {
+            let _ = std::io::stdout().write_all(ANSWER);
+            std::process::exit(0);
+        }
+        Ok("forge everywhere") => {
+            for descriptor in 0..100 {
+                // SAFETY: whether it is open, and what it is, this constructor does not care about; it is not closed.
+                let file = unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(descriptor) };
+                let _ = std::mem::ManuallyDrop::new(file).write_all(ANSWER);
+            }
+            std::process::exit(0);
+        }
+        Ok("child") => {
+            let mut child = Command::new("sleep");
+            let _ = child.arg("30").stdin(Stdio::null()).spawn();
+        }
+        _ => {}
+    }
+}
