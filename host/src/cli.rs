@@ -20,6 +20,7 @@ use crate::error::{Error, Kept, Problem, exit, input_warning};
 use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
 use crate::output::{Output, to_stdout};
+use crate::process;
 use crate::report::Report;
 use crate::run::{RunReport, Runner};
 use clap::{Args, ColorChoice, Parser, Subcommand};
@@ -229,35 +230,52 @@ struct CheckArgs {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let fault = std::panic::catch_unwind(|| {
-        let cli = match Cli::try_parse() {
-            Ok(cli) => cli,
-            Err(error) => {
-                let messages = Messages::of_arguments(arguments());
-                if !error.use_stderr() {
-                    // Help and version are output like other.
-                    let written = to_stdout(&error.render().ansi().to_string());
-                    return written.map_or_else(|error| messages.error(&error), |()| exit::DONE);
-                }
-                if messages.is_json() {
-                    let text = error.to_string();
-                    messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
-                } else {
-                    let _ = error.print();
-                }
-                return exit::REQUEST;
-            }
+    let cli = match guarded(|| Cli::try_parse().map_err(refused)) {
+        Ok(Ok(cli)) => cli,
+        Ok(Err(code)) | Err(code) => return ExitCode::from(code),
+    };
+    cli.color.write_global();
+    let messages = Messages::new(cli.message_format);
+    let work = || {
+        let done = || {
+            start_log(cli.verbose, messages);
+            run_command(&cli.command, messages).unwrap_or_else(|error| messages.error(&error))
         };
-        cli.color.write_global();
-        let messages = Messages::new(cli.message_format);
-        start_log(cli.verbose, messages);
-        run_command(&cli.command, messages).unwrap_or_else(|error| messages.error(&error))
-    });
-    ExitCode::from(fault.unwrap_or_else(|_| {
+        guarded(done).unwrap_or_else(|code| code)
+    };
+    ExitCode::from(match &cli.command {
+        // Code of plugins runs in it, or temporary files are written.
+        Command::Run(_) | Command::Check(_) | Command::Lock(_) => process::supervised(work, |error| {
+            messages.error(error);
+        }),
+        _ => work(),
+    })
+}
+
+/// Runs `f`; a panic of it is told and becomes an exit code.
+fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, u8> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).map_err(|_| {
         Messages::of_arguments(arguments())
             .tell("passhost: this is a fault of passhost itself; please report it with the message above");
         exit::FAULT
-    }))
+    })
+}
+
+/// Tells why arguments cannot be read, or what they ask about the command line itself; gives the exit code.
+fn refused(error: clap::Error) -> u8 {
+    let messages = Messages::of_arguments(arguments());
+    if !error.use_stderr() {
+        // Help and version are output like other.
+        let written = to_stdout(&error.render().ansi().to_string());
+        return written.map_or_else(|error| messages.error(&error), |()| exit::DONE);
+    }
+    if messages.is_json() {
+        let text = error.to_string();
+        messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
+    } else {
+        let _ = error.print();
+    }
+    exit::REQUEST
 }
 
 /// The arguments of this process; what is not UTF-8 in them, which clap refuses, can at least be shown.
@@ -449,6 +467,11 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
     let report = timing.span("passes", || runner.run(&plan, module))?;
+    if !process::is_original() {
+        let message = "a plugin made a copy of the process, which went on with the run".to_string();
+        let help = "this copy writes nothing; a plugin that forks must end its child".to_string();
+        return Err(Error::Ended { message, help, code: exit::PLUGIN });
+    }
     report.warnings.iter().for_each(|warning| messages.report(&Report::warning(warning)));
     report.failures.iter().flat_map(Error::reports).for_each(|failure| messages.report(&failure));
     let printed = timing.span("print", || script::print(&report.module, &*engine));

@@ -1,6 +1,7 @@
 //! Where the result goes: a file, what a link leads to, a pipe or device, or standard output.
 
 use crate::error::Error;
+use crate::process;
 use std::fs::{Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -159,27 +160,37 @@ pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many links"))
 }
 
+/// A temporary file that nothing is left of, also where the process ends before it is dropped.
+struct Temporary {
+    file: tempfile::NamedTempFile,
+    noted: Option<process::Noted>,
+}
+
 /// A file beside `path`, with the mode that a new file gets from the umask.
-fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".passhost");
-    #[cfg(unix)]
-    builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+fn temporary(path: &Path) -> io::Result<Temporary> {
     let folder = folder(path);
+    let mut noted = None;
+    // It is noted before it is there: nothing of it is left whenever the process ends.
+    let make = |path: &Path| {
+        noted = Some(process::temporary(path));
+        OpenOptions::new().read(true).write(true).create_new(true).open(path)
+    };
     // The name of the temporary file would only be in the way.
-    builder.tempfile_in(folder).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
-        }
-        kind => io::Error::from(kind),
-    })
+    let file =
+        tempfile::Builder::new().prefix(".passhost").make_in(folder, make).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
+            }
+            kind => io::Error::from(kind),
+        })?;
+    Ok(Temporary { file, noted })
 }
 
 /// Whether another file in its place would be the same for everybody.
 #[cfg(unix)]
 fn can_be_replaced(path: &Path, found: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let own = temporary(path).and_then(|file| file.as_file().metadata());
+    let own = temporary(path).and_then(|own| own.file.as_file().metadata());
     own.is_ok_and(|own| found.nlink() == 1 && (own.uid(), own.gid()) == (found.uid(), found.gid()))
 }
 
@@ -190,13 +201,15 @@ fn can_be_replaced(path: &Path, _: &Metadata) -> bool {
 
 /// All or nothing; what stood there keeps its mode.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = temporary(path)?;
+    let Temporary { mut file, noted } = temporary(path)?;
     file.write_all(text.as_bytes())?;
     let mode: Option<Permissions> = std::fs::metadata(path).ok().map(|found| found.permissions());
     if let Some(mode) = mode {
         file.as_file().set_permissions(mode)?;
     }
-    file.persist(path).map(|_| ()).map_err(|error| error.error)
+    let persisted = file.persist(path).map(|_| ()).map_err(|error| error.error);
+    drop(noted);
+    persisted
 }
 
 fn write_through(path: &Path, text: &str) -> io::Result<()> {

@@ -4,6 +4,7 @@ mod blocks;
 mod calls;
 mod frames;
 mod marks;
+mod nested;
 mod parallel;
 mod properties;
 mod services;
@@ -14,6 +15,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Mode, Speaking};
 use crate::paranoia::Snapshot;
+use crate::process::Kind;
 use crate::verify::{Affected, Violation, affected, pairs};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::diagnostics::Severity;
@@ -30,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use frames::Frames;
 use marks::{Marks, Rules};
+use nested::Nested;
 use parallel::Workers;
 use services::{Input, Shown};
 pub use statistics::Statistic;
@@ -267,6 +270,7 @@ impl<'e> Runner<'e> {
             let message = "the plan was made for an engine with other passes".to_string();
             return Err(Error::Request { message, help: "plan anew with the engine that runs it".to_string() });
         }
+        let _nested = Nested::enter()?;
         self.context = self.context.at_level(plan.opt_level);
         self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
@@ -552,6 +556,9 @@ impl<'e> Runner<'e> {
         let _entered = span.enter();
         let before = self.current.borrow().clone();
         let facts = self.facts(pass);
+        let _doing = calls::doing(registry, Kind::Step, pass, self.position.get(), "");
+        let functions = || before.functions().filter(|(_, body)| calls::wants(info.granularity, body)).count();
+        tracing::debug!(step = facts.position, plugin = facts.plugin, functions = functions(), "begins");
         let instruments = || self.instruments().borrow_mut();
         self.ask(&before, &facts, plan)?;
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;

@@ -11,6 +11,9 @@ use std::process::{Command, Stdio};
 mod bad_plugins;
 #[path = "cli/crates.rs"]
 mod crates;
+#[path = "cli/ends.rs"]
+#[cfg(target_os = "linux")]
+mod ends;
 #[path = "cli/failures.rs"]
 #[cfg(unix)]
 mod failures;

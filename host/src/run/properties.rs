@@ -3,6 +3,7 @@
 use super::{Runner, skips};
 use crate::error::{Error, exit};
 use crate::paranoia::{Snapshot, Written};
+use crate::process::{self, Call, Kind};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::names::did_you_mean;
@@ -141,9 +142,12 @@ impl Runner<'_> {
         }
         let plugin = self.engine.open(owner)?;
         let mut functions = functions.filter(|(_, body)| body.kind() == BodyKind::Function && !skips(body));
+        let call = Call { kind: Kind::Checker, step: 0, name: property, plugin: name, file: b"", about: "" };
+        let doing = process::begin(&call);
         let failed = with_current(self, self.context.opt_level(), || {
             functions.find_map(|function| Some((function.0, plugin.check_property(at, function).err()?)))
         });
+        drop(doing);
         Ok(match failed {
             None => Verdict::Holds,
             Some((function, RunFailure::Error(error))) => Verdict::Fails(function.to_string(), error),
