@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::object_file;
+use crate::output::from_start;
 use libloading::Library;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::{OpenPlugin, fingerprint};
@@ -83,7 +84,8 @@ fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Opt
 pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
     let file = &listed.file;
     // A path without a folder would be looked up in the system's search path.
-    let path = file.canonicalize().map_err(|error| refuse(file, error.to_string(), "build the plugin again"))?;
+    let path =
+        from_start(file).canonicalize().map_err(|error| refuse(file, error.to_string(), "build the plugin again"))?;
     let library = load(&path).map_err(|error| {
         let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         refuse(file, format!("cannot be loaded: {why}"), "install what it is linked to, or build it again")

@@ -36,10 +36,25 @@ struct Leaving;
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        if let Some(slot) = SLOT.take() {
-            slot.leave();
+        match SLOT.get() {
+            // The thread does not end: something called `exit`, which drops this first.
+            Some(slot) if slot.plugin_code().is_some() => blame(Some(slot), 0),
+            Some(slot) => {
+                SLOT.set(None);
+                slot.leave();
+            }
+            None => {}
         }
     }
+}
+
+/// Notes that code on this thread ends the process, with the function that a plugin works on. A signal handler can call
+/// it.
+fn blame(slot: Option<&Slot>, signal: u32) {
+    if let Some(frame) = slot.and_then(Slot::plugin_code).filter(|frame| frame.kind() == Some(Kind::Pass)) {
+        plugin_api::abi::host::function_at_work(|name| frame.about.set(name.as_bytes()));
+    }
+    board().blame(slot, signal);
 }
 
 /// The slot of this thread; `None` where there are more threads than slots, or the thread ends.

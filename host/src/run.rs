@@ -2,6 +2,7 @@
 
 mod blocks;
 mod calls;
+mod claims;
 mod frames;
 mod marks;
 mod nested;
@@ -30,6 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use claims::Claims;
 use frames::Frames;
 use marks::{Marks, Rules};
 use nested::Nested;
@@ -145,6 +147,7 @@ pub struct Runner<'e> {
     keep_going: bool,
     paranoid: bool,
     marks: Marks,
+    claims: RefCell<Claims>,
     /// The instrument that is being called.
     speaking: Speaking,
     workers: Workers,
@@ -221,6 +224,7 @@ impl<'e> Runner<'e> {
             keep_going: false,
             paranoid: false,
             marks: Marks::default(),
+            claims: RefCell::default(),
             speaking: context.speaking(),
             workers: Workers::new(None),
             more: Vec::new(),
@@ -645,9 +649,7 @@ impl<'e> Runner<'e> {
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
         self.verify(before, &after).map_err(|violation| self.violation(pass, &after, &violation))?;
         let changed = changed(before, &after);
-        if changed {
-            self.check_claims(pass, before, &after, held)?;
-        }
+        self.check_claims(pass, before, &after, held, changed)?;
         drop(verifying);
         let verify = start.elapsed();
         let bindings = (self.bindings_of(before), self.bindings_of(&after));

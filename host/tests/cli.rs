@@ -9,6 +9,9 @@ use std::process::{Command, Stdio};
 #[path = "cli/bad_plugins.rs"]
 #[cfg(target_os = "linux")]
 mod bad_plugins;
+#[path = "cli/claims.rs"]
+#[cfg(target_os = "linux")]
+mod claims;
 #[path = "cli/crates.rs"]
 mod crates;
 #[path = "cli/ends.rs"]

@@ -188,26 +188,23 @@ fn slot_here() -> Option<&'static Slot> {
 /// what happened before.
 extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     let slot = slot_here();
-    if let Some(frame) = slot.and_then(Slot::plugin_code) {
-        plugin_api::abi::host::function_at_work(|name| frame.about.set(name.as_bytes()));
-    }
     let board = board();
-    let blames = board.is_busy() && is_original();
-    if blames {
-        board.blame(slot, signal.cast_unsigned());
+    if board.is_busy() && is_original() {
+        super::blame(slot, signal.cast_unsigned());
         if !SUPERVISED.load(Ordering::Acquire) {
             die_alone(board, End::Signal(signal));
         }
     }
     let before = CRASHES.iter().position(|other| *other == signal).and_then(|at| BEFORE[at].get());
-    // SAFETY: the action is the one that was installed before ours; both calls are allowed in a handler. A signal that
-    // was sent does not come again by itself, one of a mistake does.
+    // SAFETY: the action is the one that was installed before ours; all calls are allowed in a handler. The signal of a
+    // mistake comes again, one that was sent does not; the handlers of the standard library count on the former.
     unsafe {
-        match before {
+        let sent = info.is_null() || (*info).si_code <= 0;
+        match before.filter(|_| !sent) {
             Some(before) => libc::sigaction(signal, before, std::ptr::null_mut()),
             None => libc::signal(signal, libc::SIG_DFL) as c_int,
         };
-        if info.is_null() || (*info).si_code <= 0 {
+        if sent {
             libc::raise(signal);
         }
     }
@@ -219,7 +216,7 @@ extern "C" fn exited() {
     if !board.is_busy() || !is_original() {
         return;
     }
-    board.blame(slot_here(), 0);
+    super::blame(slot_here(), 0);
     if !SUPERVISED.load(Ordering::Acquire) {
         die_alone(board, End::Exit);
     }

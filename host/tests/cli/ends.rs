@@ -41,7 +41,7 @@ impl Case {
     }
 }
 
-/// Each way to end, and what is said of it. The function is known where the process could say so before its end.
+/// Each way to end, and what is said of it; whether the process can note the function before its end.
 const WAYS: &[(&str, &str, bool)] = &[
     ("exit", "ended the process with exit code 0", true),
     ("_exit", "ended the process with exit code 0", false),
@@ -76,8 +76,7 @@ fn every_end_is_reported() {
             let who = format!("error: step 2, pass `zoo.Ends` of plugin `passhost-zoo`: {what}");
             assert!(said.contains(&who), "{how}, {jobs} jobs: {said}");
             assert!(said.contains("plugin file $TARGET/examples/libzoo_ends.so"), "{how}: {said}");
-            let shown = said.contains("in function `main`");
-            assert!(shown == *function, "{how}, {jobs} jobs: {said}");
+            assert!(!function || said.contains("in function `main`"), "{how}, {jobs} jobs: {said}");
         }
     }
 }
@@ -161,7 +160,9 @@ fn what_runs_when_the_process_ends() {
 fn a_copy_of_the_process_writes_nothing() {
     let case = case("a_copy_of_the_process_writes_nothing");
     let said = case.ended(case.run_of("zoo.Ends{how=fork}", &["--jobs", "1"]));
-    assert!(said.contains("pass `zoo.Ends` of plugin `passhost-zoo`: ended the process with exit code 0"), "{said}");
+    // It goes on with the board of the process, too, so that the pass can look as if it were over.
+    assert!(said.contains("pass `zoo.Ends` of plugin `passhost-zoo`"), "{said}");
+    assert!(said.contains("ended the process with exit code 0"), "{said}");
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(std::fs::read_to_string(case.path("out.py")).expect("the output"), "as it was");
 }
