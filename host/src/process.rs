@@ -71,14 +71,18 @@ fn slot() -> Option<&'static Slot> {
 #[must_use = "the call counts as over when this is dropped"]
 pub(crate) struct Doing {
     slot: Option<&'static Slot>,
+    /// It is part of the call that was noted before it.
+    part: bool,
     /// It belongs to its thread.
     here: PhantomData<*const ()>,
 }
 
 impl Drop for Doing {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot {
-            slot.pop();
+        match self.slot {
+            Some(slot) if self.part => slot.leave_pass(),
+            Some(slot) => slot.pop(),
+            None => {}
         }
     }
 }
@@ -89,7 +93,15 @@ pub(crate) fn begin(call: &Call<'_>) -> Doing {
     if let Some(slot) = slot {
         slot.push(call);
     }
-    Doing { slot, here: PhantomData }
+    Doing { slot, part: false, here: PhantomData }
+}
+
+/// Notes that the pass of a step works on this thread. The thread that began the step knows the names already.
+pub(crate) fn begin_pass<'a>(about: &'a str, call: impl FnOnce(&'a str) -> Call<'a>) -> Doing {
+    match slot() {
+        Some(slot) if slot.enter_pass(about) => Doing { slot: Some(slot), part: true, here: PhantomData },
+        _ => begin(&call(about)),
+    }
 }
 
 /// A temporary file that is removed if the process ends before this is dropped.

@@ -16,7 +16,6 @@ use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Mode, Speaking};
 use crate::paranoia::Snapshot;
-use crate::process::Kind;
 use crate::verify::{Affected, Violation, affected, pairs};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::diagnostics::Severity;
@@ -560,7 +559,7 @@ impl<'e> Runner<'e> {
         let _entered = span.enter();
         let before = self.current.borrow().clone();
         let facts = self.facts(pass);
-        let _doing = calls::doing(registry, Kind::Step, pass, self.position.get(), "");
+        let _doing = calls::begins(registry, pass, self.position.get());
         let functions = || before.functions().filter(|(_, body)| calls::wants(info.granularity, body)).count();
         tracing::debug!(step = facts.position, plugin = facts.plugin, functions = functions(), "begins");
         let instruments = || self.instruments().borrow_mut();

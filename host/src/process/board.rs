@@ -163,6 +163,21 @@ impl Slot {
         self.depth.store(self.depth.load(Relaxed).saturating_sub(1), Release);
     }
 
+    /// Where the innermost call is the host's for a step, it is the step's pass that works now; gives whether it is so.
+    pub(super) fn enter_pass(&self, about: &str) -> bool {
+        let Some(frame) = self.frames().last().filter(|frame| frame.kind() == Some(Kind::Step)) else { return false };
+        frame.about.set(about.as_bytes());
+        frame.kind.store(Kind::Pass as u32, Release);
+        true
+    }
+
+    /// The host works for the step again.
+    pub(super) fn leave_pass(&self) {
+        if let Some(frame) = self.frames().last() {
+            frame.kind.store(Kind::Step as u32, Release);
+        }
+    }
+
     /// The calls that have not returned, the outer one first.
     pub(super) fn frames(&self) -> &[Frame] {
         &self.frames[..(self.depth.load(Acquire) as usize).min(DEPTH)]
@@ -204,11 +219,11 @@ pub(super) enum Culprit {
 
 /// All that is known of a process while it runs, and when it is gone.
 pub(super) struct Board {
-    /// 0, or the exit code that it comes to its end with, and 1.
+    /// 0, or the exit code that it comes to its end with, plus 1.
     finished: AtomicU32,
     /// Whether it is to come to its end by [`Board::finish`].
     begun: AtomicBool,
-    /// 0, 1 for a foreign thread, or the number of a slot, and 2.
+    /// 0, 1 for a foreign thread, or the number of a slot, plus 2.
     culprit: AtomicU32,
     /// The first signal that a handler saw.
     pub(super) signal: AtomicU32,

@@ -26,7 +26,7 @@ impl Runner<'_> {
         let plugin = self.engine.code(owner)?;
         if granularity == Granularity::Module {
             let run = |services: &Services<'_>| {
-                let _doing = doing(self.engine.registry(), Kind::Pass, pass, self.position.get(), "");
+                let _doing = doing(self.engine.registry(), pass, self.position.get(), "");
                 with_current(services, self.context.opt_level(), || plugin.run_module(at, module, options))
             };
             return self.with_services(run).map_err(|failure| self.failed(pass, None, module, failure));
@@ -105,7 +105,7 @@ impl Runner<'_> {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
             let services = Services::new(engine, marks, settings, &info.name, None, input);
             let only = if let [(name, _)] = functions { *name } else { "" };
-            let _doing = doing(registry, Kind::Pass, pass, step, only);
+            let _doing = doing(registry, pass, step, only);
             let work = || {
                 with_current(&services, settings.opt_level, || {
                     traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
@@ -134,11 +134,20 @@ pub(super) fn wants(granularity: Granularity, body: &Body) -> bool {
     }
 }
 
+/// Notes that a step begins.
+pub(super) fn begins(registry: &Registry, pass: PassId, step: usize) -> process::Doing {
+    process::begin(&noted(registry, Kind::Step, pass, step, ""))
+}
+
 /// Notes that a pass is at work on this thread, on this function if it is known which one.
-pub(super) fn doing(registry: &Registry, kind: Kind, pass: PassId, step: usize, about: &str) -> process::Doing {
+fn doing<'a>(registry: &'a Registry, pass: PassId, step: usize, about: &'a str) -> process::Doing {
+    process::begin_pass(about, |about| noted(registry, Kind::Pass, pass, step, about))
+}
+
+fn noted<'a>(registry: &'a Registry, kind: Kind, pass: PassId, step: usize, about: &'a str) -> process::Call<'a> {
     let (owner, name) = (registry.pass_owner(pass), &registry.pass(pass).name);
     let file = owner.file.as_ref().map_or(&b""[..], |file| file.as_os_str().as_encoded_bytes());
-    process::begin(&process::Call { kind, step, name, plugin: &owner.name, file, about })
+    process::Call { kind, step, name, plugin: &owner.name, file, about }
 }
 
 /// Runs a stretch of functions. Where a trace is made, it is a span, and each function is one: a plugin is called for each
