@@ -20,13 +20,15 @@ use crate::engine::Engine;
 use crate::error::{Error, Kept, Problem, exit, input_warning};
 use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
-use crate::output::{Output, to_stdout};
+use crate::output::{Output, from_start, to_stdout};
+use crate::process;
 use crate::report::Report;
 use crate::run::{RunReport, Runner};
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use plugin_api::ir::Module;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -234,37 +236,70 @@ struct CheckArgs {
     no_load: bool,
 }
 
+/// Commands that run code of plugins, or write temporary files.
+const SUPERVISED: [&str; 3] = ["run", "check", "lock"];
+
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let fault = std::panic::catch_unwind(|| {
-        let cli = match Cli::try_parse() {
-            Ok(cli) => cli,
-            Err(error) => {
-                let messages = Messages::of_arguments(arguments());
-                if !error.use_stderr() {
-                    // Help and version are output like other.
-                    let written = to_stdout(&error.render().ansi().to_string());
-                    return written.map_or_else(|error| messages.error(&error), |()| exit::DONE);
-                }
-                if messages.is_json() {
-                    let text = error.to_string();
-                    messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
-                } else {
-                    let _ = error.print();
-                }
-                return exit::REQUEST;
-            }
-        };
-        cli.color.write_global();
-        let messages = Messages::new(cli.message_format);
-        start_log(cli.verbose, messages);
-        run_command(&cli.command, messages).unwrap_or_else(|error| messages.error(&error))
-    });
-    ExitCode::from(fault.unwrap_or_else(|_| {
+    // Relative paths are those of this folder, wherever a plugin goes.
+    from_start(Path::new(""));
+    let work = || guarded(command_line).unwrap_or_else(|code| code);
+    // The child is made first of all, where a process has little to share.
+    let mut words = std::env::args_os().skip(1);
+    let code = if words.any(|word| SUPERVISED.iter().any(|command| word == *command)) {
+        process::supervised(work, |error| {
+            let messages = Cli::try_parse().map_or_else(|_| Messages::default(), |cli| cli.messages());
+            messages.error(error);
+        })
+    } else {
+        work()
+    };
+    ExitCode::from(code)
+}
+
+/// Reads the arguments and does what they say; gives the exit code.
+fn command_line() -> u8 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
+    let messages = cli.messages();
+    start_log(cli.verbose, messages);
+    run_command(&cli.command, messages).unwrap_or_else(|error| messages.error(&error))
+}
+
+impl Cli {
+    /// Where messages go, with the colours that were asked for.
+    fn messages(&self) -> Messages {
+        self.color.write_global();
+        Messages::new(self.message_format)
+    }
+}
+
+/// Runs `f`; a panic of it is told and becomes an exit code.
+fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, u8> {
+    std::panic::catch_unwind(AssertUnwindSafe(f)).map_err(|_| {
         Messages::of_arguments(arguments())
             .tell("passhost: this is a fault of passhost itself; please report it with the message above");
         exit::FAULT
-    }))
+    })
+}
+
+/// Tells why arguments cannot be read, or what they ask about the command line itself; gives the exit code.
+fn refused(error: &clap::Error) -> u8 {
+    let messages = Messages::of_arguments(arguments());
+    if !error.use_stderr() {
+        // Help and version are output like other.
+        let written = to_stdout(&error.render().ansi().to_string());
+        return written.map_or_else(|error| messages.error(&error), |()| exit::DONE);
+    }
+    if messages.is_json() {
+        let text = error.to_string();
+        messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
+    } else {
+        let _ = error.print();
+    }
+    exit::REQUEST
 }
 
 /// The arguments of this process; what is not UTF-8 in them, which clap refuses, can at least be shown.
@@ -381,6 +416,8 @@ fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     let pipeline = &written.pipeline;
     plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
     let registry = engine.registry();
+    let unknown = registry::contracts::unknown_names(registry, plan.passes(registry));
+    unknown.iter().for_each(|unknown| messages.report(&check::unknown_name(unknown)));
     to_stdout(&match args.json {
         true => show::plan_json(pipeline, &plan, registry),
         false => format!("pipeline {pipeline}\n{}", plan.render(registry)),
@@ -465,6 +502,11 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
     let report = timing.span("passes", || runner.run(&plan, module))?;
+    if !process::is_original() {
+        let message = "a plugin made a copy of the process, which went on with the run".to_string();
+        let help = "this copy writes nothing; a plugin that forks must end its child".to_string();
+        return Err(Error::Ended { message, help, code: exit::PLUGIN });
+    }
     report.warnings.iter().for_each(|warning| messages.report(&Report::warning(warning)));
     report.failures.iter().flat_map(Error::reports).for_each(|failure| messages.report(&failure));
     let printed = timing.span("print", || script::print(&report.module, &*engine));

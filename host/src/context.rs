@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::instruments::{Instrument, Instruments, Mode, Speaking};
+use crate::instruments::{self, Instrument, Instruments, Mode, Speaking};
 use crate::run::PassDiagnostic;
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::ir::{Body, Call};
@@ -266,7 +266,10 @@ impl PassContext {
             let plugin = registry.owner(owner);
             // Two of one name differ in their options.
             let name = format!("{}{}", registry.instrument(*instrument).name, registry::pipeline::options_text(given));
-            let made: Result<_, RunFailure> = engine.open(owner)?.make_instrument(at, options);
+            let opened = engine.open(owner)?;
+            let doing = instruments::doing(&name, &plugin.name, plugin.file.as_deref(), instruments::NEW);
+            let made: Result<_, RunFailure> = opened.make_instrument(at, options);
+            drop(doing);
             let mut instruments = self.instruments().borrow_mut();
             match made {
                 Ok(instrument) => instruments.push(Instrument::of_plugin(&name, plugin, instrument)),

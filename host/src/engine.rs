@@ -9,11 +9,13 @@ use crate::lock::Keeper;
 use crate::made::{Code, MadePass};
 use crate::manifest::{Manifest, PluginEntry, Source};
 use crate::output::{Identity, identity};
+use crate::process::{self, Kind};
 use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
 use plugin_api::meta::{ConfigInfo, OpInfo};
 use plugin_api::op::{Infer, InferError, Inferred};
 use registry::{Brought, Owner, OwnerId, PassId, Plan, Registry};
+use std::cell::Cell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -193,6 +195,9 @@ impl Engine {
         let mut error = None;
         let opened = opened.get_or_init(|| {
             let _span = self.span("load", "open plugin", || serde_json::json!({ "plugin": listed.meta.name }));
+            let (plugin, file) = (&listed.meta.name, listed.file.as_os_str().as_encoded_bytes());
+            let _doing =
+                process::begin(&process::Call { kind: Kind::Opening, step: 0, name: plugin, plugin, file, about: "" });
             loader::open(listed).map_err(|why| {
                 let text = why.to_string();
                 error = Some(why);
@@ -305,6 +310,28 @@ impl Infer for Engine {
         };
         plugin_api::op_check::check_call(info, call)?;
         let plugin = self.open(owner).map_err(|error| InferError::wrong(error.to_string()))?;
+        let whose = &self.registry.owner(owner).name;
+        nested_rule(name, whose, || self.ask_rule(plugin, (owner, at), name, call))
+    }
+}
+
+impl Engine {
+    /// The answer of a rule.
+    fn ask_rule(
+        &self,
+        plugin: OpenPlugin,
+        (owner, at): (OwnerId, usize),
+        name: &str,
+        call: Call<'_>,
+    ) -> Result<Inferred, InferError> {
+        let _doing = process::begin(&process::Call {
+            kind: Kind::Rule,
+            step: 0,
+            name,
+            plugin: &self.registry.owner(owner).name,
+            file: b"",
+            about: "",
+        });
         plugin.infer(at, call).map_err(|error| match error {
             InferError::Panicked(text) => {
                 let owner = self.registry.owner(owner);
@@ -314,6 +341,39 @@ impl Infer for Engine {
             other => other,
         })
     }
+}
+
+/// Rules ask for types of other calls; a rule that depends on itself would ask until the stack ends.
+const DEEPEST_RULE: u32 = 100;
+
+thread_local! {
+    /// How many rules ask inside each other, and whether they became too many.
+    static RULES: Cell<(u32, bool)> = const { Cell::new((0, false)) };
+}
+
+/// Asks a rule, unless too many ask inside each other. Then all of them fail, whatever they make of it: one that asks
+/// several times would take as long as if there were no limit.
+fn nested_rule(
+    name: &str,
+    plugin: &str,
+    ask: impl FnOnce() -> Result<Inferred, InferError>,
+) -> Result<Inferred, InferError> {
+    let too_deep = || {
+        Err(InferError::wrong(format!(
+            "the rule of operator `{name}` of plugin `{plugin}` asks for types more than {DEEPEST_RULE} calls deep; a \
+             type must not depend on itself"
+        )))
+    };
+    let (depth, failed) = RULES.get();
+    if failed || depth == DEEPEST_RULE {
+        RULES.set((depth, true));
+        return too_deep();
+    }
+    RULES.set((depth + 1, false));
+    let answer = ask();
+    let failed = RULES.get().1;
+    RULES.set((depth, failed && depth > 0));
+    if failed { too_deep() } else { answer }
 }
 
 impl script::Operators for Engine {

@@ -40,6 +40,8 @@ pub enum Kept {
     File(PathBuf),
     /// The run went on with it.
     WentOn,
+    /// It is lost with the process that had it.
+    Gone,
 }
 
 impl Kept {
@@ -51,6 +53,9 @@ impl Kept {
             }
             Kept::Nothing => "the input and the output are as they were; nothing was written".to_string(),
             Kept::WentOn => format!("the run went on with {rest}, as --keep-going says"),
+            Kept::Gone => {
+                "the input and the output are as they were; `--dump DIR` writes the module after each pass".to_string()
+            }
         }
     }
 }
@@ -205,6 +210,16 @@ pub enum Error {
         /// What became of the run; `None` where another error tells it.
         kept: Option<Kept>,
     },
+    /// The process of the run ended before the run did.
+    #[error("{message}")]
+    Ended {
+        /// Who ended it, and how.
+        message: String,
+        /// What to do.
+        help: String,
+        /// Exit code: of a plugin that did it, or of passhost.
+        code: u8,
+    },
     /// The output cannot be written; found before anything ran.
     #[error("output {}: {message}", path.display())]
     Output {
@@ -268,7 +283,7 @@ impl Error {
             | Error::Config { .. } => exit::REQUEST,
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
             Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } => exit::PLUGIN,
-            Error::Step { code, .. } => *code,
+            Error::Step { code, .. } | Error::Ended { code, .. } => *code,
             Error::Write { .. } => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
             // The gravest cause counts.
@@ -327,7 +342,9 @@ impl Error {
             }
             Error::Lockfile { problem, .. } => report.help(&problem.help),
             Error::Plugin { path, help, .. } => report.help(help).about_file(Some(path)),
-            Error::Request { help, .. } | Error::InputFile { help, .. } => report.help(help),
+            Error::Request { help, .. } | Error::InputFile { help, .. } | Error::Ended { help, .. } => {
+                report.help(help)
+            }
             Error::Config { .. } => report.help(CONFIG_HELP),
             Error::Registry(error) => with_remedy(report, error),
             Error::Plan(PlanError::Name { error, .. } | PlanError::ListedName { error, .. }) => {

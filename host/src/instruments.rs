@@ -16,6 +16,7 @@ pub mod trace;
 
 use self::trace::Trace;
 use crate::error::{Error, Kept};
+use crate::process::{self, Kind};
 use plugin_api::abi::PluginInstrument;
 use plugin_api::abi::host::RunFailure;
 use plugin_api::abi::in_process::caught;
@@ -80,6 +81,20 @@ impl Instrument {
     fn is_made(&self) -> bool {
         !self.inherited && self.what.try_borrow().is_ok_and(|what| matches!(*what, What::Plugins(_)))
     }
+}
+
+/// The event of an instrument that is made.
+pub(crate) const NEW: &str = "new";
+const DESTRUCTOR: &str = "its destructor";
+/// All events.
+pub(crate) const EVENTS: [&str; 8] =
+    [NEW, "enter", "exit", "should_run", "run_before", "run_after", "run_failed", DESTRUCTOR];
+
+/// Notes that an instrument is called, if it is one of a plugin.
+pub(crate) fn doing(name: &str, plugin: &str, file: Option<&Path>, event: &str) -> Option<process::Doing> {
+    let file = file?.as_os_str().as_encoded_bytes();
+    let call = process::Call { kind: Kind::Instrument, step: 0, name, plugin, file, about: event };
+    Some(process::begin(&call))
 }
 
 /// Who got `run_before` of a pass, and is owed an end of it.
@@ -157,11 +172,11 @@ impl Instruments {
     pub(crate) fn not_made(&mut self, name: &str, owner: &Owner, failure: &RunFailure) -> Result<(), Error> {
         let kept = Some(if self.mode.keep_going { Kept::WentOn } else { Kept::Nothing });
         if matches!(failure, RunFailure::Panic(_)) {
-            self.mark(owner.file.clone(), panicked_in(&owner.name, name, "new"));
+            self.mark(owner.file.clone(), panicked_in(&owner.name, name, NEW));
         }
         let (instrument, plugin, file) = (name.to_string(), owner.name.clone(), owner.file.clone());
         let message = failure.to_string();
-        let error = Error::Instrument { instrument, plugin, file, event: "new", pass: None, message, kept };
+        let error = Error::Instrument { instrument, plugin, file, event: NEW, pass: None, message, kept };
         if !self.mode.keep_going {
             return Err(error);
         }
@@ -333,9 +348,12 @@ impl Instruments {
         for Instrument { name, plugin, file, what, inherited, .. } in all {
             // A context inside can still have it; the last one closes it.
             let Some(What::Plugins(instrument)) = Rc::into_inner(what).map(RefCell::into_inner) else { continue };
-            if let (false, Err(failure)) = (inherited, instrument.close()) {
+            let event = DESTRUCTOR;
+            let doing = doing(&name, &plugin, file.as_deref(), event);
+            let closed = instrument.close();
+            drop(doing);
+            if let (false, Err(failure)) = (inherited, closed) {
                 let (instrument, message) = (name.to_string(), failure.to_string());
-                let event = "its destructor";
                 self.failures.push(Error::Instrument {
                     instrument,
                     plugin,
@@ -378,6 +396,7 @@ impl Instruments {
             let pass = pass.map_or("", |pass| pass.name);
             trace.span("instrument", &instrument.name, serde_json::json!({ "event": event, "pass": pass }))
         });
+        let doing = doing(&instrument.name, &instrument.plugin, instrument.file.as_deref(), event);
         let answer = match instrument.what.try_borrow_mut().as_deref_mut() {
             Ok(What::Own(own)) => caught(|| f(own.as_mut())).unwrap_or_else(|failure| {
                 instrument.left_out = true;
@@ -386,6 +405,7 @@ impl Instruments {
             Ok(What::Plugins(instrument)) => f(instrument),
             Err(_) => Err(PassError::new("is called while it is being called; an instrument must not run passes")),
         };
+        drop(doing);
         drop(span);
         *self.speaking.borrow_mut() = None;
         let message = match answer {

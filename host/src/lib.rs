@@ -16,6 +16,7 @@ pub mod object_file;
 pub mod output;
 mod paranoia;
 pub mod pass;
+mod process;
 pub mod report;
 pub mod run;
 pub mod verify;
@@ -31,6 +32,8 @@ pub use instruments::{Instrument, Instruments};
 pub use made::{MadePass, create_dataflow_block_pass, create_function_pass, create_module_pass, create_prim_func_pass};
 pub use manifest::Manifest;
 pub use pass::{Pass, Sequential};
+#[cfg(unix)]
+pub use process::watch;
 pub use run::{RunReport, Runner};
 
 /// What `docs/embedding.md` shows is true.

@@ -133,7 +133,7 @@ impl Library {
                 Err(io::Error::other("its private copy has no path, since /proc is not there"))
             }
             // A path without a folder would be looked up in the system's search path.
-            None => self.0.shown.canonicalize().and_then(|path| {
+            None => crate::output::from_start(&self.0.shown).canonicalize().and_then(|path| {
                 if own && crate::output::identity(&path) != self.identity() {
                     return Err(io::Error::other("another file has its path by now"));
                 }

@@ -2,6 +2,7 @@
 
 use crate::context::Target;
 use crate::error::{Error, Problem};
+use crate::output::read_small;
 use plugin_api::meta::OptionValue;
 use plugin_api::names::{did_you_mean, nearest};
 use semver::VersionReq;
@@ -144,7 +145,7 @@ impl Manifest {
             problems: vec![Problem { message, span: None, help: help.to_string() }],
         };
         let help = "name another one with --manifest FILE, or write one; the README shows how";
-        let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string(), help))?;
+        let bytes = read_small(path).map_err(|error| wrong(error.to_string(), help))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             wrong(format!("byte {at} is not UTF-8"), "save it as UTF-8")

@@ -1,9 +1,11 @@
 //! Where the result goes: a file, what a link leads to, a pipe or device, or standard output.
 
 use crate::error::Error;
-use std::fs::{Metadata, OpenOptions, Permissions};
-use std::io::{self, Write};
+use crate::process;
+use std::fs::{FileType, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// A place for the result, looked at before anything runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ impl Output {
         if shown == Path::new("-") || shown == Path::new("/dev/stdout") {
             return Ok(Output::Stdout);
         }
-        let Ok(found) = std::fs::metadata(shown) else { return Output::new_file(shown) };
+        let Ok(found) = std::fs::metadata(from_start(shown)) else { return Output::new_file(shown) };
         if found.is_dir() {
             return Err(wrong("is a folder; name a file".to_string()));
         }
@@ -39,8 +41,11 @@ impl Output {
             // Opening a pipe would wait for its reader.
             return Ok(Output::Through(shown.to_path_buf()));
         }
-        OpenOptions::new().write(true).open(shown).map_err(|error| wrong(format!("cannot be written: {error}")))?;
-        match shown.canonicalize() {
+        OpenOptions::new()
+            .write(true)
+            .open(from_start(shown))
+            .map_err(|error| wrong(format!("cannot be written: {error}")))?;
+        match from_start(shown).canonicalize() {
             Ok(path) if can_be_replaced(&path, &found) => Ok(Output::File { shown: shown.to_path_buf(), path }),
             _ => Ok(Output::Through(shown.to_path_buf())),
         }
@@ -53,7 +58,7 @@ impl Output {
         }
         let path = follow(shown).map_err(|error| wrong(error.to_string()))?;
         let folder = folder(&path);
-        if !folder.is_dir() {
+        if !from_start(folder).is_dir() {
             return Err(wrong(format!("its folder {} does not exist; create it first", folder.display())));
         }
         temporary(&path).map_err(|error| wrong(format!("its folder cannot be written: {error}")))?;
@@ -126,12 +131,18 @@ pub fn to_stdout(text: &str) -> Result<(), Error> {
     }
 }
 
+/// A path as seen from the folder in which this was called first: a plugin can change that of the process.
+pub(crate) fn from_start(path: &Path) -> PathBuf {
+    static START: OnceLock<PathBuf> = OnceLock::new();
+    START.get_or_init(|| std::env::current_dir().unwrap_or_default()).join(path)
+}
+
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn is_special(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|found| !found.is_file())
+    std::fs::metadata(from_start(path)).is_ok_and(|found| !found.is_file())
 }
 
 /// What two paths share that lead to one file, also to one that is not there yet.
@@ -140,13 +151,13 @@ pub(crate) type Identity = (PathBuf, Option<(u64, u64)>);
 /// Links are followed; a hard link is the same file under a name of its own, which counts on Unix.
 pub(crate) fn identity(path: &Path) -> Identity {
     #[cfg(unix)]
-    if let Ok(found) = std::fs::metadata(path) {
+    if let Ok(found) = std::fs::metadata(from_start(path)) {
         use std::os::unix::fs::MetadataExt;
         return (PathBuf::new(), Some((found.dev(), found.ino())));
     }
     let place = || {
         let path = follow(path).ok()?;
-        Some(folder(&path).canonicalize().ok()?.join(path.file_name()?))
+        Some(from_start(folder(&path)).canonicalize().ok()?.join(path.file_name()?))
     };
     (place().unwrap_or_else(|| path.to_path_buf()), None)
 }
@@ -167,7 +178,7 @@ pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
     // As many as Linux follows.
     for _ in 0..40 {
-        match std::fs::read_link(&path) {
+        match std::fs::read_link(from_start(&path)) {
             Ok(target) => path = folder(&path).join(target),
             Err(_) => return Ok(path),
         }
@@ -175,27 +186,39 @@ pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many links"))
 }
 
+/// A temporary file that nothing is left of, also where the process ends before it is dropped.
+struct Temporary {
+    file: tempfile::NamedTempFile,
+    noted: Option<process::Noted>,
+}
+
 /// A file beside `path`, with the mode that a new file gets from the umask.
-fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".passhost");
-    #[cfg(unix)]
-    builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+fn temporary(path: &Path) -> io::Result<Temporary> {
     let folder = folder(path);
+    let mut noted = None;
+    // It is noted before it is there: nothing of it is left whenever the process ends.
+    let make = |path: &Path| {
+        noted = Some(process::temporary(path));
+        OpenOptions::new().read(true).write(true).create_new(true).open(path)
+    };
     // The name of the temporary file would only be in the way.
-    builder.tempfile_in(folder).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
-        }
-        kind => io::Error::from(kind),
-    })
+    let file =
+        tempfile::Builder::new().prefix(".passhost").make_in(from_start(folder), make).map_err(|error| match error
+            .kind()
+        {
+            io::ErrorKind::NotFound => {
+                io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
+            }
+            kind => io::Error::from(kind),
+        })?;
+    Ok(Temporary { file, noted })
 }
 
 /// Whether another file in its place would be the same for everybody.
 #[cfg(unix)]
 fn can_be_replaced(path: &Path, found: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let own = temporary(path).and_then(|file| file.as_file().metadata());
+    let own = temporary(path).and_then(|own| own.file.as_file().metadata());
     own.is_ok_and(|own| found.nlink() == 1 && (own.uid(), own.gid()) == (found.uid(), found.gid()))
 }
 
@@ -204,19 +227,54 @@ fn can_be_replaced(path: &Path, _: &Metadata) -> bool {
     temporary(path).is_ok()
 }
 
+/// More than any manifest, lockfile or pipeline has.
+const SMALL: u64 = 64 << 20;
+
+/// Reads a file of settings: not from a named pipe, which could wait for ever, nor more than [`SMALL`].
+///
+/// # Errors
+/// If it cannot be read, or should not.
+pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    let place = from_start(path);
+    let kind = std::fs::metadata(&place)?.file_type();
+    // Those of shells are open already.
+    let is_open = ["/dev", "/proc"].iter().any(|folder| place.starts_with(folder));
+    if is_pipe(kind) && !is_open {
+        return Err(io::Error::other("a named pipe, which may never be written to"));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(&place)?.take(SMALL + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > SMALL {
+        return Err(io::Error::other(format!("longer than {} MiB", SMALL >> 20)));
+    }
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+fn is_pipe(kind: FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&kind)
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: FileType) -> bool {
+    false
+}
+
 /// All or nothing; what stood there keeps its mode.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = temporary(path)?;
+    let Temporary { mut file, noted } = temporary(path)?;
     file.write_all(text.as_bytes())?;
-    let mode: Option<Permissions> = std::fs::metadata(path).ok().map(|found| found.permissions());
+    let mode: Option<Permissions> = std::fs::metadata(from_start(path)).ok().map(|found| found.permissions());
     if let Some(mode) = mode {
         file.as_file().set_permissions(mode)?;
     }
-    file.persist(path).map(|_| ()).map_err(|error| error.error)
+    let persisted = file.persist(from_start(path)).map(|_| ()).map_err(|error| error.error);
+    drop(noted);
+    persisted
 }
 
 fn write_through(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    let mut file = OpenOptions::new().write(true).truncate(true).open(from_start(path))?;
     file.write_all(text.as_bytes())?;
     file.flush()
 }

@@ -2,8 +2,10 @@
 
 mod blocks;
 mod calls;
+mod claims;
 mod frames;
 mod marks;
+mod nested;
 mod parallel;
 mod properties;
 mod services;
@@ -28,8 +30,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use claims::Claims;
 use frames::Frames;
 use marks::{Marks, Rules};
+use nested::Nested;
 use parallel::Workers;
 use services::{Input, Shown};
 pub use statistics::Statistic;
@@ -142,6 +146,7 @@ pub struct Runner<'e> {
     keep_going: bool,
     paranoid: bool,
     marks: Marks,
+    claims: RefCell<Claims>,
     /// The instrument that is being called.
     speaking: Speaking,
     workers: Workers,
@@ -218,6 +223,7 @@ impl<'e> Runner<'e> {
             keep_going: false,
             paranoid: false,
             marks: Marks::default(),
+            claims: RefCell::default(),
             speaking: context.speaking(),
             workers: Workers::new(None),
             more: Vec::new(),
@@ -267,6 +273,7 @@ impl<'e> Runner<'e> {
             let message = "the plan was made for an engine with other passes".to_string();
             return Err(Error::Request { message, help: "plan anew with the engine that runs it".to_string() });
         }
+        let _nested = Nested::enter()?;
         self.context = self.context.at_level(plan.opt_level);
         self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
@@ -552,6 +559,9 @@ impl<'e> Runner<'e> {
         let _entered = span.enter();
         let before = self.current.borrow().clone();
         let facts = self.facts(pass);
+        let _doing = calls::begins(registry, pass, self.position.get());
+        let functions = || before.functions().filter(|(_, body)| calls::wants(info.granularity, body)).count();
+        tracing::debug!(step = facts.position, plugin = facts.plugin, functions = functions(), "begins");
         let instruments = || self.instruments().borrow_mut();
         self.ask(&before, &facts, plan)?;
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;
@@ -638,9 +648,7 @@ impl<'e> Runner<'e> {
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
         self.verify(before, &after).map_err(|violation| self.violation(pass, &after, &violation))?;
         let changed = changed(before, &after);
-        if changed {
-            self.check_claims(pass, before, &after, held)?;
-        }
+        self.check_claims(pass, before, &after, held, changed)?;
         drop(verifying);
         let verify = start.elapsed();
         let bindings = (self.bindings_of(before), self.bindings_of(&after));

@@ -10,8 +10,14 @@ use std::sync::OnceLock;
 #[path = "cli/bad_plugins.rs"]
 #[cfg(target_os = "linux")]
 mod bad_plugins;
+#[path = "cli/claims.rs"]
+#[cfg(target_os = "linux")]
+mod claims;
 #[path = "cli/crates.rs"]
 mod crates;
+#[path = "cli/ends.rs"]
+#[cfg(target_os = "linux")]
+mod ends;
 #[path = "cli/failures.rs"]
 #[cfg(unix)]
 mod failures;

@@ -34,6 +34,11 @@ impl Facts {
         self.properties.insert(property.to_string());
     }
 
+    /// A property was found not to hold.
+    pub fn refuted(&mut self, property: &str) {
+        self.properties.remove(property);
+    }
+
     /// After a pass ran. Only a run with default options makes the pass itself valid.
     pub fn after_run(&mut self, info: &PassInfo, defaults: bool, changed: bool) {
         if changed {

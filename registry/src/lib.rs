@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod contracts;
 pub mod facts;
 pub mod instruments;
 pub mod pipeline;

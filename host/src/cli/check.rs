@@ -11,6 +11,7 @@ use crate::manifest::Manifest;
 use crate::output::to_stdout;
 use crate::report::Report;
 use plugin_api::meta::PassInfo;
+use registry::contracts::{self, UnknownName};
 use registry::{PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -54,6 +55,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
     // So may keys.
     if complete {
         errors.extend(wrong_passes(engine.registry(), &errors));
+        errors.extend(unknown_names(engine.registry(), messages));
         let all = std::iter::once(&manifest.settings).chain(manifest.pipelines.values().map(|named| &named.settings));
         let problems = all.flat_map(|settings| checked_settings(&settings.config, engine.registry()).1).collect();
         errors.extend(manifest.error(problems));
@@ -121,6 +123,20 @@ fn wrong_passes(registry: &Registry, said: &[Error]) -> Vec<Error> {
     };
     let errors = registry.passes().filter_map(plan).filter(|error| seen.insert(told(error)));
     errors.map(Error::from).collect()
+}
+
+/// Names in contracts that nothing provides; those that another plugin may provide are warnings.
+fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
+    let unknown = contracts::unknown_names(registry, registry.passes().map(|(pass, _)| pass));
+    let (wrong, others): (Vec<_>, Vec<_>) = unknown.into_iter().partition(UnknownName::is_error);
+    others.iter().for_each(|unknown| messages.report(&unknown_name(unknown)));
+    let help = || "correct the declaration of the pass, or list the plugin that has the name".to_string();
+    wrong.into_iter().map(|unknown| Error::Request { message: unknown.to_string(), help: help() }).collect()
+}
+
+/// As a warning.
+pub(super) fn unknown_name(unknown: &UnknownName) -> Report {
+    Report::warning(unknown.to_string()).about("pass", &unknown.pass).about("plugin", &unknown.plugin)
 }
 
 fn plan_error(error: &Error) -> Option<&PlanError> {

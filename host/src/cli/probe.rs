@@ -292,34 +292,12 @@ fn wait(child: &mut Child, limit: Duration, enough: impl Fn() -> bool) -> io::Re
 fn death(status: &ExitStatus) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status) {
-        return format!("died of {}", signal_name(signal));
+        return format!("died of {}", crate::process::signal_name(signal));
     }
     match status.code() {
         Some(code) => format!("ended the process with exit code {code}"),
         None => "ended the process".to_string(),
     }
-}
-
-/// Those that have the same number on every system by name.
-#[cfg(unix)]
-fn signal_name(signal: i32) -> String {
-    let linux = cfg!(target_os = "linux");
-    let name = match signal {
-        4 => "SIGILL",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        7 if linux => "SIGBUS",
-        10 if !linux => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        15 => "SIGTERM",
-        31 if linux => "SIGSYS",
-        12 if !linux => "SIGSYS",
-        _ => return format!("signal {signal}"),
-    };
-    name.to_string()
 }
 
 #[cfg(all(test, unix))]

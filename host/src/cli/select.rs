@@ -5,11 +5,12 @@ use crate::context::{PassContext, Target};
 use crate::engine::Engine;
 use crate::error::{CONFIG_HELP, Error, Problem};
 use crate::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
+use crate::output::read_small;
 use plugin_api::meta::OptionValue;
 use registry::{Pipeline, Plan, PlanError, Registry, Request, Selection};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What is asked for, with values as they were given.
@@ -214,10 +215,12 @@ fn config_entry(entry: &str) -> Result<(String, OptionValue), Error> {
 /// A pipeline, or `@FILE` that holds one.
 fn from_file(text: &str) -> Result<Written, Error> {
     let Some(path) = text.strip_prefix('@') else { return Written::parse(PathBuf::from("<--passes>"), text, text) };
-    let text = std::fs::read_to_string(path).map_err(|error| Error::Request {
-        message: format!("pipeline file {path}: {error}"),
+    let wrong = |why: String| Error::Request {
+        message: format!("pipeline file {path}: {why}"),
         help: "--passes @FILE reads a pipeline from a file".to_string(),
-    })?;
+    };
+    let bytes = read_small(Path::new(path)).map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| wrong(error.utf8_error().to_string()))?;
     Written::parse(PathBuf::from(path), &text, &without_comments(&text))
 }
 

@@ -1,6 +1,7 @@
 //! Writes the module after passes into a folder, one numbered file each.
 
 use crate::error::Error;
+use crate::output::from_start;
 use plugin_api::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
 use plugin_api::pass::PassError;
@@ -40,7 +41,7 @@ impl Dump {
 
     fn write(&mut self, pass: &str, text: &str) {
         let path = self.folder.join(format!("{:03}_{}.py", self.written, file_name(pass)));
-        match std::fs::write(&path, text) {
+        match std::fs::write(from_start(&path), text) {
             Ok(()) => self.written += 1,
             Err(error) => *self.failure.borrow_mut() = Some(Error::Write { path, message: error.to_string() }),
         }

@@ -6,11 +6,12 @@ use super::{PassDiagnostic, Runner, skips};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::made::Code;
+use crate::process::{self, Kind};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::diagnostics::Severity;
 use plugin_api::ir::{Body, BodyKind, Module, SealError};
 use plugin_api::meta::{Granularity, OptionValue, PassInfo};
-use registry::PassId;
+use registry::{PassId, Registry};
 use serde_json::json;
 
 impl Runner<'_> {
@@ -25,13 +26,12 @@ impl Runner<'_> {
         let plugin = self.engine.code(owner)?;
         if granularity == Granularity::Module {
             let run = |services: &Services<'_>| {
+                let _doing = doing(self.engine.registry(), pass, self.position.get(), "");
                 with_current(services, self.context.opt_level(), || plugin.run_module(at, module, options))
             };
             return self.with_services(run).map_err(|failure| self.failed(pass, None, module, failure));
         }
-        let wanted = if granularity == Granularity::PrimFunc { BodyKind::PrimFunc } else { BodyKind::Function };
-        let functions: Vec<(&str, &Body)> =
-            module.functions().filter(|(_, body)| body.kind() == wanted && !skips(body)).collect();
+        let functions: Vec<(&str, &Body)> = module.functions().filter(|(_, body)| wants(granularity, body)).collect();
         let results = self.call_on_functions(pass, plugin, &functions, options);
         let (mut new, mut errors, mut more) = (Vec::with_capacity(functions.len()), Vec::new(), 0);
         for ((name, old), result) in functions.into_iter().zip(results) {
@@ -97,7 +97,7 @@ impl Runner<'_> {
         options: &[OptionValue],
     ) -> Vec<Result<Body, RunFailure>> {
         let registry = self.engine.registry();
-        let (info, at) = (registry.pass(pass), registry.pass_place(pass).1);
+        let (info, at, step) = (registry.pass(pass), registry.pass_place(pass).1, self.position.get());
         let (engine, settings, input) = (self.engine, self.context.settings(), self.input());
         let input = &*input;
         let marks = &self.marks;
@@ -105,6 +105,8 @@ impl Runner<'_> {
         let run = |functions: &[Named<'_>]| {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
             let services = Services::new(engine, marks, settings, &info.name, None, input);
+            let only = if let [(name, _)] = functions { *name } else { "" };
+            let _doing = doing(registry, pass, step, only);
             let work = || {
                 with_current(&services, settings.opt_level, || {
                     traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
@@ -122,6 +124,31 @@ impl Runner<'_> {
         }
         all
     }
+}
+
+/// Whether a pass of this granularity is given a function.
+pub(super) fn wants(granularity: Granularity, body: &Body) -> bool {
+    match granularity {
+        Granularity::Module | Granularity::Composite => true,
+        Granularity::PrimFunc => body.kind() == BodyKind::PrimFunc && !skips(body),
+        _ => body.kind() == BodyKind::Function && !skips(body),
+    }
+}
+
+/// Notes that a step begins.
+pub(super) fn begins(registry: &Registry, pass: PassId, step: usize) -> process::Doing {
+    process::begin(&noted(registry, Kind::Step, pass, step, ""))
+}
+
+/// Notes that a pass is at work on this thread, on this function if it is known which one.
+fn doing<'a>(registry: &'a Registry, pass: PassId, step: usize, about: &'a str) -> process::Doing {
+    process::begin_pass(about, |about| noted(registry, Kind::Pass, pass, step, about))
+}
+
+fn noted<'a>(registry: &'a Registry, kind: Kind, pass: PassId, step: usize, about: &'a str) -> process::Call<'a> {
+    let (owner, name) = (registry.pass_owner(pass), &registry.pass(pass).name);
+    let file = owner.file.as_ref().map_or(&b""[..], |file| file.as_os_str().as_encoded_bytes());
+    process::Call { kind, step, name, plugin: &owner.name, file, about }
 }
 
 /// Runs a stretch of functions. Where a trace is made, it is a span, and each function is one: a plugin is called for each

@@ -1,8 +1,10 @@
 //! Contracts: properties that a pass requires, and those that it claims to establish or to keep.
 
+use super::claims::Claimant;
 use super::{Runner, skips};
 use crate::error::{Error, exit};
 use crate::paranoia::{Snapshot, Written};
+use crate::process::{self, Call, Kind};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::names::did_you_mean;
@@ -28,6 +30,7 @@ impl Runner<'_> {
         let info = self.engine.registry().pass(pass);
         for property in info.contract.requires.iter() {
             if facts.holds(property) {
+                self.settle(pass, property, module, facts)?;
                 continue;
             }
             let request = |function, message, place| {
@@ -39,7 +42,10 @@ impl Runner<'_> {
             };
             let remedy = self.who_establishes(property);
             match self.watched(pass, property, module, module.functions())? {
-                Verdict::Holds => facts.found(property),
+                Verdict::Holds => {
+                    facts.found(property);
+                    self.claims.borrow_mut().confirm(property, module.functions());
+                }
                 Verdict::Unknown => {
                     let message =
                         format!("requires the property `{property}`, which nothing has established; {remedy}");
@@ -60,38 +66,121 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Whether a pass that changed the module did what it claims: on the functions that it changed, properties hold
-    /// that it establishes, and those that held before and that it preserves.
+    /// Whether a property that was claimed holds, before a pass relies on it. The pass that claimed it is to blame: each
+    /// function that was changed since was checked then.
+    fn settle(&self, user: PassId, property: &str, module: &Module, facts: &mut Facts) -> Result<(), Error> {
+        if !self.is_checked(property) {
+            return Ok(());
+        }
+        let open = self.claims.borrow().open(property, module);
+        if open.is_empty() {
+            return Ok(());
+        }
+        match self.watched(user, property, module, open.iter().copied())? {
+            Verdict::Holds => self.claims.borrow_mut().confirm(property, open.into_iter()),
+            Verdict::Unknown => {}
+            Verdict::Fails(function, failure) => {
+                facts.refuted(property);
+                let by = self.claims.borrow().by(property).unwrap_or((user, self.position.get()));
+                self.claims.borrow_mut().retain(|other| other != property);
+                let name = &self.engine.registry().pass(user).name;
+                let found = format!("; found before step {}, `{name}`, which requires it", self.position.get());
+                return Err(self.false_claim(by, ("establish", property), module, (function, failure), &found));
+            }
+            Verdict::Broken(why) => {
+                let message = format!("requires the property `{property}`, which cannot be checked: {why}");
+                return Err(self.step_error(user, None, message, None));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a pass did what it claims: on the functions that it changed, properties hold that it establishes, and those
+    /// that held before and that it preserves. What it claims of others is checked when something relies on it.
     pub(super) fn check_claims(
         &self,
         pass: PassId,
         before: &Module,
         after: &Module,
         held: &Facts,
+        changed: bool,
     ) -> Result<(), Error> {
         let info = self.engine.registry().pass(pass);
-        let established = info.contract.establishes.iter().map(|name| (name.as_str(), "establish"));
-        let is_established = |name: &str| info.contract.establishes.iter().any(|other| other == name);
-        let kept = held.properties().filter(|name| facts::preserves(info, name) && !is_established(name));
-        for (property, claim) in established.chain(kept.map(|name| (name, "preserve"))) {
-            let changed = after.functions().filter(|(name, body)| !before.get(name).is_some_and(|old| old.same(body)));
-            match self.watched(pass, property, after, changed)? {
-                Verdict::Holds | Verdict::Unknown => {}
-                Verdict::Fails(function, PassError { message, node, function: _ }) => {
-                    let place = node.and_then(|node| self.place(after, &function, node, "what the pass returned"));
-                    let message = format!(
-                        "claims to {claim} the property `{property}`, which does not hold behind it: {message}"
-                    );
-                    return Err(self.step_error(pass, Some(function), message, place));
+        let establishes = |name: &str| info.contract.establishes.iter().any(|other| other == name);
+        if changed {
+            let holds = |name: &str| establishes(name) || held.holds(name) && facts::preserves(info, name);
+            self.claims.borrow_mut().retain(holds);
+            let kept = held.properties().filter(|name| facts::preserves(info, name) && !establishes(name));
+            let established = info.contract.establishes.iter().map(|name| (name.as_str(), "establish"));
+            for (property, claim) in established.chain(kept.map(|name| (name, "preserve"))) {
+                self.check_changed(pass, (property, claim), before, after)?;
+            }
+        }
+        let by = (pass, self.position.get());
+        info.contract.establishes.iter().for_each(|property| self.claims.borrow_mut().add(property, by));
+        Ok(())
+    }
+
+    fn check_changed(
+        &self,
+        pass: PassId,
+        (property, claim): (&str, &'static str),
+        before: &Module,
+        after: &Module,
+    ) -> Result<(), Error> {
+        if !self.is_checked(property) {
+            return Ok(());
+        }
+        let is_changed = |(name, body): &(&str, &Body)| !before.get(name).is_some_and(|old| old.same(body));
+        let changed: Vec<_> = self.claims.borrow().open(property, after).into_iter().filter(is_changed).collect();
+        match self.watched(pass, property, after, changed.iter().copied())? {
+            Verdict::Holds => self.claims.borrow_mut().confirm(property, changed.into_iter()),
+            Verdict::Unknown => {}
+            Verdict::Fails(function, failure) => {
+                // The function may have lacked it before, in spite of what another pass claimed.
+                let old = before.get(&function).filter(|_| claim == "preserve");
+                let by = self.claims.borrow().by(property).filter(|_| old.is_some());
+                if let (Some(by), Some(old)) = (by, old)
+                    && let Verdict::Fails(_, failure) =
+                        self.watched(pass, property, before, [(function.as_str(), old)].into_iter())?
+                {
+                    let name = &self.engine.registry().pass(pass).name;
+                    let found = format!("; found after step {}, `{name}`, which preserves it", self.position.get());
+                    return Err(self.false_claim(by, ("establish", property), before, (function, failure), &found));
                 }
-                Verdict::Broken(why) => {
-                    let message =
-                        format!("claims to {claim} the property `{property}`, which cannot be checked: {why}");
-                    return Err(self.step_error(pass, None, message, None));
-                }
+                let by = (pass, self.position.get());
+                return Err(self.false_claim(by, (claim, property), after, (function, failure), ""));
+            }
+            Verdict::Broken(why) => {
+                let message = format!("claims to {claim} the property `{property}`, which cannot be checked: {why}");
+                return Err(self.step_error(pass, None, message, None));
             }
         }
         Ok(())
+    }
+
+    /// That a pass claimed a property falsely; `found`: where that was seen, if not directly after it.
+    fn false_claim(
+        &self,
+        (pass, position): Claimant,
+        (claim, property): (&str, &str),
+        module: &Module,
+        (function, PassError { message, node, function: _ }): (String, PassError),
+        found: &str,
+    ) -> Error {
+        let place = node.and_then(|node| self.place(module, &function, node, "what the pass returned"));
+        let message =
+            format!("claims to {claim} the property `{property}`, which does not hold after it: {message}{found}");
+        let mut error = self.step_error(pass, Some(function), message, place);
+        if let Error::Step { position: at, .. } = &mut error {
+            *at = position;
+        }
+        error
+    }
+
+    /// Whether a property has a checker; others are believed.
+    fn is_checked(&self, property: &str) -> bool {
+        self.engine.registry().property(property).is_some_and(|(info, ..)| info.checked)
     }
 
     /// What a checker says of functions of a module; with `--paranoid`, whether it left the module alone.
@@ -141,9 +230,12 @@ impl Runner<'_> {
         }
         let plugin = self.engine.open(owner)?;
         let mut functions = functions.filter(|(_, body)| body.kind() == BodyKind::Function && !skips(body));
+        let call = Call { kind: Kind::Checker, step: 0, name: property, plugin: name, file: b"", about: "" };
+        let doing = process::begin(&call);
         let failed = with_current(self, self.context.opt_level(), || {
             functions.find_map(|function| Some((function.0, plugin.check_property(at, function).err()?)))
         });
+        drop(doing);
         Ok(match failed {
             None => Verdict::Holds,
             Some((function, RunFailure::Error(error))) => Verdict::Fails(function.to_string(), error),

@@ -354,6 +354,17 @@ pub(crate) fn read_failures(mut bytes: &[u8]) -> Vec<(usize, u32, &[u8])> {
     failures
 }
 
+/// How many [`put_failure`] wrote. Takes no memory.
+pub(crate) fn failures_in(mut bytes: &[u8]) -> usize {
+    let mut n = 0;
+    while let Some((head, rest)) = bytes.split_first_chunk::<12>() {
+        let len = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
+        let Some((_, rest)) = rest.split_at_checked(len) else { break };
+        (n, bytes) = (n + 1, rest);
+    }
+    n
+}
+
 extern "C" fn run_functions(
     entry: *const Entry,
     pass: u32,

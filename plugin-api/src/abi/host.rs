@@ -1,7 +1,7 @@
 //! The host's side of the boundary: contexts, and calls into an opened plugin.
 
 use super::codec::decode_inferred;
-use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, option_bytes, read_error, read_failures};
+use super::entry::{ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, failures_in, option_bytes, read_error, read_failures};
 pub use super::evolution::{ApiMismatch, fingerprint};
 pub use super::host_log::{LogEvent, LogSink, LogSpan, Parent, TracingSink, max_level, set_log_sink, set_max_level};
 use super::host_spans;
@@ -66,6 +66,8 @@ struct Current<'a> {
     frame: &'a Frame<'a>,
 }
 
+pub(super) const NOTHING_DONE: (*const *const BodyHdr, *const Vec<u8>) = (std::ptr::null(), std::ptr::null());
+
 thread_local! {
     static CURRENT: Cell<*const Current<'static>> = const { Cell::new(std::ptr::null()) };
     /// Why the host made no module for the pass that runs: the service itself can only give none.
@@ -85,6 +87,8 @@ pub(super) struct Frame<'a> {
     pub(super) services: &'a dyn HostServices,
     /// Functions of the batch that is being worked on.
     batch: Cell<(*const Named<'static>, usize)>,
+    /// Results of that batch, and its failures so far; null where that is not known.
+    done: Cell<(*const *const BodyHdr, *const Vec<u8>)>,
 }
 
 impl Frame<'_> {
@@ -101,6 +105,28 @@ impl Frame<'_> {
         // SAFETY: as above.
         (index < n).then(|| unsafe { (*functions.add(index)).1 })
     }
+
+    /// Position of the function that the plugin works on: passes visit them in order, and each leaves a result or a
+    /// failure.
+    fn at_work(&self) -> Option<usize> {
+        let ((_, n), (results, failures)) = (self.batch.get(), self.done.get());
+        if results.is_null() {
+            return (n == 1).then_some(0);
+        }
+        // SAFETY: `run_functions` keeps `n` results and the failures alive while they are set here.
+        let (results, failures) = unsafe { (std::slice::from_raw_parts(results, n), &*failures) };
+        Some(results.iter().filter(|result| !result.is_null()).count() + failures_in(failures))
+    }
+}
+
+/// Gives the name of the function that a plugin works on in this thread, if it works on any. A signal handler can call
+/// it: it takes no lock and no memory.
+pub fn function_at_work(f: impl FnOnce(&str)) {
+    with_frame(|frame| {
+        if let Some(name) = frame.at_work().and_then(|at| frame.function(at)) {
+            f(name);
+        }
+    });
 }
 
 /// Sets a cell back when it is dropped, also by a panic.
@@ -114,7 +140,7 @@ impl<T: Copy> Drop for Restore<'_, T> {
 
 /// Makes `services` the current context of this thread while `f` runs.
 pub fn with_current<R>(services: &dyn HostServices, opt_level: i32, f: impl FnOnce() -> R) -> R {
-    let frame = Frame { services, batch: Cell::new((std::ptr::null(), 0)) };
+    let frame = Frame { services, batch: Cell::new((std::ptr::null(), 0)), done: Cell::new(NOTHING_DONE) };
     let size = std::mem::size_of::<CtxRecord>() as u32;
     static RUNS: AtomicU64 = AtomicU64::new(1);
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
@@ -355,13 +381,16 @@ impl OpenPlugin {
         let options = RawBytes::of(&options);
         let handles: Vec<*const BodyHdr> = functions.iter().map(|(_, body)| body.as_ptr()).collect();
         let mut out = vec![std::ptr::null(); functions.len()];
+        let mut errors = Vec::new();
         let (n, slots, ctx) = (handles.len(), out.as_mut_ptr(), current());
-        let run = |errors| {
+        let failures = &raw mut errors;
+        let run = || {
+            let errors = Sink::filling(failures);
             (self.entry.run_functions)(self.own, pass as u32, handles.as_ptr(), slots, n, options, ctx, errors);
         };
         let _call = host_spans::Call::begin();
         let lent = Lent::of(functions);
-        let ((), errors) = with_batch(functions, || Sink::to(run));
+        with_batch(functions, (slots.cast_const(), failures.cast_const()), run);
         let mut results: Vec<_> = out.into_iter().enumerate().map(|(at, new)| lent.take(at, new)).collect();
         for (at, status, bytes) in read_failures(&errors) {
             if let Some(result) = results.get_mut(at) {
@@ -382,7 +411,7 @@ impl OpenPlugin {
         let (body, ctx) = (function.1.as_ptr(), current());
         let run = |sink| check(self.own, property as u32, body, ctx, sink);
         let _call = host_spans::Call::begin();
-        match with_batch(&[function], || Sink::to(run)) {
+        match with_batch(&[function], NOTHING_DONE, || Sink::to(run)) {
             (OK, _) => Ok(()),
             (status, error) => Err(RunFailure::read(status, &error)),
         }
@@ -403,11 +432,16 @@ impl OpenPlugin {
     }
 }
 
-/// Lets the current context know the functions while `f` runs over them.
-pub(super) fn with_batch<R>(functions: &[Named<'_>], f: impl FnOnce() -> R) -> R {
+/// Lets the current context know the functions, and what was done of them, while `f` runs over them.
+pub(super) fn with_batch<R>(
+    functions: &[Named<'_>],
+    done: (*const *const BodyHdr, *const Vec<u8>),
+    f: impl FnOnce() -> R,
+) -> R {
     let mut f = Some(f);
     let run = |frame: &Frame<'_>| {
-        let _restore = Restore(&frame.batch, frame.batch.replace((functions.as_ptr().cast(), functions.len())));
+        let _batch = Restore(&frame.batch, frame.batch.replace((functions.as_ptr().cast(), functions.len())));
+        let _done = Restore(&frame.done, frame.done.replace(done));
         f.take().map(|f| f())
     };
     let result = with_frame(run).flatten();

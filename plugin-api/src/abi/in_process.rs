@@ -1,7 +1,7 @@
 //! Runs passes of this process, without the boundary: those that a program made which embeds the host, and those of a
 //! plugin that is linked into a test that compares the two ways.
 
-use super::host::{RunFailure, with_batch};
+use super::host::{NOTHING_DONE, RunFailure, with_batch};
 use super::module::Module;
 use super::services;
 use super::view::Body;
@@ -60,7 +60,7 @@ pub fn call_functions(
     let mut done = |_: usize, result: std::thread::Result<Result<Body, PassError>>| {
         results.push(result.map_err(panicked).and_then(|result| result.map_err(RunFailure::Error)));
     };
-    with_batch(functions, || Batch::new(&bodies, &ctx, &mut done).each(run));
+    with_batch(functions, NOTHING_DONE, || Batch::new(&bodies, &ctx, &mut done).each(run));
     results
 }
 
@@ -88,7 +88,7 @@ pub fn run_functions(
         results[at] = result.map_err(panicked).and_then(|result| result.map_err(RunFailure::Error));
     };
     if let RunFn::Function(run) | RunFn::DataflowBlock(run) | RunFn::PrimFunc(run) = pass.run {
-        with_batch(functions, || run(options, &mut Batch::new(&bodies, &ctx, &mut done)));
+        with_batch(functions, NOTHING_DONE, || run(options, &mut Batch::new(&bodies, &ctx, &mut done)));
     }
     results
 }

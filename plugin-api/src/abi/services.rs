@@ -56,8 +56,13 @@ impl Sink {
     /// Runs `f` with a sink that fills a vector.
     pub(crate) fn to<R>(f: impl FnOnce(Sink) -> R) -> (R, Vec<u8>) {
         let mut out = Vec::new();
-        let result = f(Sink { write: append, data: (&raw mut out).cast() });
+        let result = f(Sink::filling(&raw mut out));
         (result, out)
+    }
+
+    /// A sink that fills this vector, which must live as long as the sink is used.
+    pub(super) fn filling(out: *mut Vec<u8>) -> Sink {
+        Sink { write: append, data: out.cast() }
     }
 
     pub(crate) fn put(self, bytes: &[u8]) {

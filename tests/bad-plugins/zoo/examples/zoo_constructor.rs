@@ -1,5 +1,5 @@
 //! Code that runs when the library is opened, before anybody could ask it to: it adds a line to the file that `ZOO_LOG`
-//! names.
+//! names, and ends the process where `ZOO_EXIT` is set.
 #![allow(unsafe_code, reason = "a constructor is a function in a section")]
 
 use plugin_api::prelude::*;
@@ -23,5 +23,8 @@ extern "C" fn construct() {
     if let Some(path) = std::env::var_os("ZOO_LOG") {
         let log = std::fs::read_to_string(&path).unwrap_or_default();
         let _ = std::fs::write(&path, log + "constructor ran\n");
+    }
+    if std::env::var_os("ZOO_EXIT").is_some() {
+        std::process::exit(0);
     }
 }

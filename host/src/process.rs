@@ -1,0 +1,175 @@
+//! Who ended the process? The command line runs passes in a child of itself, which notes on a board that both share
+//! which code of a plugin runs on which thread. Whatever ends the child, the parent knows whether the run came to its
+//! end, and whose code ran. `docs/decisions/0006-who-ended-the-process.md` says what that promises.
+
+mod board;
+#[cfg(unix)]
+mod ends;
+#[cfg(unix)]
+mod unix;
+
+use board::{Board, Slot};
+pub(crate) use board::{Call, Kind};
+#[cfg(unix)]
+pub(crate) use ends::signal_name;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// The board of a process that shares it with no other.
+static OWN: Board = Board::new();
+static SHARED: OnceLock<&'static Board> = OnceLock::new();
+
+fn board() -> &'static Board {
+    SHARED.get().copied().unwrap_or(&OWN)
+}
+
+thread_local! {
+    /// The slot of this thread, once it has one. A signal handler reads it.
+    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    /// Gives the slot back at the end of the thread.
+    static LEAVING: Leaving = const { Leaving };
+}
+
+struct Leaving;
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        match SLOT.get() {
+            // The thread does not end: something called `exit`, which drops this first.
+            Some(slot) if slot.plugin_code().is_some() => blame(Some(slot), 0),
+            Some(slot) => {
+                SLOT.set(None);
+                slot.leave();
+            }
+            None => {}
+        }
+    }
+}
+
+/// Notes that code on this thread ends the process, with the function that a plugin works on. A signal handler can call
+/// it.
+fn blame(slot: Option<&Slot>, signal: u32) {
+    if let Some(frame) = slot.and_then(Slot::plugin_code).filter(|frame| frame.kind() == Some(Kind::Pass)) {
+        plugin_api::abi::host::function_at_work(|name| frame.about.set(name.as_bytes()));
+    }
+    board().blame(slot, signal);
+}
+
+/// The slot of this thread; `None` where there are more threads than slots, or the thread ends.
+fn slot() -> Option<&'static Slot> {
+    if let Some(slot) = SLOT.get() {
+        return Some(slot);
+    }
+    LEAVING.try_with(|_| {}).ok()?;
+    SLOT.set(board().claim());
+    SLOT.get()
+}
+
+/// A call that is noted until this is dropped.
+#[must_use = "the call counts as over when this is dropped"]
+pub(crate) struct Doing {
+    slot: Option<&'static Slot>,
+    /// It is part of the call that was noted before it.
+    part: bool,
+    /// It belongs to its thread.
+    here: PhantomData<*const ()>,
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        match self.slot {
+            Some(slot) if self.part => slot.leave_pass(),
+            Some(slot) => slot.pop(),
+            None => {}
+        }
+    }
+}
+
+/// Notes a call that begins on this thread.
+pub(crate) fn begin(call: &Call<'_>) -> Doing {
+    let slot = slot();
+    if let Some(slot) = slot {
+        slot.push(call);
+    }
+    Doing { slot, part: false, here: PhantomData }
+}
+
+/// Notes that the pass of a step works on this thread. The thread that began the step knows the names already.
+pub(crate) fn begin_pass<'a>(about: &'a str, call: impl FnOnce(&'a str) -> Call<'a>) -> Doing {
+    match slot() {
+        Some(slot) if slot.enter_pass(about) => Doing { slot: Some(slot), part: true, here: PhantomData },
+        _ => begin(&call(about)),
+    }
+}
+
+/// A temporary file that is removed if the process ends before this is dropped.
+pub(crate) struct Noted(Option<usize>);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            board().forget(place);
+        }
+    }
+}
+
+/// Notes a temporary file or folder by its absolute path.
+pub(crate) fn temporary(path: &Path) -> Noted {
+    Noted(std::path::absolute(path).ok().and_then(|path| board().note(path.as_os_str().as_encoded_bytes())))
+}
+
+/// Runs `run` where its end is noticed, and gives its exit code. `tell` reports an end that `run` did not come to.
+#[cfg(unix)]
+pub(crate) fn supervised(run: impl FnOnce() -> u8, tell: impl FnOnce(&crate::Error)) -> u8 {
+    use unix::Side;
+    match unix::split() {
+        Side::Run => {
+            board().begin();
+            unix::watch();
+            let code = run();
+            if is_original() {
+                board().finish(code);
+            }
+            code
+        }
+        Side::Parent(child) => {
+            let end = child.wait();
+            board().temporary().for_each(|path| remove(&path));
+            ends::judge(board(), end, tell).unwrap_or_else(unix::die_of)
+        }
+    }
+}
+
+/// Here only the run itself can say how it ended.
+#[cfg(not(unix))]
+pub(crate) fn supervised(run: impl FnOnce() -> u8, _: impl FnOnce(&crate::Error)) -> u8 {
+    run()
+}
+
+#[cfg(unix)]
+fn remove(path: &[u8]) {
+    use std::os::unix::ffi::OsStrExt;
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    // Nobody can be told of what is gone already.
+    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+}
+
+/// Lets this process report on standard error which pass, rule, checker or instrument of a plugin ended it, by a signal
+/// of a crash or by calling `exit`, and end with exit code 3. The command line does so by itself; a program that embeds
+/// passhost calls this before its first run. It replaces the handlers of those signals.
+///
+/// A plugin that calls `_exit` or `exec`, or is killed, ends the process all the same: only another process notices.
+#[cfg(unix)]
+pub fn watch() {
+    unix::watch();
+}
+
+/// Whether this process is the one that began the run, and no copy of it that a plugin made by `fork`.
+pub(crate) fn is_original() -> bool {
+    #[cfg(unix)]
+    return unix::is_original();
+    #[cfg(not(unix))]
+    true
+}

@@ -1,0 +1,282 @@
+//! What is said of a process that ended before its run did, from what its board has.
+
+use super::board::{Board, Culprit, Frame, Kind, Slot};
+use crate::error::{Error, Kept, exit};
+use std::fmt::{self, Write};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// With this exit code.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+    /// By `exit`, with a code that is not known yet.
+    Exit,
+    /// Nobody knows.
+    Lost,
+}
+
+/// Who is to blame, as far as the board tells.
+struct Blame<'b> {
+    /// Code of a plugin that was running.
+    code: Option<&'b Frame>,
+    /// The step in which it ran.
+    step: Option<&'b Frame>,
+    /// A thread did it on which the host called nothing.
+    foreign: bool,
+    /// The first signal, where a handler saw it.
+    first: i32,
+}
+
+impl<'b> Blame<'b> {
+    fn of(board: &'b Board) -> Blame<'b> {
+        let culprit = board.culprit();
+        let slot = match culprit {
+            Culprit::Thread(number) => board.slot(number),
+            // Other threads help the one of the run.
+            Culprit::Unknown | Culprit::Foreign => Some(board.main()),
+        };
+        let other = || board.working().next().filter(|_| culprit == Culprit::Unknown);
+        let foreign = culprit == Culprit::Foreign;
+        let code = slot.and_then(Slot::plugin_code).or_else(other).filter(|_| !foreign);
+        let is_step = |frame: &&Frame| matches!(frame.kind(), Some(Kind::Step | Kind::Pass));
+        let step = slot.and_then(|slot| slot.frames().iter().rev().find(is_step));
+        let step = step.or_else(|| board.main().frames().iter().rev().find(is_step));
+        let first = board.signal.load(Ordering::Acquire).cast_signed();
+        Blame { code, step, foreign, first }
+    }
+
+    /// The code that is not the pass itself, as in `` the rule of operator `acme.op` of plugin `acme` ``.
+    fn part(&self) -> Option<Part<'b>> {
+        self.code.filter(|frame| frame.kind() != Some(Kind::Pass)).map(Part)
+    }
+}
+
+/// Names code of a plugin.
+struct Part<'b>(&'b Frame);
+
+impl fmt::Display for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Frame { name, plugin, about, .. } = self.0;
+        match self.0.kind() {
+            Some(Kind::Rule) => write!(f, "the rule of operator `{name}` of plugin `{plugin}`"),
+            Some(Kind::Checker) => write!(f, "the checker of property `{name}` of plugin `{plugin}`"),
+            Some(Kind::Instrument) => write!(f, "instrument `{name}` of plugin `{plugin}`, {about},"),
+            Some(Kind::Opening) => write!(f, "plugin `{plugin}`, while it was opened,"),
+            _ => write!(f, "pass `{name}` of plugin `{plugin}`"),
+        }
+    }
+}
+
+/// What happened, as in `ended the process with exit code 0`.
+struct How(End, i32);
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            End::Code(code) => write!(f, "ended the process with exit code {code}"),
+            End::Exit => f.write_str("ended the process by calling `exit`"),
+            End::Lost => f.write_str("ended in an unknown way"),
+            // The standard library sees that the address is one beyond the stack, and aborts.
+            End::Signal(libc::SIGABRT) if matches!(self.1, libc::SIGSEGV | libc::SIGBUS) => {
+                f.write_str("overflowed its stack")
+            }
+            End::Signal(signal) => match signal_word(signal) {
+                Some("SIGKILL") => f.write_str("was killed (SIGKILL), as systems do that run out of memory"),
+                Some("SIGXCPU") => f.write_str("took more time than the system allows (SIGXCPU)"),
+                Some(word) => write!(f, "died of {word}"),
+                None => write!(f, "died of signal {signal}"),
+            },
+        }
+    }
+}
+
+/// What a process says of its own end, made without allocating.
+pub(super) struct Line {
+    bytes: [u8; 1024],
+    len: usize,
+}
+
+impl Line {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = &mut self.bytes[self.len..];
+        let n = text.len().min(room.len());
+        room[..n].copy_from_slice(&text.as_bytes()[..n]);
+        self.len += n;
+        Ok(())
+    }
+}
+
+/// The same as [`error`] says, in one line.
+pub(super) fn line(board: &Board, end: &End) -> Line {
+    let blame = Blame::of(board);
+    let how = How(*end, blame.first);
+    let mut line = Line { bytes: [0; 1024], len: 0 };
+    // Writing into memory does not fail.
+    let _ = line.write_str("error: ");
+    if let Some(Frame { step, name, plugin, .. }) = blame.step {
+        let _ = write!(line, "step {}, pass `{name}` of plugin `{plugin}`: ", step.load(Ordering::Relaxed));
+    }
+    let _ = match (blame.part(), blame.foreign) {
+        (Some(part), _) => write!(line, "{part} {how}"),
+        (None, true) => write!(line, "{THREAD} {how}"),
+        (None, false) => write!(line, "{how}"),
+    };
+    if let Some(frame) = blame.code.filter(|frame| frame.kind() == Some(Kind::Pass) && !frame.about.is_empty()) {
+        let _ = write!(line, ", in function `{}`", frame.about);
+    }
+    let _ = line.write_str("\n");
+    line
+}
+
+const THREAD: &str = "a thread that a plugin started";
+
+/// Exit code of a process whose child ended so; tells an end that the run did not come to. `Err`: of this signal, which
+/// users send.
+pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Result<u8, i32> {
+    match (board.finished(), end) {
+        (_, End::Signal(signal)) if super::unix::ENDINGS.contains(&signal) => Err(signal),
+        (Some(code), End::Code(same)) if i32::from(code) == same => Ok(code),
+        // What went wrong before was told before.
+        (Some(code), _) if code != exit::DONE => Ok(code),
+        (Some(_), end) => {
+            let message = format!("a plugin {}, after the run had come to its end", How(end, 0));
+            let help = "the result is complete; correct what the plugins do when the process ends".to_string();
+            tell(&Error::Ended { message, help, code: exit::PLUGIN });
+            Ok(exit::PLUGIN)
+        }
+        (None, end) => {
+            let error = error(board, end);
+            tell(&error);
+            Ok(error.exit_code())
+        }
+    }
+}
+
+/// Who ended the process, as an error.
+fn error(board: &Board, end: End) -> Error {
+    let blame = Blame::of(board);
+    let how = How(end, blame.first);
+    let also = also(board, &blame);
+    match (blame.code, blame.step) {
+        (Some(frame), _) if frame.kind() == Some(Kind::Opening) => opening(frame, &how),
+        (Some(frame), step) if frame.kind() == Some(Kind::Instrument) => instrument(frame, step, how.to_string()),
+        (Some(_), Some(step)) => {
+            let message = blame.part().map_or_else(|| format!("{how}"), |part| format!("{part} {how}"));
+            in_step(step, blame.code, format!("{message}{also}"))
+        }
+        (Some(frame), None) => {
+            let help = "the output is as it was; correct the plugin, or leave it out of the manifest".to_string();
+            Error::Ended { message: format!("{} {how}", Part(frame)), help, code: exit::PLUGIN }
+        }
+        // The host calls `exit` where it has come to its end, and nowhere else.
+        (None, step) if blame.foreign || matches!(end, End::Code(_) | End::Exit) => {
+            let message = match (step, board.main().last_step()) {
+                (Some(step), _) => return in_step(step, None, format!("{THREAD} {how}")),
+                (None, Some(Frame { step, name, plugin, .. })) => {
+                    let step = step.load(Ordering::Relaxed);
+                    format!("{THREAD} {how}, after step {step}, pass `{name}` of plugin `{plugin}`")
+                }
+                (None, None) => format!("a plugin {how}, outside of its passes"),
+            };
+            let help = "the output is as it was; correct what plugins leave running".to_string();
+            Error::Ended { message, help, code: exit::PLUGIN }
+        }
+        (None, step) => {
+            let name = |step: &Frame| format!(" in step {}, pass `{}`", step.step.load(Ordering::Relaxed), step.name);
+            let message = format!("passhost itself {how}{}", step.map_or(String::new(), name));
+            let help =
+                "unless something from outside did it, this is a fault of passhost; please report it".to_string();
+            Error::Ended { message, help, code: exit::FAULT }
+        }
+    }
+}
+
+/// Other code of plugins that ran when an end came that no handler saw.
+fn also(board: &Board, blame: &Blame<'_>) -> String {
+    if board.culprit() != Culprit::Unknown {
+        return String::new();
+    }
+    let known = blame.code.map(|frame| Part(frame).to_string());
+    let others = board.working().map(|frame| Part(frame).to_string()).filter(|part| Some(part) != known.as_ref());
+    let others: std::collections::BTreeSet<String> = others.collect();
+    if others.is_empty() {
+        return String::new();
+    }
+    format!("; at that time {} ran, too", others.into_iter().collect::<Vec<_>>().join(" and "))
+}
+
+fn text<const N: usize>(text: &super::board::Text<N>) -> String {
+    String::from_utf8_lossy(&text.bytes()).into_owned()
+}
+
+fn path<const N: usize>(path: &super::board::Text<N>) -> Option<PathBuf> {
+    (!path.is_empty()).then(|| PathBuf::from(text(path)))
+}
+
+fn in_step(step: &Frame, code: Option<&Frame>, message: String) -> Error {
+    let function = code.filter(|frame| frame.kind() == Some(Kind::Pass) && !frame.about.is_empty());
+    Error::Step {
+        position: step.step.load(Ordering::Relaxed) as usize,
+        pass: text(&step.name),
+        plugin: text(&step.plugin),
+        file: path(&step.file),
+        function: function.map(|frame| text(&frame.about)),
+        message,
+        place: None,
+        kept: Kept::Gone,
+        code: exit::PLUGIN,
+    }
+}
+
+fn opening(frame: &Frame, how: &How) -> Error {
+    let help = "correct its constructors and its initialization, or leave it out of the manifest".to_string();
+    let path = path(&frame.file).unwrap_or_else(|| PathBuf::from(text(&frame.plugin)));
+    Error::Plugin { path, message: format!("{how} while it was opened"), help }
+}
+
+fn instrument(frame: &Frame, step: Option<&Frame>, message: String) -> Error {
+    let about = text(&frame.about);
+    let event = crate::instruments::EVENTS.into_iter().find(|event| *event == about).unwrap_or("an event");
+    let step = step.map(|step| (step.step.load(Ordering::Relaxed) as usize, text(&step.name)));
+    let (instrument, plugin, file) = (text(&frame.name), text(&frame.plugin), path(&frame.file));
+    Error::Instrument { instrument, plugin, file, event, pass: step, message, kept: Some(Kept::Gone) }
+}
+
+/// `SIGSEGV`, or `signal 34`.
+pub(crate) fn signal_name(signal: i32) -> String {
+    signal_word(signal).map_or_else(|| format!("signal {signal}"), str::to_string)
+}
+
+fn signal_word(signal: i32) -> Option<&'static str> {
+    let known = [
+        (libc::SIGHUP, "SIGHUP"),
+        (libc::SIGINT, "SIGINT"),
+        (libc::SIGQUIT, "SIGQUIT"),
+        (libc::SIGILL, "SIGILL"),
+        (libc::SIGTRAP, "SIGTRAP"),
+        (libc::SIGABRT, "SIGABRT"),
+        (libc::SIGBUS, "SIGBUS"),
+        (libc::SIGFPE, "SIGFPE"),
+        (libc::SIGKILL, "SIGKILL"),
+        (libc::SIGUSR1, "SIGUSR1"),
+        (libc::SIGSEGV, "SIGSEGV"),
+        (libc::SIGUSR2, "SIGUSR2"),
+        (libc::SIGPIPE, "SIGPIPE"),
+        (libc::SIGALRM, "SIGALRM"),
+        (libc::SIGTERM, "SIGTERM"),
+        (libc::SIGXCPU, "SIGXCPU"),
+        (libc::SIGXFSZ, "SIGXFSZ"),
+        (libc::SIGSYS, "SIGSYS"),
+    ];
+    known.into_iter().find(|(number, _)| *number == signal).map(|(_, word)| word)
+}

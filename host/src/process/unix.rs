@@ -1,0 +1,236 @@
+//! The system's part: a child that shares a board with its parent, signals, and exit handlers.
+#![allow(unsafe_code, reason = "fork, shared memory, signal handlers and exit handlers have no safe interface")]
+
+use super::board::{Board, Slot};
+use super::ends::{End, line};
+use super::{OWN, SHARED, SLOT, board};
+use crate::error::exit;
+use libc::{c_int, pid_t, siginfo_t};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// Without a child, so that a debugger sees one process; then `_exit` and `exec` go unnoticed.
+const ALONE: &str = "PASSHOST_ONE_PROCESS";
+
+/// Signals that end a process which makes a mistake. They come on the thread that made it.
+const CRASHES: [c_int; 7] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
+
+/// Signals by which users and systems end a process; the parent hands them on.
+pub(super) const ENDINGS: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// Where a process finds itself after [`split`].
+pub(super) enum Side {
+    /// It runs the passes: it is the child, or there is none.
+    Run,
+    /// It waits for the child.
+    Parent(Child),
+}
+
+pub(super) struct Child {
+    pid: pid_t,
+    /// What the parent waits for: the end of the child, and signals for it.
+    signals: libc::sigset_t,
+}
+
+/// Whether somebody watches this process.
+static SUPERVISED: AtomicBool = AtomicBool::new(false);
+/// The process that runs passes, as plugins can make copies of it.
+static ORIGINAL: AtomicI32 = AtomicI32::new(0);
+
+pub(super) fn is_original() -> bool {
+    let original = ORIGINAL.load(Ordering::Acquire);
+    original == 0 || std::process::id().cast_signed() == original
+}
+
+/// Makes a child that shares the board. Where none can be made, this process runs the passes itself. To be called
+/// before there is another thread.
+pub(super) fn split() -> Side {
+    // A write beyond the limit for files is an error like any other.
+    // SAFETY: ignoring a signal runs no code.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    if std::env::var_os(ALONE).is_some_and(|value| !value.is_empty()) {
+        return Side::Run;
+    }
+    let Some(board) = map() else { return Side::Run };
+    let _ = SHARED.set(board);
+    let parent = std::process::id().cast_signed();
+    let signals = set(ENDINGS.into_iter().chain([libc::SIGCHLD]));
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: the sets live during the calls. There is one thread, so the child has all there is. A parent that ignores
+    // SIGCHLD would not learn how its child ended.
+    let pid = unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, before.as_mut_ptr());
+        libc::fork()
+    };
+    if pid > 0 {
+        return Side::Parent(Child { pid, signals });
+    }
+    // SAFETY: `pthread_sigmask` filled the set above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    if pid == 0 {
+        SUPERVISED.store(true, Ordering::Release);
+        die_with(parent);
+    }
+    Side::Run
+}
+
+/// A board in memory that a child shares.
+fn map() -> Option<&'static Board> {
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, aligned to a page, never unmapped; its bytes are 0, which a board may have, and all access
+    // is atomic.
+    unsafe {
+        let place = libc::mmap(std::ptr::null_mut(), std::mem::size_of::<Board>(), access, kind, -1, 0);
+        (place != libc::MAP_FAILED).then(|| &*place.cast::<Board>())
+    }
+}
+
+/// The child of a parent that is killed ends with it, where the system offers that.
+fn die_with(parent: pid_t) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: calls without pointers.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != parent {
+            libc::_exit(exit::FAULT.into());
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = parent;
+}
+
+fn set(signals: impl IntoIterator<Item = c_int>) -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` fills the set, and the numbers are those of signals.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        signals.into_iter().for_each(|signal| {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        });
+        set.assume_init()
+    }
+}
+
+impl Child {
+    /// Waits until it ends; signals that are meant for it go to it.
+    pub(super) fn wait(self) -> End {
+        loop {
+            let (mut status, mut signal) = (0, 0);
+            // SAFETY: the status lives during the call.
+            match unsafe { libc::waitpid(self.pid, &raw mut status, libc::WNOHANG) } {
+                0 => {}
+                pid if pid == self.pid && libc::WIFSIGNALED(status) => return End::Signal(libc::WTERMSIG(status)),
+                pid if pid == self.pid => return End::Code(libc::WEXITSTATUS(status)),
+                _ if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => continue,
+                _ => return End::Lost,
+            }
+            // SAFETY: the set and the number live during the calls; the child was not waited for, so the number is its.
+            unsafe {
+                if libc::sigwait(&raw const self.signals, &raw mut signal) == 0 && signal != libc::SIGCHLD {
+                    libc::kill(self.pid, signal);
+                }
+            }
+        }
+    }
+}
+
+/// Ends this process as the child ended.
+pub(super) fn die_of(signal: c_int) -> u8 {
+    let only = set([signal]);
+    // SAFETY: the set lives during the call; the default action runs no code.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+    exit::FAULT
+}
+
+/// What was done at each of [`CRASHES`] before.
+static BEFORE: [OnceLock<libc::sigaction>; CRASHES.len()] = [const { OnceLock::new() }; CRASHES.len()];
+
+/// Installs the handlers, once.
+pub(super) fn watch() {
+    ORIGINAL.store(std::process::id().cast_signed(), Ordering::Release);
+    for (signal, before) in CRASHES.into_iter().zip(&BEFORE) {
+        before.get_or_init(|| install(signal));
+    }
+    // SAFETY: a function without arguments, which does not unwind.
+    unsafe { libc::atexit(exited) };
+}
+
+/// Installs the handler of a signal on the alternate stack that the standard library gives each thread.
+fn install(signal: c_int) -> libc::sigaction {
+    // SAFETY: an action of zeros is one; the handler has the signature that SA_SIGINFO asks for, and does only what a
+    // handler may do.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let mut before: libc::sigaction = std::mem::zeroed();
+        let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = crashed;
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(signal, &raw const action, &raw mut before);
+        before
+    }
+}
+
+/// The slot of this thread, if it has one. Reading it needs no initialization, so a handler can.
+fn slot_here() -> Option<&'static Slot> {
+    SLOT.try_with(std::cell::Cell::get).ok().flatten()
+}
+
+/// Notes who crashed. Where nobody else reads the note, writes what it says and ends the process; otherwise lets happen
+/// what happened before.
+extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
+    let slot = slot_here();
+    let board = board();
+    if board.is_busy() && is_original() {
+        super::blame(slot, signal.cast_unsigned());
+        if !SUPERVISED.load(Ordering::Acquire) {
+            die_alone(board, End::Signal(signal));
+        }
+    }
+    let before = CRASHES.iter().position(|other| *other == signal).and_then(|at| BEFORE[at].get());
+    // SAFETY: the action is the one that was installed before ours; all calls are allowed in a handler. The signal of a
+    // mistake comes again, one that was sent does not; the handlers of the standard library count on the former.
+    unsafe {
+        let sent = info.is_null() || (*info).si_code <= 0;
+        match before.filter(|_| !sent) {
+            Some(before) => libc::sigaction(signal, before, std::ptr::null_mut()),
+            None => libc::signal(signal, libc::SIG_DFL) as c_int,
+        };
+        if sent {
+            libc::raise(signal);
+        }
+    }
+}
+
+/// Something called `exit`.
+extern "C" fn exited() {
+    let board = board();
+    if !board.is_busy() || !is_original() {
+        return;
+    }
+    super::blame(slot_here(), 0);
+    if !SUPERVISED.load(Ordering::Acquire) {
+        die_alone(board, End::Exit);
+    }
+}
+
+/// Writes who ended the process, and ends it.
+fn die_alone(board: &Board, end: End) -> ! {
+    let text = line(board, &end);
+    // SAFETY: the bytes live during the call; both calls are allowed in a handler.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, text.as_bytes().as_ptr().cast(), text.as_bytes().len());
+        libc::_exit(exit::PLUGIN.into())
+    }
+}
+
+/// So that tests can tell the boards apart.
+const _: () = assert!(std::mem::align_of::<Board>() <= 4096 && std::mem::size_of_val(&OWN) < 4 << 20);

@@ -1,0 +1,220 @@
+//! Plugins that end the process: whatever they do and wherever, the exit code is 3 and the message names them. The
+//! plugin is `tests/bad-plugins/zoo/examples/zoo_ends.rs`.
+
+use super::bad_plugins::example;
+use super::{Case, SMALL};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Many functions, of which `main` is one.
+fn many() -> String {
+    let main = SMALL.split_once("    @R.function\n").expect("a function").1;
+    let other = |at| format!("    @R.function\n{}", main.replace("def main", &format!("def f{at:02}")));
+    let others: String = (0..40).map(other).collect();
+    format!("@I.ir_module\nclass Module:\n{others}    @R.function\n{main}")
+}
+
+fn case(name: &'static str) -> Case {
+    Case::new(name).file("many.py", many()).file("out.py", "as it was").libraries(&[example("ends")]).operators()
+}
+
+impl Case {
+    /// What is said of a run, which ends with exit code 3 and leaves nothing.
+    fn ended(&self, command: Command) -> String {
+        let (_, said, code) = self.finish(command, b"");
+        assert_eq!(code, 3, "{said}");
+        assert_eq!(std::fs::read_to_string(self.path("out.py")).expect("the output of an earlier run"), "as it was");
+        self.nothing_is_left();
+        said
+    }
+
+    fn nothing_is_left(&self) {
+        let files = std::fs::read_dir(self.folder.path()).expect("the folder").flatten();
+        let left: Vec<_> =
+            files.map(|file| file.file_name()).filter(|name| name.as_encoded_bytes()[0] == b'.').collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    fn run_of(&self, passes: &str, more: &[&str]) -> Command {
+        self.command(&[&["run", "many.py", "-o", "out.py", "--passes", passes], more].concat())
+    }
+}
+
+/// Each way to end, and what is said of it; whether the process can note the function before its end.
+const WAYS: &[(&str, &str, bool)] = &[
+    ("exit", "ended the process with exit code 0", true),
+    ("_exit", "ended the process with exit code 0", false),
+    ("quick_exit", "ended the process with exit code 0", false),
+    ("exec", "ended the process with exit code 0", false),
+    ("drop", "ended the process with exit code 0", true),
+    ("hook", "ended the process with exit code 0", true),
+    ("thread", "a thread that a plugin started ended the process with exit code 0", false),
+    ("hook panics", "died of SIGABRT", true),
+    ("unwind", "died of SIGABRT", true),
+    ("memory", "died of SIGABRT", true),
+    ("pthread_exit", "died of SIGABRT", true),
+    ("abort", "died of SIGABRT", true),
+    ("segv", "died of SIGSEGV", true),
+    ("overflow", "overflowed its stack", true),
+    ("4", "died of SIGILL", true),
+    ("5", "died of SIGTRAP", true),
+    ("7", "died of SIGBUS", true),
+    ("8", "died of SIGFPE", true),
+    ("31", "died of SIGSYS", true),
+    ("9", "was killed (SIGKILL)", false),
+    ("14", "died of SIGALRM", false),
+    ("24", "took more time than the system allows (SIGXCPU)", false),
+];
+
+#[test]
+fn every_end_is_reported() {
+    let case = case("every_end_is_reported");
+    for (how, what, function) in WAYS {
+        for jobs in ["1", "2"] {
+            let said = case.ended(case.run_of(&format!("zoo.Idle,zoo.Ends{{how=\"{how}\"}}"), &["--jobs", jobs]));
+            let who = format!("error: step 2, pass `zoo.Ends` of plugin `passhost-zoo`: {what}");
+            assert!(said.contains(&who), "{how}, {jobs} jobs: {said}");
+            assert!(said.contains("plugin file $TARGET/examples/libzoo_ends.so"), "{how}: {said}");
+            assert!(!function || said.contains("in function `main`"), "{how}, {jobs} jobs: {said}");
+        }
+    }
+}
+
+/// A program gets the same as data.
+#[test]
+fn ends_are_reported_to_programs() {
+    let case = case("ends_are_reported_to_programs");
+    let said = case.ended(case.run_of("zoo.Ends", &["--message-format", "json"]));
+    let line: serde_json::Value = serde_json::from_str(said.trim()).expect("one line of JSON");
+    let shown = |key: &str| line[key].as_str().unwrap_or_default().to_string();
+    let expected = ["zoo.Ends", "passhost-zoo", "main"].map(str::to_string);
+    assert_eq!(["pass", "plugin", "function"].map(shown), expected, "{said}");
+    assert_eq!(line["position"], 1);
+}
+
+/// Without a second process the one of the run reports what it can notice.
+#[test]
+fn one_process_reports_what_it_notices() {
+    let case = case("one_process_reports_what_it_notices");
+    for (how, what, function) in WAYS {
+        let number = how.parse::<i32>().unwrap_or(0);
+        if matches!(*how, "_exit" | "quick_exit" | "exec") || [9, 14, 24].contains(&number) {
+            continue;
+        }
+        let mut command = case.run_of(&format!("zoo.Ends{{how=\"{how}\"}}"), &["--jobs", "2"]);
+        command.env("PASSHOST_ONE_PROCESS", "1");
+        let said = case.ended(command);
+        let what = match what.strip_suffix(" with exit code 0") {
+            Some(what) => format!("{what} by calling `exit`"),
+            None if *how == "overflow" => "died of SIGSEGV".to_string(),
+            None => (*what).to_string(),
+        };
+        let function = if *function { ", in function `main`" } else { "" };
+        let line = format!("error: step 1, pass `zoo.Ends` of plugin `passhost-zoo`: {what}{function}\n");
+        assert!(said.contains(&line), "{how}: {said}");
+    }
+}
+
+#[test]
+fn rules_checkers_and_instruments_that_end_the_process() {
+    let case = case("rules_checkers_and_instruments_that_end_the_process");
+    let step = "error: step 1, pass `zoo.Inserts` of plugin `passhost-zoo`: the rule of operator";
+    for jobs in ["1", "2"] {
+        let said = case.ended(case.run_of("zoo.Inserts", &["--jobs", jobs]));
+        let what = "`zoo.exits` of plugin `passhost-zoo` ended the process with exit code 0";
+        assert!(said.contains(&format!("{step} {what}")), "{said}");
+        let said = case.ended(case.run_of("zoo.Inserts{name=zoo.crashes}", &["--jobs", jobs]));
+        assert!(said.contains(&format!("{step} `zoo.crashes` of plugin `passhost-zoo` died of SIGSEGV")), "{said}");
+    }
+    let said = case.ended(case.run_of("zoo.NeedsEnding", &[]));
+    let what = "step 1, pass `zoo.NeedsEnding` of plugin `passhost-zoo`: the checker of property `zoo.ending` of plugin \
+                `passhost-zoo` ended the process with exit code 0";
+    assert!(said.contains(what), "{said}");
+    let said = case.ended(case.run_of("zoo.Idle", &["--instrument", "zoo.Watcher"]));
+    let what = "instrument `zoo.Watcher` of plugin `passhost-zoo`, run_before of step 1, pass `zoo.Idle`: ended the \
+                process with exit code 0";
+    assert!(said.contains(what), "{said}");
+    let said = case.ended(case.run_of("zoo.Idle", &["--instrument", "zoo.Watcher{event=drop}"]));
+    let what = "of plugin `passhost-zoo`, its destructor: ended the process with exit code 0";
+    assert!(said.contains(what), "{said}");
+}
+
+/// What runs after the last pass changes no exit code to 0, and no result.
+#[test]
+fn what_runs_when_the_process_ends() {
+    let case = case("what_runs_when_the_process_ends");
+    let said = case.ended(case.run_of("zoo.LeavesAndFails", &[]));
+    assert!(said.contains("this pass always fails"), "{said}");
+    std::fs::remove_file(case.path("out.failed.py")).expect("the last good module");
+    let (_, said, code) = case.finish(case.run_of("zoo.Ends{how=\"crash later\"}", &[]), b"");
+    assert!(said.contains("error: a plugin died of SIGSEGV, after the run had come to its end"), "{said}");
+    assert_eq!(code, 3);
+    assert!(std::fs::read_to_string(case.path("out.py")).expect("the result").contains("def main"), "{said}");
+    // A plugin that only tidies up is no fault.
+    let (_, said, code) = case.finish(case.run_of("zoo.Ends{how=later}", &[]), b"");
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn a_copy_of_the_process_writes_nothing() {
+    let case = case("a_copy_of_the_process_writes_nothing");
+    let said = case.ended(case.run_of("zoo.Ends{how=fork}", &["--jobs", "1"]));
+    // It goes on with the board of the process, too, so that the pass can look as if it were over.
+    assert!(said.contains("pass `zoo.Ends` of plugin `passhost-zoo`"), "{said}");
+    assert!(said.contains("ended the process with exit code 0"), "{said}");
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(std::fs::read_to_string(case.path("out.py")).expect("the output"), "as it was");
+}
+
+/// A plugin that the lockfile knows is opened without a trial.
+#[test]
+fn a_constructor_that_ends_the_process() {
+    let case = Case::new("a_constructor_that_ends_the_process").file("out.py", "as it was");
+    let case = case.libraries(&[example("constructor")]).operators();
+    assert_eq!(case.run(&["lock"], b"").2, 0);
+    for locked in [&[][..], &["--locked"]] {
+        let mut command =
+            case.command(&[&["run", "small.py", "-o", "out.py", "--passes", "zoo.Constructed"], locked].concat());
+        command.env("ZOO_EXIT", "1");
+        let said = case.ended(command);
+        let what = "libzoo_constructor.so: ended the process with exit code 0 while it was opened";
+        assert!(said.contains(what), "{said}");
+    }
+}
+
+#[test]
+fn a_rule_that_asks_for_its_own_type() {
+    let case = case("a_rule_that_asks_for_its_own_type");
+    for jobs in ["1", "2"] {
+        let (_, said, code) = case.finish(case.run_of("zoo.Inserts{name=zoo.endless}", &["--jobs", jobs]), b"");
+        assert_eq!(code, 3, "{said}");
+        let what = "operator `zoo.endless` of plugin `passhost-zoo`";
+        assert!(said.contains(what) && said.contains("100") && said.contains("zoo.Inserts"), "{said}");
+    }
+}
+
+/// A signal of the user is no fault of anybody, and leaves nothing behind.
+#[test]
+fn signals_of_users_keep_their_meaning() {
+    let case = case("signals_of_users_keep_their_meaning");
+    for signal in [2, 15] {
+        let (said, status) = interrupted(&case, signal);
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(signal), "{said}");
+        assert_eq!(said, "");
+        case.nothing_is_left();
+    }
+}
+
+/// Sends a signal to a run that sleeps.
+fn interrupted(case: &Case, signal: i32) -> (String, std::process::ExitStatus) {
+    let mut command = case.run_of("zoo.Ends{how=sleep}", &["--jobs", "1"]);
+    let child = command.process_group(0).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let start = Instant::now();
+    std::thread::sleep(Duration::from_millis(400));
+    let sent = Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
+    assert!(sent.expect("kill runs").success());
+    let output = child.wait_with_output().expect("the binary ends");
+    assert!(start.elapsed() < Duration::from_secs(4), "it came to its end by itself");
+    (String::from_utf8_lossy(&output.stderr).into_owned(), output.status)
+}

@@ -1,0 +1,135 @@
+//! Names in the contracts of passes that nothing listed provides.
+
+use crate::registry::{PassId, Registry};
+use plugin_api::names::{did_you_mean, nearest};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A list of a contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    /// Properties that must hold before the pass.
+    Requires,
+    /// Properties that hold after it.
+    Establishes,
+    /// Properties and passes whose effect it keeps.
+    Preserves,
+    /// Those whose effect it undoes.
+    Invalidates,
+}
+
+/// A name in the contract of a pass that nothing listed provides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    /// Full name of the pass.
+    pub pass: String,
+    /// Its plugin.
+    pub plugin: String,
+    /// Where the name is.
+    pub list: List,
+    /// The name.
+    pub name: String,
+    /// Nearest names.
+    pub near: Vec<String>,
+}
+
+impl UnknownName {
+    /// Whether it is wrong whatever else is listed: a required property that nothing establishes or checks keeps the pass
+    /// from running, and a name beside a known one is misspelt. Other names may belong to plugins that are not listed.
+    pub fn is_error(&self) -> bool {
+        self.list == List::Requires || !self.near.is_empty()
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownName { pass, plugin, list, name, near } = self;
+        let near = did_you_mean(near);
+        match list {
+            List::Requires => write!(
+                f,
+                "pass `{pass}` ({plugin}) requires the property `{name}`, which no listed plugin declares or establishes{near}"
+            ),
+            List::Establishes => {
+                write!(f, "pass `{pass}` ({plugin}) establishes `{name}`, which no listed plugin declares{near}")
+            }
+            List::Preserves => {
+                write!(
+                    f,
+                    "pass `{pass}` ({plugin}) preserves `{name}`, which is not a pass or property of a listed plugin{near}"
+                )
+            }
+            List::Invalidates => {
+                write!(
+                    f,
+                    "pass `{pass}` ({plugin}) invalidates `{name}`, which is not a pass or property of a listed plugin{near}"
+                )
+            }
+        }
+    }
+}
+
+/// Names are compared with all known ones; so many are, in a list of any length.
+const SUGGESTED: usize = 10;
+
+/// Names that nothing provides, in the contracts of these passes, in order.
+pub fn unknown_names(registry: &Registry, passes: impl IntoIterator<Item = PassId>) -> Vec<UnknownName> {
+    let declared = registry.properties().map(|(info, _)| info.name.as_str()).collect();
+    let established = registry.passes().flat_map(|(_, info)| &info.contract.establishes).map(String::as_str).collect();
+    let names = Known { registry, declared, established };
+    let mut out: Vec<UnknownName> = Vec::new();
+    for pass in passes {
+        let (info, owner) = (registry.pass(pass), registry.pass_owner(pass));
+        let contract = &info.contract;
+        let lists = [
+            (List::Requires, &contract.requires),
+            (List::Establishes, &contract.establishes),
+            (List::Preserves, &contract.preserves),
+            (List::Invalidates, &contract.invalidates),
+        ];
+        for (list, name) in lists.into_iter().flat_map(|(list, names)| names.iter().map(move |name| (list, name))) {
+            if !names.has(list, name) {
+                let near = if out.len() < SUGGESTED { names.near(list, name) } else { Vec::new() };
+                let (pass, plugin) = (info.name.clone(), owner.name.clone());
+                out.push(UnknownName { pass, plugin, list, name: name.clone(), near });
+            }
+        }
+    }
+    out
+}
+
+/// What listed plugins provide.
+struct Known<'a> {
+    registry: &'a Registry,
+    /// Properties.
+    declared: BTreeSet<&'a str>,
+    /// Properties that passes establish, also if nothing declares them.
+    established: BTreeSet<&'a str>,
+}
+
+impl Known<'_> {
+    fn has(&self, list: List, name: &str) -> bool {
+        let is_property = self.declared.contains(name);
+        match list {
+            List::Establishes => is_property,
+            List::Requires => is_property || self.established.contains(name),
+            List::Preserves | List::Invalidates => {
+                let is_pass = name == "all" || self.registry.find_full(name).is_some();
+                is_pass || is_property || self.established.contains(name)
+            }
+        }
+    }
+
+    /// Nearest names that the list could have.
+    fn near(&self, list: List, name: &str) -> Vec<String> {
+        let declared = self.declared.iter().copied();
+        let near = match list {
+            List::Establishes => nearest(name, declared),
+            List::Requires => nearest(name, self.declared.union(&self.established).copied()),
+            List::Preserves | List::Invalidates => {
+                nearest(name, declared.chain(self.registry.passes().map(|(_, info)| info.name.as_str())))
+            }
+        };
+        near.into_iter().filter(|other| other != name).collect()
+    }
+}

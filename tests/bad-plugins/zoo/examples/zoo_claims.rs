@@ -1,0 +1,88 @@
+//! Passes whose contracts are not true, and one that leaves the folder.
+#![forbid(unsafe_code)]
+
+use plugin_api::ir::records::kind;
+use plugin_api::prelude::*;
+
+export_plugin! {
+    passes: [CLAIMS, CLAIMS_AND_KEEPS, MERGES, NEEDS, LOSES, LEAVES, MISSPELT],
+    properties: [PLAIN],
+}
+
+declare_property! {
+    /// There are no dataflow blocks.
+    pub PLAIN = "claims.plain" { check: plain }
+}
+
+fn plain(body: &Body, _: &Ctx) -> Result<(), PassError> {
+    match body.values().find(|value| value.kind() == kind::DATAFLOW) {
+        Some(block) => Err(pass_error!("this is a dataflow block").at(block)),
+        None => Ok(()),
+    }
+}
+
+fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+/// Uses the first binding in place of the second.
+fn merge(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let mut bindings = body.bindings();
+    let (Some(first), Some(second)) = (bindings.next(), bindings.next()) else { return Ok(body.clone()) };
+    let mut edit = body.edit();
+    let with = edit.v(first);
+    edit.forward_to(second, with);
+    Ok(edit.finish()?)
+}
+
+declare_pass! {
+    /// Claims what it does nothing for.
+    pub function pass CLAIMS = "claims.Claims" { opt_level: 0, establishes: ["claims.plain"], run: nothing }
+}
+
+declare_pass! {
+    /// Claims it again.
+    pub function pass CLAIMS_AND_KEEPS = "claims.ClaimsAgain" {
+        opt_level: 0,
+        establishes: ["claims.plain"],
+        preserves: ["all"],
+        run: nothing,
+    }
+}
+
+declare_pass! {
+    /// Changes something, and keeps all properties.
+    pub function pass MERGES = "claims.Merges" { opt_level: 0, preserves: ["all"], run: merge }
+}
+
+declare_pass! {
+    /// Changes something, and keeps nothing.
+    pub function pass LOSES = "claims.Loses" { opt_level: 0, run: merge }
+}
+
+declare_pass! {
+    /// Relies on the claim.
+    pub function pass NEEDS = "claims.Needs" { opt_level: 0, requires: ["claims.plain"], run: nothing }
+}
+
+declare_pass! {
+    /// Goes to another folder.
+    pub module pass LEAVES = "claims.Leaves" { opt_level: 0, run: leaves }
+}
+
+fn leaves(module: &Module, _: &Ctx) -> Result<Module, PassError> {
+    std::env::set_current_dir("/").map_err(|error| pass_error!("{error}"))?;
+    Ok(module.clone())
+}
+
+declare_pass! {
+    /// Names things that nothing has.
+    pub function pass MISSPELT = "claims.Misspelt" {
+        opt_level: 0,
+        establishes: ["claims.plane", "elsewhere.unknown"],
+        preserves: ["claims.Claim", "claims.plain"],
+        invalidates: ["claims.Merge"],
+        requires: ["claims.plian"],
+        run: nothing,
+    }
+}

@@ -1,0 +1,279 @@
+//! Code of a plugin that ends the process, in every way and place.
+#![allow(unsafe_code, reason = "most ways to end a process are functions of the system")]
+
+use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::ir::AttrsId;
+use plugin_api::meta::ArgKind;
+use plugin_api::prelude::*;
+use std::ffi::{c_char, c_int, c_void};
+use std::time::Duration;
+
+export_plugin! {
+    passes: [ENDS, FAILS, INSERTS, CHECKED, NOTHING],
+    operators: [EXITS, CRASHES, ENDLESS],
+    properties: [ENDING],
+    instruments: [WATCHER],
+}
+
+unsafe extern "C" {
+    fn exit(code: c_int) -> !;
+    fn _exit(code: c_int) -> !;
+    fn quick_exit(code: c_int) -> !;
+    fn atexit(handler: extern "C" fn()) -> c_int;
+    fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int;
+    fn fork() -> c_int;
+    fn raise(signal: c_int) -> c_int;
+    fn pthread_exit(value: *mut c_void) -> !;
+}
+
+declare_pass! {
+    /// Ends the process when it comes to the function `main`.
+    pub function pass ENDS = "zoo.Ends" {
+        opt_level: 0,
+        options: Way {
+            /// The way.
+            how: String = "exit",
+        },
+        run: ends,
+    }
+}
+
+fn ends(body: &Body, way: &Way, ctx: &Ctx) -> Result<Body, PassError> {
+    if ctx.function_name().is_some_and(|name| name != "main") {
+        // Long enough that other threads help.
+        std::thread::sleep(Duration::from_millis(2));
+        return Ok(body.clone());
+    }
+    end(&way.how);
+    Ok(body.clone())
+}
+
+declare_pass! {
+    /// Leaves something behind that ends the process at its end, and fails.
+    pub module pass FAILS = "zoo.LeavesAndFails" { opt_level: 0, run: fails }
+}
+
+fn fails(_: &Module, _: &Ctx) -> Result<Module, PassError> {
+    end("later");
+    bail!("this pass always fails")
+}
+
+extern "C" fn leave() {
+    // SAFETY: ends the process.
+    unsafe { _exit(0) }
+}
+
+extern "C" fn crash() {
+    end("segv");
+}
+
+/// Exits when it is dropped.
+struct Exits;
+
+impl Drop for Exits {
+    fn drop(&mut self) {
+        end("exit");
+    }
+}
+
+/// Panics when it is dropped.
+struct Panics;
+
+impl Drop for Panics {
+    #[allow(clippy::panic, reason = "this is what it is for")]
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+/// Ends when the stack does.
+#[inline(never)]
+fn deep(n: u64) -> u64 {
+    let room = std::hint::black_box([n; 64]);
+    if n == u64::MAX { 0 } else { deep(n + 1) + room[n as usize % 64] }
+}
+
+#[allow(clippy::panic, reason = "one of the ways to end")]
+fn panics() {
+    panic!("lost");
+}
+
+/// Ends the process, or lets it end.
+fn end(how: &str) {
+    // SAFETY: all of these end the process, or this thread, or are to be refused.
+    unsafe {
+        match how {
+            "exit" => exit(0),
+            "_exit" => _exit(0),
+            "quick_exit" => quick_exit(0),
+            "exec" => {
+                execv(c"/bin/true".as_ptr(), [c"true".as_ptr(), std::ptr::null()].as_ptr());
+            }
+            "fork" => {
+                if fork() > 0 {
+                    _exit(0);
+                }
+            }
+            "drop" => drop(Exits),
+            "later" => {
+                atexit(leave);
+            }
+            "crash later" => {
+                atexit(crash);
+            }
+            "thread" => {
+                std::thread::spawn(|| exit(0));
+                std::thread::sleep(Duration::from_secs(5));
+            }
+            "overflow in a thread" => {
+                let _ = std::thread::spawn(|| deep(0)).join();
+            }
+            "sleep" => std::thread::sleep(Duration::from_secs(5)),
+            "segv" => std::ptr::without_provenance_mut::<u8>(8).write_volatile(1),
+            "overflow" => {
+                std::hint::black_box(deep(0));
+            }
+            "unwind" => {
+                let _both = Panics;
+                panics();
+            }
+            "hook" => {
+                std::panic::set_hook(Box::new(|_| exit(0)));
+                panics();
+            }
+            "hook panics" => {
+                std::panic::set_hook(Box::new(|_| panics()));
+                panics();
+            }
+            "abort" => std::process::abort(),
+            "memory" => {
+                std::hint::black_box(vec![0u8; isize::MAX as usize]);
+            }
+            "pthread_exit" => pthread_exit(std::ptr::null_mut()),
+            number => {
+                raise(number.parse().unwrap_or(6));
+            }
+        }
+    }
+}
+
+declare_pass! {
+    /// Writes a call of an operator into each function.
+    pub function pass INSERTS = "zoo.Inserts" {
+        opt_level: 0,
+        options: Operator {
+            /// Its name.
+            name: String = "zoo.exits",
+        },
+        run: inserts,
+    }
+}
+
+fn inserts(body: &Body, operator: &Operator, _: &Ctx) -> Result<Body, PassError> {
+    let Some((first, data)) = body.bindings().find_map(|it| Some((it, it.as_call()?.arg(0)?))) else {
+        return Ok(body.clone());
+    };
+    let mut edit = body.edit();
+    edit.before(first);
+    let (op, ty, data) = (edit.builder().op(&operator.name), edit.builder().ty(&data.ty().to_owned()), edit.v(data));
+    let new = edit.call(op, &[data], AttrsId::NONE, ty, false, Some("new"));
+    edit.replace(first, new);
+    Ok(edit.finish()?)
+}
+
+declare_pass! {
+    /// Does nothing.
+    pub function pass NOTHING = "zoo.Idle" { opt_level: 0, run: nothing }
+}
+
+fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(body.clone())
+}
+
+const EXITS: OpDecl = OpDecl {
+    name: "zoo.exits",
+    args: &[ArgDecl { name: "data", kind: ArgKind::Any, optional: false }],
+    attrs: &[],
+    pure: true,
+    doc: "Its rule ends the process.",
+    infer: |_| {
+        end("_exit");
+        Err(InferError::wrong("never"))
+    },
+};
+
+const CRASHES: OpDecl = OpDecl {
+    name: "zoo.crashes",
+    doc: "Its rule crashes.",
+    infer: |_| {
+        end("segv");
+        Err(InferError::wrong("never"))
+    },
+    ..EXITS
+};
+
+/// Asks twice at each depth, and does not listen.
+const ENDLESS: OpDecl = OpDecl {
+    name: "zoo.endless",
+    doc: "Its rule asks for its own type.",
+    infer: |call| {
+        let ctx = Ctx::current();
+        let _ = ctx.infer(call);
+        let _ = ctx.infer(call);
+        call.arg(0).map(|arg| arg.ty().to_owned()).ok_or_else(|| InferError::wrong("no argument"))
+    },
+    ..EXITS
+};
+
+declare_property! {
+    /// Its checker ends the process.
+    pub ENDING = "zoo.ending" { check: ending }
+}
+
+fn ending(_: &Body, _: &Ctx) -> Result<(), PassError> {
+    end("exit");
+    Ok(())
+}
+
+declare_pass! {
+    /// Needs what cannot be checked.
+    pub function pass CHECKED = "zoo.NeedsEnding" { opt_level: 0, requires: ["zoo.ending"], run: nothing }
+}
+
+declare_instrument! {
+    /// Ends the process before a pass.
+    pub WATCHER = "zoo.Watcher" {
+        options: Watched {
+            /// The event in which it does: `run_before` or `drop`.
+            event: String = "run_before",
+        },
+        new: Watcher::new,
+    }
+}
+
+struct Watcher {
+    options: Watched,
+}
+
+impl Watcher {
+    fn new(options: &Watched, _: &Ctx) -> Result<Watcher, PassError> {
+        Ok(Watcher { options: options.clone() })
+    }
+}
+
+impl PassInstrument for Watcher {
+    fn run_before(&mut self, _: &Module, _: &PassFacts<'_>) -> Result<(), PassError> {
+        if self.options.event == "run_before" {
+            end("exit");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        if self.options.event == "drop" {
+            end("_exit");
+        }
+    }
+}
