@@ -306,8 +306,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("libx.so");
         std::fs::write(&path, "first").expect("a file");
-        let copy =
-            Library::open(&path).and_then(|library| Ok(library.private_copy())).expect("a file").expect("a copy");
+        let copy = Library::open(&path).map(|library| library.private_copy()).expect("a file").expect("a copy");
         let by_path = OpenOptions::new().write(true).open(copy.load_path(false).expect("a path"));
         assert!(by_path.and_then(|mut file| file.write_all(b"other")).is_err());
         assert_eq!(text(&copy), "first");
