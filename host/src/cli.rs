@@ -4,6 +4,7 @@ mod building;
 mod check;
 mod contributions;
 mod figures;
+mod foreign;
 mod instruments;
 mod lock;
 mod messages;
@@ -198,7 +199,7 @@ struct RunArgs {
 impl RunArgs {
     /// Where the result goes.
     fn output(&self) -> Result<Output, Error> {
-        self.output.as_deref().map_or(Ok(Output::Stdout), Output::look)
+        self.output.as_deref().map_or_else(Output::stdout, Output::look)
     }
 }
 
@@ -414,10 +415,10 @@ fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     let pipeline = &written.pipeline;
-    plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
+    messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     let registry = engine.registry();
     let unknown = registry::contracts::unknown_names(registry, plan.passes(registry));
-    unknown.iter().for_each(|unknown| messages.report(&check::unknown_name(unknown)));
+    messages.reports(unknown.iter().map(check::unknown_name), "warnings");
     to_stdout(&match args.json {
         true => show::plan_json(pipeline, &plan, registry),
         false => format!("pipeline {pipeline}\n{}", plan.render(registry)),
@@ -430,6 +431,11 @@ fn missing_input(input: &Path) -> Error {
         message: "no such file".to_string(),
         help: "name a file with TVMScript, or `-` for standard input".to_string(),
     }
+}
+
+/// A model in another form than TVMScript.
+fn foreign_input(origin: String, foreign::Foreign { what, help }: foreign::Foreign) -> Error {
+    Error::InputFile { origin, message: format!("looks like {what}, not TVMScript"), help: help.to_string() }
 }
 
 /// The input's name for messages, and its text.
@@ -449,6 +455,9 @@ fn read_input(path: &Path) -> Result<(String, Arc<str>), Error> {
         let help = "name a file with TVMScript, or `-` for standard input".to_string();
         return Err(Error::InputFile { origin, message: error.to_string(), help });
     }
+    if let Some(foreign) = foreign::of_bytes(&bytes) {
+        return Err(foreign_input(origin, foreign));
+    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -463,10 +472,13 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine, messages: Messages
     let module = match script::read_with_warnings(&text, engine) {
         Ok(read) => {
             let warnings = read.warnings.iter().map(|warning| input_warning(origin, &text, warning));
-            warnings.for_each(|warning| messages.report(&warning));
+            messages.reports(warnings, "warnings");
             read.module
         }
-        Err(error) => return Err(Error::Input { origin: origin.to_string(), text, error }),
+        Err(error) => {
+            let read = Error::Input { origin: origin.to_string(), text: Arc::clone(&text), error };
+            return Err(foreign::of_text(&text).map_or(read, |foreign| foreign_input(origin.to_string(), foreign)));
+        }
     };
     let _span = engine.span("verification", "verify", || serde_json::json!({}));
     crate::verify::verify_module(&module, engine).map_err(|violation| {
@@ -490,7 +502,7 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = timing.span("plan", || written.plan(&context, &engine))?;
-    plan.warnings.iter().for_each(|warning| messages.report(&show::plan_warning(warning)));
+    messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
     lock::tell(&keeper, messages);
     lock::try_unknown(&keeper, &engine, &plan)?;
@@ -507,8 +519,9 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
         let help = "this copy writes nothing; a plugin that forks must end its child".to_string();
         return Err(Error::Ended { message, help, code: exit::PLUGIN });
     }
-    report.warnings.iter().for_each(|warning| messages.report(&Report::warning(warning)));
-    report.failures.iter().flat_map(Error::reports).for_each(|failure| messages.report(&failure));
+    messages.reports(report.warnings.iter().map(Report::warning), "warnings");
+    let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
+    messages.reports(failures.into_iter(), "failures; the summary has all");
     let printed = timing.span("print", || script::print(&report.module, &*engine));
     let summarize = |report: &RunReport| {
         let registry = engine.registry();

@@ -21,7 +21,7 @@ use std::time::SystemTime;
 pub trait Watcher {
     /// Cargo begins; what it does, as `building acme-passes`.
     fn begin(&self, what: &str);
-    /// Cargo says a line.
+    /// Cargo says a line, as `Compiling acme-passes v0.1.0`.
     fn says(&self, line: &str);
     /// Cargo is done.
     fn end(&self);
@@ -177,8 +177,12 @@ impl PluginCrate {
 }
 
 fn read_cargo_toml(folder: &Path) -> Result<toml::Table, String> {
-    let text = std::fs::read_to_string(folder.join("Cargo.toml"))
-        .map_err(|error| format!("cannot read its Cargo.toml: {error}; name the folder of a crate"))?;
+    let text = std::fs::read_to_string(folder.join("Cargo.toml")).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound if !folder.is_dir() => {
+            "there is no such folder; was the crate moved? Correct its path in the manifest".to_string()
+        }
+        _ => format!("cannot read its Cargo.toml: {error}; name the folder of a crate"),
+    })?;
     text.parse().map_err(|error: toml::de::Error| format!("its Cargo.toml: {}", error.message()))
 }
 
@@ -279,10 +283,36 @@ fn cargo(command: &mut Command, what: &str, watcher: &dyn Watcher) -> Result<Str
     let (status, stdout) = (child.wait(), reader.join().unwrap_or_default());
     watcher.end();
     if !status.map_err(|error| (error.to_string(), String::new()))?.success() {
-        let message = format!("`cargo build` failed while {what}; correct the crate, or leave it out of the manifest");
-        return Err((message, said));
+        return Err((format!("`cargo build` failed while {what}; {}", remedy(&said)), said));
     }
     Ok(stdout)
+}
+
+/// What to do where cargo failed, by what it said.
+fn remedy(said: &str) -> &'static str {
+    const NETWORK: &[&str] = &[
+        "Could not resolve host",
+        "Couldn't resolve host",
+        "Could not connect",
+        "Couldn't connect",
+        "failed to download",
+        "failed to fetch",
+        "failed to query replaced source registry",
+        "download of config.json failed",
+        "network failure",
+        "spurious network error",
+        "attempting to make an HTTP request, but --offline",
+    ];
+    const MOVED: &[&str] = &["failed to load source for dependency", "failed to read `", "failed to load manifest for"];
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if has(NETWORK) {
+        "the crates that it depends on cannot be fetched: run `cargo fetch` in its folder where there is a network, or list \
+         its built library with `path`"
+    } else if has(MOVED) {
+        "its Cargo.toml names a folder in which there is no crate: correct that path if the crate or the other one was moved"
+    } else {
+        "correct the crate, or leave it out of the manifest"
+    }
 }
 
 /// The dynamic libraries that cargo reports, by the folder of their crate.

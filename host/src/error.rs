@@ -228,6 +228,9 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// Whoever reads standard output went away before all was written.
+    #[error("output <stdout>: nobody reads it any more")]
+    ReaderLeft,
     /// The output could not be written in the end.
     #[error("output {}: {message}", path.display())]
     Write {
@@ -241,8 +244,8 @@ pub enum Error {
 /// What to do about a config value that does not fit.
 pub(crate) const CONFIG_HELP: &str = "`passhost config` shows all keys with their types, defaults and ranges";
 
-/// More errors of one input than these help nobody.
-const SHOWN: usize = 20;
+/// More errors of one kind than these help nobody.
+const SHOWN: usize = plugin_api::names::FEW;
 
 /// ` of step 2, pass `relax.Normalize``
 fn during(pass: &Option<(usize, String)>) -> String {
@@ -284,14 +287,26 @@ impl Error {
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
             Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } => exit::PLUGIN,
             Error::Step { code, .. } | Error::Ended { code, .. } => *code,
-            Error::Write { .. } => exit::FAULT,
+            Error::Write { .. } | Error::ReaderLeft => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
             // The gravest cause counts.
             Error::Several(errors) => errors.iter().map(Error::exit_code).max().unwrap_or(exit::FAULT),
         }
     }
 
-    /// What to show: one report, or one for each diagnostic of the input, each problem of the manifest.
+    /// How many things are wrong.
+    pub fn count(&self) -> usize {
+        match self {
+            Error::Input { error, .. } => error.diagnostics.len(),
+            Error::Manifest { problems, .. } => problems.len(),
+            Error::Entry { error, .. } => error.count(),
+            Error::Several(errors) => errors.iter().map(Error::count).sum(),
+            _ => 1,
+        }
+    }
+
+    /// What to show: one report, or one for each diagnostic of the input, each problem of the manifest. Of many the first
+    /// ones, and how many more there are.
     pub fn reports(&self) -> Vec<Report> {
         match self {
             Error::Input { origin, text, error } => {
@@ -301,17 +316,14 @@ impl Error {
                 reports.extend((rest > 0).then(|| Report::remark(format!("... and {rest} more errors in {origin}"))));
                 reports
             }
-            Error::Manifest { path, text, problems } => problems
-                .iter()
-                .map(|Problem { message, span, help }| {
-                    let name = path.display().to_string();
-                    let report = Report::error(format!("manifest {name}: {message}")).help(help);
-                    match span {
-                        Some(span) => report.at(name, Arc::clone(text), span.clone(), ""),
-                        None => report,
-                    }
-                })
-                .collect(),
+            Error::Manifest { path, text, problems } => {
+                let origin = path.display().to_string();
+                let shown = problems.iter().take(SHOWN);
+                let mut reports: Vec<Report> = shown.map(|problem| manifest_report(&origin, text, problem)).collect();
+                let rest = problems.len().saturating_sub(SHOWN);
+                reports.extend((rest > 0).then(|| Report::remark(format!("... and {rest} more problems in {origin}"))));
+                reports
+            }
             Error::Entry { path, text, span, error } => {
                 let mut reports = error.reports();
                 // An error that shows a place of its own needs no second one.
@@ -328,7 +340,14 @@ impl Error {
                 }
                 reports
             }
-            Error::Several(errors) => errors.iter().flat_map(Error::reports).collect(),
+            // As in a pipeline of commands: `head` has what it wants.
+            Error::ReaderLeft => Vec::new(),
+            Error::Several(errors) => {
+                let mut reports: Vec<Report> = errors.iter().take(SHOWN).flat_map(Error::reports).collect();
+                let rest: usize = errors.iter().skip(SHOWN).map(Error::count).sum();
+                reports.extend((rest > 0).then(|| Report::remark(format!("... and {rest} more errors"))));
+                reports
+            }
             other => vec![other.report()],
         }
     }
@@ -404,6 +423,14 @@ fn with_remedy(report: Report, error: &RegistryError) -> Report {
         RegistryError::UnknownPass { .. } => report.help("`passhost list` shows all passes of the manifest"),
         RegistryError::UnknownInstrument { .. } => report.help("`passhost list` shows all instruments of the manifest"),
         _ => report,
+    }
+}
+
+fn manifest_report(origin: &str, text: &Arc<str>, Problem { message, span, help }: &Problem) -> Report {
+    let report = Report::error(format!("manifest {origin}: {message}")).help(help);
+    match span {
+        Some(span) => report.at(origin, Arc::clone(text), span.clone(), ""),
+        None => report,
     }
 }
 

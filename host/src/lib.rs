@@ -19,6 +19,7 @@ pub mod pass;
 mod process;
 pub mod report;
 pub mod run;
+mod stdio;
 pub mod verify;
 mod verify_symbols;
 mod verify_tir;

@@ -4,10 +4,10 @@ use crate::context::Target;
 use crate::error::{Error, Problem};
 use crate::output::read_small;
 use plugin_api::meta::OptionValue;
-use plugin_api::names::{did_you_mean, nearest};
+use plugin_api::names::{did_you_mean, few_suggestions, nearest};
 use semver::VersionReq;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -157,20 +157,19 @@ impl Manifest {
     pub fn parse_all(path: &Path, text: &str) -> (Manifest, Vec<Problem>) {
         let reader = Reader { folder: path.parent().unwrap_or(Path::new("")), problems: RefCell::default() };
         let (table, errors) = DeTable::parse_recoverable(text);
-        let mut lines = Vec::new();
+        let ends: Vec<usize> = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+        let mut lines = HashSet::new();
         for error in &errors {
             let span = error.span().unwrap_or(0..0);
-            let line = text.bytes().take(span.start).filter(|byte| *byte == b'\n').count();
             // What follows on the line is confusion about the first.
-            if !lines.contains(&line) {
+            if lines.insert(ends.partition_point(|end| *end < span.start)) {
                 reader.wrong(error.message().trim().to_string(), span, "the file is TOML: https://toml.io");
-                lines.push(line);
             }
         }
         let mut manifest = Manifest::default();
         // What is said about half of a text would be guesses.
         if errors.is_empty() {
-            manifest = reader.manifest(table.get_ref());
+            manifest = few_suggestions(|| reader.manifest(table.get_ref()));
         }
         (manifest.path, manifest.text) = (path.to_path_buf(), text.into());
         let mut problems = reader.problems.into_inner();

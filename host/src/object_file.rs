@@ -9,8 +9,8 @@ use object::{Architecture, BinaryFormat, Endianness, Object, ObjectKind, ObjectS
 use std::fs::File;
 use std::path::Path;
 
-/// Bytes of metadata; those of 20,000 passes are fewer.
-const MAX_METADATA: u64 = 16 << 20;
+/// Bytes of metadata; those of 100,000 passes with some lines of documentation each are fewer.
+const MAX_METADATA: u64 = 64 << 20;
 
 /// Why a file is no plugin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

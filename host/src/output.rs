@@ -1,7 +1,7 @@
 //! Where the result goes: a file, what a link leads to, a pipe or device, or standard output.
 
 use crate::error::Error;
-use crate::process;
+use crate::{process, stdio};
 use std::fs::{FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl Output {
     pub fn look(shown: &Path) -> Result<Output, Error> {
         let wrong = |message: String| Error::Output { path: shown.to_path_buf(), message };
         if shown == Path::new("-") || shown == Path::new("/dev/stdout") {
-            return Ok(Output::Stdout);
+            return Output::stdout();
         }
         let Ok(found) = std::fs::metadata(from_start(shown)) else { return Output::new_file(shown) };
         if found.is_dir() {
@@ -51,6 +51,14 @@ impl Output {
         }
     }
 
+    /// Standard output.
+    ///
+    /// # Errors
+    /// If this process began without one: what is written there would be lost in silence.
+    pub fn stdout() -> Result<Output, Error> {
+        check_stdout().map(|()| Output::Stdout)
+    }
+
     fn new_file(shown: &Path) -> Result<Output, Error> {
         let wrong = |message: String| Error::Output { path: shown.to_path_buf(), message };
         if shown.file_name().is_none() || shown.to_string_lossy().ends_with(std::path::is_separator) {
@@ -60,6 +68,12 @@ impl Output {
         let folder = folder(&path);
         if !from_start(folder).is_dir() {
             return Err(wrong(format!("its folder {} does not exist; create it first", folder.display())));
+        }
+        // What is there was looked at before; a name that is too long is found in no other way.
+        if let Err(error) = std::fs::symlink_metadata(from_start(&path))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(wrong(format!("no file can be called that: {error}")));
         }
         temporary(&path).map_err(|error| wrong(format!("its folder cannot be written: {error}")))?;
         Ok(Output::File { shown: shown.to_path_buf(), path })
@@ -94,7 +108,7 @@ impl Output {
         }
     }
 
-    /// Writes the result. A reader of standard output that went away is no error.
+    /// Writes the result.
     ///
     /// # Errors
     /// If it cannot be written, although it looked so before.
@@ -113,22 +127,35 @@ impl Output {
         let Output::File { shown, .. } = self else { return None };
         let stem = shown.file_stem().unwrap_or_default().to_string_lossy();
         let extension = shown.extension().map_or(String::new(), |ext| format!(".{}", ext.to_string_lossy()));
-        Some(shown.with_file_name(format!("{stem}.failed{extension}")))
+        let end = format!(".failed{extension}");
+        // Names of files have at most 255 bytes: the output's own may leave too few for more.
+        let room = stem.floor_char_boundary(255_usize.saturating_sub(end.len()));
+        Some(shown.with_file_name(format!("{}{end}", &stem[..room])))
     }
 }
 
-/// Writes to standard output; a reader that went away is no error.
+/// Writes to standard output.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If it cannot be written. A reader that went away gets no message, but what was to be written is lost.
 pub fn to_stdout(text: &str) -> Result<(), Error> {
+    check_stdout()?;
     let mut stdout = anstream::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::Write { path: PathBuf::from("<stdout>"), message: error.to_string() })
-        }
-        _ => Ok(()),
-    }
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Error::ReaderLeft,
+        _ => stdout_error(error.to_string()),
+    })
+}
+
+fn stdout_error(message: String) -> Error {
+    Error::Write { path: PathBuf::from("<stdout>"), message }
+}
+
+/// Whether there is a standard output.
+fn check_stdout() -> Result<(), Error> {
+    let message = "it was closed when passhost began; open it, as with `> FILE`, or name a file with -o";
+    if stdio::stdout_was_closed() { Err(stdout_error(message.to_string())) } else { Ok(()) }
 }
 
 /// A path as seen from the folder in which this was called first: a plugin can change that of the process.
@@ -202,15 +229,17 @@ fn temporary(path: &Path) -> io::Result<Temporary> {
         OpenOptions::new().read(true).write(true).create_new(true).open(path)
     };
     // The name of the temporary file would only be in the way.
-    let file =
-        tempfile::Builder::new().prefix(".passhost").make_in(from_start(folder), make).map_err(|error| match error
-            .kind()
-        {
-            io::ErrorKind::NotFound => {
-                io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
-            }
-            kind => io::Error::from(kind),
-        })?;
+    let file = tempfile::Builder::new().prefix(".passhost").make_in(from_start(folder), make);
+    let file = file.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
+        }
+        kind => match error.get_ref().and_then(|error| error.source()) {
+            // Its own words: not every error has a kind.
+            Some(why) => io::Error::new(kind, why.to_string()),
+            None => io::Error::from(kind),
+        },
+    })?;
     Ok(Temporary { file, noted })
 }
 

@@ -1,6 +1,7 @@
 //! The one renderer of diagnostics.
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
+use plugin_api::visible::visible;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
@@ -37,28 +38,6 @@ pub struct Excerpt {
     pub text: Arc<str>,
     /// Places in it.
     pub places: Vec<Place>,
-}
-
-/// A text that others wrote, as it can be shown: characters that would do something to a terminal, or to the order of the
-/// text, are written out. Ends of lines and tabs stay.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| {
-        c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(acts) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    text.chars().for_each(|c| if acts(c) { out.extend(c.escape_unicode()) } else { out.push(c) });
-    Cow::Owned(out)
-}
-
-/// The same on one line.
-pub(crate) fn visible_line(text: &str) -> Cow<'_, str> {
-    match visible(text) {
-        shown if shown.contains(['\n', '\t']) => shown.replace('\n', "\\n").replace('\t', "\\t").into(),
-        shown => shown,
-    }
 }
 
 /// A diagnostic, ready to be shown.
@@ -301,9 +280,6 @@ mod tests {
     #[test]
     fn texts_of_others_are_only_text() {
         let odd = "a\u{1b}[2J\u{7}\u{9b}m\u{202e}b\r\nc\td";
-        assert_eq!(visible(odd), "a\\u{1b}[2J\\u{7}\\u{9b}m\\u{202e}b\\u{d}\nc\td");
-        assert_eq!(visible_line(odd), "a\\u{1b}[2J\\u{7}\\u{9b}m\\u{202e}b\\u{d}\\nc\\td");
-        assert!(matches!(visible("plain π\n"), Cow::Borrowed(_)));
         let report = Report::error(odd).at("a.py", "x = 1\n", 0..1, odd).note(odd).help(odd);
         let shown = report.render(false);
         let acts = |c: char| c.is_control() && c != '\n' && c != '\t' || c == '\u{202e}';

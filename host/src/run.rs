@@ -25,7 +25,7 @@ use plugin_api::meta::OptionValue;
 use registry::{Doing, Driver, Facts, Frame, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -174,14 +174,14 @@ enum Stop {
     After(Error, bool, Option<Cost>),
 }
 
-/// A pass with its options, and the module on which it failed.
-type Failed = (PassId, Vec<OptionValue>, Module);
+/// The options of each pass that failed, and the module on which it did.
+type Failed = HashMap<PassId, Vec<(Vec<OptionValue>, Module)>>;
 
 /// What failed while the run went on.
 #[derive(Default)]
 struct Failures {
     errors: Vec<Error>,
-    seen: Vec<Failed>,
+    seen: Failed,
     /// What was skipped because of a veto.
     warnings: Vec<String>,
 }
@@ -353,7 +353,7 @@ impl<'e> Runner<'e> {
             let before = self.current.borrow().clone();
             let (changed, spent) = self.pass(pass, options, plan, facts).inspect_err(|stop| {
                 if matches!(stop, Stop::Failed(_)) {
-                    seen.push((pass, options.to_vec(), before));
+                    seen.entry(pass).or_default().push((options.to_vec(), before));
                 }
             })?;
             cost.set(Some(spent));
@@ -543,10 +543,10 @@ impl<'e> Runner<'e> {
     }
 
     /// Whether a pass failed on this very module.
-    fn failed_before(&self, seen: &[Failed], pass: PassId, options: &[OptionValue]) -> Option<String> {
+    fn failed_before(&self, seen: &Failed, pass: PassId, options: &[OptionValue]) -> Option<String> {
         let module = self.current.borrow();
-        let same = |(other, given, on): &&Failed| *other == pass && given == options && on.same(&module);
-        seen.iter().find(same).map(|_| "it failed before on the same module".to_string())
+        let same = |(given, on): &&(Vec<OptionValue>, Module)| given == options && on.same(&module);
+        seen.get(&pass)?.iter().rev().find(same).map(|_| "it failed before on the same module".to_string())
     }
 
     /// Runs one pass between its instruments; says whether the module changed in more than names.
@@ -718,6 +718,7 @@ impl<'e> Runner<'e> {
     }
 
     fn step_error(&self, pass: PassId, function: Option<String>, message: String, place: Option<ShownPlace>) -> Error {
+        let message = if message.trim().is_empty() { NO_REASON.to_string() } else { message };
         let registry = self.engine.registry();
         let owner = registry.pass_owner(pass);
         Error::Step {
@@ -738,6 +739,9 @@ impl<'e> Runner<'e> {
         Shown::new(self.engine, module, what).place(function, node)
     }
 }
+
+/// What stands for the message of a pass that gave an error without one.
+const NO_REASON: &str = "gave an error without a text; whoever maintains the plugin should let it say what it found";
 
 /// A failure after which the run goes on.
 fn went_on(mut error: Error) -> Error {

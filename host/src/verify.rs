@@ -8,7 +8,7 @@ use crate::verify_symbols::{Symbols, all_symbols};
 use crate::verify_tir;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyKind, Call, Expr, Function, Module, Ty, Type, Value};
-use plugin_api::names::{function_name, is_function_name};
+use plugin_api::names::{function_name, is_function_name, suggestions};
 use plugin_api::op::{Infer, InferError};
 use plugin_api::ty_rel::{Relation, call_result, calls_are_pure, relation};
 use std::collections::HashSet;
@@ -254,7 +254,7 @@ impl Check<'_> {
         let value = call.value();
         let (ty, pure) = match call.callee().view() {
             Expr::Op(_) => {
-                match self.infer.infer(call) {
+                match suggestions(0, || self.infer.infer(call)) {
                     Ok(inferred) => (inferred.ty, inferred.pure),
                     // Of an operator that nobody declares, what the call says of itself is all that is known.
                     Err(InferError::UnknownOp { .. }) => (value.ty().to_owned(), !value.has(flag::IMPURE)),

@@ -24,6 +24,9 @@ mod failures;
 #[path = "cli/instruments.rs"]
 #[cfg(target_os = "linux")]
 mod instruments;
+#[path = "cli/large.rs"]
+#[cfg(target_os = "linux")]
+mod large;
 #[path = "cli/lock.rs"]
 #[cfg(unix)]
 mod lock;
@@ -157,7 +160,8 @@ impl Case {
         let target = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().unwrap_or(Path::new("/"));
         let text = shortened(&text, &target.to_string_lossy(), "$TARGET");
         let text = shortened(&text, &root().to_string_lossy(), "$ROOT");
-        let lines = text.lines().filter(|line| !line.starts_with("passhost: building "));
+        let progress = ["passhost: building ", "passhost: another cargo is at work: "];
+        let lines = text.lines().filter(|line| !progress.iter().any(|start| line.starts_with(start)));
         let mut out = String::new();
         for line in lines {
             out.push_str(&without_time(line));
@@ -329,6 +333,13 @@ cases! {
     plan_of_the_third_party: Case::standard, ["plan", "--passes", "acme.GroupConvolutions"];
     plan_as_json: Case::standard, ["plan", "--json", "--passes", "relax.Normalize,acme.GroupConvolutions{through=[]}"];
     input_that_is_not_there: Case::standard, ["run", "nowhere.py", "--passes", ""];
+    input_that_is_onnx: |case| case.standard().file("bad.onnx", b"\x08\x08\x12\x07pytorch\x1a\x031.9:\xff"),
+        ["run", "bad.onnx", "--passes", ""];
+    input_that_is_relay: |case| case.standard().file("bad.txt", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1), float32]) {\n  %x\n}\n"),
+        ["run", "bad.txt", "--passes", ""];
+    input_that_is_mlir: |case| case.standard().file("bad.mlir", "module {\n  func.func @main() {\n  }\n}\n"),
+        ["run", "bad.mlir", "--passes", ""];
+    plugin_crate_that_was_moved: |case| case.crates(&["nowhere"]), ["list"];
     input_that_is_empty: |case| case.standard().file("empty.py", ""), ["run", "empty.py", "--passes", ""];
     input_that_is_not_utf8:
         |case| case.standard().file("bad.py", b"# fine\n# not \xff\n"), ["run", "bad.py", "--passes", ""];

@@ -3,7 +3,7 @@
 use crate::abi::wire::{FORMAT, MAGIC, Writer, tag, value};
 use crate::contributions::Contributions;
 pub use crate::forms::is_full_name;
-use crate::forms::{ALL, is_plugin_name, is_required, required_name};
+use crate::forms::{ALL, is_option_name, is_plugin_name, is_required, required_name};
 use crate::ir::{Body, Edit, Module, Value};
 use crate::meta::{Granularity, OptionType, OptionValue};
 use crate::op::{DefaultDecl, OpDecl};
@@ -356,13 +356,24 @@ const fn check_contract(name: &str, list: &str, items: &[&str], all: bool) {
     }
 }
 
-/// Whether the options of a pass or an instrument have documentation.
+/// Whether the options of a pass or an instrument have names that a pipeline can write, each once, and documentation.
 pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]) {
     let mut i = 0;
     while i < options.len() {
         if is_blank(options[i].doc) {
             let said = "` has no documentation: write `/// What it says.` above it";
             fail(&["option `", options[i].name, "` of ", what, " `", name, said]);
+        }
+        if !is_option_name(options[i].name) {
+            let right = "` is not a name: write letters, digits and `_`, as in `max_groups`";
+            fail(&["option `", options[i].name, "` of ", what, " `", name, right]);
+        }
+        let mut j = 0;
+        while j < i {
+            if same(options[j].name, options[i].name) {
+                fail(&["`options` of ", what, " `", name, "` has `", options[i].name, "` twice; remove one of them"]);
+            }
+            j += 1;
         }
         i += 1;
     }

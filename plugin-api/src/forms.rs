@@ -37,6 +37,22 @@ pub(crate) const fn is_plugin_name(name: &str) -> bool {
     !bytes.is_empty()
 }
 
+/// Whether a name could be that of an option, which a pipeline writes as `name=value`: a letter or `_`, then letters,
+/// digits and `_`.
+pub(crate) const fn is_option_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        // Which letters there are beyond ASCII is known where metadata is read.
+        let letter = bytes[i].is_ascii_alphabetic() || bytes[i] == b'_' || !bytes[i].is_ascii();
+        if !letter && (i == 0 || !bytes[i].is_ascii_digit()) {
+            return false;
+        }
+        i += 1;
+    }
+    !bytes.is_empty()
+}
+
 /// The name in an entry of `required`: what stands before the first blank.
 pub(crate) const fn required_name(entry: &str) -> &str {
     let bytes = entry.as_bytes();

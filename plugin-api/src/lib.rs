@@ -32,6 +32,7 @@ pub mod scoped_map;
 pub mod ty_rel;
 pub mod unused;
 pub mod users;
+pub mod visible;
 pub mod visit;
 
 pub use tracing;

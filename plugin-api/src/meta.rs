@@ -5,6 +5,7 @@
 
 use crate::forms::{ALL, is_full_name};
 use semver::{Version, VersionReq};
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 
 /// Everything in one metadata section.
@@ -151,12 +152,13 @@ impl PassInfo {
 
 /// What is wrong with the entries of `required` of a pass of that name.
 pub(crate) fn wrong_required(name: &str, required: &[Required]) -> Option<String> {
-    required.iter().enumerate().find_map(|(i, entry)| {
+    let mut seen = HashSet::new();
+    required.iter().find_map(|entry| {
         if !is_full_name(&entry.name) {
             Some(no_full_name(&entry.name, "relax.Normalize"))
         } else if entry.name == name {
             Some("has the pass itself".to_string())
-        } else if required[..i].iter().any(|other| other.name == entry.name) {
+        } else if !seen.insert(&entry.name) {
             Some(format!("has `{}` twice", entry.name))
         } else {
             None

@@ -1,29 +1,123 @@
 //! Nearest names for misspelt ones, so that a message can name what was probably meant; and names that Python accepts,
 //! since a module is printed as a class of Python.
 
+use std::cell::Cell;
 use unicode_ident::{is_xid_continue, is_xid_start};
 
 /// Longer than any name that somebody could have misspelt, in bytes.
 const LONGEST: usize = 200;
+/// A score below this one is chance.
+const LEAST: f64 = 0.6;
+/// Much worse than the best is noise: a long namespace alone makes names of it alike.
+const SPREAD: f64 = 0.15;
+/// So many names are returned.
+const SHOWN: usize = 3;
+/// So many names are compared letter by letter, those with the most letters in common first.
+const COMPARED: usize = 2_000;
+
+/// More errors of one kind than these help nobody; the rest is counted.
+pub const FEW: usize = 20;
+
+thread_local! {
+    /// How many misspelt names still get suggestions on this thread.
+    static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// Runs `f`, in which only the first [`FEW`] misspelt names get suggestions. Whoever collects many errors at once does it
+/// in here: each suggestion looks at all known names, so that many errors over many names would take forever.
+pub fn few_suggestions<R>(f: impl FnOnce() -> R) -> R {
+    suggestions(FEW, f)
+}
+
+/// The same with this many; none where nobody will read them.
+pub fn suggestions<R>(at_most: usize, f: impl FnOnce() -> R) -> R {
+    struct Restore(usize);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            LEFT.set(self.0);
+        }
+    }
+    let outer = LEFT.get();
+    LEFT.set(outer.min(at_most));
+    let _restore = Restore(outer);
+    f()
+}
+
+/// A name as it is compared: in small letters, and how often each letter occurs.
+struct Letters {
+    text: String,
+    len: usize,
+    counts: [u8; 64],
+}
+
+impl Letters {
+    fn new(text: &str) -> Letters {
+        let text = text.to_lowercase();
+        let (mut len, mut counts) = (0, [0_u8; 64]);
+        for c in text.chars() {
+            let at = c as usize % 64;
+            counts[at] = counts[at].saturating_add(1);
+            len += 1;
+        }
+        Letters { text, len, counts }
+    }
+
+    /// The highest score that a candidate can have: letters that only one of both has must be edited.
+    fn bound(&self, candidate: &str) -> f64 {
+        let (mut rest, mut common, mut len) = (self.counts, 0, 0);
+        for c in candidate.chars().flat_map(char::to_lowercase) {
+            let at = c as usize % 64;
+            common += usize::from(rest[at] > 0);
+            rest[at] = rest[at].saturating_sub(1);
+            len += 1;
+        }
+        match self.len.max(len) {
+            0 => 1.0,
+            longest => common as f64 / longest as f64,
+        }
+    }
+
+    fn score(&self, candidate: &str) -> f64 {
+        strsim::normalized_damerau_levenshtein(&self.text, &candidate.to_lowercase())
+    }
+}
 
 /// Up to three of `known` that are close to `name`, nearest first. A name in another namespace counts as close.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     // To compare costs the product of both lengths.
-    if name.len() > LONGEST {
+    if name.len() > LONGEST || LEFT.get() == 0 {
         return Vec::new();
     }
+    LEFT.set(LEFT.get() - usize::from(LEFT.get() != usize::MAX));
+    let (whole, short) = (Letters::new(name), Letters::new(short_name(name)));
+    let bound = |candidate: &str| whole.bound(candidate).max(short.bound(short_name(candidate)));
+    let score = |candidate: &str| whole.score(candidate).max(short.score(short_name(candidate)));
     let known = known.into_iter().filter(|candidate| candidate.len() <= LONGEST);
-    let short = short_name(name).to_lowercase();
-    let score = |candidate: &str| {
-        let whole = strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase());
-        whole.max(strsim::normalized_damerau_levenshtein(&short, &short_name(candidate).to_lowercase()))
-    };
-    let mut scored: Vec<(f64, &str)> = known.map(|candidate| (score(candidate), candidate)).collect();
-    // Much worse than the best is noise: a long namespace alone makes names of it alike.
-    let best = scored.iter().map(|(score, _)| *score).fold(0.0, f64::max);
-    scored.retain(|(score, _)| *score >= 0.6 && *score >= best - 0.15);
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    scored.into_iter().take(3).map(|(_, name)| name.to_string()).collect()
+    let mut candidates: Vec<(f64, &str)> = known.map(|candidate| (bound(candidate), candidate)).collect();
+    candidates.retain(|(bound, _)| *bound >= LEAST);
+    candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut best: Vec<(f64, &str)> = Vec::new();
+    for (bound, candidate) in candidates.into_iter().take(COMPARED) {
+        let worst = best.get(SHOWN - 1).map_or(LEAST, |(score, _)| *score);
+        if bound < worst.max(best.first().map_or(0.0, |(score, _)| score - SPREAD)) {
+            break;
+        }
+        best.push((score(candidate), candidate));
+        best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+        best.truncate(SHOWN);
+    }
+    let least = best.first().map_or(LEAST, |(score, _)| (score - SPREAD).max(LEAST));
+    best.retain(|(score, _)| *score >= least);
+    best.into_iter().map(|(_, name)| name.to_string()).collect()
+}
+
+/// Texts with commas between them; of many, the first ones and how many more there are.
+pub fn listed(items: &[impl AsRef<str>]) -> String {
+    let shown: Vec<&str> = items.iter().take(FEW).map(AsRef::as_ref).collect();
+    match items.len().saturating_sub(FEW) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// `; did you mean …?`, or nothing.
@@ -94,5 +188,39 @@ mod tests {
         assert!(nearest(&format!("{long}z"), [long.as_str()]).is_empty());
         assert!(nearest(&"z".repeat(10_000_000), ["z".repeat(10_000_000).as_str()]).is_empty());
         assert_eq!(did_you_mean(&nearest("something.else_entirely", known)), "");
+    }
+
+    /// What is left out by counting letters would not have been chosen.
+    #[test]
+    fn letters_in_common_leave_out_no_near_name() {
+        let parts = ["Fold", "Dead", "dead", "Normal", "ize", "Code", "relax", "tir", "nn", "1", "22", "ä", ""];
+        let pairs = parts.iter().flat_map(|a| parts.iter().map(move |b| (*a, *b)));
+        let names: Vec<String> = pairs.map(|(a, b)| format!("{a}.{b}{a}")).collect();
+        for name in &names {
+            let (whole, short) = (Letters::new(name), Letters::new(short_name(name)));
+            let score = |other: &str| whole.score(other).max(short.score(short_name(other)));
+            assert!(names.iter().all(|other| whole.bound(other) >= whole.score(other)), "{name}");
+            let mut all: Vec<(f64, &str)> = names.iter().map(|other| (score(other), other.as_str())).collect();
+            all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+            let best = all[0].0;
+            all.retain(|(score, _)| *score >= LEAST && *score >= best - SPREAD);
+            let expected: Vec<&str> = all.into_iter().take(SHOWN).map(|(_, name)| name).collect();
+            assert_eq!(nearest(name, names.iter().map(String::as_str)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_many_misspelt_names_the_first_get_suggestions() {
+        let given = || (0..3 * FEW).filter(|_| !nearest("relax.ad", ["relax.add"]).is_empty()).count();
+        assert_eq!(few_suggestions(given), FEW);
+        assert_eq!(few_suggestions(|| few_suggestions(given)), FEW);
+        assert_eq!(given(), 3 * FEW);
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        assert_eq!(listed(&["a", "b"]), "a, b");
+        let many: Vec<String> = (0..100_000).map(|i| i.to_string()).collect();
+        assert!(listed(&many).ends_with("18, 19 and 99980 more"), "{}", listed(&many));
     }
 }

@@ -1,9 +1,8 @@
 //! Config values, compared with the options that plugins declare.
 
 use crate::registry::Registry;
-use plugin_api::contributions::is_record_of;
 use plugin_api::meta::{ConfigInfo, OptionValue, summary};
-use plugin_api::names::{did_you_mean, nearest};
+use plugin_api::names::{did_you_mean, listed, nearest};
 
 /// Why a config value cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -19,7 +18,7 @@ pub enum ConfigError {
         about: String,
     },
     /// The key of a record, which has no value of its own.
-    #[error("config key `{key}` is a record, found `{found}`; its fields: {}", fields.join(", "))]
+    #[error("config key `{key}` is a record, found `{found}`; its fields: {}", listed(fields))]
     Record {
         /// Key that was given.
         key: String,
@@ -81,8 +80,7 @@ pub fn check(registry: &Registry, key: &str, value: &OptionValue) -> Result<Opti
 
 fn unknown(registry: &Registry, key: &str, value: &OptionValue) -> ConfigError {
     let known = || registry.config_options().map(|(info, _)| info.name.as_str());
-    let mut fields: Vec<String> = known().filter(|name| is_record_of(key, name)).map(str::to_string).collect();
-    fields.sort();
+    let fields: Vec<String> = registry.config_fields(key).map(str::to_string).collect();
     let (key, found) = (key.to_string(), value.to_string());
     if !fields.is_empty() {
         return ConfigError::Record { key, found, fields };

@@ -4,7 +4,8 @@ use crate::plan::{Plan, Skip, Step, Unit, Why, without_default};
 use crate::registry::{PassId, Registry};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
 use plugin_api::names::did_you_mean;
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 
 /// Passes and properties that hold of the module now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,8 +43,9 @@ impl Facts {
     /// After a pass ran. Only a run with default options makes the pass itself valid.
     pub fn after_run(&mut self, info: &PassInfo, defaults: bool, changed: bool) {
         if changed {
-            self.ran.retain(|name| preserves(info, name));
-            self.properties.retain(|name| preserves(info, name));
+            let preserved = Preserved::by(info);
+            preserved.keep(&mut self.ran);
+            preserved.keep(&mut self.properties);
         }
         if defaults {
             self.ran.insert(info.name.clone());
@@ -52,11 +54,38 @@ impl Facts {
     }
 }
 
-/// Whether a pass keeps a property, or the effect of a pass, when it changes the module.
-pub fn preserves(info: &PassInfo, name: &str) -> bool {
-    let has = |list: &[String], name: &str| list.iter().any(|item| item == name);
-    let contract = &info.contract;
-    (has(&contract.preserves, "all") || has(&contract.preserves, name)) && !has(&contract.invalidates, name)
+/// What a pass keeps when it changes the module: properties, and effects of passes.
+pub struct Preserved<'a> {
+    all: bool,
+    names: HashSet<&'a str>,
+    invalidated: HashSet<&'a str>,
+}
+
+impl<'a> Preserved<'a> {
+    /// By this pass.
+    pub fn by(info: &'a PassInfo) -> Preserved<'a> {
+        let set = |names: &'a [String]| names.iter().map(String::as_str).collect::<HashSet<&str>>();
+        let names = set(&info.contract.preserves);
+        Preserved { all: names.contains("all"), names, invalidated: set(&info.contract.invalidates) }
+    }
+
+    /// Whether it keeps that.
+    pub fn has(&self, name: &str) -> bool {
+        (self.all || self.names.contains(name)) && !self.invalidated.contains(name)
+    }
+
+    /// Of what holds, leaves what is kept. It takes as long as the contract is, or as what is lost: a run of many passes
+    /// must not look at all that holds after each of them.
+    fn keep(&self, holds: &mut BTreeSet<String>) {
+        if self.all {
+            for name in &self.invalidated {
+                holds.remove(*name);
+            }
+        } else {
+            let kept = self.names.iter().filter(|name| self.has(name)).filter_map(|name| holds.take(*name));
+            *holds = kept.collect();
+        }
+    }
 }
 
 /// What became of a step.
@@ -149,12 +178,38 @@ struct Done {
     missing: Option<String>,
 }
 
-/// How a step stands in a run.
-struct Place {
+/// A step that is being done, with where in it the run is.
+struct Open<'p> {
+    step: Cow<'p, Step>,
     why: Why,
     nesting: usize,
     /// Whether it is required, or part of what is: it runs whatever its level.
     needed: bool,
+    /// Whether `pass_over` may take its errors.
+    may_fail: bool,
+    /// How many steps were being done when it began.
+    depth: usize,
+    next: Next,
+    done: Done,
+}
+
+/// What comes next in a step.
+enum Next {
+    /// It begins.
+    Start,
+    /// The entry of what it requires at this position.
+    Need(usize),
+    /// Its own work.
+    Work,
+    /// The member at this position.
+    Member(usize),
+}
+
+impl<'p> Open<'p> {
+    fn new(step: Cow<'p, Step>, why: Why, nesting: usize) -> Open<'p> {
+        let (next, done) = (Next::Start, Done::default());
+        Open { step, why, nesting, needed: false, may_fail: false, depth: 0, next, done }
+    }
 }
 
 /// Runs a plan: decides, and lets others do the work.
@@ -229,64 +284,128 @@ impl<'a> Driver<'a> {
         let mut framed = |frame: Frame<'_>| framed(frame);
         let mut pass_over = |error: E, ended: &[(Doing, usize)]| pass_over(error, ended);
         let mut work = Work { run: &mut run, framed: &mut framed, done, pass_over: &mut pass_over };
-        self.step(plan, step, Place { why: Why::Asked, nesting: 0, needed: false }, &mut work).map(|_| ())
+        // A stack of its own: what passes require can lead to each other 100,000 times.
+        let mut open = vec![Open::new(Cow::Borrowed(step), Why::Asked, 0)];
+        while !open.is_empty() {
+            if let Err(error) = self.advance(plan, &mut open, &mut work) {
+                self.unwind(error, &mut open, &mut work)?;
+            }
+        }
+        Ok(())
     }
 
-    fn step<E>(&mut self, plan: &Plan, step: &Step, at: Place, work: &mut Work<'_, E>) -> Result<Done, E> {
-        let (unit, given, Place { why, nesting, needed }) = (step.unit.clone(), step.given.clone(), at);
-        self.doing.push(Doing { unit, given, why, nesting, began: self.told });
-        if let Some(skip) = step.skip_where(needed) {
-            self.tell(Outcome::Skipped(skip.clone()), work);
-            return Ok(Done {
-                changed: false,
-                missing: Some(format!("{} was skipped", step.unit.name(self.registry))),
-            });
-        }
-        match plan.tvm_compat {
-            true => self.required_each_time(plan, step, nesting, work)?,
-            false => self.requirements(plan, step, nesting, work)?,
-        }
-        if let Some(doing) = self.doing.last_mut() {
-            doing.began = self.told;
-        }
-        let mut all = Done::default();
-        match (plan.members(step), step.unit.pass()) {
-            (Some(members), pass) => {
-                (work.framed)(Frame::Begin(step))?;
-                for member in members {
-                    let why = Why::PartOf(step.unit.clone());
-                    let done = self.member(plan, member, Place { why, nesting: nesting + 1, needed }, work)?;
-                    all.changed |= done.changed;
-                    all.missing = all.missing.or(done.missing);
+    /// Does the next thing in the innermost step.
+    fn advance<'p, E>(&mut self, plan: &'p Plan, open: &mut Vec<Open<'p>>, work: &mut Work<'_, E>) -> Result<(), E> {
+        let Some(top) = open.last_mut() else { return Ok(()) };
+        let registry = self.registry;
+        match top.next {
+            Next::Start => {
+                let (unit, given, why) = (top.step.unit.clone(), top.step.given.clone(), top.why.clone());
+                top.depth = self.doing.len();
+                top.next = Next::Need(0);
+                self.doing.push(Doing { unit, given, why, nesting: top.nesting, began: self.told });
+                if let Some(skip) = top.step.skip_where(top.needed) {
+                    self.tell(Outcome::Skipped(skip.clone()), work);
+                    top.done.missing = Some(format!("{} was skipped", top.step.unit.name(registry)));
+                    return self.close(plan, open, work);
                 }
-                (work.framed)(Frame::End(step))?;
+                Ok(())
+            }
+            Next::Need(at) => match top.step.needs(registry).get(at) {
+                Some(req) => {
+                    let req = req.clone();
+                    top.next = Next::Need(at + 1);
+                    let why = Why::RequiredBy(top.step.unit.clone());
+                    match plan.tvm_compat {
+                        true => self.need_each_time(&req, why, open, work),
+                        false => self.need(&req, why, open, work),
+                    }
+                }
+                None => {
+                    top.next = Next::Work;
+                    if !plan.tvm_compat {
+                        self.warn_of_undone(&open[open.len() - 1].step);
+                    }
+                    Ok(())
+                }
+            },
+            Next::Work => {
+                self.doing.iter_mut().next_back().into_iter().for_each(|doing| doing.began = self.told);
+                match (plan.members_of(&top.step), top.step.unit.pass()) {
+                    (Some(_), _) => {
+                        top.next = Next::Member(0);
+                        return (work.framed)(Frame::Begin(&top.step));
+                    }
+                    (None, Some(pass)) => {
+                        top.done.changed = (work.run)(pass, &top.step.options, &mut self.facts)?;
+                        self.facts.after_run(registry.pass(pass), top.step.defaults, top.done.changed);
+                    }
+                    (None, None) => {}
+                }
+                self.finish(plan, open, work)
+            }
+            Next::Member(at) => {
+                if let Some(member) = plan.members_of(&top.step).and_then(|members| members.get(at)) {
+                    top.next = Next::Member(at + 1);
+                    let (why, nesting, needed) = (Why::PartOf(top.step.unit.clone()), top.nesting + 1, top.needed);
+                    let member = Open::new(Cow::Borrowed(member), why, nesting);
+                    open.push(Open { needed, may_fail: true, ..member });
+                    return Ok(());
+                }
+                (work.framed)(Frame::End(&top.step))?;
                 // Its members have done to the facts what they do; only all of them are the pass.
-                let whole = pass.filter(|_| all.missing.is_none());
-                whole.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
+                let whole = top.step.unit.pass().filter(|_| top.done.missing.is_none());
+                whole.into_iter().for_each(|pass| self.facts.after_run(registry.pass(pass), true, false));
+                self.finish(plan, open, work)
             }
-            (None, Some(pass)) => {
-                all.changed = (work.run)(pass, &step.options, &mut self.facts)?;
-                self.facts.after_run(self.registry.pass(pass), step.defaults, all.changed);
-            }
-            (None, None) => {}
         }
-        self.tell(if all.changed { Outcome::Changed } else { Outcome::Unchanged }, work);
-        Ok(all)
     }
 
-    /// Runs a member of a composite pass, which `pass_over` may pass over.
-    fn member<E>(&mut self, plan: &Plan, member: &Step, at: Place, work: &mut Work<'_, E>) -> Result<Done, E> {
-        let depth = self.doing.len();
-        let error = match self.step(plan, member, at, work) {
-            Ok(done) => return Ok(done),
-            Err(error) => error,
-        };
-        let ended = self.abandoned_from(depth);
-        let fate = (work.pass_over)(error, &ended)?;
-        self.doing.truncate(depth);
-        self.told += ended.len();
-        // What it required may have run.
-        Ok(Done { changed: false, missing: Some(format!("{} {fate}", member.unit.name(self.registry))) })
+    /// The innermost step was done.
+    fn finish<E>(&mut self, plan: &Plan, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
+        let changed = open.last().is_some_and(|top| top.done.changed);
+        self.tell(if changed { Outcome::Changed } else { Outcome::Unchanged }, work);
+        self.close(plan, open, work)
+    }
+
+    /// The innermost step ended, which its user or what contains it learns.
+    fn close<E>(&mut self, plan: &Plan, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
+        let (Some(Open { step, done, .. }), Some(outer)) = (open.pop(), open.last_mut()) else { return Ok(()) };
+        match (&outer.next, done.missing) {
+            (Next::Member(_), missing) => {
+                outer.done.changed |= done.changed;
+                outer.done.missing = outer.done.missing.take().or(missing);
+                Ok(())
+            }
+            (_, Some(missing)) if !plan.tvm_compat => {
+                (work.framed)(Frame::Lacking { step: &outer.step, needed: &step, missing })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The innermost step ended with an error, and so do all around it, up to the first that may fail.
+    fn unwind<E>(&mut self, mut error: E, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
+        while let Some(Open { step, may_fail, depth, .. }) = open.pop() {
+            if !may_fail {
+                continue;
+            }
+            let ended = self.abandoned_from(depth);
+            match (work.pass_over)(error, &ended) {
+                Ok(fate) => {
+                    self.doing.truncate(depth);
+                    self.told += ended.len();
+                    // What it required may have run.
+                    let missing = format!("{} {fate}", step.unit.name(self.registry));
+                    if let Some(outer) = open.last_mut().filter(|outer| matches!(outer.next, Next::Member(_))) {
+                        outer.done.missing.get_or_insert(missing);
+                    }
+                    return Ok(());
+                }
+                Err(same) => error = same,
+            }
+        }
+        Err(error)
     }
 
     /// Tells what became of the step that is being done.
@@ -297,24 +416,24 @@ impl<'a> Driver<'a> {
         (work.done)(StepRun { unit, given, why, nesting, inner, outcome });
     }
 
-    /// Runs what `user` requires as TVM does: each time, whatever holds, but not what that requires.
-    fn required_each_time<E>(
+    /// Runs an entry of what the innermost step requires as TVM does: each time, whatever holds, but not what that
+    /// requires.
+    fn need_each_time<E>(
         &mut self,
-        plan: &Plan,
-        user: &Step,
-        nesting: usize,
+        req: &Required,
+        why: Why,
+        open: &mut Vec<Open<'_>>,
         work: &mut Work<'_, E>,
     ) -> Result<(), E> {
-        for req in user.needs(self.registry) {
-            match self.alone(req) {
-                Ok(step) => {
-                    let why = Why::RequiredBy(user.unit.clone());
-                    self.member(plan, &step, Place { why, nesting, needed: false }, work)?;
-                }
-                Err(message) => (work.framed)(Frame::Stuck { step: user, message })?,
+        let Some(user) = open.last() else { return Ok(()) };
+        match self.alone(req) {
+            Ok(step) => {
+                let needed = Open::new(Cow::Owned(step), why, user.nesting);
+                open.push(Open { may_fail: true, ..needed });
+                Ok(())
             }
+            Err(message) => (work.framed)(Frame::Stuck { step: &user.step, message }),
         }
-        Ok(())
     }
 
     /// A required pass as TVM makes it, or why it cannot.
@@ -330,28 +449,29 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Satisfies the list of `user` once, from left to right.
-    fn requirements<E>(&mut self, plan: &Plan, user: &Step, nesting: usize, work: &mut Work<'_, E>) -> Result<(), E> {
-        let registry = self.registry;
-        for req in user.needs(registry) {
-            let Some(pass) = registry.find_full(&req.name) else { continue };
-            let (step, why) = (Step::of(pass, registry.pass(pass)), Why::RequiredBy(user.unit.clone()));
-            if self.facts.is_valid(&req.name) {
-                self.doing.push(Doing { unit: step.unit, given: step.given, why, nesting, began: self.told });
-                self.tell(Outcome::StillValid, work);
-                continue;
-            }
-            if let Some(missing) = self.step(plan, &step, Place { why, nesting, needed: true }, work)?.missing {
-                (work.framed)(Frame::Lacking { step: user, needed: &step, missing })?;
-            }
+    /// Runs an entry of what the innermost step requires, unless it is still valid.
+    fn need<E>(&mut self, req: &Required, why: Why, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
+        let (registry, nesting) = (self.registry, open.last().map_or(0, |user| user.nesting));
+        let Some(pass) = registry.find_full(&req.name) else { return Ok(()) };
+        let step = Step::of(pass, registry.pass(pass));
+        if self.facts.is_valid(&req.name) {
+            self.doing.push(Doing { unit: step.unit, given: step.given, why, nesting, began: self.told });
+            self.tell(Outcome::StillValid, work);
+        } else {
+            open.push(Open { needed: true, ..Open::new(Cow::Owned(step), why, nesting) });
         }
-        if let Some(undone) = user.needs(registry).iter().find(|req| !self.facts.is_valid(&req.name)) {
+        Ok(())
+    }
+
+    /// A list is satisfied once, from left to right: a later entry can undo an earlier one.
+    fn warn_of_undone(&mut self, user: &Step) {
+        let needs = user.needs(self.registry);
+        if let Some(undone) = needs.iter().find(|req| !self.facts.is_valid(&req.name)) {
             self.warnings.push(format!(
                 "`{}` requires `{}`, which a later requirement of it undid; it runs all the same",
-                user.unit.name(registry),
+                user.unit.name(self.registry),
                 undone.name
             ));
         }
-        Ok(())
     }
 }

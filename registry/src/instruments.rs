@@ -4,7 +4,8 @@ use crate::pipeline::{Pipeline, Stage, resolve};
 use crate::plan::{PlanError, Selection};
 use crate::registry::{Named, Owner, OwnerId, Registry, RegistryError};
 use plugin_api::meta::{InstrumentInfo, OptionValue};
-use plugin_api::names::{nearest, short_name};
+use plugin_api::names::{few_suggestions, nearest};
+use std::collections::HashSet;
 
 /// Number of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,7 +28,8 @@ impl Registry {
     /// # Errors
     /// If a name is taken or is not one.
     pub(crate) fn check_instruments(&self, owner: &Owner, instruments: &[InstrumentInfo]) -> Result<(), RegistryError> {
-        for (i, InstrumentInfo { name, .. }) in instruments.iter().enumerate() {
+        let mut fresh = HashSet::new();
+        for InstrumentInfo { name, .. } in instruments {
             if !plugin_api::decl::is_full_name(name) {
                 return Err(RegistryError::BadName {
                     what: Named::Instrument,
@@ -35,9 +37,9 @@ impl Registry {
                     owner: owner.describe(),
                 });
             }
-            let first = self.find_instrument_full(name).map(|id| self.instrument_owner(id).describe());
-            let twice = || instruments[..i].iter().any(|other| other.name == *name).then(|| owner.describe());
-            if let Some(first) = first.or_else(twice) {
+            let first = self.instruments.owner(name).map(|id| self.owner(id).describe());
+            let twice = (!fresh.insert(name)).then(|| owner.describe());
+            if let Some(first) = first.or(twice) {
                 return Err(RegistryError::DuplicateInstrument { name: name.clone(), first, second: owner.describe() });
             }
         }
@@ -46,18 +48,18 @@ impl Registry {
 
     /// Facts of an instrument.
     pub fn instrument(&self, id: InstrumentId) -> &InstrumentInfo {
-        &self.instruments[id.0].0
+        &self.instruments.items[id.0].0
     }
 
     /// Who has an instrument.
     pub fn instrument_owner(&self, id: InstrumentId) -> &Owner {
-        self.owner(self.instruments[id.0].1)
+        self.owner(self.instruments.items[id.0].1)
     }
 
     /// Owner of an instrument, by number, and its position among the instruments of that owner.
     pub fn instrument_place(&self, id: InstrumentId) -> (OwnerId, usize) {
-        let owner = self.instruments[id.0].1;
-        let first = self.instruments.partition_point(|(_, other)| *other < owner);
+        let owner = self.instruments.items[id.0].1;
+        let first = self.instruments.items.partition_point(|(_, other)| *other < owner);
         (owner, id.0 - first)
     }
 
@@ -66,27 +68,22 @@ impl Registry {
         self.instruments.iter().enumerate().map(|(i, (info, _))| (InstrumentId(i), info))
     }
 
-    fn find_instrument_full(&self, name: &str) -> Option<InstrumentId> {
-        self.instruments().find(|(_, info)| info.name == name).map(|(id, _)| id)
-    }
-
     /// An instrument by its full name, or by its short name where only one has it.
     ///
     /// # Errors
     /// If no instrument or more than one has the name.
     pub fn find_instrument(&self, name: &str) -> Result<InstrumentId, RegistryError> {
-        if let Some(id) = self.find_instrument_full(name) {
-            return Ok(id);
+        if let Some(at) = self.instruments.place(name) {
+            return Ok(InstrumentId(at));
         }
-        let short: Vec<_> = self.instruments().filter(|(_, info)| short_name(&info.name) == name).collect();
-        match short.as_slice() {
-            [(one, _)] => Ok(*one),
+        match self.short_instruments(name) {
+            [one] => Ok(*one),
             [] => {
                 let near = nearest(name, self.instruments().map(|(_, info)| info.name.as_str()));
                 Err(RegistryError::UnknownInstrument { name: name.to_string(), near })
             }
             several => {
-                let candidates = several.iter().map(|(_, info)| info.name.clone()).collect();
+                let candidates = several.iter().map(|id| self.instrument(*id).name.clone()).collect();
                 Err(RegistryError::Ambiguous { what: Named::Instrument, name: name.to_string(), candidates })
             }
         }
@@ -100,14 +97,14 @@ impl Registry {
 /// All that is wrong with them.
 pub(crate) fn planned(selections: &[Selection], registry: &Registry) -> Result<Vec<PlannedInstrument>, Vec<PlanError>> {
     let (mut out, mut errors) = (Vec::new(), Vec::new());
-    for selection in selections.iter().rev() {
-        for text in &selection.instruments {
-            match of_text(selection, text, registry) {
-                Ok(planned) => out.extend(planned),
-                Err(error) => errors.push(error),
-            }
-        }
-    }
+    let texts =
+        selections.iter().rev().flat_map(|selection| selection.instruments.iter().map(move |text| (selection, text)));
+    few_suggestions(|| {
+        texts.for_each(|(selection, text)| match of_text(selection, text, registry) {
+            Ok(planned) => out.extend(planned),
+            Err(error) => errors.push(error),
+        });
+    });
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }
 

@@ -14,5 +14,5 @@ pub use config::ConfigError;
 pub use facts::{Doing, Driver, Facts, Frame, Outcome, StepRun};
 pub use instruments::{InstrumentId, PlannedInstrument};
 pub use pipeline::{Form, Pipeline, PipelineError, Stage};
-pub use plan::{Plan, PlanError, Request, Selection, Skip, Step, Unit, Warning, Why};
+pub use plan::{Checker, Plan, PlanError, Request, Selection, Skip, Step, Unit, Warning, Why};
 pub use registry::{Brought, Named, Owner, OwnerId, PassId, Registry, RegistryError};

@@ -4,8 +4,8 @@
 
 use crate::registry::Named;
 use plugin_api::meta::{OptionInfo, OptionType, OptionValue, PassInfo};
-use plugin_api::names::{did_you_mean, nearest};
-use std::collections::BTreeSet;
+use plugin_api::names::{did_you_mean, listed, nearest};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ pub enum PipelineError {
         expected: &'static str,
     },
     /// An option that there is none of.
-    #[error("{what} `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), known.join(", "))]
+    #[error("{what} `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), listed(known))]
     UnknownOption {
         /// What has the options.
         what: Named,
@@ -484,29 +484,33 @@ pub(crate) fn resolve(
     options: &[OptionInfo],
     given: &[(String, OptionValue)],
 ) -> Result<Vec<OptionValue>, PipelineError> {
-    let pass = || name.to_string();
-    for (i, (key, _)) in given.iter().enumerate() {
-        if given[..i].iter().any(|(other, _)| other == key) {
-            return Err(PipelineError::Twice { pass: pass(), option: key.clone() });
-        }
-        if !options.iter().any(|option| option.name == *key) {
-            let near = nearest(key, options.iter().map(|option| option.name.as_str()));
-            let mut known: Vec<String> = options.iter().map(|o| format!("{}: {}", o.name, o.ty)).collect();
-            if known.is_empty() {
-                known.push("none".to_string());
+    if !given.is_empty() {
+        let declared: HashSet<&str> = options.iter().map(|option| option.name.as_str()).collect();
+        let mut seen = HashSet::new();
+        for (key, _) in given {
+            if !seen.insert(key) {
+                return Err(PipelineError::Twice { pass: name.to_string(), option: key.clone() });
             }
-            return Err(PipelineError::UnknownOption { what, pass: pass(), option: key.clone(), near, known });
+            if !declared.contains(key.as_str()) {
+                return Err(unknown_option(what, name, options, key));
+            }
         }
     }
-    options.iter().map(|option| resolve_option(name, option, given)).collect()
+    let given: HashMap<&str, &OptionValue> = given.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    options.iter().map(|option| resolve_option(name, option, given.get(option.name.as_str()).copied())).collect()
 }
 
-fn resolve_option(
-    name: &str,
-    option: &OptionInfo,
-    given: &[(String, OptionValue)],
-) -> Result<OptionValue, PipelineError> {
-    let Some((_, value)) = given.iter().find(|(key, _)| *key == option.name) else {
+fn unknown_option(what: Named, name: &str, options: &[OptionInfo], key: &str) -> PipelineError {
+    let near = nearest(key, options.iter().map(|option| option.name.as_str()));
+    let mut known: Vec<String> = options.iter().map(|o| format!("{}: {}", o.name, o.ty)).collect();
+    if known.is_empty() {
+        known.push("none".to_string());
+    }
+    PipelineError::UnknownOption { what, pass: name.to_string(), option: key.to_string(), near, known }
+}
+
+fn resolve_option(name: &str, option: &OptionInfo, given: Option<&OptionValue>) -> Result<OptionValue, PipelineError> {
+    let Some(value) = given else {
         let doc = option.doc.trim().to_string();
         let missing = || PipelineError::MissingOption { pass: name.to_string(), option: option.name.clone(), doc };
         return option.default.clone().ok_or_else(missing);

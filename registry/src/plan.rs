@@ -2,12 +2,14 @@
 
 mod asking;
 mod check;
+mod checker;
 mod enabled;
 mod error;
 mod text;
 
 use self::asking::Asking;
 use self::check::Check;
+pub use self::checker::Checker;
 use self::enabled::Enabled;
 pub use self::error::{PlanError, Warning};
 pub use self::text::Line;
@@ -15,7 +17,9 @@ use crate::instruments::{PlannedInstrument, planned};
 use crate::pipeline::{Pipeline, sequential_level};
 use crate::registry::{PassId, Registry, State};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::rc::Rc;
 
 /// Which passes are enabled: one level of precedence (command line, named pipeline, manifest).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -205,32 +209,33 @@ impl Plan {
     /// The first thing that stands in the way.
     pub fn new(request: &Request, registry: &Registry) -> Result<Plan, PlanError> {
         request.pipeline.check_depth()?;
-        let enabled = Enabled::new(request, registry).map_err(first)?;
+        let enabled = Rc::new(Enabled::new(request, registry).map_err(first)?);
+        let mut check = Check::new(registry, Rc::clone(&enabled));
+        let (steps, mut warnings) = steps(&request.pipeline, registry, &enabled, &mut check)?;
         let tvm_compat = request.tvm_compat;
-        let mut asking = Asking { registry, enabled: &enabled, warnings: Vec::new() };
-        let stages = &request.pipeline.stages;
-        let steps = if tvm_compat { vec![asking.called(stages)?] } else { asking.all(stages)? };
-        let mut warnings = asking.warnings;
-        let mut check = Check::new(registry, &enabled);
         if !tvm_compat {
-            check.needs_of_sequentials(&steps, true)?;
-        }
-        for node in flat(&steps, registry) {
-            check.requirements(node)?;
-        }
-        let all: BTreeSet<PassId> = flat_all(&steps).into_iter().collect();
-        let of_pipeline = request.pipeline.sequentials();
-        let part_of_it = |pass: PassId| all.contains(&pass) || check.is_done(pass) || check.is_member(pass);
-        for (name, _) in enabled.required.iter().filter(|(_, level)| level.is_top && !tvm_compat) {
-            if !registry.find_full(name).is_some_and(part_of_it) && !of_pipeline.contains(name) {
-                warnings.push(Warning::RequiredNotAsked { name: name.clone() });
+            let all: HashSet<PassId> = flat_all(&steps).into_iter().chain(check.members()).collect();
+            let of_pipeline = request.pipeline.sequentials();
+            let part_of_it = |pass: PassId| all.contains(&pass) || check.is_done(pass);
+            for name in enabled.required_on_top() {
+                if !registry.find_full(name).is_some_and(part_of_it) && !of_pipeline.contains(name) {
+                    warnings.push(Warning::RequiredNotAsked { name: name.clone() });
+                }
             }
         }
         let composites = check.composites;
         let instruments = planned(&request.selections, registry).map_err(first)?;
-        let required = enabled.required.into_keys().collect();
         let (opt_level, state) = (enabled.opt_level, registry.state().clone());
-        Ok(Plan { steps, composites, opt_level, required, instruments, warnings, tvm_compat, state })
+        Ok(Plan {
+            steps,
+            composites,
+            opt_level,
+            required: enabled.required(),
+            instruments,
+            warnings,
+            tvm_compat,
+            state,
+        })
     }
 
     /// Whether it was made by this registry, and nothing was added since: passes are known by their numbers.
@@ -254,6 +259,14 @@ impl Plan {
         match &step.unit {
             Unit::Pass(pass) => self.composites.get(pass).map(Vec::as_slice),
             Unit::Sequential(_) => Some(&step.members),
+        }
+    }
+
+    /// The same for a step that is part of the plan, or was made for a requirement.
+    pub(crate) fn members_of<'p>(&'p self, step: &Cow<'p, Step>) -> Option<&'p [Step]> {
+        match step {
+            Cow::Borrowed(step) => self.members(step),
+            Cow::Owned(step) => step.unit.pass().and_then(|pass| self.composites.get(&pass)).map(Vec::as_slice),
         }
     }
 
@@ -289,6 +302,24 @@ impl Plan {
         }
         out
     }
+}
+
+/// The steps of a pipeline, all of which can run, and warnings.
+fn steps(
+    pipeline: &Pipeline,
+    registry: &Registry,
+    enabled: &Enabled,
+    check: &mut Check<'_>,
+) -> Result<(Vec<Step>, Vec<Warning>), PlanError> {
+    let mut asking = Asking { registry, enabled, warnings: Vec::new() };
+    let stages = &pipeline.stages;
+    let steps = if enabled.tvm_compat { vec![asking.called(stages)?] } else { asking.all(stages)? };
+    if !enabled.tvm_compat {
+        check.needs_of_sequentials(&steps, true)?;
+    }
+    flat(&steps, registry).into_iter().try_for_each(|node| check.requirements(node))?;
+    check.measure(&steps)?;
+    Ok((steps, asking.warnings))
 }
 
 /// A pass, and whether it is required, or part of what is. Then all its members run; as TVM does it, it runs without

@@ -1,13 +1,15 @@
 //! The registry: who owns which name.
 
+use crate::instruments::InstrumentId;
 use crate::pipeline::{Pipeline, PipelineError, Stage};
 use plugin_api::contributions::is_record_of;
 use plugin_api::meta::{
     CompositeInfo, ConfigInfo, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
 };
-use plugin_api::names::{did_you_mean, nearest, short_name};
+use plugin_api::names::{did_you_mean, listed, nearest, short_name};
 use semver::Version;
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -198,7 +200,7 @@ pub enum RegistryError {
         near: Vec<String>,
     },
     /// A short name that several have.
-    #[error("`{name}` is short for more than one {what}: {}; write one of these", candidates.join(", "))]
+    #[error("`{name}` is short for more than one {what}: {}; write one of these", listed(candidates))]
     Ambiguous {
         /// What has the name.
         what: Named,
@@ -244,8 +246,8 @@ impl From<&PluginMeta> for Brought {
 
 /// Things of one kind, by name.
 #[derive(Clone, Debug)]
-struct Names<T> {
-    items: Vec<(T, OwnerId)>,
+pub(crate) struct Names<T> {
+    pub(crate) items: Vec<(T, OwnerId)>,
     places: HashMap<String, usize>,
 }
 
@@ -256,12 +258,16 @@ impl<T> Default for Names<T> {
 }
 
 impl<T> Names<T> {
-    fn add(&mut self, name: &str, item: T, owner: OwnerId) {
+    pub(crate) fn add(&mut self, name: &str, item: T, owner: OwnerId) {
         self.places.insert(name.to_string(), self.items.len());
         self.items.push((item, owner));
     }
 
-    fn owner(&self, name: &str) -> Option<OwnerId> {
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
+    pub(crate) fn owner(&self, name: &str) -> Option<OwnerId> {
         self.places.get(name).map(|at| self.items[*at].1)
     }
 
@@ -273,7 +279,7 @@ impl<T> Names<T> {
         Some((item, *owner, at - first))
     }
 
-    fn iter(&self) -> impl Iterator<Item = (&T, OwnerId)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&T, OwnerId)> {
         self.items.iter().map(|(item, owner)| (item, *owner))
     }
 }
@@ -296,8 +302,29 @@ pub struct Registry {
     operators: Names<OpInfo>,
     config: Names<ConfigInfo>,
     properties: Names<PropertyInfo>,
-    pub(crate) instruments: Vec<(InstrumentInfo, OwnerId)>,
+    pub(crate) instruments: Names<InstrumentInfo>,
+    short_instruments: HashMap<String, Vec<InstrumentId>>,
+    /// Keys of config options, each before those that continue it.
+    config_keys: BTreeSet<Key>,
+    /// Passes that establish a property.
+    establishing: HashMap<String, Vec<PassId>>,
     state: State,
+}
+
+/// The key of a config option, in the order of its parts: what continues it comes right behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key(String);
+
+impl Ord for Key {
+    fn cmp(&self, other: &Key) -> Ordering {
+        self.0.split('.').cmp(other.0.split('.'))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Key) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// What tells a registry from one that has other names; copies have the same.
@@ -340,12 +367,17 @@ impl Registry {
             self.operators.add(&op.name.clone(), op, id);
         }
         for config in brought.config {
+            self.config_keys.insert(Key(config.name.clone()));
             self.config.add(&config.name.clone(), config, id);
         }
         for property in brought.properties {
             self.properties.add(&property.name.clone(), property, id);
         }
-        self.instruments.extend(brought.instruments.into_iter().map(|info| (info, id)));
+        for instrument in brought.instruments {
+            let at = InstrumentId(self.instruments.items.len());
+            self.short_instruments.entry(short_name(&instrument.name).to_string()).or_default().push(at);
+            self.instruments.add(&instrument.name.clone(), instrument, id);
+        }
         Ok(id)
     }
 
@@ -353,6 +385,10 @@ impl Registry {
         let at = PassId(self.passes.len());
         self.short_names.entry(short_name(&known.info.name).to_string()).or_default().push(at);
         self.pass_names.insert(known.info.name.clone(), at);
+        let mut fresh = HashSet::new();
+        for property in known.info.contract.establishes.iter().filter(|name| fresh.insert(*name)) {
+            self.establishing.entry(property.clone()).or_default().push(at);
+        }
         self.passes.push(known);
     }
 
@@ -375,9 +411,7 @@ impl Registry {
             let first = self.taken(&self.properties, &property.name, owner, !fresh.insert(&property.name));
             duplicate("property", &property.name, first, owner)?;
         }
-        for (i, config) in brought.config.iter().enumerate() {
-            self.check_config(owner, &config.name, &brought.config[..i])?;
-        }
+        self.check_config(owner, &brought.config)?;
         self.check_instruments(owner, &brought.instruments)?;
         let members = |composite: &CompositeInfo| {
             let stages = composite.members.iter().map(|member| Pipeline::one(member));
@@ -407,22 +441,30 @@ impl Registry {
         }
     }
 
-    fn check_config(&self, owner: &Owner, name: &str, before: &[ConfigInfo]) -> Result<(), RegistryError> {
-        let twice = before.iter().any(|config| config.name == name);
-        duplicate("config option", name, self.taken(&self.config, name, owner, twice), owner)?;
-        let known = self.config.iter().map(|(config, id)| (config, self.owner(id)));
-        for (other, other_owner) in known.chain(before.iter().map(|config| (config, owner))) {
-            let ((record, record_owner), (key, key_owner)) = match other.name.as_str() {
-                other if is_record_of(other, name) => ((other, other_owner), (name, owner)),
-                other if is_record_of(name, other) => ((name, owner), (other, other_owner)),
-                _ => continue,
-            };
-            return Err(RegistryError::ConfigRecord {
-                record: record.to_string(),
-                record_owner: record_owner.describe(),
-                key: key.to_string(),
-                key_owner: key_owner.describe(),
-            });
+    fn check_config(&self, owner: &Owner, options: &[ConfigInfo]) -> Result<(), RegistryError> {
+        let mut fresh = BTreeSet::new();
+        for ConfigInfo { name, .. } in options {
+            let key = Key(name.clone());
+            duplicate("config option", name, self.taken(&self.config, name, owner, fresh.contains(&key)), owner)?;
+            let around =
+                |keys: &BTreeSet<Key>| [keys.range(..&key).next_back().cloned(), keys.range(&key..).next().cloned()];
+            for Key(other) in [&self.config_keys, &fresh].into_iter().flat_map(around).flatten() {
+                let other_owner = self.config.owner(&other).map_or(owner, |id| self.owner(id));
+                let ((record, record_owner), (key, key_owner)) = if is_record_of(&other, name) {
+                    ((other.as_str(), other_owner), (name.as_str(), owner))
+                } else if is_record_of(name, &other) {
+                    ((name.as_str(), owner), (other.as_str(), other_owner))
+                } else {
+                    continue;
+                };
+                return Err(RegistryError::ConfigRecord {
+                    record: record.to_string(),
+                    record_owner: record_owner.describe(),
+                    key: key.to_string(),
+                    key_owner: key_owner.describe(),
+                });
+            }
+            fresh.insert(key);
         }
         Ok(())
     }
@@ -538,8 +580,18 @@ impl Registry {
 
     /// Passes whose contract says that they establish a property.
     pub fn establishing(&self, property: &str) -> impl Iterator<Item = PassId> {
-        let establishes = move |info: &PassInfo| info.contract.establishes.iter().any(|name| name == property);
-        self.passes().filter(move |(_, info)| establishes(info)).map(|(id, _)| id)
+        self.establishing.get(property).into_iter().flatten().copied()
+    }
+
+    /// Keys of config options that continue this one.
+    pub fn config_fields(&self, record: &str) -> impl Iterator<Item = &str> {
+        let keys = self.config_keys.range(Key(record.to_string())..).map(|Key(key)| key.as_str());
+        keys.skip_while(move |key| *key == record).take_while(move |key| is_record_of(record, key))
+    }
+
+    /// Instruments of a short name.
+    pub(crate) fn short_instruments(&self, name: &str) -> &[InstrumentId] {
+        self.short_instruments.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// A config option by key, with its owner.

@@ -3,6 +3,7 @@
 use super::messages::Messages;
 use crate::crates::Watcher;
 use indicatif::{ProgressBar, ProgressStyle};
+use plugin_api::visible::visible_line;
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -34,6 +35,10 @@ impl Watcher for Building {
     }
 
     fn says(&self, line: &str) {
+        // Whoever sees no bar would wonder why it takes so long.
+        if self.bar.borrow().is_none() && line.starts_with("Blocking") {
+            self.messages.tell(&format!("passhost: another cargo is at work: {}", visible_line(line)));
+        }
         self.bar.borrow().iter().for_each(|bar| bar.set_message(line.to_string()));
     }
 

@@ -7,12 +7,12 @@ use super::select::{Written, checked_settings, selection};
 use crate::engine::Engine;
 use crate::error::{Error, exit};
 use crate::lock::{Keeper, Mode};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, NamedPipeline};
 use crate::output::to_stdout;
 use crate::report::Report;
-use plugin_api::meta::PassInfo;
+use plugin_api::names::few_suggestions;
 use registry::contracts::{self, UnknownName};
-use registry::{PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request};
+use registry::{Checker, PlanError, Registry, RegistryError};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -49,67 +49,59 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
             Err(error) => errors.push(error),
         }
     }
-    errors.extend(
-        wrong_pipelines(&manifest, engine.registry()).into_iter().filter(|error| complete || !is_unknown(error)),
-    );
+    let registry = engine.registry();
+    let lowest = selection(manifest.path.display().to_string(), &manifest.settings);
+    let (mut checker, wrong) = Checker::new(lowest, registry);
+    let mut of_manifest: Vec<Error> = wrong.into_iter().map(Error::from).collect();
+    of_manifest.extend(few_suggestions(|| wrong_pipelines(&manifest, &mut checker)));
+    errors.extend(of_manifest.into_iter().filter(|error| complete || !is_unknown(error)));
     // So may keys.
     if complete {
-        errors.extend(wrong_passes(engine.registry(), &errors));
-        errors.extend(unknown_names(engine.registry(), messages));
+        errors.extend(few_suggestions(|| wrong_passes(checker, &errors)));
+        errors.extend(few_suggestions(|| unknown_names(registry, messages)));
         let all = std::iter::once(&manifest.settings).chain(manifest.pipelines.values().map(|named| &named.settings));
-        let problems = all.flat_map(|settings| checked_settings(&settings.config, engine.registry()).1).collect();
+        let problems =
+            few_suggestions(|| all.flat_map(|settings| checked_settings(&settings.config, registry).1).collect());
         errors.extend(manifest.error(problems));
     }
-    let reports: Vec<Report> = errors.iter().flat_map(Error::reports).collect();
-    if reports.is_empty() {
+    let n = errors.iter().map(Error::count).sum();
+    if n == 0 {
         let n = manifest.pipelines.len();
         to_stdout(&format!("{}, {}, no problems\n", counted(fine, "plugin"), counted(n, "pipeline")))?;
         return Ok(exit::DONE);
     }
-    reports.iter().for_each(|report| messages.report(report));
-    messages.tell(&format!("{} in {}", counted(reports.len(), "problem"), manifest.path.display()));
+    let code = messages.error(&Error::Several(errors));
+    messages.tell(&format!("{} in {}", counted(n, "problem"), manifest.path.display()));
     if !complete && !manifest.pipelines.is_empty() {
         messages.tell("names of passes were not looked up, since plugins or parts of the manifest are missing");
     }
-    Ok(Error::Several(errors).exit_code())
+    Ok(code)
 }
 
 fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// What is wrong in the lists of passes of a manifest, and in each of its pipelines.
-fn wrong_pipelines(manifest: &Manifest, registry: &Registry) -> Vec<Error> {
-    let mut settings = vec![selection(manifest.path.display().to_string(), &manifest.settings)];
-    let mut errors: Vec<Error> = Vec::new();
-    let alone = Request { selections: settings.clone(), ..Request::default() };
-    if let Err(wrong) = Plan::of_lists(&alone, registry) {
-        errors.extend(wrong.into_iter().map(Error::from));
-        // Every pipeline would say it again, and nothing else.
-        settings.clear();
-    }
-    for (name, pipeline) in &manifest.pipelines {
-        let mut selections = vec![selection(format!("pipeline `{name}`"), &pipeline.settings)];
-        selections.extend(settings.iter().cloned());
-        let planned = Written::of_manifest(manifest, pipeline).and_then(|written| {
-            let request = Request { pipeline: written.pipeline.clone(), selections, ..Request::default() };
-            Plan::new(&request, registry).map_err(|error| written.shown(error.into()))
-        });
+/// What is wrong in each pipeline of a manifest.
+fn wrong_pipelines(manifest: &Manifest, checker: &mut Checker<'_>) -> Vec<Error> {
+    let mut wrong = |(name, pipeline): (&String, &NamedPipeline)| {
+        let own = selection(format!("pipeline `{name}`"), &pipeline.settings);
+        let checked = Written::of_manifest(manifest, pipeline)
+            .and_then(|written| checker.pipeline(&written.pipeline, own).map_err(|error| written.shown(error.into())));
         // What is said of no part of it is said of all of it.
-        errors.extend(planned.err().map(|error| match error {
+        checked.err().map(|error| match error {
             Error::Entry { .. } => error,
             error => manifest.entry(&pipeline.span, error),
-        }));
-    }
-    errors
+        })
+    };
+    manifest.pipelines.iter().filter_map(&mut wrong).collect()
 }
 
-/// What keeps a pass from being planned whatever the pipeline, beyond what is said already: cycles, and required passes
-/// and members that nobody has.
-fn wrong_passes(registry: &Registry, said: &[Error]) -> Vec<Error> {
-    // A cycle is found from each pass in it, starting there.
+/// What keeps a pass from being planned whatever the pipeline, beyond what is said already.
+fn wrong_passes(checker: Checker<'_>, said: &[Error]) -> Vec<Error> {
+    // A pipeline with lists of its own comes to a cycle in another place.
     let told = |error: &PlanError| match error {
-        PlanError::Cycle { passes, .. } | PlanError::CompositeCycle { passes, .. } => format!("{passes:?}"),
+        PlanError::Cycle { key, .. } | PlanError::CompositeCycle { key, .. } => format!("{key:?}"),
         other => other.to_string(),
     };
     let of_pipelines = said.iter().filter_map(|error| match error {
@@ -117,11 +109,7 @@ fn wrong_passes(registry: &Registry, said: &[Error]) -> Vec<Error> {
         other => plan_error(other),
     });
     let mut seen: BTreeSet<String> = of_pipelines.map(told).collect();
-    let plan = |(_, pass): (PassId, &PassInfo)| {
-        let pipeline = Pipeline::parse(&pass.name).ok()?;
-        Plan::new(&Request { pipeline, ..Request::default() }, registry).err()
-    };
-    let errors = registry.passes().filter_map(plan).filter(|error| seen.insert(told(error)));
+    let errors = checker.passes().into_iter().filter(|error| seen.insert(told(error)));
     errors.map(Error::from).collect()
 }
 
@@ -129,7 +117,7 @@ fn wrong_passes(registry: &Registry, said: &[Error]) -> Vec<Error> {
 fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
     let unknown = contracts::unknown_names(registry, registry.passes().map(|(pass, _)| pass));
     let (wrong, others): (Vec<_>, Vec<_>) = unknown.into_iter().partition(UnknownName::is_error);
-    others.iter().for_each(|unknown| messages.report(&unknown_name(unknown)));
+    messages.reports(others.iter().map(unknown_name), "warnings");
     let help = || "correct the declaration of the pass, or list the plugin that has the name".to_string();
     wrong.into_iter().map(|unknown| Error::Request { message: unknown.to_string(), help: help() }).collect()
 }

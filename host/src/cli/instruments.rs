@@ -3,7 +3,7 @@
 use super::RunArgs;
 use super::figures;
 use super::messages::Messages;
-use super::show::{explain_option, milliseconds, sha256, table};
+use super::show::{explain_option, heading, milliseconds, sha256, table};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::instruments::Instrument;
@@ -16,10 +16,9 @@ use crate::output::Output;
 use crate::report::Report;
 use crate::run::{Fate, RunReport, StepReport};
 use clap::{Args, ValueEnum};
-use registry::{InstrumentId, Outcome, Plan, Registry};
+use registry::{InstrumentId, Outcome, PassId, Plan, Registry};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -264,7 +263,7 @@ impl LookArgs {
 /// Passes by full or short name, and Sequentials of the plan by their own.
 fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan, messages: Messages) -> Result<Passes, Error> {
     let registry = engine.registry();
-    let planned = plan.passes(registry);
+    let planned: BTreeSet<PassId> = plan.passes(registry).into_iter().collect();
     let mut found = BTreeSet::new();
     for name in names {
         if plan.has_sequential(name) {
@@ -350,11 +349,7 @@ pub(super) fn list(registry: &Registry) -> String {
 pub(super) fn explain_instrument(engine: &Engine, instrument: InstrumentId) -> String {
     let registry = engine.registry();
     let (info, owner) = (registry.instrument(instrument), registry.instrument_owner(instrument));
-    let mut out = format!("{} (instrument)\n\n", info.name);
-    for line in info.doc_lines() {
-        let _ = writeln!(out, "{}", format!("    {line}").trim_end());
-    }
-    out.push('\n');
+    let mut out = heading(&format!("{} (instrument)", info.name), &info.doc);
     let mut rows = vec![
         vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
         vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::report::Report;
 use clap::ValueEnum;
+use plugin_api::names::FEW;
 use std::io::Write;
 
 /// How diagnostics, warnings, errors and summaries are written.
@@ -48,6 +49,15 @@ impl Messages {
     /// A diagnostic, warning or error.
     pub(crate) fn report(self, report: &Report) {
         self.write(&if self.is_json() { report.json() } else { report.render(true) });
+    }
+
+    /// Many of one kind: the first ones, and how many more there are.
+    pub(crate) fn reports(self, reports: impl ExactSizeIterator<Item = Report>, what: &str) {
+        let more = reports.len().saturating_sub(FEW);
+        reports.take(FEW).for_each(|report| self.report(&report));
+        if more > 0 {
+            self.report(&Report::remark(format!("... and {more} more {what}")));
+        }
     }
 
     /// All that there is to say of an error; gives its exit code.

@@ -6,10 +6,15 @@ use std::path::{Component, Path, PathBuf};
 
 #[derive(Args)]
 pub(super) struct NewArgs {
-    /// Name of the crate, as in `my-passes`; its passes are called `my_passes.Name`.
-    name: String,
-    /// The folder to make; without it, one of that name in this folder.
-    #[arg(long, value_name = "DIR")]
+    /// The folder to make, as in `my-passes` or `plugins/my-passes`. The crate is called as its last part; its passes are
+    /// called `my_passes.Name`.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// Name of the crate; without it, that of its folder.
+    #[arg(long)]
+    name: Option<String>,
+    /// The folder, where the other argument is the name.
+    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "name")]
     path: Option<PathBuf>,
     /// The repository of passhost, for the plugin API: a folder, or the URL of a Git repository. Without it, the folder
     /// that this passhost was built from.
@@ -61,21 +66,34 @@ enum Api {
 /// # Errors
 /// If the name is no crate name, the folder is not empty, the API is not found, or a file cannot be written.
 pub(super) fn new(args: &NewArgs) -> Result<String, Error> {
-    check_name(&args.name)?;
-    let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&args.name));
-    check_folder(&folder)?;
+    let (folder, name) = (args.path.as_ref().unwrap_or(&args.folder), name(args)?);
+    check_name(&name)?;
+    check_folder(folder)?;
     let api = api(args.api.as_deref())?;
     let failed =
         |path: &Path, error: std::io::Error| Error::Write { path: path.to_path_buf(), message: error.to_string() };
-    std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
-    let real = folder.canonicalize().map_err(|error| failed(&folder, error))?;
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let real = folder.canonicalize().map_err(|error| failed(folder, error))?;
     for (file, text) in FILES {
         let path = folder.join(file);
-        let parent = path.parent().unwrap_or(&folder);
+        let parent = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
-        std::fs::write(&path, fill(file, text, &args.name, &api, &real)).map_err(|error| failed(&path, error))?;
+        std::fs::write(&path, fill(file, text, &name, &api, &real)).map_err(|error| failed(&path, error))?;
     }
-    Ok(said(&folder, &api))
+    Ok(said(folder, &api))
+}
+
+/// The name of the crate.
+fn name(args: &NewArgs) -> Result<String, Error> {
+    if let Some(name) = &args.name {
+        return Ok(name.clone());
+    }
+    if args.path.is_some() {
+        return Ok(args.folder.to_string_lossy().into_owned());
+    }
+    let absolute = std::path::absolute(&args.folder).map(|path| without_dots(&path)).ok();
+    let last = absolute.as_deref().and_then(Path::file_name).map(|last| last.to_string_lossy().into_owned());
+    last.ok_or_else(|| refuse(format!("{} has no name", args.folder.display()), "name the crate with --name NAME"))
 }
 
 fn refuse(message: String, help: impl Into<String>) -> Error {
@@ -110,7 +128,7 @@ fn near_name(name: &str) -> Option<String> {
 
 fn check_folder(folder: &Path) -> Result<(), Error> {
     let shown = folder.display();
-    let help = "name another folder with --path, or remove this one";
+    let help = "name another folder, or remove this one";
     match std::fs::read_dir(folder) {
         Ok(mut entries) => match entries.next() {
             Some(_) => Err(refuse(format!("{shown} exists and is not empty"), help)),

@@ -7,6 +7,7 @@ use crate::error::{CONFIG_HELP, Error, Problem};
 use crate::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
 use crate::output::read_small;
 use plugin_api::meta::OptionValue;
+use plugin_api::names::{did_you_mean, few_suggestions, listed, nearest};
 use registry::{Pipeline, Plan, PlanError, Registry, Request, Selection};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -85,7 +86,7 @@ impl Asked {
         manifest: &Manifest,
         engine: &Arc<Engine>,
     ) -> Result<(PassContext, Written), Error> {
-        let (config, wrong) = self.config.checked(manifest, engine.registry());
+        let (config, wrong) = few_suggestions(|| self.config.checked(manifest, engine.registry()));
         self.request.sequentials = self.written.pipeline.sequentials();
         let context = PassContext::from_parts(engine, self.request, config, self.target);
         Error::unless_any(wrong, context).map(|context| (context, self.written))
@@ -184,11 +185,10 @@ fn named_pipeline<'m>(name: Option<&str>, manifest: &'m Manifest) -> Result<(Str
         return Ok((name.to_string(), pipeline));
     }
     let known: Vec<&str> = manifest.pipelines.keys().map(String::as_str).collect();
-    let near = plugin_api::names::nearest(name, known.iter().copied());
-    let near = plugin_api::names::did_you_mean(&near);
+    let near = did_you_mean(&nearest(name, known.iter().copied()));
     let help = match known.as_slice() {
         [] => "define one under [pipelines], or use --passes".to_string(),
-        known => format!("pipelines: {}", known.join(", ")),
+        known => format!("pipelines: {}", listed(known)),
     };
     Err(Error::Request { message: format!("no pipeline `{name}` in {}{near}", manifest.path.display()), help })
 }

@@ -2,29 +2,50 @@
 
 use crate::engine::Engine;
 use crate::lock::hashes::Hashes;
-use crate::report::{Report, visible, visible_line};
+use crate::report::Report;
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
 use plugin_api::diagnostics::Severity;
 use plugin_api::meta::{OptionInfo, PassInfo, doc_lines};
+use plugin_api::visible::{push_padded, shortened, visible, visible_line};
 use registry::{Outcome, Owner, PassId, Pipeline, Plan, Registry, Warning, Why};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Columns, as wide as they need to be; the last one is not padded. What is in them may be from plugins.
+/// People read no more characters of a cell, but for the last one of its row.
+const WIDEST: usize = 120;
+/// Of the last cell.
+const LONGEST: usize = 2_000;
+
+/// Columns, as wide as they need to be; the last one is not padded. What is in them may be from plugins: it is made
+/// visible, and what is too long is cut.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
-    let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|cell| visible_line(cell)).collect()).collect();
+    let cell = |last: bool, cell: &String| {
+        let most = if last { LONGEST } else { WIDEST };
+        // A character can become ten when it is made visible.
+        shortened(&visible_line(&shortened(cell, most)), most).into_owned()
+    };
+    let row = |row: &Vec<String>| -> Vec<String> {
+        row.iter().enumerate().map(|(i, text)| cell(i + 1 == row.len(), text)).collect()
+    };
+    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut widths = vec![0; columns];
+    for row in &rows {
+        // The last one of a row is not padded, and must not make others wide.
+        for (width, cell) in widths.iter_mut().zip(row).take(row.len().saturating_sub(1)) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
     let mut out = String::new();
     for row in &rows {
-        let mut line = String::new();
-        for (i, cell) in row.iter().enumerate() {
-            let _ = write!(line, "{cell:<width$}  ", width = widths[i]);
+        let start = out.len();
+        for (width, cell) in widths.iter().zip(row) {
+            push_padded(&mut out, cell, *width);
+            out.push_str("  ");
         }
-        out.push_str(line.trim_end());
+        out.truncate(start + out[start..].trim_end().len());
         out.push('\n');
     }
     out

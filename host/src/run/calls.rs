@@ -11,6 +11,7 @@ use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::diagnostics::Severity;
 use plugin_api::ir::{Body, BodyKind, Module, SealError};
 use plugin_api::meta::{Granularity, OptionValue, PassInfo};
+use plugin_api::names::few_suggestions;
 use registry::{PassId, Registry};
 use serde_json::json;
 
@@ -27,7 +28,9 @@ impl Runner<'_> {
         if granularity == Granularity::Module {
             let run = |services: &Services<'_>| {
                 let _doing = doing(self.engine.registry(), pass, self.position.get(), "");
-                with_current(services, self.context.opt_level(), || plugin.run_module(at, module, options))
+                with_current(services, self.context.opt_level(), || {
+                    few_suggestions(|| plugin.run_module(at, module, options))
+                })
             };
             return self.with_services(run).map_err(|failure| self.failed(pass, None, module, failure));
         }
@@ -112,8 +115,8 @@ impl Runner<'_> {
                     traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
                 })
             };
-            let results = settings.seen(work);
-            (results, services.said.into_inner(), services.counted.into_inner())
+            let results = settings.seen(|| few_suggestions(work));
+            (results, services.said.into_inner(), services.counted.into_inner().into_list())
         };
         let stretches = if info.sequential { vec![run(functions)] } else { self.workers.run(functions, run) };
         let mut all = Vec::with_capacity(functions.len());

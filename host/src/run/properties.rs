@@ -10,7 +10,9 @@ use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::names::did_you_mean;
 use plugin_api::names::nearest;
 use plugin_api::pass::PassError;
-use registry::{Facts, PassId, facts};
+use registry::facts::Preserved;
+use registry::{Facts, PassId};
+use std::collections::HashSet;
 
 /// What the checker of a property says.
 enum Verdict {
@@ -106,11 +108,12 @@ impl Runner<'_> {
         changed: bool,
     ) -> Result<(), Error> {
         let info = self.engine.registry().pass(pass);
-        let establishes = |name: &str| info.contract.establishes.iter().any(|other| other == name);
+        let names: HashSet<&str> = info.contract.establishes.iter().map(String::as_str).collect();
+        let (preserved, establishes) = (Preserved::by(info), |name: &str| names.contains(name));
         if changed {
-            let holds = |name: &str| establishes(name) || held.holds(name) && facts::preserves(info, name);
+            let holds = |name: &str| establishes(name) || held.holds(name) && preserved.has(name);
             self.claims.borrow_mut().retain(holds);
-            let kept = held.properties().filter(|name| facts::preserves(info, name) && !establishes(name));
+            let kept = held.properties().filter(|name| preserved.has(name) && !establishes(name));
             let established = info.contract.establishes.iter().map(|name| (name.as_str(), "establish"));
             for (property, claim) in established.chain(kept.map(|name| (name, "preserve"))) {
                 self.check_changed(pass, (property, claim), before, after)?;

@@ -1,7 +1,7 @@
 //! What passes, checkers and instruments ask the host for, on whichever thread they run.
 
 use super::marks::{Marks, Rules};
-use super::statistics::{self, Statistic};
+use super::statistics::Counters;
 use super::{PassDiagnostic, Runner, ShownPlace};
 use crate::context::Settings;
 use crate::engine::Engine;
@@ -30,7 +30,7 @@ pub(super) struct Services<'a> {
     /// What was reported.
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
     /// What was counted.
-    pub(super) counted: RefCell<Vec<Statistic>>,
+    pub(super) counted: RefCell<Counters>,
 }
 
 impl<'a> Services<'a> {
@@ -123,12 +123,12 @@ impl HostServices for Services<'_> {
 
     fn statistic(&self, name: &str, n: u64) {
         let whose = self.instrument.as_deref().unwrap_or(self.pass);
-        statistics::add(&mut self.counted.borrow_mut(), whose, name, n);
+        self.counted.borrow_mut().add(whose, name, n);
     }
 
     fn show_module(&self, module: &Module, header: &str) {
         let _span = self.engine.span("print", "print the module", || json!({ "pass": self.pass }));
-        let header = format!("{}: {}", self.pass, crate::report::visible(header));
+        let header = format!("{}: {}", self.pass, plugin_api::visible::visible(header));
         let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
         text.push_str(&script::print(module, self.engine));
         text.push('\n');
@@ -154,7 +154,7 @@ impl Runner<'_> {
         let services = Services::new(self.engine, &self.marks, self.context.settings(), &pass, instrument, &input);
         let result = f(&services);
         self.diagnostics.borrow_mut().append(&mut services.said.take());
-        self.counted.borrow_mut().append(&mut services.counted.take());
+        self.counted.borrow_mut().append(&mut services.counted.take().into_list());
         result
     }
 }

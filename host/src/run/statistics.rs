@@ -1,5 +1,7 @@
 //! What passes count by name.
 
+use std::collections::HashMap;
+
 /// A counter of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistic {
@@ -11,21 +13,39 @@ pub struct Statistic {
     pub sum: u64,
 }
 
-/// Adds to a counter of the list; one that is not there yet comes to its end.
-pub(super) fn add(list: &mut Vec<Statistic>, pass: &str, name: &str, n: u64) {
-    match list.iter_mut().find(|counter| counter.pass == pass && counter.name == name) {
-        Some(counter) => counter.sum = counter.sum.saturating_add(n),
-        None => list.push(Statistic { pass: pass.to_string(), name: name.to_string(), sum: n }),
+/// Counters, each once, in the order in which they come first.
+#[derive(Default)]
+pub(super) struct Counters {
+    list: Vec<Statistic>,
+    /// By pass and name, where each is in the list.
+    places: HashMap<String, HashMap<String, usize>>,
+}
+
+impl Counters {
+    /// Adds to a counter; one that is not there yet comes to the end of the list.
+    pub(super) fn add(&mut self, pass: &str, name: &str, n: u64) {
+        let known = self.places.get(pass).and_then(|names| names.get(name));
+        match known.and_then(|at| self.list.get_mut(*at)) {
+            Some(counter) => counter.sum = counter.sum.saturating_add(n),
+            None => {
+                let (pass, name) = (pass.to_string(), name.to_string());
+                self.places.entry(pass.clone()).or_default().insert(name.clone(), self.list.len());
+                self.list.push(Statistic { pass, name, sum: n });
+            }
+        }
+    }
+
+    /// All of them.
+    pub(super) fn into_list(self) -> Vec<Statistic> {
+        self.list
     }
 }
 
 /// Each counter once, in the order in which they come first.
 pub(super) fn summed(counted: Vec<Statistic>) -> Vec<Statistic> {
-    let mut list = Vec::new();
-    for Statistic { pass, name, sum } in counted {
-        add(&mut list, &pass, &name, sum);
-    }
-    list
+    let mut counters = Counters::default();
+    counted.iter().for_each(|Statistic { pass, name, sum }| counters.add(pass, name, *sum));
+    counters.into_list()
 }
 
 #[cfg(test)]

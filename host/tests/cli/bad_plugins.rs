@@ -101,6 +101,16 @@ refused! {
     metadata_that_is_not_utf8: |good| good.metadata(|plugin| {
         edit(plugin, tag::PASS, |pass| content(pass, tag::NAME)[0] = 0xff);
     }), LIST;
+    option_with_an_odd_name: |good| good.metadata(|plugin| {
+        edit(plugin, tag::PASS, |pass| edit(pass, tag::OPTION, |option| *content(option, tag::NAME) = b"a=b,c}".to_vec()));
+    }), LIST;
+    option_without_a_name: |good| good.metadata(|plugin| {
+        edit(plugin, tag::PASS, |pass| edit(pass, tag::OPTION, |option| content(option, tag::NAME).clear()));
+    }), LIST;
+    option_three_times: |good| good.metadata(|plugin| edit(plugin, tag::PASS, |pass| {
+        let option = (tag::OPTION, content(pass, tag::OPTION).clone());
+        pass.extend([option.clone(), option]);
+    })), LIST;
     metadata_with_future_fields: |good| good.metadata(|plugin| {
         plugin.insert(0, (30_000, b"a field of a later version".to_vec()));
         edit(plugin, tag::PASS, |pass| {
@@ -590,10 +600,7 @@ fn texts_for_terminals() {
         good.metadata(|plugin| {
             edit(plugin, tag::PASS, |pass| {
                 *content(pass, tag::DOC) = "a\u{1b}[2J\u{7}b\tc\u{9b}31m\u{202e}d\r\nmore\u{1b}]0;e\u{7}".into();
-                edit(pass, tag::OPTION, |option| {
-                    *content(option, tag::NAME) = b"o\x1b[1m".to_vec();
-                    *content(option, tag::DOC) = b"x\x1b[0m".to_vec();
-                });
+                edit(pass, tag::OPTION, |option| *content(option, tag::DOC) = b"x\x1b[0m".to_vec());
             });
         })
     };

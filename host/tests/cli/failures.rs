@@ -204,3 +204,23 @@ fn logs_of_plugins() {
     let (help, ..) = case.run(&["run", "--help"], b"");
     assert!(help.contains("PASSHOST_LOG") && help.contains("-vv"), "{help}");
 }
+
+/// An event is one line, and does nothing to a terminal, whatever a plugin writes into its parts.
+#[test]
+fn odd_logs_of_plugins() {
+    let case = Case::new("odd_logs_of_plugins").odd(&[OPS]);
+    let run = ["run", "small.py", "-o", "out.py", "--passes", "odd.LogsOddly"];
+    let (_, stderr, code) = case.run(&run, b"");
+    let acts = |c: char| c.is_control() && c != '\n' || matches!(c, '\u{202e}' | '\u{200f}');
+    assert!(code == 0 && !stderr.contains(acts), "{}", stderr.escape_debug());
+    let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("odd\\u{1b}")).collect();
+    assert_eq!(lines.len(), 1, "{stderr}");
+    assert!(!stderr.lines().any(|line| line.starts_with(" WARN passhost")), "{stderr}");
+    case.golden(&format!("{}\n", lines[0]));
+}
+
+#[test]
+fn a_pass_that_fails_without_a_word() {
+    let case = Case::new("a_pass_that_fails_without_a_word").odd(&[OPS]);
+    case.check(&["run", "small.py", "-o", "out.py", "--passes", "odd.Silent"], b"");
+}

@@ -185,10 +185,19 @@ fn where_the_api_comes_from() {
     let manifest = read("one/passes.toml");
     assert!(manifest.contains("crate = \"../passhost/plugins/relax-ops\"\n"), "{manifest}");
 
-    let (_, stderr, code) = case.run(&["new", "two", "--path", "deep/er", "--api", "./one/../passhost"], b"");
+    let (_, stderr, code) = case.run(&["new", "deep/er", "--name", "two", "--api", "./one/../passhost"], b"");
     assert_eq!(code, 0, "{stderr}");
     assert!(read("deep/er/Cargo.toml").contains("path = \"../../passhost/plugin-api\""));
 
+    // The name is that of the folder, as with `cargo new`; the other way round it is said in words of its own.
+    let (stdout, stderr, code) = case.run(&["new", "some/folder/my-passes", "--api", "passhost"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("cd some/folder/my-passes"), "{stdout}");
+    assert!(read("some/folder/my-passes/Cargo.toml").contains("name = \"my-passes\""));
+    assert!(read("some/folder/my-passes/Cargo.toml").contains("path = \"../../../passhost/plugin-api\""));
+    let (_, stderr, code) = case.run(&["new", "four", "--path", "other", "--api", "passhost"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(read("other/Cargo.toml").contains("name = \"four\""));
     let (stdout, stderr, code) = case.run(&["new", "three", "--api", "https://example.org/passhost"], b"");
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("    git clone https://example.org/passhost passhost\n"), "{stdout}");
@@ -210,7 +219,9 @@ fn what_new_refuses() {
         &["mine", "--path", "full"],
         &["My Passes"],
         &["9lives"],
-        &["../up"],
+        &["../Up"],
+        &["some/9lives"],
+        &["/"],
         &["match"],
         &["plugin-api"],
         &["mine", "--api", "empty"],

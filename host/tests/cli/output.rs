@@ -226,3 +226,68 @@ fn output_that_cannot_be_written_in_the_end() {
     assert_eq!(code, 4, "{said}");
     assert_eq!(text(&case.path("small.py")), SMALL);
 }
+
+/// What nobody can get is never a success: neither of a run, nor of a list, nor of help.
+#[test]
+fn standard_output_that_is_closed() {
+    let case = case("closed");
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(case.path(".")).env("PASSHOST", env!("CARGO_BIN_EXE_passhost"));
+        let done = command.env("XDG_CACHE_HOME", case.path("cache")).output().expect("a shell runs");
+        (String::from_utf8_lossy(&done.stderr).into_owned(), done.status.code())
+    };
+    let commands = [
+        "run small.py --passes ''",
+        "run small.py --passes '' -o -",
+        "list",
+        "config",
+        "plan --passes ''",
+        "check --no-load",
+        "help",
+        "run --help",
+        "--version",
+    ];
+    for command in commands {
+        let (stderr, code) = shell(&format!("\"$PASSHOST\" {command} >&-"));
+        assert_eq!(code, Some(4), "{command}: {stderr}");
+        assert!(stderr.contains("it was closed when passhost began"), "{command}: {stderr}");
+        // A reader that goes away wants no message.
+        let script = format!("{{ sleep 0.2; \"$PASSHOST\" {command}; echo code $? >&2; }} | true");
+        let (stderr, _) = shell(&script);
+        assert_eq!(stderr, "code 4\n", "{command}");
+    }
+    // Where nothing is to be printed, nothing is lost.
+    assert_eq!(shell("\"$PASSHOST\" run small.py --passes '' -o out.py >&-").1, Some(0));
+    assert!(text(&case.path("out.py")).contains("R.multiply(lv, lv1)"));
+}
+
+/// What is wrong with the path of the output is found before the passes run.
+#[test]
+fn names_that_no_file_can_have() {
+    let case = case("long_names");
+    let long = "x".repeat(256);
+    let (said, code) = write(&case, &long);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("no file can be called that: "), "{said}");
+    assert_eq!(write(&case, &"x".repeat(255)).1, 0);
+    // The module before a failed step has a name that is a little shorter.
+    let output = passhost::output::Output::look(&case.path(&format!("{}.py", "π".repeat(126)))).expect("a good name");
+    let failed = output.failed().expect("a file of its own");
+    let name = failed.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(name.len() <= 255 && name.ends_with("π.failed.py"), "{name}");
+}
+
+/// The system has its own words for what is scarce.
+#[test]
+#[cfg(target_os = "linux")]
+fn too_many_open_files() {
+    let case = case("files");
+    let script = "ulimit -n 3; exec \"$0\" run small.py --passes '' -o out.py";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_passhost")]).current_dir(case.path("."));
+    let done = command.output().expect("a shell runs");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(stderr.contains("Too many open files") && !stderr.contains("uncategorized"), "{stderr}");
+    assert_ne!(done.status.code(), Some(0));
+}

@@ -3,6 +3,7 @@
 use super::services::{LogRecord, RawBytes, SpanRecord, level};
 pub use super::tracing_sink::TracingSink;
 use super::wire::{Fields, tag};
+use crate::visible::visible_line;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracing::Level;
@@ -125,8 +126,9 @@ unsafe fn text(bytes: RawBytes) -> String {
     lossy(unsafe { bytes.get() })
 }
 
+/// Every text of an event or span, on one line and without what would act on a terminal: a log has a line for each event.
 fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    visible_line(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
 /// Names with values, and names alone.
@@ -150,7 +152,7 @@ pub(super) fn sink() -> Option<&'static dyn LogSink> {
 /// The bytes live during the call.
 pub(crate) unsafe fn wanted(number: u32, target: RawBytes) -> bool {
     // SAFETY: the caller vouches for the bytes.
-    let target = String::from_utf8_lossy(unsafe { target.get() });
+    let target = unsafe { text(target) };
     sink().is_some_and(|sink| sink.enabled(level(number), &target))
 }
 

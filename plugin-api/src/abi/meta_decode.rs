@@ -1,7 +1,7 @@
 //! Reads the metadata section: any bytes give either records or an error that names the field.
 
 use super::wire::{self, FORMAT, Fields, MAGIC, read_value, tag};
-use crate::forms::{is_full_name, is_plugin_name};
+use crate::forms::{is_full_name, is_option_name, is_plugin_name};
 use crate::meta::*;
 use semver::Version;
 use std::collections::HashSet;
@@ -251,6 +251,28 @@ impl<'a> Record<'a> {
         read.map(Some).ok_or_else(|| self.wrong("default", "is no value that this host can read"))
     }
 
+    /// Records of one kind in this one, each with a name of its own, which can be written before a `=`.
+    fn parts<T>(
+        &self,
+        tag: u16,
+        what: &'static str,
+        read: impl Fn(Record<'a>) -> Result<T, MetaError>,
+        name: impl Fn(&T) -> &String,
+    ) -> Result<Vec<T>, MetaError> {
+        let parts = self.records(tag, what, read)?;
+        let mut seen = HashSet::new();
+        for name in parts.iter().map(name) {
+            if !is_option_name(name) || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+                return Err(self.declared(what, format!("is called `{name}`; a name has letters, digits and `_`")));
+            }
+            if !seen.insert(name) {
+                return Err(self.declared(what, format!("`{name}` is there twice")));
+            }
+        }
+        drop(seen);
+        Ok(parts)
+    }
+
     fn records<T>(
         &self,
         tag: u16,
@@ -343,7 +365,7 @@ fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
             preserves: record.names(tag::PRESERVES, "preserves", true)?,
             invalidates: record.names(tag::INVALIDATES, "invalidates", false)?,
         },
-        options: record.records(tag::OPTION, "option", option)?,
+        options: record.parts(tag::OPTION, "option", option, |option| &option.name)?,
         doc: record.text(tag::DOC, "doc")?,
     })
 }
@@ -366,7 +388,7 @@ fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
     Ok(OpInfo {
         name: record.full_name("namespace.name")?,
         args: record.records(tag::ARG, "argument", argument)?,
-        attrs: record.records(tag::ATTR, "attribute", attribute)?,
+        attrs: record.parts(tag::ATTR, "attribute", attribute, |attribute| &attribute.name)?,
         pure: record.array::<1>(tag::PURE, "pure")? != [0],
         doc: record.text(tag::DOC, "doc")?,
     })
@@ -374,7 +396,7 @@ fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
 
 fn instrument(record: Record<'_>) -> Result<InstrumentInfo, MetaError> {
     let name = record.full_name("namespace.Name")?;
-    let options = record.records(tag::OPTION, "option", option)?;
+    let options = record.parts(tag::OPTION, "option", option, |option| &option.name)?;
     Ok(InstrumentInfo { name, options, doc: record.text(tag::DOC, "doc")? })
 }
 

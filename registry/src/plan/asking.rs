@@ -97,7 +97,7 @@ impl Asking<'_> {
         let level = all_options(enabled.opt_level, &stage.options).map_err(|error| wrong_item(error, stage))?;
         let mut members = Vec::new();
         for (pass, info) in registry.passes().filter(|(_, info)| info.opt_level <= level) {
-            if registry.members(pass).is_some() || enabled.disabled.contains_key(&info.name) {
+            if registry.members(pass).is_some() || enabled.disabled_by(&info.name).is_some() {
                 continue;
             }
             if let Some(option) = without_default(info) {

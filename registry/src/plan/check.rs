@@ -2,107 +2,204 @@
 
 use super::asking::pass_step;
 use super::enabled::Enabled;
-use super::error::LONGEST;
-use super::{Node, PIPELINE, PlanError, Skip, Step, without_default};
+use super::error::{DEEPEST, LONGEST, MOST};
+use super::{Node, PIPELINE, PlanError, Skip, Step, Unit, without_default};
 use crate::pipeline::Stage;
 use crate::registry::{PassId, Registry};
 use plugin_api::meta::Required;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Checks what enabled steps need, each pass once, and finds the members of composite passes.
 pub(super) struct Check<'a> {
     registry: &'a Registry,
-    enabled: &'a Enabled,
-    /// Whether a pass was walked, as one that is asked for and as one that is needed.
-    done: Vec<[bool; 2]>,
+    enabled: Rc<Enabled>,
+    /// Passes that were reached, as ones that are asked for and as ones that are needed.
+    reached: HashMap<Node, Reached>,
+    /// What was found to be wrong.
+    wrong: Vec<PlanError>,
     pub(super) composites: BTreeMap<PassId, Vec<Step>>,
-    /// Steps of each composite pass, with those of its members.
-    lengths: BTreeMap<Node, usize>,
+    /// What passes that others require invalidate.
+    invalidated: HashMap<PassId, HashSet<&'a str>>,
 }
 
-/// The way to a node: each node with how many of its edges were looked at.
-type Path = [(Node, usize)];
+/// What is known of a pass that was reached.
+#[derive(Clone, Copy)]
+enum Reached {
+    /// It is on the path that is being walked, at this position.
+    OnPath(usize),
+    /// Nothing is wrong with it.
+    Done(Size),
+    /// It leads to this error.
+    Wrong(usize),
+}
+
+/// How large the part of a plan is that a pass stands for.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// Steps with those of its members.
+    steps: usize,
+    /// How deep composite passes are nested in it, and in what it requires.
+    depth: usize,
+}
+
+/// A pass on the path that is being walked.
+struct Visit {
+    node: Node,
+    /// How many of its edges were looked at: first what it requires, then its members.
+    next: usize,
+    size: Size,
+}
 
 impl<'a> Check<'a> {
-    pub(super) fn new(registry: &'a Registry, enabled: &'a Enabled) -> Check<'a> {
-        let done = vec![[false; 2]; registry.passes().count()];
-        Check { registry, enabled, done, composites: BTreeMap::new(), lengths: BTreeMap::new() }
+    pub(super) fn new(registry: &'a Registry, enabled: Rc<Enabled>) -> Check<'a> {
+        let (reached, invalidated) = (HashMap::new(), HashMap::new());
+        Check { registry, enabled, reached, wrong: Vec::new(), composites: BTreeMap::new(), invalidated }
     }
 
     pub(super) fn is_done(&self, pass: PassId) -> bool {
-        self.done[pass.0] != [false; 2]
+        [false, true].iter().any(|needed| matches!(self.reached.get(&(pass, *needed)), Some(Reached::Done(_))))
     }
 
-    pub(super) fn is_member(&self, pass: PassId) -> bool {
-        self.composites.values().flatten().any(|step| step.unit.pass() == Some(pass))
+    /// Passes that are members of composite passes.
+    pub(super) fn members(&self) -> HashSet<PassId> {
+        self.composites.values().flatten().filter_map(|step| step.unit.pass()).collect()
+    }
+
+    fn tvm_compat(&self) -> bool {
+        self.enabled.tvm_compat
     }
 
     /// What the walk looks at before the members of a pass.
     fn required_of(&self, (pass, needed): Node) -> &'a [Required] {
-        if needed && self.enabled.tvm_compat { &[] } else { &self.registry.pass(pass).required }
+        if needed && self.tvm_compat() { &[] } else { &self.registry.pass(pass).required }
     }
 
-    /// Walks what `asked` requires and contains, with an explicit stack.
+    /// Walks what `asked` requires and contains. What was found to be wrong before is found again without another walk.
     pub(super) fn requirements(&mut self, asked: Node) -> Result<(), PlanError> {
-        let tvm_compat = self.enabled.tvm_compat;
-        let mut stack: Vec<(Node, usize)> = vec![(asked, 0)];
-        while let Some((node, next)) = stack.last_mut() {
-            let (node, at) = (*node, *next);
-            let pass = node.0;
-            *next += 1;
-            if at == 0 {
-                if self.done[pass.0][usize::from(node.1)] {
-                    stack.pop();
-                    continue;
-                }
-                self.expand(pass)?;
-            }
-            let required = self.required_of(node);
-            let needed = match required.get(at) {
-                Some(req) => match self.required(asked.0, pass, req)? {
-                    // Only of a composite pass it matters whether it is needed.
-                    Some(needed) => Some((needed, tvm_compat || self.registry.members(needed).is_some())),
-                    None => continue,
-                },
-                None => match self.member(pass, at - required.len()) {
-                    // Members that do not run need nothing.
-                    Some(member) => match member.skip_where(node.1 && !tvm_compat) {
-                        Some(Skip::Disabled(level)) if node.1 && !tvm_compat => {
-                            return Err(self.disabled_member(asked.0, &stack, member, level));
+        let mut path: Vec<Visit> = Vec::new();
+        let walked = self.enter(asked, &mut path).and_then(|_| {
+            while let Some(visit) = path.last_mut() {
+                visit.next += 1;
+                let at = visit.next - 1;
+                match self.edge(asked.0, &path, at)? {
+                    Edge::None => self.leave(&mut path)?,
+                    Edge::Nothing => self.add(&mut path, at, Size { steps: 1, depth: 0 }),
+                    Edge::To(node) => {
+                        if let Some(size) = self.enter(node, &mut path)? {
+                            self.add(&mut path, at, size);
                         }
-                        Some(_) => continue,
-                        None => member
-                            .unit
-                            .pass()
-                            .map(|part| (part, node.1 && !tvm_compat && self.registry.members(part).is_some())),
-                    },
-                    None => None,
-                },
-            };
-            let Some(needed) = needed else {
-                let by = (self.registry.pass(pass).name.as_str(), self.registry.pass_owner(pass).name.as_str());
-                self.conflicts(by, &self.registry.pass(pass).required)?;
-                self.measure(node)?;
-                self.done[pass.0][usize::from(node.1)] = true;
-                stack.pop();
-                continue;
-            };
-            // What is needed contains and requires all that it does where it is asked for.
-            let same = |(on_path, _): &(Node, usize)| *on_path == needed || !tvm_compat && on_path.0 == needed.0;
-            if let Some(start) = stack.iter().position(same) {
-                return Err(self.cycle(&stack[start..]));
+                    }
+                }
             }
-            stack.push((needed, 0));
+            Ok(())
+        });
+        let Err(error) = walked else { return Ok(()) };
+        let number = match error {
+            Stopped::Before(number) => number,
+            Stopped::Here(error) => {
+                self.wrong.push(*error);
+                self.wrong.len() - 1
+            }
+        };
+        self.reached.extend(path.iter().map(|visit| (visit.node, Reached::Wrong(number))));
+        Err(self.wrong[number].clone().asked_for(&self.registry.pass(asked.0).name))
+    }
+
+    /// All errors that walks ended with, each once.
+    pub(super) fn wrong(&self) -> &[PlanError] {
+        &self.wrong
+    }
+
+    /// Goes on to a pass, or gives the size of one that is done.
+    fn enter(&mut self, node: Node, path: &mut Vec<Visit>) -> Result<Option<Size>, Stopped> {
+        // What is needed contains and requires all that it does where it is asked for.
+        let other = (node.0, !node.1);
+        let on_path = [Some(node), (!self.tvm_compat()).then_some(other)].into_iter().flatten();
+        let on_path = on_path.filter_map(|node| self.reached.get(&node)).find_map(|reached| match reached {
+            Reached::OnPath(at) => Some(*at),
+            _ => None,
+        });
+        if let Some(start) = on_path {
+            return Err(self.cycle(&path[start..]).into());
+        }
+        match self.reached.get(&node) {
+            Some(Reached::Done(size)) => return Ok(Some(*size)),
+            Some(Reached::Wrong(number)) => return Err(Stopped::Before(*number)),
+            _ => {}
+        }
+        self.reached.insert(node, Reached::OnPath(path.len()));
+        path.push(Visit { node, next: 0, size: Size { steps: 1, depth: 0 } });
+        self.expand(node.0)?;
+        Ok(None)
+    }
+
+    /// The next edge of the pass at the end of the path.
+    fn edge(&self, asked: PassId, path: &[Visit], at: usize) -> Result<Edge, Stopped> {
+        let Some(Visit { node, .. }) = path.last() else { return Ok(Edge::None) };
+        let (pass, tvm_compat) = (node.0, self.tvm_compat());
+        let is_composite = |pass: PassId| self.registry.members(pass).is_some();
+        let required = self.required_of(*node);
+        if let Some(req) = required.get(at) {
+            // Only of a composite pass it matters whether it is needed.
+            let needed = self.required(asked, pass, req)?;
+            return Ok(needed.map_or(Edge::Nothing, |needed| Edge::To((needed, tvm_compat || is_composite(needed)))));
+        }
+        let Some(member) = self.composites.get(&pass).and_then(|members| members.get(at - required.len())) else {
+            return Ok(Edge::None);
+        };
+        let needed = node.1 && !tvm_compat;
+        Ok(match (member.skip_where(needed), member.unit.pass()) {
+            (Some(Skip::Disabled(level)), _) if needed => {
+                return Err(self.disabled_member(asked, path, member, level).into());
+            }
+            // Members that do not run need nothing, but are steps.
+            (Some(_), _) | (None, None) => Edge::Nothing,
+            (None, Some(part)) => Edge::To((part, needed && is_composite(part))),
+        })
+    }
+
+    /// The pass at the end of the path is done.
+    fn leave(&mut self, path: &mut Vec<Visit>) -> Result<(), Stopped> {
+        let Some(Visit { node, size, .. }) = path.last() else { return Ok(()) };
+        let (node, size) = (*node, *size);
+        let (registry, pass) = (self.registry, node.0);
+        let (name, plugin) = (&registry.pass(pass).name, &registry.pass_owner(pass).name);
+        self.conflicts((name, plugin), &registry.pass(pass).required)?;
+        if self.composites.contains_key(&pass) {
+            let (composite, plugin) = (name.clone(), plugin.clone());
+            if size.steps > LONGEST {
+                return Err(PlanError::TooLong { composite, plugin }.into());
+            }
+            if size.depth > DEEPEST {
+                return Err(PlanError::TooDeep { composite, plugin }.into());
+            }
+        }
+        self.reached.insert(node, Reached::Done(size));
+        path.pop();
+        if let Some(user) = path.last() {
+            let at = user.next - 1;
+            self.add(path, at, size);
         }
         Ok(())
     }
 
+    /// Adds the size of what an edge of the pass at the end of the path leads to.
+    fn add(&self, path: &mut [Visit], at: usize, size: Size) {
+        let Some(user) = path.last_mut() else { return };
+        let is_member = at >= self.required_of(user.node).len();
+        user.size.depth = user.size.depth.max(size.depth + usize::from(is_member));
+        if is_member {
+            user.size.steps = user.size.steps.saturating_add(size.steps);
+        }
+    }
+
     /// A composite pass at the end of a path is needed, but a member of it disabled.
-    fn disabled_member(&self, asked: PassId, path: &Path, member: &Step, level: &str) -> PlanError {
+    fn disabled_member(&self, asked: PassId, path: &[Visit], member: &Step, level: &str) -> PlanError {
         let name = |pass: PassId| self.registry.pass(pass).name.clone();
-        let composite = path.last().map_or(asked, |((pass, _), _)| *pass);
-        let requires = |(node, next): &&(Node, usize)| *next <= self.required_of(*node).len();
-        let user = path.iter().rev().skip(1).find(requires).map(|((pass, _), _)| name(*pass));
+        let composite = path.last().map_or(asked, |visit| visit.node.0);
+        let requires = |visit: &&Visit| visit.next <= self.required_of(visit.node).len();
+        let user = path.iter().rev().skip(1).find(requires).map(|visit| name(visit.node.0));
         PlanError::DisabledMember {
             name: member.unit.name(self.registry).to_string(),
             level: level.to_string(),
@@ -113,14 +210,10 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn member(&self, pass: PassId, at: usize) -> Option<&Step> {
-        self.composites.get(&pass)?.get(at)
-    }
-
     /// An entry of `required` as a pass that may run. In a run as TVM does it, one that nobody has is noticed when its
     /// user is reached.
     fn required(&self, asked: PassId, user: PassId, req: &Required) -> Result<Option<PassId>, PlanError> {
-        if self.enabled.tvm_compat {
+        if self.tvm_compat() {
             return Ok(self.registry.find_full(&req.name));
         }
         let by = (self.registry.pass(user).name.as_str(), self.registry.pass_owner(user).name.as_str());
@@ -131,21 +224,22 @@ impl<'a> Check<'a> {
     /// Whether a pass that is needed may run, and with its default options.
     fn may_run(&self, needed: PassId, (by, plugin): (&str, &str), asked: &str) -> Result<(), PlanError> {
         let info = self.registry.pass(needed);
-        let (name, by, plugin) = (info.name.clone(), by.to_string(), plugin.to_string());
+        let names = || (info.name.clone(), by.to_string(), plugin.to_string());
         if let Some(option) = without_default(info) {
-            return Err(PlanError::NoDefault { name, by, plugin, option: option.to_string() });
+            let ((name, by, plugin), option) = (names(), option.to_string());
+            return Err(PlanError::NoDefault { name, by, plugin, option });
         }
-        match self.enabled.disabled.get(&name) {
+        match self.enabled.disabled_by(&info.name) {
             None => Ok(()),
             Some(level) => {
-                let (level, asked) = (level.name.clone(), asked.to_string());
+                let ((name, by, plugin), level, asked) = (names(), level.to_string(), asked.to_string());
                 Err(PlanError::Disabled { name, level, by, plugin, asked })
             }
         }
     }
 
     /// Whether there is what Sequentials of the pipeline require, and whether it may run where they run.
-    pub(super) fn needs_of_sequentials(&self, steps: &[Step], run: bool) -> Result<(), PlanError> {
+    pub(super) fn needs_of_sequentials(&mut self, steps: &[Step], run: bool) -> Result<(), PlanError> {
         for step in steps {
             let (name, runs) = (step.unit.name(self.registry), run && step.skip.is_none());
             for req in &step.required {
@@ -162,9 +256,28 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
+    /// Whether all steps together, each with those of its members, are few enough for a run.
+    pub(super) fn measure(&self, steps: &[Step]) -> Result<(), PlanError> {
+        fn count(check: &Check<'_>, steps: &[Step]) -> usize {
+            let one = |step: &Step| match (&step.unit, &step.skip) {
+                (_, Some(_)) => 1,
+                (Unit::Sequential(_), None) => 1 + count(check, &step.members),
+                (Unit::Pass(pass), None) => match check.reached.get(&(*pass, step.alone)) {
+                    Some(Reached::Done(size)) => size.steps,
+                    _ => 1,
+                },
+            };
+            steps.iter().map(one).fold(0, usize::saturating_add)
+        }
+        if count(self, steps) > MOST { Err(PlanError::TooManySteps) } else { Ok(()) }
+    }
+
     /// Looks up the members of a composite pass.
     fn expand(&mut self, pass: PassId) -> Result<(), PlanError> {
         let Some(members) = self.registry.members(pass) else { return Ok(()) };
+        if self.composites.contains_key(&pass) {
+            return Ok(());
+        }
         let composite = || self.registry.pass(pass).name.clone();
         let plugin = || self.registry.pass_owner(pass).name.clone();
         let step = |stage: &Stage| {
@@ -172,7 +285,7 @@ impl<'a> Check<'a> {
                 let (name, near) = (stage.name.clone(), self.registry.near_passes(&stage.name));
                 return Err(PlanError::UnknownMember { name, composite: composite(), plugin: plugin(), near });
             };
-            pass_step(member, stage, self.registry, self.enabled).map_err(|error| PlanError::Member {
+            pass_step(member, stage, self.registry, &self.enabled).map_err(|error| PlanError::Member {
                 composite: composite(),
                 plugin: plugin(),
                 error,
@@ -183,83 +296,114 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Counts the steps of a composite pass, whose members were counted before.
-    fn measure(&mut self, (pass, needed): Node) -> Result<(), PlanError> {
-        let needed = needed && !self.enabled.tvm_compat;
-        let Some(members) = self.composites.get(&pass) else { return Ok(()) };
-        let length = |step: &Step| {
-            let composite = step.unit.pass().filter(|_| step.skip_where(needed).is_none());
-            composite.and_then(|pass| self.lengths.get(&(pass, needed))).copied().unwrap_or(1)
+    fn cycle(&self, on_path: &[Visit]) -> PlanError {
+        let name = |visit: &Visit| {
+            let (pass, owner) = (self.registry.pass(visit.node.0), self.registry.pass_owner(visit.node.0));
+            format!("`{}` (plugin `{}`)", pass.name, owner.name)
         };
-        let all = members.iter().map(length).fold(1, usize::saturating_add);
-        if all > LONGEST {
-            let composite = self.registry.pass(pass).name.clone();
-            return Err(PlanError::TooLong { composite, plugin: self.registry.pass_owner(pass).name.clone() });
-        }
-        self.lengths.insert((pass, needed), all);
-        Ok(())
-    }
-
-    fn cycle(&self, on_path: &Path) -> PlanError {
-        let name =
-            |id: PassId| format!("`{}` (plugin `{}`)", self.registry.pass(id).name, self.registry.pass_owner(id).name);
-        let first = on_path.first().map(|((id, _), _)| format!("`{}`", self.registry.pass(*id).name));
-        let passes = on_path.iter().map(|((id, _), _)| *id).collect();
+        let first = on_path.first().map(|visit| format!("`{}`", self.registry.pass(visit.node.0).name));
+        let lowest = on_path.iter().map(|visit| visit.node.0).min();
+        let key = (lowest, on_path.len());
         // The edge that was looked at last leads to the next one.
-        let contains = |(node, next): &(Node, usize)| *next > self.required_of(*node).len();
+        let contains = |visit: &Visit| visit.next > self.required_of(visit.node).len();
         if !on_path.iter().any(contains) {
-            let path = on_path.iter().map(|((id, _), _)| name(*id)).chain(first).collect();
-            return PlanError::Cycle { path, passes };
+            let path = on_path.iter().map(name).chain(first).collect();
+            return PlanError::Cycle { path: without_middle(path, ""), key };
         }
-        let edge = |at: &(Node, usize)| {
-            let verb = if contains(at) { "contains" } else { "requires" };
-            format!("{} {verb} ", name(at.0.0))
+        let edge = |visit: &Visit| {
+            let verb = if contains(visit) { "contains" } else { "requires" };
+            format!("{} {verb} ", name(visit))
         };
-        PlanError::CompositeCycle { path: on_path.iter().map(edge).chain(first).collect(), passes }
+        let path = on_path.iter().map(edge).chain(first).collect();
+        PlanError::CompositeCycle { path: without_middle(path, " "), key }
     }
 
     /// Two passes that declare to invalidate each other, both required by one. `by`: that one, and its plugin.
-    fn conflicts(&self, (by, plugin): (&str, &str), required: &[Required]) -> Result<(), PlanError> {
-        if self.enabled.tvm_compat {
+    fn conflicts(&mut self, (by, plugin): (&str, &str), required: &[Required]) -> Result<(), PlanError> {
+        if self.tvm_compat() || required.len() < 2 {
             return Ok(());
         }
-        let invalidates = |a: &Required, b: &Required| {
-            let contract = self.registry.find_full(&a.name).map(|id| &self.registry.pass(id).contract);
-            contract.is_some_and(|contract| contract.invalidates.contains(&b.name))
-        };
-        for (i, a) in required.iter().enumerate() {
-            for b in &required[i + 1..] {
-                if invalidates(a, b) && invalidates(b, a) {
-                    return Err(PlanError::Conflict {
-                        by: by.to_string(),
-                        plugin: plugin.to_string(),
-                        first: a.name.clone(),
-                        second: b.name.clone(),
-                    });
-                }
+        let registry = self.registry;
+        let able = required.iter().filter_map(|req| registry.find_full(&req.name));
+        let able = able.filter(|pass| !registry.pass(*pass).contract.invalidates.is_empty());
+        let able: Vec<(PassId, &str)> = able.map(|pass| (pass, registry.pass(pass).name.as_str())).collect();
+        if able.len() < 2 {
+            return Ok(());
+        }
+        for (pass, _) in &able {
+            let names = &registry.pass(*pass).contract.invalidates;
+            self.invalidated.entry(*pass).or_insert_with(|| names.iter().map(String::as_str).collect());
+        }
+        let invalidates =
+            |a: PassId, b: &str| self.invalidated.get(&a).is_some_and(|invalidated| invalidated.contains(b));
+        // Each pass is compared with what it invalidates, or with what is required, whichever is less.
+        let places: HashMap<&str, usize> = able.iter().enumerate().map(|(at, (_, name))| (*name, at)).collect();
+        for (at, (a, a_name)) in able.iter().enumerate() {
+            let behind = able.len() - at - 1;
+            let names = &registry.pass(*a).contract.invalidates;
+            let clash = if names.len() < behind {
+                let known = names.iter().filter_map(|name| places.get(name.as_str())).filter(|b| **b > at);
+                known.copied().filter(|b| invalidates(able[*b].0, a_name)).min()
+            } else {
+                (at + 1..able.len()).find(|b| invalidates(*a, able[*b].1) && invalidates(able[*b].0, a_name))
+            };
+            if let Some(b) = clash {
+                let (first, second) = ((*a_name).to_string(), able[b].1.to_string());
+                return Err(PlanError::Conflict { by: by.to_string(), plugin: plugin.to_string(), first, second });
             }
         }
         Ok(())
     }
 }
 
+/// Where an edge of a pass leads.
+enum Edge {
+    /// To a pass.
+    To(Node),
+    /// To nothing that is to be walked.
+    Nothing,
+    /// There are no more edges.
+    None,
+}
+
+/// Why a walk does not go on.
+enum Stopped {
+    /// It reached a pass that leads to this error.
+    Before(usize),
+    Here(Box<PlanError>),
+}
+
+impl From<PlanError> for Stopped {
+    fn from(error: PlanError) -> Stopped {
+        Stopped::Here(Box::new(error))
+    }
+}
+
+/// Of a long path its beginning and its end; `behind` is what stands behind each part of it.
+fn without_middle(mut path: Vec<String>, behind: &str) -> Vec<String> {
+    const ENDS: usize = 10;
+    if path.len() > 2 * ENDS + 1 {
+        let left_out = path.len() - 2 * ENDS;
+        path.splice(ENDS..path.len() - ENDS, [format!("… {left_out} more …{behind}")]);
+    }
+    path
+}
+
 /// The pass that an entry of `required` means. `by`: who requires it, and its plugin.
 fn provider(registry: &Registry, (by, plugin): (&str, &str), req: &Required) -> Result<PassId, PlanError> {
-    let (by, plugin) = (by.to_string(), plugin.to_string());
+    let names = || (by.to_string(), plugin.to_string());
     let Some(id) = registry.find_full(&req.name) else {
-        let mut near = registry.near_passes(&req.name);
+        let ((by, plugin), mut near) = (names(), registry.near_passes(&req.name));
         near.retain(|name| *name != by);
         return Err(PlanError::Missing { name: req.name.clone(), by, plugin, near });
     };
     let provider = registry.pass_owner(id);
     match &req.version {
-        Some(version) if !version.matches(&provider.version) => Err(PlanError::Version {
-            required: req.to_string(),
-            by,
-            plugin,
-            provider: provider.name.clone(),
-            found: provider.version.to_string(),
-        }),
+        Some(version) if !version.matches(&provider.version) => {
+            let ((by, plugin), required) = (names(), req.to_string());
+            let (provider, found) = (provider.name.clone(), provider.version.to_string());
+            Err(PlanError::Version { required, by, plugin, provider, found })
+        }
         _ => Ok(id),
     }
 }

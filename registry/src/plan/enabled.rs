@@ -2,92 +2,134 @@
 
 use super::{DEFAULT_OPT_LEVEL, PlanError, Request, Selection, Skip};
 use crate::registry::{Registry, RegistryError};
-use plugin_api::names::nearest;
-use std::collections::{BTreeMap, BTreeSet};
+use plugin_api::names::{few_suggestions, nearest};
+use std::collections::BTreeSet;
+use std::rc::Rc;
 
-/// Who listed a pass.
-#[derive(Clone, Debug)]
+/// The lists of one level of precedence, by full name.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Level {
-    pub(super) name: String,
-    pub(super) is_top: bool,
+    name: String,
+    opt_level: Option<i32>,
+    disabled: BTreeSet<String>,
+    required: BTreeSet<String>,
 }
 
-/// The lists of all levels by full name, a higher level cancels what lower ones say of the same pass.
+/// The levels, the highest first; each cancels what lower ones say of the same pass.
+#[derive(Clone, Debug)]
 pub(super) struct Enabled {
     pub(super) tvm_compat: bool,
     pub(super) opt_level: i32,
-    pub(super) disabled: BTreeMap<String, Level>,
-    pub(super) required: BTreeMap<String, Level>,
-    /// Names of Sequentials, which the lists can have like those of passes.
-    pub(super) sequentials: BTreeSet<String>,
+    levels: Vec<Rc<Level>>,
 }
 
 impl Enabled {
     /// # Errors
     /// All that is wrong in the lists.
     pub(super) fn new(request: &Request, registry: &Registry) -> Result<Enabled, Vec<PlanError>> {
-        let opt_level = request.selections.iter().find_map(|selection| selection.opt_level);
-        let mut enabled = Enabled {
-            tvm_compat: request.tvm_compat,
-            opt_level: opt_level.unwrap_or(DEFAULT_OPT_LEVEL),
-            disabled: BTreeMap::new(),
-            required: BTreeMap::new(),
-            sequentials: &request.sequentials | &request.pipeline.sequentials(),
-        };
-        let mut errors = Vec::new();
-        for (i, selection) in request.selections.iter().enumerate() {
-            enabled.add(selection, i == 0, registry, &mut errors);
+        let sequentials = &request.sequentials | &request.pipeline.sequentials();
+        let (mut levels, mut errors) = (Vec::new(), Vec::new());
+        for selection in &request.selections {
+            match Level::new(selection, &sequentials, request.tvm_compat, registry) {
+                Ok(level) => levels.push(Rc::new(level)),
+                Err(wrong) => errors.extend(wrong),
+            }
         }
-        if errors.is_empty() { Ok(enabled) } else { Err(errors) }
+        if errors.is_empty() { Ok(Enabled::of(levels, request.tvm_compat)) } else { Err(errors) }
     }
 
-    fn add(&mut self, selection: &Selection, is_top: bool, registry: &Registry, errors: &mut Vec<PlanError>) {
-        let level = Level { name: selection.source.clone(), is_top };
-        let find = |list: &'static str, name: &String| {
-            // In a run as TVM does it, names are compared as they are, those of Sequentials too.
-            if self.tvm_compat || self.sequentials.contains(name) {
-                return Ok(name.clone());
-            }
-            let error = |error| {
-                let error = with_sequentials(error, &self.sequentials);
-                PlanError::ListedName { list, level: level.name.clone(), error }
-            };
-            registry.find(name).map(|pass| registry.pass(pass).name.clone()).map_err(error)
-        };
-        let mut resolve = |list: &'static str, names: &[String]| -> BTreeSet<String> {
-            let found = names.iter().map(|name| find(list, name));
-            found.filter_map(|found| found.map_err(|error| errors.push(error)).ok()).collect()
-        };
-        let disabled = resolve("disabled", &selection.disabled);
-        let required = resolve("required", &selection.required);
-        if !self.tvm_compat {
-            let both = disabled.intersection(&required);
-            let clash =
-                |name: &String| PlanError::RequiredAndDisabled { name: name.clone(), level: level.name.clone() };
-            errors.extend(both.map(clash));
-        }
-        let known: BTreeSet<String> = self.disabled.keys().chain(self.required.keys()).cloned().collect();
-        let fresh = |names: BTreeSet<String>| names.into_iter().filter(|name| !known.contains(name));
-        self.disabled.extend(fresh(disabled).map(|name| (name, level.clone())));
-        self.required.extend(fresh(required).map(|name| (name, level.clone())));
+    /// These levels, the highest first.
+    pub(super) fn of(levels: Vec<Rc<Level>>, tvm_compat: bool) -> Enabled {
+        let opt_level = levels.iter().find_map(|level| level.opt_level).unwrap_or(DEFAULT_OPT_LEVEL);
+        Enabled { tvm_compat, opt_level, levels }
+    }
+
+    /// Who disables a pass or Sequential.
+    pub(super) fn disabled_by(&self, name: &str) -> Option<&str> {
+        let level = self.levels.iter().find(|level| level.lists(name))?;
+        level.disabled.contains(name).then_some(level.name.as_str())
+    }
+
+    fn requires(&self, name: &str) -> bool {
+        self.levels.iter().find(|level| level.lists(name)).is_some_and(|level| level.required.contains(name))
+    }
+
+    /// All names that are required to run.
+    pub(super) fn required(&self) -> BTreeSet<String> {
+        let names = self.levels.iter().flat_map(|level| &level.required);
+        names.filter(|name| self.requires(name)).cloned().collect()
+    }
+
+    /// Names that the highest level requires to run.
+    pub(super) fn required_on_top(&self) -> impl Iterator<Item = &String> {
+        self.levels.first().into_iter().flat_map(|level| &level.required)
     }
 
     /// TVM's rule: disabled, then required, then the opt_level.
     pub(super) fn skip(&self, name: &str, opt_level: i32) -> Option<Skip> {
-        if let Some(level) = self.disabled.get(name) {
-            return Some(Skip::Disabled(level.name.clone()));
+        if let Some(level) = self.disabled_by(name) {
+            return Some(Skip::Disabled(level.to_string()));
         }
-        if self.required.contains_key(name) || self.opt_level >= opt_level {
+        if self.opt_level >= opt_level || self.requires(name) {
             return None;
         }
         Some(Skip::OptLevel { level: opt_level, context: self.opt_level })
     }
 }
 
+impl Level {
+    /// Looks up the names of its lists, which can be those of Sequentials.
+    ///
+    /// # Errors
+    /// All that is wrong in them.
+    pub(super) fn new(
+        selection: &Selection,
+        sequentials: &BTreeSet<String>,
+        tvm_compat: bool,
+        registry: &Registry,
+    ) -> Result<Level, Vec<PlanError>> {
+        let name = selection.source.clone();
+        let mut errors = Vec::new();
+        let find = |list: &'static str, wanted: &String| {
+            // In a run as TVM does it, names are compared as they are, those of Sequentials too.
+            if tvm_compat || sequentials.contains(wanted) {
+                return Ok(wanted.clone());
+            }
+            let error = |error| {
+                let error = with_sequentials(error, sequentials);
+                PlanError::ListedName { list, level: name.clone(), error }
+            };
+            registry.find(wanted).map(|pass| registry.pass(pass).name.clone()).map_err(error)
+        };
+        let mut resolve = |list: &'static str, names: &[String]| -> BTreeSet<String> {
+            let found = names.iter().map(|name| find(list, name));
+            found.filter_map(|found| found.map_err(|error| errors.push(error)).ok()).collect()
+        };
+        let (disabled, required) =
+            few_suggestions(|| (resolve("disabled", &selection.disabled), resolve("required", &selection.required)));
+        if !tvm_compat {
+            let clash = |both: &String| PlanError::RequiredAndDisabled { name: both.clone(), level: name.clone() };
+            errors.extend(disabled.intersection(&required).map(clash));
+        }
+        let level = Level { name, opt_level: selection.opt_level, disabled, required };
+        if errors.is_empty() { Ok(level) } else { Err(errors) }
+    }
+
+    /// Whether it says anything of a pass or Sequential.
+    fn lists(&self, name: &str) -> bool {
+        self.disabled.contains(name) || self.required.contains(name)
+    }
+
+    /// Whether it says something of any of these.
+    pub(super) fn lists_any(&self, mut names: impl Iterator<Item = impl AsRef<str>>) -> bool {
+        names.any(|name| self.lists(name.as_ref()))
+    }
+}
+
 /// An error about a name, which may be meant for that of a Sequential.
 fn with_sequentials(error: RegistryError, sequentials: &BTreeSet<String>) -> RegistryError {
     match error {
-        RegistryError::UnknownPass { name, near } => {
+        RegistryError::UnknownPass { name, near } if !sequentials.is_empty() => {
             let known = sequentials.iter().map(String::as_str).chain(near.iter().map(String::as_str));
             let near = nearest(&name, known);
             RegistryError::UnknownPass { name, near }

@@ -3,12 +3,15 @@
 use crate::pipeline::PipelineError;
 use crate::registry::{PassId, RegistryError};
 use plugin_api::names::did_you_mean;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
 /// A composite pass has at most this many steps, those of its members included.
 pub(super) const LONGEST: usize = 100_000;
+/// A plan has at most this many steps that were asked for, members of composite passes and Sequentials included.
+pub(super) const MOST: usize = 1_000_000;
+/// Composite passes are nested at most this deep, in what they require, too.
+pub(super) const DEEPEST: usize = 64;
 
 /// Why a request cannot be planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -126,16 +129,16 @@ pub enum PlanError {
     Cycle {
         /// The path, each pass with the plugin that declares what it requires.
         path: Vec<String>,
-        /// The passes, each once.
-        passes: BTreeSet<PassId>,
+        /// The pass of it that was registered first, and how many there are: the same wherever a walk came to it.
+        key: (Option<PassId>, usize),
     },
     /// Passes that require or contain each other.
     #[error("passes require or contain each other: {}; remove one of these requirements or members", path.join(""))]
     CompositeCycle {
         /// The path, each pass with the plugin that declares it, and what leads to the next one.
         path: Vec<String>,
-        /// The passes, each once.
-        passes: BTreeSet<PassId>,
+        /// The pass of it that was registered first, and how many there are: the same wherever a walk came to it.
+        key: (Option<PassId>, usize),
     },
     /// A member of a composite pass that nobody has.
     #[error("composite pass `{composite}` ({plugin}) has the member `{name}`, which no listed plugin has{}", did_you_mean(.near))]
@@ -167,6 +170,20 @@ pub enum PlanError {
         /// Its plugin.
         plugin: String,
     },
+    /// A composite pass in which others are nested too deeply.
+    #[error(
+        "composite pass `{composite}` ({plugin}) has composite passes nested more than {DEEPEST} deep in its members and \
+         what they require; put some of them side by side"
+    )]
+    TooDeep {
+        /// The composite pass.
+        composite: String,
+        /// Its plugin.
+        plugin: String,
+    },
+    /// A pipeline of too many steps.
+    #[error("the pipeline has more than {MOST} steps; make it shorter")]
+    TooManySteps,
     /// Two required passes that declare to undo each other.
     #[error(
         "`{by}` ({plugin}) requires both `{first}` and `{second}`, which declare that they invalidate each other; \
@@ -192,6 +209,14 @@ impl From<PipelineError> for PlanError {
 }
 
 impl PlanError {
+    /// The same where another pass was asked for that leads there.
+    pub(super) fn asked_for(mut self, name: &str) -> PlanError {
+        if let PlanError::Disabled { asked, .. } | PlanError::DisabledMember { asked, .. } = &mut self {
+            *asked = name.to_string();
+        }
+        self
+    }
+
     /// Place in the pipeline, if it is that which is wrong.
     pub fn span(&self) -> Option<Range<usize>> {
         match self {
@@ -220,7 +245,8 @@ impl PlanError {
             PlanError::UnknownMember { composite, plugin, .. }
             | PlanError::Member { composite, plugin, .. }
             | PlanError::DisabledMember { composite, plugin, .. }
-            | PlanError::TooLong { composite, plugin } => (Some(composite), Some(plugin)),
+            | PlanError::TooLong { composite, plugin }
+            | PlanError::TooDeep { composite, plugin } => (Some(composite), Some(plugin)),
             PlanError::RequiredAndDisabled { name, .. } => (Some(name), None),
             _ => (None, None),
         }

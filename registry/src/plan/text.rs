@@ -3,9 +3,17 @@
 use super::{PIPELINE, Plan, Step, Unit};
 use crate::pipeline::options_text;
 use crate::registry::{PassId, Registry};
-use plugin_api::meta::PassInfo;
-use std::collections::BTreeSet;
+use plugin_api::meta::Required;
+use plugin_api::visible::{push_padded, shortened, visible_line};
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Write;
+
+/// After so many lines, what a pass requires is unfolded only where the plan has not done it yet: passes that require
+/// each other in a long row would fill a page for each of their users.
+const MANY: usize = 10_000;
+/// People read no more characters of a step.
+const WIDEST: usize = 200;
 
 /// One printed line of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,18 +32,15 @@ pub struct Line {
 
 impl Plan {
     /// The lines of the plan: before each step what it requires, as it would be looked at if nothing were valid; a
-    /// pass that already stands before the same step is not unfolded again. Behind a composite pass its members.
+    /// pass that already stands before the same step is not unfolded again, in a very long plan also none that stands
+    /// before another one. After a composite pass its members.
     pub fn lines(&self, registry: &Registry) -> Vec<Line> {
-        let mut lines = Lines { plan: self, registry, out: Vec::new(), unfolded: BTreeSet::new() };
+        let (unfolded, ever) = (HashSet::new(), HashSet::new());
+        let mut lines = Lines { plan: self, registry, out: Vec::new(), unfolded, ever, work: Vec::new() };
         for step in &self.steps {
             lines.unfolded.clear();
-            lines.step(step, "asked", 0, 0, false);
-        }
-        for line in &mut lines.out {
-            // A Sequential can be called anything.
-            for text in [&mut line.text, &mut line.reason] {
-                *text = text.replace('\n', "\\n").replace('\t', "\\t");
-            }
+            lines.work.push(Work::Step { step: Cow::Borrowed(step), why: "asked".into(), at: Place::default() });
+            lines.run();
         }
         lines.out
     }
@@ -43,20 +48,52 @@ impl Plan {
     /// The plan as text, one line a step.
     pub fn render(&self, registry: &Registry) -> String {
         let lines = self.lines(registry);
-        let texts: Vec<String> =
-            lines.iter().map(|line| format!("{}{}", "  ".repeat(line.nesting), line.text)).collect();
-        let width = texts.iter().map(String::len).max().unwrap_or(0);
+        let text = |line: &Line| {
+            let text = visible_line(&line.text);
+            format!("{}{}", "  ".repeat(line.nesting), shortened(&text, WIDEST))
+        };
+        let texts: Vec<String> = lines.iter().map(text).collect();
+        let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
         let mut out = String::new();
         for (i, (line, text)) in lines.iter().zip(&texts).enumerate() {
-            let _ = writeln!(out, "{:>3}  {text:width$}  {}", i + 1, line.reason);
+            let _ = write!(out, "{:>3}  ", i + 1);
+            push_padded(&mut out, text, width);
+            let _ = writeln!(out, "  {}", shortened(&visible_line(&line.reason), 2 * WIDEST));
+        }
+        if lines.len() > MANY {
+            let _ = writeln!(out, "from line {MANY} on, what a pass requires is shown once");
         }
         for planned in &self.instruments {
             let (info, owner) =
                 (registry.instrument(planned.instrument), registry.instrument_owner(planned.instrument));
-            let _ = writeln!(out, "seen by {}{} ({})", info.name, options_text(&planned.given), owner.name);
+            let text = format!("{}{}", info.name, options_text(&planned.given));
+            let _ = writeln!(out, "seen by {} ({})", shortened(&visible_line(&text), WIDEST), owner.name);
         }
         out
     }
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    depth: usize,
+    nesting: usize,
+    /// Whether it is required, or part of what is.
+    needed: bool,
+}
+
+/// What remains to be done, the next thing last: requirements can lead to each other 100,000 times.
+enum Work<'a> {
+    /// A step, after what it requires.
+    Step { step: Cow<'a, Step>, why: String, at: Place },
+    /// The line of that step, then its members.
+    Line { step: Cow<'a, Step>, why: String, at: Place },
+    /// What a step requires, from an entry on.
+    Needs { user: &'a str, plugin: &'a str, needs: &'a [Required], at: Place },
+    /// A required pass, before which all stands that it requires.
+    Needed { pass: PassId, user: &'a str, plugin: &'a str, at: Place, first: bool },
+    /// Members of a step, from one on.
+    Members { members: &'a [Step], why: String, at: Place },
 }
 
 /// Collects the lines of a plan.
@@ -65,18 +102,46 @@ struct Lines<'a> {
     registry: &'a Registry,
     out: Vec<Line>,
     /// Passes that stand before the same step already.
-    unfolded: BTreeSet<PassId>,
+    unfolded: HashSet<PassId>,
+    /// Passes that stand before any step.
+    ever: HashSet<PassId>,
+    work: Vec<Work<'a>>,
 }
 
-impl Lines<'_> {
-    fn step(&mut self, step: &Step, why: &str, depth: usize, nesting: usize, needed: bool) {
-        let skip = step.skip_where(needed);
-        if skip.is_none() {
-            match self.plan.tvm_compat {
-                true => self.required_each_time(step, nesting),
-                false => self.required(step, depth + 1, nesting),
+impl<'a> Lines<'a> {
+    fn run(&mut self) {
+        while let Some(work) = self.work.pop() {
+            match work {
+                Work::Step { step, why, at } => self.step(step, why, at),
+                Work::Line { step, why, at } => self.line(step, &why, at),
+                Work::Needs { user, plugin, needs, at } => self.needs(user, plugin, needs, at),
+                Work::Needed { pass, user, plugin, at, first } => self.needed(pass, user, plugin, at, first),
+                Work::Members { members, why, at } => {
+                    let Some((step, rest)) = members.split_first() else { continue };
+                    self.work.push(Work::Members { members: rest, why: why.clone(), at });
+                    self.work.push(Work::Step { step: Cow::Borrowed(step), why, at });
+                }
             }
         }
+    }
+
+    fn step(&mut self, step: Cow<'a, Step>, why: String, at: Place) {
+        let runs = step.skip_where(at.needed).is_none();
+        let (user, needs) = match &step {
+            Cow::Borrowed(step) => (step.unit.name(self.registry), step.needs(self.registry)),
+            // One that is made here is a pass that runs alone.
+            Cow::Owned(_) => ("", &[][..]),
+        };
+        let plugin = step.unit.pass().map_or(PIPELINE, |pass| &self.registry.pass_owner(pass).name);
+        self.work.push(Work::Line { step, why, at });
+        if runs {
+            let at = Place { depth: at.depth + 1, needed: true, ..at };
+            self.work.push(Work::Needs { user, plugin, needs, at });
+        }
+    }
+
+    fn line(&mut self, step: Cow<'a, Step>, why: &str, at: Place) {
+        let skip = step.skip_where(at.needed);
         let reason = match skip {
             None if step.skip.is_some() => format!("{why}{}", self.despite(step.opt_level(self.registry))),
             None => why.to_string(),
@@ -86,10 +151,20 @@ impl Lines<'_> {
             Unit::Pass(pass) => format!("{}{}", self.registry.pass(*pass).name, options_text(&step.given)),
             Unit::Sequential(name) => name.clone(),
         };
-        self.out.push(Line { unit: step.unit.clone(), depth, nesting, text, reason });
+        let members = self.plan.members_of(&step);
         if skip.is_none() {
-            self.members(step, depth, nesting, needed);
+            self.members(members, step.unit.name(self.registry), at);
         }
+        self.push(step.unit.clone(), at, text, reason);
+    }
+
+    fn push(&mut self, unit: Unit, Place { depth, nesting, .. }: Place, text: String, reason: String) {
+        self.out.push(Line { unit, depth, nesting, text, reason });
+    }
+
+    fn members(&mut self, members: Option<&'a [Step]>, whole: &str, at: Place) {
+        let at = Place { nesting: at.nesting + 1, ..at };
+        self.work.extend(members.map(|members| Work::Members { members, why: format!("part of {whole}"), at }));
     }
 
     /// That something runs whatever its level, if that is higher than the context's.
@@ -98,49 +173,47 @@ impl Lines<'_> {
         if level > opt_level { format!(", in spite of opt_level {level} > {opt_level}") } else { String::new() }
     }
 
-    fn members(&mut self, step: &Step, depth: usize, nesting: usize, needed: bool) {
-        let why = format!("part of {}", step.unit.name(self.registry));
-        for member in self.plan.members(step).unwrap_or_default() {
-            self.step(member, &why, depth, nesting + 1, needed);
+    fn needs(&mut self, user: &'a str, plugin: &'a str, needs: &'a [Required], at: Place) {
+        let Some((req, rest)) = needs.split_first() else { return };
+        self.work.push(Work::Needs { user, plugin, needs: rest, at });
+        let found = self.registry.find_full(&req.name);
+        if self.plan.tvm_compat {
+            return self.needed_each_time(found, req, user, plugin, at);
+        }
+        let Some(pass) = found else { return };
+        let fresh = self.ever.insert(pass);
+        let first = self.unfolded.insert(pass) && (fresh || self.out.len() < MANY);
+        self.work.push(Work::Needed { pass, user, plugin, at, first });
+        if first {
+            let (name, plugin) = (&self.registry.pass(pass).name, &self.registry.pass_owner(pass).name);
+            let at = Place { depth: at.depth + 1, ..at };
+            self.work.push(Work::Needs { user: name, plugin, needs: &self.registry.pass(pass).required, at });
         }
     }
 
-    fn required(&mut self, user: &Step, depth: usize, nesting: usize) {
-        let registry = self.registry;
-        let plugin = user.unit.pass().map_or(PIPELINE, |pass| &registry.pass_owner(pass).name);
-        for req in user.needs(registry) {
-            let Some(pass) = registry.find_full(&req.name) else { continue };
-            let step = Step::of(pass, registry.pass(pass));
-            let first = self.unfolded.insert(pass);
-            if first {
-                self.required(&step, depth + 1, nesting);
-            }
-            let PassInfo { name, opt_level: level, .. } = registry.pass(pass);
-            let despite = self.despite(*level);
-            let reason = format!("required by {} ({plugin}), unless still valid{despite}", user.unit.name(registry));
-            self.out.push(Line { unit: Unit::Pass(pass), depth, nesting, text: name.clone(), reason });
-            if first {
-                self.members(&step, depth, nesting, true);
-            }
+    fn needed(&mut self, pass: PassId, user: &str, plugin: &str, at: Place, first: bool) {
+        let info = self.registry.pass(pass);
+        let despite = self.despite(info.opt_level);
+        let reason = format!("required by {user} ({plugin}), unless still valid{despite}");
+        self.push(Unit::Pass(pass), at, info.name.clone(), reason);
+        if first {
+            let members = self.plan.composites.get(&pass).map(Vec::as_slice);
+            self.members(members, &info.name, at);
         }
     }
 
     /// What TVM runs before each user, whatever holds, but nothing before that.
-    fn required_each_time(&mut self, user: &Step, nesting: usize) {
-        let registry = self.registry;
-        let plugin = user.unit.pass().map_or(PIPELINE, |pass| &registry.pass_owner(pass).name);
-        for req in user.needs(registry) {
-            let reason = format!("required by {} ({plugin})", user.unit.name(registry));
-            match registry.find_full(&req.name) {
-                Some(pass) => {
-                    let step = Step { alone: true, ..Step::of(pass, registry.pass(pass)) };
-                    self.step(&step, &reason, 1, nesting, false);
-                }
-                None => {
-                    let (unit, text) = (Unit::Sequential(req.name.clone()), req.name.clone());
-                    let reason = format!("{reason}, but no listed plugin has it: the run fails here");
-                    self.out.push(Line { unit, depth: 1, nesting, text, reason });
-                }
+    fn needed_each_time(&mut self, found: Option<PassId>, req: &Required, user: &str, plugin: &str, at: Place) {
+        let reason = format!("required by {user} ({plugin})");
+        let at = Place { depth: 1, needed: false, ..at };
+        match found {
+            Some(pass) => {
+                let step = Cow::Owned(Step { alone: true, ..Step::of(pass, self.registry.pass(pass)) });
+                self.work.push(Work::Step { step, why: reason, at });
+            }
+            None => {
+                let reason = format!("{reason}, but no listed plugin has it: the run fails here");
+                self.push(Unit::Sequential(req.name.clone()), at, req.name.clone(), reason);
             }
         }
     }

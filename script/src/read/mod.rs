@@ -19,7 +19,7 @@ use crate::guard;
 use crate::metadata::{Metadata, Object};
 use func::FnReader;
 use plugin_api::ir::{Attr, Module, SealError, Type};
-use plugin_api::names::did_you_mean;
+use plugin_api::names::{did_you_mean, few_suggestions};
 use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
 use std::cell::RefCell;
@@ -109,7 +109,7 @@ pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
 pub fn read_with_warnings(text: &str, ops: &dyn Operators) -> Result<ReadModule, ReadError> {
     guard::check(text)?;
     // The parser and the reader recurse as deeply as the text nests; the guard says how deep that can be.
-    stacker::maybe_grow(STACK, STACK, || read_shallow(text, ops))
+    stacker::maybe_grow(STACK, STACK, || few_suggestions(|| read_shallow(text, ops)))
 }
 
 /// Bytes of stack that the deepest text needs, also without optimization.

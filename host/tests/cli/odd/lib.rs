@@ -4,7 +4,8 @@ use plugin_api::prelude::*;
 
 export_plugin! {
     passes: [
-        PANICS, QUIET, FAILS, NEEDS_FAILS, NEEDS_NEEDS, WRITES, WRITES_NAMES, NEEDS_CHECK, LOGS, CATCHES, GOES_ON
+        PANICS, QUIET, FAILS, NEEDS_FAILS, NEEDS_NEEDS, WRITES, WRITES_NAMES, NEEDS_CHECK, LOGS, CATCHES, GOES_ON, SILENT,
+        LOGS_ODDLY
     ],
     properties: [CHECKED],
 }
@@ -142,5 +143,26 @@ fn logs(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     tracing::warn!("a warning in a span");
     // Left open: it must not stand before what others say later.
     std::mem::forget(span);
+    Ok(body.clone())
+}
+
+declare_pass! {
+    /// Gives an error that says nothing.
+    pub function pass SILENT = "odd.Silent" { opt_level: 0, run: silent }
+}
+
+fn silent(_: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Err(PassError::new(""))
+}
+
+declare_pass! {
+    /// Logs what acts on terminals, and what looks like events of others.
+    pub function pass LOGS_ODDLY = "odd.LogsOddly" { opt_level: 0, run: logs_oddly }
+}
+
+fn logs_oddly(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    const ODD: &str = "a\u{1b}[2J\u{0}\r\n WARN passhost: b\u{202e}c\u{200f}d\te";
+    let _span = tracing::warn_span!(target: "odd\u{1b}[31m\r\nspan", "name\u{1b}[1m\r\n\u{202e}", field = ODD).entered();
+    tracing::warn!(target: "odd\u{1b}[31m\r\nelsewhere\u{202e}", field = ODD, shown = %ODD, "{ODD}");
     Ok(body.clone())
 }

@@ -1,0 +1,134 @@
+//! Models in other forms than TVMScript: what an input probably is, and how it becomes TVMScript.
+
+/// What an input is instead, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Foreign {
+    /// With its article: `an ONNX model`.
+    pub(super) what: &'static str,
+    pub(super) help: &'static str,
+}
+
+const ONNX: Foreign = Foreign {
+    what: "an ONNX model",
+    help: "convert it in Python: `mod = tvm.relax.frontend.onnx.from_onnx(onnx.load(\"model.onnx\"))`, then write \
+           `mod.script(show_meta=True)` to a file",
+};
+const TORCH: Foreign = Foreign {
+    what: "a PyTorch model or another zip archive",
+    help: "convert it in Python: `mod = tvm.relax.frontend.torch.from_exported_program(torch.export.load(\"model.pt2\"))`, \
+           then write `mod.script(show_meta=True)` to a file",
+};
+const TFLITE: Foreign = Foreign {
+    what: "a TensorFlow Lite model",
+    help: "convert it in Python with `tvm.relax.frontend.tflite.from_tflite`, then write `mod.script(show_meta=True)` to a \
+           file",
+};
+const LIBRARY: Foreign = Foreign {
+    what: "a compiled library or program",
+    help: "name the module as TVMScript, which `mod.script(show_meta=True)` gives before the build; plugins are listed in \
+           passes.toml",
+};
+const RELAY: Foreign = Foreign {
+    what: "Relay text",
+    help: "TVM has Relax in place of Relay: import the original model with a frontend of `tvm.relax.frontend`, then write \
+           `mod.script(show_meta=True)` to a file",
+};
+const MLIR: Foreign = Foreign {
+    what: "MLIR text",
+    help: "passhost reads TVMScript: import the original model, or its ONNX form, with a frontend of `tvm.relax.frontend`, \
+           then write `mod.script(show_meta=True)` to a file",
+};
+const LLVM: Foreign = Foreign {
+    what: "LLVM IR",
+    help: "name the module as TVMScript, which `mod.script(show_meta=True)` gives before the build",
+};
+const JSON: Foreign = Foreign {
+    what: "JSON",
+    help: "if TVM saved it: load it in Python with `mod = tvm.ir.load_json(text)`, then write `mod.script(show_meta=True)` \
+           to a file",
+};
+
+/// Of bytes, by how they begin.
+pub(super) fn of_bytes(bytes: &[u8]) -> Option<Foreign> {
+    const LIBRARIES: [&[u8]; 4] = [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ", b"\xca\xfe\xba\xbe"];
+    if bytes.starts_with(b"PK\x03\x04") {
+        Some(TORCH)
+    } else if bytes.get(4..8) == Some(b"TFL3") {
+        Some(TFLITE)
+    } else if LIBRARIES.iter().any(|start| bytes.starts_with(start)) {
+        Some(LIBRARY)
+    } else {
+        is_onnx(bytes).then_some(ONNX)
+    }
+}
+
+/// A protobuf message that begins with a small `ir_version`, and goes on with another field of a model.
+fn is_onnx(bytes: &[u8]) -> bool {
+    // Key and length of `producer_name`, `producer_version`, `domain`, `doc_string`, `graph`, `opset_import`,
+    // `metadata_props`; `model_version` is a number.
+    const NEXT: [u8; 8] = [0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72];
+    matches!(bytes, [0x08, 1..=100, next, ..] if NEXT.contains(next))
+}
+
+/// Of a text that is no module, by its first line that is not blank.
+pub(super) fn of_text(text: &str) -> Option<Foreign> {
+    let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next()?;
+    let next = lines.find(|line| !line.starts_with("//") && !line.starts_with('#')).unwrap_or(first);
+    let either = |starts: &[&str]| starts.iter().any(|start| first.starts_with(start) || next.starts_with(start));
+    if first.starts_with("#[version") || either(&["def @", "fn (%", "fn(%", "free_var %"]) {
+        Some(RELAY)
+    } else if either(&[
+        "module {",
+        "module @",
+        "module attributes",
+        "builtin.module",
+        "func.func ",
+        "#map",
+        "#loc",
+        "!",
+    ]) || first.starts_with("// -----")
+    {
+        Some(MLIR)
+    } else if either(&["; ModuleID", "source_filename =", "target datalayout", "define "]) {
+        Some(LLVM)
+    } else {
+        first.starts_with('{').then_some(JSON)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_in_other_forms_are_recognized() {
+        let bytes: [(&[u8], Foreign); 5] = [
+            (b"\x08\x08\x12\x07pytorch\x1a\x031.9", ONNX),
+            (b"\x08\x0a:\x10\x0a\x02", ONNX),
+            (b"PK\x03\x04rest", TORCH),
+            (b"\x1c\0\0\0TFL3\0", TFLITE),
+            (b"\x7fELF\x02", LIBRARY),
+        ];
+        for (bytes, form) in bytes {
+            assert_eq!(of_bytes(bytes), Some(form));
+        }
+        for (text, form) in [
+            ("#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1), float32]) {\n", RELAY),
+            ("\n\ndef @main(%x) {\n", RELAY),
+            ("fn (%x: Tensor[(1), float32]) {\n", RELAY),
+            ("#map = affine_map<(d0) -> (d0)>\nmodule {\n", MLIR),
+            ("// made by hand\nmodule attributes {} {\n", MLIR),
+            ("func.func @main() {\n", MLIR),
+            ("; ModuleID = 'x'\n", LLVM),
+            ("{\n  \"root\": 1\n", JSON),
+        ] {
+            assert_eq!(of_text(text), Some(form), "{text}");
+        }
+        for text in
+            ["", "# from tvm.script import ir as I\n", "@I.ir_module\nclass Module:\n", "def main():\n    pass\n"]
+        {
+            assert_eq!((of_bytes(text.as_bytes()), of_text(text)), (None, None), "{text}");
+        }
+    }
+}

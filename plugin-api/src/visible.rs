@@ -1,0 +1,66 @@
+//! Texts that others wrote, as they can be shown on a terminal and in a log.
+
+use std::borrow::Cow;
+
+/// Whether a character would do something to a terminal, or to the order of the text around it.
+fn acts(c: char) -> bool {
+    let bidirectional =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || bidirectional || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// A text in which such characters are written out. Ends of lines and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| acts(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    text.chars().for_each(|c| if acts(c) { out.extend(c.escape_unicode()) } else { out.push(c) });
+    Cow::Owned(out)
+}
+
+/// The same on one line.
+pub fn visible_line(text: &str) -> Cow<'_, str> {
+    match visible(text) {
+        shown if shown.contains(['\n', '\t']) => shown.replace('\n', "\\n").replace('\t', "\\t").into(),
+        shown => shown,
+    }
+}
+
+/// A text of at most so many characters; a longer one ends with an ellipsis.
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        None => Cow::Borrowed(text),
+        Some(_) => Cow::Owned(text.chars().take(most.saturating_sub(1)).chain(['…']).collect()),
+    }
+}
+
+/// Appends a text and blanks up to a width in characters. The standard library pads up to 65,535.
+pub fn push_padded(out: &mut String, text: &str, width: usize) {
+    out.push_str(text);
+    out.extend(std::iter::repeat_n(' ', width.saturating_sub(text.chars().count())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the texts that a plugin gives, none does anything to a terminal.
+    #[test]
+    fn texts_of_others_are_only_text() {
+        let odd = "a\u{1b}[2J\u{7}\u{9b}m\u{202e}b\u{200f}\r\nc\td";
+        assert_eq!(visible(odd), "a\\u{1b}[2J\\u{7}\\u{9b}m\\u{202e}b\\u{200f}\\u{d}\nc\td");
+        assert_eq!(visible_line(odd), "a\\u{1b}[2J\\u{7}\\u{9b}m\\u{202e}b\\u{200f}\\u{d}\\nc\\td");
+        assert!(matches!(visible("plain π\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_padded() {
+        assert_eq!(shortened("abc", 3), "abc");
+        assert_eq!(shortened("äbcd", 3), "äb…");
+        let mut out = String::new();
+        push_padded(&mut out, "ä", 100_000);
+        assert_eq!(out.chars().count(), 100_000);
+    }
+}

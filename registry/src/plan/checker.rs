@@ -1,0 +1,73 @@
+//! Checks many pipelines with the same lists, and all passes.
+
+use super::check::Check;
+use super::enabled::{Enabled, Level};
+use super::{Plan, PlanError, Request, Selection, steps};
+use crate::instruments::planned;
+use crate::pipeline::Pipeline;
+use crate::registry::Registry;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// Says whether pipelines can be planned, one after the other. What they share is looked at once: the lists of the lowest
+/// level, and what passes require and contain.
+pub struct Checker<'a> {
+    registry: &'a Registry,
+    lowest: Selection,
+    /// The lowest level, if nothing is wrong in it.
+    level: Option<Rc<Level>>,
+    check: Check<'a>,
+    enabled: Rc<Enabled>,
+}
+
+impl<'a> Checker<'a> {
+    /// A checker for pipelines with these lists, and what is wrong in them. If something is, they are left out of account.
+    pub fn new(lowest: Selection, registry: &'a Registry) -> (Checker<'a>, Vec<PlanError>) {
+        let level = Level::new(&lowest, &BTreeSet::new(), false, registry);
+        let instruments = planned(std::slice::from_ref(&lowest), registry).err();
+        let (level, wrong) = match (level, instruments) {
+            (Ok(level), None) => (Some(Rc::new(level)), Vec::new()),
+            (level, instruments) => (None, [level.err(), instruments].into_iter().flatten().flatten().collect()),
+        };
+        let enabled = Rc::new(Enabled::of(level.iter().cloned().collect(), false));
+        let check = Check::new(registry, Rc::clone(&enabled));
+        (Checker { registry, lowest, level, check, enabled }, wrong)
+    }
+
+    /// Whether a pipeline with lists of its own can be planned.
+    ///
+    /// # Errors
+    /// The first thing that stands in the way.
+    pub fn pipeline(&mut self, pipeline: &Pipeline, own: Selection) -> Result<(), PlanError> {
+        let names = pipeline.sequentials();
+        if self.level.as_ref().is_some_and(|level| level.lists_any(names.iter())) {
+            // The lists mean these.
+            let request = Request {
+                pipeline: pipeline.clone(),
+                selections: vec![own, self.lowest.clone()],
+                ..Request::default()
+            };
+            return Plan::new(&request, self.registry).map(|_| ());
+        }
+        pipeline.check_depth()?;
+        planned(std::slice::from_ref(&own), self.registry).map_err(super::first)?;
+        if own.opt_level.is_none() && own.disabled.is_empty() && own.required.is_empty() {
+            return steps(pipeline, self.registry, &self.enabled, &mut self.check).map(|_| ());
+        }
+        let level = Level::new(&own, &names, false, self.registry).map_err(super::first)?;
+        let levels = [Rc::new(level)].into_iter().chain(self.level.clone()).collect();
+        let enabled = Rc::new(Enabled::of(levels, false));
+        steps(pipeline, self.registry, &enabled, &mut Check::new(self.registry, Rc::clone(&enabled))).map(|_| ())
+    }
+
+    /// What keeps passes from being planned whatever the pipeline, and was not found with one: cycles, and required passes
+    /// and members that nobody has.
+    pub fn passes(mut self) -> Vec<PlanError> {
+        let told = self.check.wrong().len();
+        for (pass, _) in self.registry.passes() {
+            // The errors of all walks are kept.
+            let _ = self.check.requirements((pass, false));
+        }
+        self.check.wrong()[told..].to_vec()
+    }
+}
