@@ -54,6 +54,11 @@
 //! out must be, printed, what the second text is, printed: types and defaults may be left out, names count. The
 //! examples come from the metadata of the built library; `passhost explain` shows them.
 //!
+//! # Passes that nobody exports
+//!
+//! A pass that is declared in the sources, but is not in the lists of `export_plugin!`, is a problem: the compiler says
+//! nothing of it, and no pipeline finds it.
+//!
 //! # Two ways
 //!
 //! The cases run twice: the passes of the plugin as functions of the test, where a debugger and a sanitizer see
@@ -61,6 +66,7 @@
 #![forbid(unsafe_code)]
 
 mod cases;
+mod declared;
 mod examples;
 mod in_process;
 mod outcome;
@@ -121,7 +127,8 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     if own.is_empty() {
         return vec![format!("passes.toml lists no plugin `{}` with passes; add `crate = \".\"` to it", plugin.name)];
     }
-    let mut problems = Vec::new();
+    let exported: Vec<&str> = own.iter().map(|(_, info)| info.name.as_str()).collect();
+    let mut problems = declared::missing(folder, &exported);
     let mut stems: BTreeMap<String, &str> = BTreeMap::new();
     for (_, info) in own {
         stems.insert(stem(&info.name), &info.name);

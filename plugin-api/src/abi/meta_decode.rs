@@ -266,7 +266,7 @@ impl<'a> Record<'a> {
                 return Err(self.declared(what, format!("is called `{name}`; a name has letters, digits and `_`")));
             }
             if !seen.insert(name) {
-                return Err(self.declared(what, format!("`{name}` is there twice")));
+                return Err(self.declared(what, format!("has `{name}` twice")));
             }
         }
         drop(seen);
