@@ -2,6 +2,7 @@
 
 pub mod attrs;
 pub mod body;
+mod buffer;
 pub mod builder;
 pub mod edit;
 mod equal;

@@ -11,6 +11,7 @@ mod tir_buffer;
 mod tir_call;
 mod tir_expr;
 mod tir_stmt;
+mod tir_view;
 mod types;
 
 use crate::Operators;
