@@ -199,5 +199,6 @@ impl<'b> Scopes<'b> {
 fn is_matched(value: Value<'_>) -> bool {
     let of = value.node().map_or(0, |node| node.a);
     value.ty().kind() == tykind::BUFFER
-        && (value.kind() == kind::PARAM || matches!(of, buffer_of::PARAM | buffer_of::MATCH | buffer_of::DECL | buffer_of::VIEW))
+        && (value.kind() == kind::PARAM
+            || matches!(of, buffer_of::PARAM | buffer_of::MATCH | buffer_of::DECL | buffer_of::VIEW))
 }

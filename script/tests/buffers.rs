@@ -18,7 +18,8 @@ fn module(place: &str, statements: &[&str]) -> Result<Module, String> {
     );
     let block = place.starts_with("block");
     if block {
-        text += "        with T.sblock(\"b\"):\n            T.reads(A[0:16, 0:4], E[0:16, 0:4])\n            T.writes()\n";
+        text +=
+            "        with T.sblock(\"b\"):\n            T.reads(A[0:16, 0:4], E[0:16, 0:4])\n            T.writes()\n";
     }
     for statement in statements {
         text += &format!("{}{statement}\n", if block { "            " } else { "        " });
@@ -156,7 +157,9 @@ fn attributes_of_iteration_variables_and_kernel_calls_are_read() {
         assert!(printed.contains(line.trim_end_matches(':').trim_start_matches("with ")), "{line}:\n{printed}");
     }
     let refused = |statement: &str| module("body", &[statement]).expect_err(statement);
-    assert!(refused("T.attr(T.iter_var(n, None, \"Nothing\", \"\"), \"p\", 1)").contains("no kind of iteration variable"));
+    assert!(
+        refused("T.attr(T.iter_var(n, None, \"Nothing\", \"\"), \"p\", 1)").contains("no kind of iteration variable")
+    );
     assert!(refused("T.evaluate(T.call_ffi_kernel(\"k\", ret_ty=\"int32\"))").contains("launch parameters"));
     assert!(refused("T.evaluate(T.call_ffi_kernel(\"k\", launch_params=[1]))").contains("expected a string"));
 }

@@ -9,6 +9,7 @@ mod equal;
 pub mod import;
 pub mod module;
 mod pool;
+mod purity;
 pub mod records;
 mod target;
 pub mod types;

@@ -10,7 +10,9 @@ use std::fmt::Write;
 /// Whether a node is a statement of its own in TVM's sense: what the printer puts in between is none.
 fn is_statement(value: Value<'_>) -> bool {
     match value.kind() {
-        kind::BUFFER => value.node().is_some_and(|node| matches!(node.a, buffer_of::ALLOC | buffer_of::DECL | buffer_of::VIEW)),
+        kind::BUFFER => {
+            value.node().is_some_and(|node| matches!(node.a, buffer_of::ALLOC | buffer_of::DECL | buffer_of::VIEW))
+        }
         kind::FOR
         | kind::SBLOCK
         | kind::STORE

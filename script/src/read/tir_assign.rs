@@ -285,7 +285,8 @@ impl<'a> TirReader<'a> {
             Some(handle) => handle.v,
             None => self.access(source, 2)?,
         };
-        let (buffer, extras) = self.buffer_type(call, 1, BufferFacts { wide_strides: true, ..BufferFacts::default() })?;
+        let (buffer, extras) =
+            self.buffer_type(call, 1, BufferFacts { wide_strides: true, ..BufferFacts::default() })?;
         let ops: Vec<V> = std::iter::once(source).chain(extras).collect();
         self.add_buffer(name, buffer, buffer_of::MATCH, &ops, AttrsId::NONE);
         Ok(())

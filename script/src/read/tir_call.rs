@@ -329,7 +329,9 @@ impl<'a> TirReader<'a> {
         let usage = "T.call_ffi_kernel(\"k\", A.data, 16, launch_params=[\"threadIdx.x\"], ret_ty=\"int32\")";
         accept_named(call, &["launch_params", "ret_ty"], usage)?;
         let Some(Expr::List(params)) = keyword(call, "launch_params") else {
-            return Err(Diagnostic::new(span(call), "expected the launch parameters of the kernel as a list").help(usage));
+            return Err(
+                Diagnostic::new(span(call), "expected the launch parameters of the kernel as a list").help(usage)
+            );
         };
         let text = |param: &Expr| match param {
             Expr::StringLiteral(text) => Ok(Attr::Str(text.value.to_str().to_string())),

@@ -215,7 +215,9 @@ impl<'a> TirReader<'a> {
             [node, Expr::StringLiteral(key), value] => {
                 let (mut entries, mut nodes) = (Vec::new(), Vec::new());
                 match self.tir_call_of(node) {
-                    Some(("iter_var", call)) if !matches!(call.arguments.args.first(), Some(Expr::StringLiteral(_))) => {
+                    Some(("iter_var", call))
+                        if !matches!(call.arguments.args.first(), Some(Expr::StringLiteral(_))) =>
+                    {
                         nodes = self.iter_var_node(call, &mut entries)?;
                     }
                     // An object that is no expression.
@@ -237,10 +239,19 @@ impl<'a> TirReader<'a> {
     fn iter_var_node(&mut self, call: &'a ExprCall, entries: &mut Vec<(&'static str, Attr)>) -> Read<Vec<V>> {
         let usage = "T.iter_var(i, T.Range(0, 16), \"DataPar\", \"\"), or None as the range";
         let [var, range, Expr::StringLiteral(kind_), Expr::StringLiteral(thread)] = &*call.arguments.args else {
-            return Err(Diagnostic::new(span(call), "expected a variable, its range, its kind and its thread").help(usage));
+            return Err(
+                Diagnostic::new(span(call), "expected a variable, its range, its kind and its thread").help(usage)
+            );
         };
         const KINDS: &[&str] = &[
-            "DataPar", "ThreadIndex", "CommReduce", "Ordered", "Opaque", "Unrolled", "Vectorized", "Parallelized",
+            "DataPar",
+            "ThreadIndex",
+            "CommReduce",
+            "Ordered",
+            "Opaque",
+            "Unrolled",
+            "Vectorized",
+            "Parallelized",
             "Tensorized",
         ];
         if !KINDS.contains(&kind_.value.to_str()) {
@@ -310,9 +321,8 @@ impl<'a> TirReader<'a> {
     fn loop_var(&mut self, name: &'a str, like: E) -> E {
         let ty = self.prim_type(like.dtype);
         let spec = NodeSpec::new(kind::LOOP_VAR).ty(ty).flags(flag::INNER);
-        let is_free = |e: &E| {
-            self.b.kind(e.v) == kind::VAR && self.b.with(e.v, |value| value.attr("scope_id").is_none())
-        };
+        let is_free =
+            |e: &E| self.b.kind(e.v) == kind::VAR && self.b.with(e.v, |value| value.attr("scope_id").is_none());
         let free = self.known(name).filter(is_free).map(|e| e.v);
         let v = self.b.node(spec, free.as_slice(), Some(name));
         let e = typed(v, ty, like.dtype);
