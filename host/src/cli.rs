@@ -188,6 +188,9 @@ struct RunArgs {
     /// written; the exit code still says that a plugin failed.
     #[arg(long, conflicts_with = "tvm_compat")]
     keep_going: bool,
+    /// Refuses a function that declares another result than it returns; without it, that is a warning, as TVM takes it.
+    #[arg(long)]
+    strict: bool,
     /// Looks after each pass whether it wrote into its input, which no pass may.
     #[arg(long)]
     paranoid: bool,
@@ -468,7 +471,13 @@ fn read_input(path: &Path) -> Result<(String, Arc<str>), Error> {
 }
 
 /// Reads a module and checks that it holds together.
-fn read_module(origin: &str, text: Arc<str>, engine: &Engine, messages: Messages) -> Result<Module, Error> {
+fn read_module(
+    origin: &str,
+    text: Arc<str>,
+    strict: bool,
+    engine: &Engine,
+    messages: Messages,
+) -> Result<Module, Error> {
     let module = match script::read_with_warnings(&text, engine) {
         Ok(read) => {
             let warnings = read.warnings.iter().map(|warning| input_warning(origin, &text, warning));
@@ -481,7 +490,8 @@ fn read_module(origin: &str, text: Arc<str>, engine: &Engine, messages: Messages
         }
     };
     let _span = engine.span("verification", "verify", || serde_json::json!({}));
-    crate::verify::verify_module(&module, engine).map_err(|violation| {
+    let verify = if strict { crate::verify::verify_module } else { crate::verify::verify_read };
+    verify(&module, engine).map_err(|violation| {
         let printed = script::print_with_spans(&module, engine);
         let span = printed.spans.get(&violation.function).and_then(|spans| spans.get(violation.node)).cloned();
         let place = span.filter(|span| !span.is_empty()).map(|span| (printed.text, span));
@@ -508,7 +518,7 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     lock::try_unknown(&keeper, &engine, &plan)?;
     timing.span("open plugins", || engine.open_for(&plan))?;
     lock::keep(&keeper, messages);
-    let module = timing.span("read", || read_module(&origin, text, &engine, messages))?;
+    let module = timing.span("read", || read_module(&origin, text, args.strict, &engine, messages))?;
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);

@@ -34,6 +34,15 @@ pub fn verify_module(module: &Module, infer: &dyn Infer) -> Result<(), Violation
     module.functions().try_for_each(|(name, body)| verify_function(name, body, module, infer))
 }
 
+/// Checks all functions of a module that was read. A declared result may contradict what is returned, as in TVM: the reader
+/// warns of it.
+///
+/// # Errors
+/// As [`verify_module`].
+pub fn verify_read(module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
+    module.functions().try_for_each(|(name, body)| verify_after(Some(body), name, body, module, infer))
+}
+
 /// Checks the functions of `after` that `before` did not have.
 ///
 /// # Errors
@@ -46,6 +55,8 @@ pub fn verify_changed(before: &Module, after: &Module, infer: &dyn Infer) -> Res
 pub(crate) struct Affected<'m> {
     name: &'m str,
     pub(crate) body: &'m Body,
+    /// What it was before.
+    before: Option<&'m Body>,
     /// It is new; else only functions that it names may be other ones.
     whole: bool,
 }
@@ -54,7 +65,7 @@ impl Affected<'_> {
     /// Checks it as a function of `module`.
     pub(crate) fn check(&self, module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
         match self.whole {
-            true => verify_function(self.name, self.body, module, infer),
+            true => verify_after(self.before, self.name, self.body, module, infer),
             false => verify_globals(self.name, self.body, module),
         }
     }
@@ -67,13 +78,16 @@ pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module) -> Vec<Affecte
     }
     // A changed set of functions, or a changed signature, can make calls in unchanged functions wrong.
     let Some(pairs) = pairs(before, after) else {
-        let whole = |name: &str, body: &Body| !before.get(name).is_some_and(|old| old.same(body));
-        return after.functions().map(|(name, body)| Affected { name, body, whole: whole(name, body) }).collect();
+        let affected = |(name, body): (&'m str, &'m Body)| {
+            let old = before.get(name);
+            Affected { name, body, before: old, whole: !old.is_some_and(|old| old.same(body)) }
+        };
+        return after.functions().map(affected).collect();
     };
     let whole: Vec<bool> = pairs.clone().map(|(_, old, new)| !old.same(new)).collect();
     let other_type = |(_, old, new): (&str, &Body, &Body)| old.root().ty().to_owned() != new.root().ty().to_owned();
     let signatures_changed = pairs.clone().zip(&whole).any(|(pair, whole)| *whole && other_type(pair));
-    let all = pairs.zip(whole).map(|((name, _, body), whole)| Affected { name, body, whole });
+    let all = pairs.zip(whole).map(|((name, old, body), whole)| Affected { name, body, before: Some(old), whole });
     all.filter(|affected| affected.whole || signatures_changed).collect()
 }
 
@@ -93,6 +107,17 @@ pub(crate) fn pairs<'m>(
 /// # Errors
 /// The first violation, in the order of the nodes.
 pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
+    verify_after(None, name, body, module, infer)
+}
+
+/// The same of a function that was `before`: where that returned something else than it declared, so may this.
+fn verify_after(
+    before: Option<&Body>,
+    name: &str,
+    body: &Body,
+    module: &Module,
+    infer: &dyn Infer,
+) -> Result<(), Violation> {
     if !is_function_name(name) {
         let message = format!("has a name that Python does not accept; `{}` would be one", function_name(name));
         return Err(Violation { function: name.to_string(), node: 0, message });
@@ -105,6 +130,7 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
         return Ok(());
     }
     let mut check = Check {
+        before,
         body,
         module,
         infer,
@@ -123,6 +149,17 @@ pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Inf
         })?;
     }
     Ok(())
+}
+
+/// Whether a function of a body returns something else than it declares.
+fn contradicts_itself(body: &Body) -> bool {
+    body.values().filter_map(Value::as_function).any(|function| {
+        let Some((said, found)) = function.result().map(|result| (function.ret_ty(), result.ty())) else {
+            return false;
+        };
+        let known = said != found && said.is_known() && found.is_known();
+        known && matches!(relation(&said.to_owned(), &found.to_owned()), Relation::Contradicts(_))
+    })
 }
 
 /// A public function is known outside under its own name; a private one under none.
@@ -170,6 +207,7 @@ fn global_fault(value: Value<'_>, module: &Module) -> Option<String> {
 }
 
 struct Check<'a> {
+    before: Option<&'a Body>,
     body: &'a Body,
     module: &'a Module,
     infer: &'a dyn Infer,
@@ -243,7 +281,10 @@ impl Check<'_> {
                 "is declared pure, but has an effect: `{call}`; declare it with pure=False, or set relax.force_pure"
             ));
         }
-        self.fits(function.ret_ty(), result.ty(), "what it returns")
+        match self.fits(function.ret_ty(), result.ty(), "what it returns") {
+            Err(_) if self.before.is_some_and(contradicts_itself) => Ok(()),
+            fits => fits,
+        }
     }
 
     fn call(&mut self, call: Call<'_>) -> Result<(), String> {
@@ -280,7 +321,8 @@ impl Check<'_> {
     /// Whether a function of the module, of which the caller does not say the type, is declared pure.
     fn declared_pure(&self, callee: Value<'_>) -> bool {
         let function = callee.as_global().filter(|_| !callee.ty().is_known()).and_then(|name| self.module.get(name));
-        function.and_then(Body::function).is_some_and(|function| function.is_pure())
+        let of_relax = |body: &Body| body.function().is_some_and(|function| function.is_pure());
+        function.is_some_and(|body| of_relax(body) || body.is_pure_prim_func())
     }
 
     /// What the check of a call depends on.

@@ -4,7 +4,7 @@
 
 use crate::verify_tir_scopes::Scopes;
 use plugin_api::ir::records::{buffer_of, flag, kind, prim, tykind};
-use plugin_api::ir::{Body, BodyKind, Call, DType, Module, Ty, Value};
+use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Module, Ty, Type, Value};
 use std::collections::HashSet;
 
 /// A violation: the position of the node, and what is wrong.
@@ -120,6 +120,7 @@ fn node(value: Value<'_>, parent: Option<Value<'_>>, parents: &[u32], body: &Bod
         kind::ACCESS => access(value, parent),
         kind::BUFFER_PART => buffer(value.operand(0)).map(drop),
         kind::BUFFER => buffer_itself(value),
+        kind::VAR => scope_ids(value, body),
         kind::ARITH => arith(value),
         kind::CALL if value.as_call_to("tirx.if_then_else").is_some() => {
             truth(value.operand(1), "the condition of T.if_then_else")
@@ -252,6 +253,56 @@ fn buffer_itself(value: Value<'_>) -> Result<(), String> {
     let of = value.node().map_or(0, |node| node.a);
     if matches!(of, buffer_of::PARAM | buffer_of::MATCH | buffer_of::DECL) && value.n_operands() == 0 {
         return Err(format!("{} is made of nothing; give its handle, region or data", called(value)));
+    }
+    if of == buffer_of::VIEW { view(value) } else { Ok(()) }
+}
+
+/// Variables that one `bx, by = T.cta_id([4, 4])` declares are next to each other.
+fn scope_ids(value: Value<'_>, body: &Body) -> Result<(), String> {
+    let Some(callee) = value.attr("scope_id").and_then(AttrView::as_str) else { return Ok(()) };
+    let number = |value: Value<'_>, name: &str| value.attr(name).and_then(AttrView::as_int).unwrap_or(0);
+    let at = value.index().unwrap_or(0);
+    let here = |at: usize| (at < body.len()).then(|| body.value_at(at));
+    let alike = |other: Value<'_>| {
+        other.kind() == kind::VAR && other.attr("scope_id").and_then(AttrView::as_str) == Some(callee)
+    };
+    let whole = match usize::try_from(number(value, "part")) {
+        Ok(0) => {
+            let count = number(value, "count").max(1);
+            let last = usize::try_from(count - 1).ok().and_then(|more| here(at.checked_add(more)?));
+            value.n_operands() as i64 <= count
+                && last.is_some_and(|last| alike(last) && number(last, "part") == count - 1)
+        }
+        Ok(part) => {
+            let before = at.checked_sub(1).and_then(here).filter(|before| alike(*before));
+            before.is_some_and(|before| number(before, "part") == part as i64 - 1)
+        }
+        Err(_) => false,
+    };
+    match whole {
+        true => Ok(()),
+        false => Err(format!("{} is one of the variables of a T.{callee}, but not all are together", called(value))),
+    }
+}
+
+/// A view is what `A.view(…)` makes of its buffer.
+fn view(value: Value<'_>) -> Result<(), String> {
+    let data = value.operand(0).filter(|data| data.kind() == kind::BUFFER_PART);
+    let parent = data.filter(|data| data.node().is_some_and(|node| node.a == 0)).and_then(|data| data.operand(0));
+    let types = parent.map(|parent| (value.ty().to_owned(), parent.ty().to_owned()));
+    let Some((Type::Buffer(own), Type::Buffer(source))) = types else {
+        return Err(format!("{} is a view, but operand 0 is not the data of a buffer", called(value)));
+    };
+    let made = match own.dtype == source.dtype {
+        true => Some(source.viewed(own.shape.clone())),
+        false => source.recast(own.dtype),
+    };
+    if made.as_ref() != Some(&own) || !own.tiled {
+        return Err(format!(
+            "{} is a view, so strides, offset, scope, alignment and layout are those of {}",
+            called(value),
+            parent.map_or("its buffer".to_string(), called)
+        ));
     }
     Ok(())
 }

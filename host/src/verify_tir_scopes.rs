@@ -46,7 +46,8 @@ impl<'b> Scopes<'b> {
                 }
             }
             if value.kind() == kind::VAR {
-                free.entry(at as u32).or_default();
+                // A place of execution is defined by its declaration.
+                free.entry(at as u32).or_default().defined |= value.attr("scope_id").is_some();
                 if let Some(Dim::Var(sym)) = value.ty().prims().first() {
                     owners.insert(sym.id, at as u32);
                 }
@@ -198,5 +199,6 @@ impl<'b> Scopes<'b> {
 fn is_matched(value: Value<'_>) -> bool {
     let of = value.node().map_or(0, |node| node.a);
     value.ty().kind() == tykind::BUFFER
-        && (value.kind() == kind::PARAM || matches!(of, buffer_of::PARAM | buffer_of::MATCH | buffer_of::DECL))
+        && (value.kind() == kind::PARAM
+            || matches!(of, buffer_of::PARAM | buffer_of::MATCH | buffer_of::DECL | buffer_of::VIEW))
 }

@@ -243,8 +243,8 @@ impl FunctionBuilder<'_, '_> {
         };
         let ty = match body.kind() {
             BodyKind::PrimFunc => {
-                let ret = body.root().ty();
-                s.b.ty(&Type::prim_func(ret.is_known().then(|| ret.to_owned())))
+                let ty = body.prim_func_type();
+                s.b.ty(&ty.unwrap_or_else(Type::opaque_callable))
             }
             _ if !body.root().ty().is_known() => s.b.ty(&Type::opaque_callable()),
             // Its symbolic variables are its own; here they get numbers of this body.

@@ -10,11 +10,12 @@ last line is `total: N of M`.
 import argparse
 import collections
 import json
-import multiprocessing
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+import workers
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 BINARY = ROOT / "target/release/conformance"
@@ -55,8 +56,6 @@ def compare(case):
     given, (printed, why) = case
     try:
         theirs = read(given)
-        # A module with free variables is not even equal to itself read twice.
-        loose = not tvm_ffi.structural_equal(theirs, read(given))
     except Exception as error:
         return "unreadable", first_line(error)
     if printed is None:
@@ -65,7 +64,11 @@ def compare(case):
         ours = read(printed)
     except Exception as error:
         return "refused", first_line(error)
-    if tvm_ffi.structural_equal(theirs, ours, map_free_vars=loose):
+    if tvm_ffi.structural_equal(theirs, ours):
+        return "equal", ""
+    # A module with free variables is not even equal to itself read twice.
+    loose = not tvm_ffi.structural_equal(theirs, read(given))
+    if loose and tvm_ffi.structural_equal(theirs, ours, map_free_vars=True):
         return "equal", ""
     try:
         tvm.ir.assert_structural_equal(theirs, ours, map_free_vars=loose)
@@ -74,46 +77,11 @@ def compare(case):
     return "differs", ""
 
 
-def work(queue, results):
-    while (item := queue.get()) is not None:
-        at, case = item
-        results.put((at, "began", ""))
-        results.put((at, *compare(case)))
-
-
 def compare_all(cases, jobs):
-    """Each case in a process of its own kind: TVM may crash. Gives `(kind, reason)` of each."""
-    context = multiprocessing.get_context("spawn")
-    outcomes, pending = [None] * len(cases), collections.deque(enumerate(cases))
-
-    def start():
-        queue, results = context.Queue(), context.Queue()
-        process = context.Process(target=work, args=(queue, results), daemon=True)
-        process.start()
-        return process, queue, results
-
-    workers = []
-    while pending or workers:
-        while pending and len(workers) < jobs:
-            workers.append([*start(), None])
-        for worker in list(workers):
-            process, queue, results, running = worker
-            if running is None:
-                if not pending:
-                    queue.put(None)
-                    workers.remove(worker)
-                    continue
-                worker[3] = running = pending.popleft()
-                queue.put(running)
-            try:
-                at, kind, reason = results.get(timeout=0.05)
-            except Exception:
-                if not process.is_alive():
-                    outcomes[running[0]] = ("unreadable", "TVM crashes")
-                    workers.remove(worker)
-                continue
-            if kind != "began":
-                outcomes[at], worker[3] = (kind, reason), None
+    """`(kind, reason)` of each case."""
+    outcomes = [None] * len(cases)
+    for at, outcome in workers.run(compare, cases, jobs):
+        outcomes[at] = ("unreadable", f"TVM {outcome}") if isinstance(outcome, str) else outcome
     return outcomes
 
 

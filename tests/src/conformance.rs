@@ -2,10 +2,13 @@
 //!
 //! A case that cannot be tried counts as not equal, with its reason: nothing is skipped silently.
 
+mod cause;
 mod metadata;
 pub mod modules;
 pub mod passes;
 pub mod report;
+
+pub use cause::TextDifference;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +23,7 @@ pub struct Outcome {
     /// Why it is not equal; `None` if it is.
     pub failure: Option<Failure>,
     /// Why the printed text is another one than the given; `None` if it is the same, or if there is no such text.
-    pub text: Option<String>,
+    pub text: Option<TextDifference>,
     /// Calls of operators that no plugin declares.
     pub opaque_calls: usize,
 }
@@ -28,7 +31,7 @@ pub struct Outcome {
 impl Outcome {
     /// A line of the file that is no case: it counts as one that is not equal.
     pub fn no_case(place: String, why: String) -> Outcome {
-        let text = Some("not printed".to_string());
+        let text = Some(TextDifference::not_printed());
         Outcome { id: place, group: String::new(), failure: Some(Failure::new("no case", why)), text, opaque_calls: 0 }
     }
 }

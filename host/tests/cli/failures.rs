@@ -224,3 +224,24 @@ fn a_pass_that_fails_without_a_word() {
     let case = Case::new("a_pass_that_fails_without_a_word").odd(&[OPS]);
     case.check(&["run", "small.py", "-o", "out.py", "--passes", "odd.Silent"], b"");
 }
+
+/// A declared result that contradicts what is returned is a warning, before and after passes; an error with `--strict`.
+#[test]
+fn another_result_than_declared() {
+    let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2, 3), dtype=\"float32\")) -> \
+                R.Tensor((2, 4), dtype=\"float32\"):\n        y = R.add(x, x)\n        z = R.add(x, x)\n        return y\n";
+    let case = Case::new("another_result_than_declared").crates(&[OPS, "plugins/relax-passes"]);
+    let case = case.file("other.py", text.to_string());
+    let passes = ["--passes", "relax.EliminateCommonSubexpr,relax.DeadCodeElimination"];
+    let (_, stderr, code) = case.run(&[&["run", "other.py", "-o", "out.py"], &passes[..]].concat(), b"");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stderr.contains("the declared result contradicts what is returned: dimension 1 is 4 against 3"),
+        "{stderr}"
+    );
+    let out = std::fs::read_to_string(case.path("out.py")).expect("the result");
+    assert!(out.contains("-> R.Tensor((2, 4)") && !out.contains("z = "), "{out}");
+    let (_, stderr, code) = case.run(&[&["run", "other.py", "--strict"], &passes[..]].concat(), b"");
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("the type says otherwise than what it returns"), "{stderr}");
+}

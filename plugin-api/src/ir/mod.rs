@@ -2,12 +2,14 @@
 
 pub mod attrs;
 pub mod body;
+mod buffer;
 pub mod builder;
 pub mod edit;
 mod equal;
 pub mod import;
 pub mod module;
 mod pool;
+mod purity;
 pub mod records;
 mod target;
 pub mod types;

@@ -136,6 +136,9 @@ pub mod buffer_of {
     pub const DECL: u32 = 4;
     /// `T.Buffer` as a statement: nothing here defines it.
     pub const FREE: u32 = 5;
+    /// `A.view(…)` of a buffer with a layout: operand 0 is the data of A. It has the strides and offset of A, and the layout
+    /// of A instead of the one that its own shape would have.
+    pub const VIEW: u32 = 6;
 }
 
 /// Kinds of block iterators: payload of [`kind::ITER_VAR`].

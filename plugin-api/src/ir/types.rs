@@ -373,6 +373,14 @@ impl Type {
         Type::Callable { params: None, ret: Box::new(ret.unwrap_or(Type::Tuple(Vec::new()))), pure: false }
     }
 
+    /// A function type with this purity; any other type as it is.
+    pub fn with_purity(mut self, now: bool) -> Type {
+        if let Type::Callable { pure, .. } = &mut self {
+            *pure = now;
+        }
+        self
+    }
+
     /// Every dimension that stands in the type; those of function types only with `callables`.
     pub fn each_dim(&self, callables: bool, f: &mut dyn FnMut(&Dim)) {
         match self {

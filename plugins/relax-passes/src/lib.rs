@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod canonicalize_bindings;
+pub mod config;
 pub mod convert_to_dataflow;
 pub mod dead_code_elimination;
 pub mod eliminate_common_subexpr;
@@ -20,6 +21,13 @@ export_plugin! {
         convert_to_dataflow::CONVERT_TO_DATAFLOW,
         to_non_dataflow::TO_NON_DATAFLOW,
         print_ir::PRINT_IR,
+    ],
+    config: [
+        config::USE_CUDA_GRAPH,
+        config::FALLBACK_DEVICE_TYPE,
+        config::FUSE_OPS_MAX_DEPTH,
+        config::APPLY_LEGALIZE_OPS,
+        config::CONSUME_PARAMS,
     ],
     properties: [normalize::ANF, to_non_dataflow::NO_DATAFLOW],
 }

@@ -112,9 +112,8 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         if buffer.elem_offset == NONE && buffer.offset_factor != 1 {
             // A factor alone would bring in a variable for the offset.
-            let dtype = if buffer.shape_len == 0 { DType::I64 } else { self.offset_of(buffer).2 };
             self.push(", elem_offset=");
-            self.int(0, dtype);
+            self.int(0, self.offset_of(buffer).2);
         }
         let scope = ty.buffer_scope();
         let said = value.node().is_some_and(|node| node.kind == kind::BUFFER && node.a == buffer_of::ALLOC)
@@ -179,8 +178,9 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         self.push_name(value);
         self.push(" = ");
-        if node.a == buffer_of::DECL && self.view(value, &buffer) {
-            self.push("\n");
+        let viewed = value.operand(0).filter(|data| data.kind() == kind::BUFFER_PART).and_then(|data| data.operand(0));
+        if let Some(parent) = viewed.filter(|parent| self.is_view(value, *parent, &buffer)) {
+            self.view(value, parent, &buffer);
             return None;
         }
         if node.a == buffer_of::DECL && small {
@@ -261,12 +261,13 @@ impl<'b> Tir<'_, '_, 'b> {
         value == buffer || value.is_nested() && value.operands().any(|operand| self.loads(operand, buffer))
     }
 
-    /// The offset of a buffer, with its data type where it is a number: that of the first extent if none is said.
+    /// The offset of a buffer, with its data type where it is a number: that of the first extent if none is said, and 64 bits
+    /// without dimensions.
     fn offset_of(&self, buffer: &BufferRec) -> (u32, i64, DType) {
         if buffer.elem_offset == NONE {
             let first = self.raw.list(buffer.shape_off, buffer.shape_len).first();
             let rec = first.and_then(|id| self.raw.prims().get(*id as usize));
-            return (NONE, 0, rec.map_or(DType::I32, |rec| DType(rec.dtype)));
+            return (NONE, 0, rec.map_or(DType::I64, |rec| DType(rec.dtype)));
         }
         match self.prim_int(buffer.elem_offset) {
             Some((value, dtype)) => (NONE, value, dtype),
@@ -274,12 +275,16 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// `A.view(256)`: another shape or data type over the data of a buffer that is named.
-    fn view(&mut self, value: Value<'b>, buffer: &BufferRec) -> bool {
-        let data = value.operand(0).filter(|data| data.kind() == kind::BUFFER_PART);
-        let Some(parent) = data.and_then(|data| data.operand(0)) else { return false };
+    /// Whether a buffer over the data of another one is printed as its view: it is one, or nothing tells it from one.
+    fn is_view(&self, value: Value<'b>, parent: Value<'b>, buffer: &BufferRec) -> bool {
         let (ty, of) = (value.ty(), parent.ty());
         let Some(source) = of.buffer() else { return false };
+        match value.node().map(|node| node.a) {
+            Some(buffer_of::VIEW) => return true,
+            // With a layout, a declaration has that of its own shape.
+            Some(buffer_of::DECL) if ty.rec().is_some_and(|rec| rec.flags & tyflag::TILED == 0) => {}
+            _ => return false,
+        }
         let flags = |ty: Ty<'_>| ty.rec().map(|rec| rec.flags);
         let alike = (buffer.scope, buffer.align, buffer.offset_factor)
             == (source.scope, source.align, source.offset_factor)
@@ -295,34 +300,31 @@ impl<'b> Tir<'_, '_, 'b> {
             };
             let (Some((last, _)), Some((old, _))) = (self.prim_int(*last), self.prim_int(*old)) else { return false };
             let (bits, before) = (i64::from(ty.dtype().bits()), i64::from(of.dtype().bits()));
-            if front != rest || last * bits != old * before {
-                return false;
-            }
-            self.push_name(parent);
-            let _ = write!(self.p.out, ".view(\"{}\")", ty.dtype());
-            return true;
+            return front == rest && last * bits == old * before;
         }
         let strides = |b: &BufferRec| self.raw.list(b.strides_off, b.strides_len);
-        if shape == other || strides(buffer) != strides(source) {
-            return false;
-        }
         // TVM does not read views of a buffer without dimensions.
-        if other.is_empty() {
+        if shape == other || strides(buffer) != strides(source) || other.is_empty() {
             return false;
         }
         // Extents that differ in their data type only are no other shape.
         let value = |id: &u32| self.prim_int(*id).map(|(value, _)| value);
         let equal = |(a, b): (&u32, &u32)| a == b || value(a).is_some() && value(a) == value(b);
-        if shape.len() == other.len() && shape.iter().zip(other).all(equal) {
-            return false;
-        }
+        shape.len() != other.len() || !shape.iter().zip(other).all(equal)
+    }
+
+    /// `A.view(256)`, `A.view("int32")`.
+    fn view(&mut self, value: Value<'b>, parent: Value<'b>, buffer: &BufferRec) {
         self.push_name(parent);
+        if value.ty().dtype() != parent.ty().dtype() {
+            let _ = writeln!(self.p.out, ".view(\"{}\")", value.ty().dtype());
+            return;
+        }
         self.push(".view(");
-        for (i, id) in shape.iter().enumerate() {
+        for (i, id) in self.raw.list(buffer.shape_off, buffer.shape_len).iter().enumerate() {
             self.p.comma(i);
             self.prim(*id, 0);
         }
-        self.push(")");
-        true
+        self.push(")\n");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::deeper;
 use super::ops::{Constant, Infix, binary_name, folds, infix};
-use super::text::push_int;
+use super::text::{push_int, python_string};
 use super::tir::{SymText, Tir};
 use crate::tir_ops::{self, Place};
 use plugin_api::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
@@ -268,12 +268,26 @@ impl<'b> Tir<'_, '_, 'b> {
     pub(super) fn is_scalar(&self, value: Value<'_>) -> bool {
         let ty = value.ty();
         let Some(buffer) = ty.buffer() else { return false };
+        if value.node().is_some_and(|node| node.kind == kind::BUFFER && node.a == buffer_of::VIEW) {
+            return self.is_scalar_view(value);
+        }
         let one = || self.raw.list(buffer.shape_off, 1).first().and_then(|id| self.prim_int(*id));
         buffer.shape_len == 1
             && ty.rec().is_some_and(|rec| rec.flags & tyflag::TILED != 0)
             && (buffer.strides_len, buffer.align, buffer.offset_factor) == (0, 64, 1)
             && self.offset_of_scalar(value, buffer.elem_offset)
             && one().is_some_and(|(extent, _)| extent == 1)
+    }
+
+    /// Whether a view is used by its name alone: the layout of one element is that of a scalar or of other bytes.
+    fn is_scalar_view(&self, value: Value<'_>) -> bool {
+        let extent = |ty: Ty<'_>| {
+            let buffer = ty.buffer().filter(|buffer| buffer.shape_len == 1)?;
+            self.raw.list(buffer.shape_off, 1).first().map(|id| self.prim_int(*id).map(|(extent, _)| extent))
+        };
+        let Some(parent) = value.operand(0).and_then(|data| data.operand(0)) else { return false };
+        let (Some(own), Some(_)) = (extent(value.ty()), extent(parent.ty())) else { return false };
+        own == Some(1) && (value.ty().dtype() != parent.ty().dtype() || self.is_scalar(parent))
     }
 
     /// Whether a scalar can have this offset: one over data that is there can, unless it brings in its variable.
@@ -434,6 +448,15 @@ impl<'b> Tir<'_, '_, 'b> {
         if place == Place::Last {
             self.p.comma(value.n_operands() - 1);
             self.type_argument(value.ty());
+        }
+        if let Some(params) = value.attr("launch_params") {
+            // A kernel has its name before them.
+            self.push(", launch_params=[");
+            for (i, param) in params.items().enumerate() {
+                self.p.comma(i);
+                python_string(&mut self.p.out, param.as_str().unwrap_or(""));
+            }
+            let _ = write!(self.p.out, "], ret_ty=\"{}\"", value.ty().dtype());
         }
         self.push(")");
     }

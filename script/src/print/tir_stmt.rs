@@ -4,12 +4,15 @@ use super::text::python_string;
 use super::tir::Tir;
 use super::tir_expr::inverts_bits;
 use plugin_api::ir::records::{axis, buffer_of, flag, kind};
-use plugin_api::ir::{AttrView, Value};
+use plugin_api::ir::{AttrView, DType, Value};
+use std::fmt::Write;
 
 /// Whether a node is a statement of its own in TVM's sense: what the printer puts in between is none.
 fn is_statement(value: Value<'_>) -> bool {
     match value.kind() {
-        kind::BUFFER => value.node().is_some_and(|node| matches!(node.a, buffer_of::ALLOC | buffer_of::DECL)),
+        kind::BUFFER => {
+            value.node().is_some_and(|node| matches!(node.a, buffer_of::ALLOC | buffer_of::DECL | buffer_of::VIEW))
+        }
         kind::FOR
         | kind::SBLOCK
         | kind::STORE
@@ -435,6 +438,7 @@ impl<'b> Tir<'_, '_, 'b> {
             self.push("}");
         } else {
             match (value.operand(1), value.attr("node")) {
+                (Some(var), _) if value.attr("iter_type").is_some() => self.iter_var_node(value, var),
                 (Some(node), _) => self.expr(node, 0),
                 (None, Some(node)) => self.plain_attr(node),
                 (None, None) => {}
@@ -446,6 +450,27 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         self.push(if alone { ")\n" } else { "):\n" });
         self.scope(last, if alone { depth } else { depth + 1 });
+    }
+
+    /// `T.iter_var(i, T.Range(0, 16), "DataPar", "")`.
+    fn iter_var_node(&mut self, value: Value<'b>, var: Value<'b>) {
+        self.push("T.iter_var(");
+        self.expr(var, 0);
+        match (value.operand(2), value.operand(3)) {
+            (Some(min), Some(extent)) => {
+                self.push(", T.Range(");
+                self.expr(min, 0);
+                self.push(", ");
+                self.upper_bound(Some(min), Some(extent));
+                self.push(")");
+            }
+            _ => self.push(", None"),
+        }
+        for part in ["iter_type", "thread"] {
+            self.push(", ");
+            python_string(&mut self.p.out, value.attr(part).and_then(|part| part.as_str()).unwrap_or(""));
+        }
+        self.push(")");
     }
 
     fn launch(&mut self, value: Value<'b>, depth: usize, alone: bool) {
@@ -504,7 +529,37 @@ impl<'b> Tir<'_, '_, 'b> {
     }
 
     /// A variable that nothing defines.
+    /// `bx, by = T.cta_id([4, 4])`; the first variable prints all.
+    fn scope_ids(&mut self, value: Value<'b>, callee: &str, depth: usize) {
+        if value.attr("part").is_some() {
+            return;
+        }
+        self.indent(depth);
+        let count = value.attr("count").and_then(|count| count.as_int()).unwrap_or(1);
+        let from = value.index().unwrap_or(0);
+        for (i, at) in (from..self.body.len()).take(usize::try_from(count).unwrap_or(1)).enumerate() {
+            let var = self.body.value_at(at);
+            self.p.comma(i);
+            self.name_node(var);
+            self.push_name(var);
+        }
+        let _ = write!(self.p.out, " = T.{callee}(");
+        for i in 0..value.n_operands() {
+            self.push(if i == 0 { "[" } else { ", " });
+            self.operand(value, i, 0);
+        }
+        self.push(if value.n_operands() > 0 { "]" } else { "" });
+        if value.ty().dtype() != DType::I32 {
+            self.push(if value.n_operands() > 0 { ", " } else { "" });
+            let _ = write!(self.p.out, "dtype=\"{}\"", value.ty().dtype());
+        }
+        self.push(")\n");
+    }
+
     fn var(&mut self, value: Value<'b>, depth: usize) {
+        if let Some(callee) = value.attr("scope_id").and_then(|callee| callee.as_str()) {
+            return self.scope_ids(value, callee, depth);
+        }
         self.indent(depth);
         self.name_node(value);
         self.push_name(value);

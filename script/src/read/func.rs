@@ -360,7 +360,9 @@ impl<'a> FnReader<'a> {
             && let Relation::Contradicts(why) = relation(&declared, &self.b.type_owned(found))
         {
             let at = def.returns.as_ref().map_or(span(&def.name), |ret| span(&**ret));
-            return Err(Diagnostic::new(at, format!("the declared result contradicts what is returned: {why}")));
+            // TVM takes such functions, and some of its passes leave them: the declaration stays as it is.
+            let message = format!("the declared result contradicts what is returned: {why}");
+            self.scope.contradictions.borrow_mut().push(Diagnostic::new(at, message).label("declared here"));
         }
         Ok(id)
     }

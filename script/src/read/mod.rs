@@ -11,6 +11,7 @@ mod tir_buffer;
 mod tir_call;
 mod tir_expr;
 mod tir_stmt;
+mod tir_view;
 mod types;
 
 use crate::Operators;
@@ -52,6 +53,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) metadata: Metadata,
     /// Operators that nobody declares: where each is called first, and how often it is called.
     pub(crate) opaque: RefCell<BTreeMap<String, (Range<usize>, usize)>>,
+    /// Declared results that contradict what is returned.
+    pub(crate) contradictions: RefCell<Vec<Diagnostic>>,
 }
 
 impl Scope<'_> {
@@ -88,7 +91,8 @@ impl Scope<'_> {
 pub struct ReadModule {
     /// The module.
     pub module: Module,
-    /// One for each operator that nobody declares: calls of it are kept as they stand.
+    /// One for each operator that no plugin declares, of which calls are kept as they are; and one for each function whose
+    /// declared result contradicts what it returns.
     pub warnings: Vec<Diagnostic>,
     /// Calls of such operators.
     pub opaque_calls: usize,
@@ -102,7 +106,7 @@ pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
     read_with_warnings(text, ops).map(|read| read.module)
 }
 
-/// Reads a module, and says which operators nobody declares.
+/// Reads a module, and says which operators no plugin declares, and which functions return something else than they declare.
 ///
 /// # Errors
 /// As [`read`].
@@ -131,13 +135,15 @@ fn read_shallow(text: &str, ops: &dyn Operators) -> Result<ReadModule, ReadError
         meshes: 0,
         metadata: Metadata::default(),
         opaque: RefCell::default(),
+        contradictions: RefCell::default(),
     };
     let class = module_class(&parsed.syntax().body, &mut scope)?;
     scope.class = class.name.as_str();
     let module = module(class, &mut scope)?;
     let opaque = scope.opaque.take();
     let opaque_calls = opaque.values().map(|(_, calls)| calls).sum();
-    let warnings = opaque.into_iter().map(|(name, (at, calls))| unknown_operator(&name, at, calls, ops)).collect();
+    let unknown = opaque.into_iter().map(|(name, (at, calls))| unknown_operator(&name, at, calls, ops));
+    let warnings = unknown.chain(scope.contradictions.take()).collect();
     Ok(ReadModule { module, warnings, opaque_calls })
 }
 
@@ -279,20 +285,25 @@ fn functions<'a>(
             Err(diagnostic) => diagnostics.push(diagnostic),
         }
     }
+    if !diagnostics.is_empty() {
+        return Err(ReadError { diagnostics });
+    }
+    // TIR first: calls from Relax have the effect that the body has. The order of the text is kept.
+    let mut tir_bodies = Vec::with_capacity(defs.len());
+    for def in defs {
+        let body = tir::is_prim_func(def).then(|| tir::TirReader::function(def, scope));
+        if let Some(Ok(body)) = &body
+            && let Some((ty, _)) = scope.globals.get_mut(def.name.as_str())
+        {
+            *ty = ty.clone().with_purity(body.is_pure_prim_func());
+        }
+        tir_bodies.push(body);
+    }
     let mut bodies = Vec::new();
-    if diagnostics.is_empty() {
-        for def in defs {
-            if tir::is_prim_func(def) {
-                match tir::TirReader::function(def, scope) {
-                    Ok(body) => bodies.push((def.name.to_string(), body)),
-                    Err(faults) => diagnostics.extend(faults),
-                }
-                continue;
-            }
-            match FnReader::function(def, scope) {
-                Ok(body) => bodies.push((def.name.to_string(), body)),
-                Err(diagnostic) => diagnostics.push(diagnostic),
-            }
+    for (def, tir_body) in defs.iter().zip(tir_bodies) {
+        match tir_body.unwrap_or_else(|| FnReader::function(def, scope).map_err(|diagnostic| vec![diagnostic])) {
+            Ok(body) => bodies.push((def.name.to_string(), body)),
+            Err(faults) => diagnostics.extend(faults),
         }
     }
     if diagnostics.is_empty() { Ok(bodies) } else { Err(ReadError { diagnostics }) }

@@ -8,9 +8,23 @@ use super::types::{accept, keyword, sym_declaration};
 use super::{Read, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::{axis, buffer_of, flag, kind};
-use plugin_api::ir::{Attr, AttrsId, BufferType, DType, Dim, NodeSpec, Type, TypeId, V};
+use plugin_api::ir::{Attr, AttrsId, BufferType, DType, NodeSpec, Type, TypeId, V};
 use ruff_python_ast::{Expr, ExprCall};
 use std::ops::Range;
+
+/// Functions that name the place at which code of a device is executed.
+const SCOPE_IDS: &[&str] = &[
+    "cluster_id",
+    "cta_id",
+    "cta_id_in_cluster",
+    "cta_id_in_pair",
+    "lane_id",
+    "thread_id",
+    "thread_id_in_wg",
+    "warp_id",
+    "warp_id_in_wg",
+    "warpgroup_id",
+];
 
 impl<'a> TirReader<'a> {
     /// `name: T.let[ty] = value`; without a type, that of the value.
@@ -54,9 +68,9 @@ impl<'a> TirReader<'a> {
             return self.declare(name, dtype);
         }
         if let Some((callee, call)) = self.tir_call_of(value) {
-            let local = BufferFacts { scope: "local", keywords: &["annotations"] };
-            let shared = BufferFacts { scope: "shared", keywords: &["annotations"] };
             let plain = BufferFacts { keywords: &["annotations"], ..BufferFacts::default() };
+            let local = BufferFacts { scope: "local", ..plain };
+            let shared = BufferFacts { scope: "shared", ..plain };
             let none = BufferFacts::default();
             match callee {
                 "handle" => {
@@ -80,6 +94,7 @@ impl<'a> TirReader<'a> {
                 "match_buffer" => return self.match_buffer(name, call),
                 "launch_thread" => return self.launch(call, Some(name)),
                 "env_thread" => return self.env_thread(name, call),
+                _ if SCOPE_IDS.contains(&callee) => return self.scope_ids(&[name], callee, call),
                 _ => {}
             }
             if let Some(kind) = callee.strip_prefix("axis.") {
@@ -149,6 +164,42 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
+    /// `tx = T.thread_id([32])`, `bx, by = T.cta_id([4, 4])`: where the code that follows is executed. The first variable has
+    /// the extents as operands; where there are more, it says how many, and the others which of them they are.
+    fn scope_ids(&mut self, names: &[&'a str], callee: &str, call: &'a ExprCall) -> Read<()> {
+        let usage = "tx = T.thread_id([32]), bx, by = T.cta_id([4, 4]), w = T.warp_id([4], dtype=\"uint32\")";
+        accept(call, 1, &["extents", "dtype"], usage)?;
+        let extents = call.arguments.args.first().or_else(|| keyword(call, "extents"));
+        let extents = match extents.filter(|extents| !extents.is_none_literal_expr()) {
+            Some(Expr::List(list)) => self.positional(&list.elts)?,
+            Some(other) => return Err(Diagnostic::new(span(other), "expected a list of extents").help(usage)),
+            None => Vec::new(),
+        };
+        if names.len() != extents.len().max(1) {
+            let message = format!("{} variables for {} extents", names.len(), extents.len());
+            return Err(Diagnostic::new(span(call), message).help(usage));
+        }
+        let dtype = keyword(call, "dtype").map_or(Ok(DType::I32), super::types::dtype_of)?;
+        if !dtype.is_int() || dtype.bits() != 32 || dtype.lanes() != 1 {
+            return Err(Diagnostic::new(span(call), format!("such a variable is int32 or uint32, found {dtype}")));
+        }
+        let ty = self.prim_type(dtype);
+        let extents: Vec<V> = extents.iter().map(|extent| extent.v).collect();
+        for (i, name) in names.iter().enumerate() {
+            let mut entries = vec![("scope_id", Attr::Str(callee.to_string()))];
+            match (i, names.len()) {
+                (0, 1) => {}
+                (0, count) => entries.push(("count", Attr::Int(count as i64))),
+                (part, _) => entries.push(("part", Attr::Int(part as i64))),
+            }
+            let attrs = self.b.attrs(entries);
+            let ops = if i == 0 { &*extents } else { &[] };
+            let v = self.b.node(NodeSpec::new(kind::VAR).ty(ty).attrs(attrs).flags(flag::INNER), ops, Some(name));
+            self.define_name(name, typed(v, ty, dtype));
+        }
+        Ok(())
+    }
+
     fn new_buffer(&mut self, name: &'a str, call: &'a ExprCall, facts: BufferFacts, of: u32) -> Read<()> {
         if let Some(data) = keyword(call, "data").filter(|data| !data.is_none_literal_expr()) {
             return Err(Diagnostic::new(span(data), "an allocation has no data yet").help("T.decl_buffer(..., data=p)"));
@@ -164,15 +215,23 @@ impl<'a> TirReader<'a> {
     fn decl_buffer(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
         let data = keyword(call, "data").filter(|data| !data.is_none_literal_expr());
         let data = data.map(|data| self.value(data)).transpose()?;
-        let (buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
+        let (mut buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
         let Some(data) = data else {
             // Without data a declaration is an allocation.
             self.add_buffer(name, buffer, buffer_of::ALLOC, &extras, AttrsId::NONE);
             return Ok(());
         };
+        self.scope_of_data(&mut buffer, data);
         let ops: Vec<V> = std::iter::once(data.v).chain(extras).collect();
         self.add_buffer(name, buffer, buffer_of::DECL, &ops, AttrsId::NONE);
         Ok(())
+    }
+
+    /// A buffer over data is in the memory of the data, whatever its declaration says.
+    fn scope_of_data(&mut self, buffer: &mut BufferType, data: E) {
+        if let Type::Pointer { scope, .. } = self.b.type_owned(data.ty) {
+            buffer.scope = if scope == "global" { String::new() } else { scope };
+        }
     }
 
     /// A buffer of one element that is used by its name: allocated, or over data that is there.
@@ -201,9 +260,13 @@ impl<'a> TirReader<'a> {
         };
         let mut extras = Vec::new();
         let offset = argument("elem_offset").map(|offset| self.buffer_dim(offset, &mut extras)).transpose()?;
-        let elem_offset = offset.filter(|offset| offset.as_int() != Some(0));
-        let buffer =
-            BufferType { scope: scope.to_string(), elem_offset, tiled: true, ..BufferType::new(vec![one()], dtype) };
+        let mut buffer = BufferType { scope: scope.to_string(), tiled: true, ..BufferType::new(vec![one()], dtype) };
+        if let Some(offset) = offset {
+            buffer.set_offset(offset);
+        }
+        if let Some(data) = data {
+            self.scope_of_data(&mut buffer, data);
+        }
         let of = if data.is_some() { buffer_of::DECL } else { buffer_of::ALLOC };
         let ops: Vec<V> = data.iter().map(|data| data.v).chain(extras).collect();
         self.add_buffer(name, buffer, of, &ops, AttrsId::NONE);
@@ -222,43 +285,10 @@ impl<'a> TirReader<'a> {
             Some(handle) => handle.v,
             None => self.access(source, 2)?,
         };
-        let (buffer, extras) = self.buffer_type(call, 1, BufferFacts::default())?;
+        let (buffer, extras) =
+            self.buffer_type(call, 1, BufferFacts { wide_strides: true, ..BufferFacts::default() })?;
         let ops: Vec<V> = std::iter::once(source).chain(extras).collect();
         self.add_buffer(name, buffer, buffer_of::MATCH, &ops, AttrsId::NONE);
-        Ok(())
-    }
-
-    /// `A.view(16, 16)`, `A.view("int32")`: another buffer over the same data.
-    fn view(&mut self, name: &'a str, of: &'a Expr, call: &'a ExprCall) -> Read<()> {
-        accept(call, usize::MAX, &[], "A.view(16, 16), A.view(\"int32\")")?;
-        let source = self.buffer(of)?;
-        let Type::Buffer(mut buffer) = self.b.type_owned(source.ty) else {
-            return Err(Diagnostic::new(span(of), "expected a buffer"));
-        };
-        let scope = if buffer.scope.is_empty() { "global".to_string() } else { buffer.scope.clone() };
-        let ty = self.b.ty(&Type::Pointer { dtype: source.dtype, scope });
-        let data = self.b.node(NodeSpec::new(kind::BUFFER_PART).ty(ty), &[source.v], None);
-        let mut extras = Vec::new();
-        match &*call.arguments.args {
-            [Expr::StringLiteral(_)] => {
-                let dtype = super::types::dtype_of(&call.arguments.args[0])?;
-                let (from, to) = (i64::from(buffer.dtype.bits()), i64::from(dtype.bits()));
-                let last = buffer.shape.last().and_then(|dim| Some((dim.as_int()?, dim.dtype())));
-                let Some((extent, index)) = last.filter(|(extent, _)| to > 0 && extent * from % to == 0) else {
-                    let message = format!("the last dimension does not divide into elements of {dtype}");
-                    return Err(Diagnostic::new(span(call), message));
-                };
-                if let Some(last) = buffer.shape.last_mut() {
-                    *last = Dim::int(extent * from / to, index);
-                }
-                buffer.dtype = dtype;
-            }
-            dims => {
-                buffer.shape = dims.iter().map(|dim| self.buffer_dim(dim, &mut extras)).collect::<Read<_>>()?;
-            }
-        }
-        let ops: Vec<V> = std::iter::once(data).chain(extras).collect();
-        self.add_buffer(name, buffer, buffer_of::DECL, &ops, AttrsId::NONE);
         Ok(())
     }
 
@@ -354,6 +384,10 @@ impl<'a> TirReader<'a> {
         }
         if let Some(("axis.remap", call)) = self.tir_call_of(value) {
             return self.remap(&targets, call);
+        }
+        if let Some((callee, call)) = self.tir_call_of(value).filter(|(callee, _)| SCOPE_IDS.contains(callee)) {
+            let names: Vec<&'a str> = targets.iter().map(|(name, _)| *name).collect();
+            return self.scope_ids(&names, callee, call);
         }
         if let Expr::Tuple(values) = value
             && values.elts.len() == targets.len()

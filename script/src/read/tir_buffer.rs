@@ -13,12 +13,14 @@ use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
 use std::sync::Arc;
 
 /// What is said about a buffer outside its type.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct BufferFacts {
     /// Scope, where the name of the call says it.
     pub(super) scope: &'static str,
     /// Further keywords that the call takes.
     pub(super) keywords: &'static [&'static str],
+    /// Whether strides that are brought in by name have the data type of the first extent; otherwise they have 32 bits.
+    pub(super) wide_strides: bool,
 }
 
 impl<'a> TirReader<'a> {
@@ -58,7 +60,9 @@ impl<'a> TirReader<'a> {
             (None, _) | (_, None) => true,
             (Some(offset), Some(of)) => of == buffer_of::DECL && !brought_in(offset),
         };
-        if one && plain && buffer.tiled && offset { Is::Scalar } else { Is::Buffer }
+        // A view has the layout of another buffer.
+        let own = of != Some(buffer_of::VIEW);
+        if one && plain && buffer.tiled && offset && own { Is::Scalar } else { Is::Buffer }
     }
 
     /// The type that the arguments of `T.Buffer`, `T.alloc_buffer` and the like say, the first `skip` left out; with
@@ -107,6 +111,7 @@ impl<'a> TirReader<'a> {
         let mut buffer = BufferType { tiled: !self.s_tir, ..BufferType::new(shape, dtype) };
         buffer.scope = facts.scope.to_string();
         if let Some(strides) = keyword(call, "strides").filter(|strides| !strides.is_none_literal_expr()) {
+            let named = if facts.wide_strides { variable_dtype(&buffer) } else { DType::I32 };
             let items = match strides {
                 Expr::Tuple(tuple) => &*tuple.elts,
                 Expr::List(list) => &*list.elts,
@@ -115,7 +120,7 @@ impl<'a> TirReader<'a> {
             for item in items {
                 buffer.strides.push(match item {
                     // It brings in a variable.
-                    Expr::StringLiteral(name) => Dim::Var(self.b.sym(name.value.to_str(), index_dtype(&buffer))),
+                    Expr::StringLiteral(name) => Dim::Var(self.b.sym(name.value.to_str(), named)),
                     item => self.buffer_dim(item, &mut extras)?,
                 });
             }
@@ -147,14 +152,11 @@ impl<'a> TirReader<'a> {
             Some(offset) => {
                 let offset = self.buffer_dim(offset, extras)?;
                 // No offset, where a factor alone would bring in a variable for it.
-                // Without dimensions, indices are of 64 bits.
-                let index = buffer.shape.first().map_or(DType::I64, Dim::dtype);
-                let none = offset.as_int() == Some(0) && offset.dtype() == index;
-                buffer.elem_offset = Some(offset).filter(|_| !none);
+                buffer.set_offset(offset);
             }
             // A factor alone brings in a variable.
             None if given("offset_factor").is_some_and(|factor| int(factor) != Some(0)) => {
-                buffer.elem_offset = Some(Dim::Var(self.b.sym("elem_offset", index_dtype(buffer))));
+                buffer.elem_offset = Some(Dim::Var(self.b.sym("elem_offset", variable_dtype(buffer))));
             }
             None => {}
         }
@@ -287,7 +289,7 @@ impl<'a> TirReader<'a> {
                 _ => None,
             },
             Expr::Attribute(attribute) if attribute.attr.as_str() == "elem_offset" => {
-                self.buffer_of(&attribute.value).and_then(|buffer| buffer.elem_offset)
+                self.buffer_of(&attribute.value).map(|buffer| buffer.offset())
             }
             Expr::Call(call) => self.dim_call(call, quoted)?,
             _ => None,
@@ -357,7 +359,8 @@ impl<'a> TirReader<'a> {
     }
 }
 
-fn index_dtype(buffer: &BufferType) -> DType {
+/// Data type of a variable that a buffer brings in for its offset or a stride.
+fn variable_dtype(buffer: &BufferType) -> DType {
     buffer.shape.first().map_or(DType::I32, Dim::dtype)
 }
 

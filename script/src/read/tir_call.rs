@@ -5,12 +5,12 @@ use super::tir::{E, Is, TirReader};
 use super::tir_arith::{fits, in_one_lane, one_of_type, scalar};
 use super::tir_buffer::{handle_type, typed};
 use super::tir_expr::{lanes, with_lanes};
-use super::types::{accept, dtype_of, keyword, wide_int};
+use super::types::{accept, accept_named, dtype_of, keyword, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use crate::tir_ops::{self, Place, Result as OpResult};
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{DType, NodeSpec, Type, TypeId, V};
+use plugin_api::ir::{Attr, DType, NodeSpec, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
 use std::ops::Range;
@@ -91,6 +91,10 @@ impl<'a> TirReader<'a> {
         if let Some(keyword) = call.arguments.keywords.first() {
             return Err(Diagnostic::new(span(keyword), "no keyword arguments here"));
         }
+        self.positional(items)
+    }
+
+    pub(super) fn positional(&mut self, items: &'a [Expr]) -> Read<Vec<E>> {
         items
             .iter()
             .map(|item| {
@@ -162,6 +166,7 @@ impl<'a> TirReader<'a> {
             "Shuffle" => self.shuffle(call),
             "Let" => self.let_in(call),
             "comm_reducer" => self.combiner(call),
+            "call_ffi_kernel" => self.ffi_kernel(call),
             _ => self.intrinsic_call(name, call, expr),
         }
     }
@@ -317,6 +322,33 @@ impl<'a> TirReader<'a> {
         let dtype = dtype_of(expr)?;
         let ty = if dtype.is_known() { self.prim_type(dtype) } else { self.b.ty(&void_type()) };
         Ok((ty, dtype))
+    }
+
+    /// `T.call_ffi_kernel("k", A.data, 16, launch_params=["threadIdx.x"], ret_ty="int32")`.
+    fn ffi_kernel(&mut self, call: &'a ExprCall) -> Read<E> {
+        let usage = "T.call_ffi_kernel(\"k\", A.data, 16, launch_params=[\"threadIdx.x\"], ret_ty=\"int32\")";
+        accept_named(call, &["launch_params", "ret_ty"], usage)?;
+        let Some(Expr::List(params)) = keyword(call, "launch_params") else {
+            return Err(
+                Diagnostic::new(span(call), "expected the launch parameters of the kernel as a list").help(usage)
+            );
+        };
+        let text = |param: &Expr| match param {
+            Expr::StringLiteral(text) => Ok(Attr::Str(text.value.to_str().to_string())),
+            other => Err(Diagnostic::new(span(other), "expected a string").help(usage)),
+        };
+        let params = params.elts.iter().map(text).collect::<Read<Vec<Attr>>>()?;
+        let dtype = keyword(call, "ret_ty").map_or(Ok(DType::I32), dtype_of)?;
+        if !dtype.is_known() {
+            return Err(Diagnostic::new(span(call), "a kernel returns a number").help(usage));
+        }
+        let args = self.positional(&call.arguments.args)?;
+        let ty = self.prim_type(dtype);
+        let attrs = self.b.attrs([("launch_params", Attr::List(params))]);
+        let callee = self.b.op("tirx.call_ffi_kernel");
+        let ops: Vec<V> = std::iter::once(callee).chain(args.iter().map(|e| e.v)).collect();
+        let v = self.b.node(NodeSpec::new(kind::CALL).ty(ty).attrs(attrs), &ops, None);
+        Ok(typed(v, ty, dtype))
     }
 
     fn intrinsic_call(&mut self, name: &'a str, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {

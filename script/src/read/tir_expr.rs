@@ -422,7 +422,13 @@ impl<'a> TirReader<'a> {
         if part >= 2 && part - 2 >= strides {
             return Err(Diagnostic::new(at, format!("the buffer has {strides} strides")));
         }
-        Ok(self.node(spec, &[buffer.v], DType::I32))
+        // An offset or a stride has the data type that the buffer says.
+        let dtype = match self.b.type_owned(buffer.ty) {
+            Type::Buffer(buffer) if part == 1 => buffer.offset().dtype(),
+            Type::Buffer(buffer) => buffer.strides.get(part as usize - 2).map_or(DType::I32, Dim::dtype),
+            _ => DType::I32,
+        };
+        Ok(self.node(spec, &[buffer.v], dtype))
     }
 
     /// A dimension as the expression that its text is.

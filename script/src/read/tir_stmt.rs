@@ -208,23 +208,25 @@ impl<'a> TirReader<'a> {
                         return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
                     };
                     let value = self.value_or_text(&item.value)?;
-                    self.begin_attr(key.value.to_str(), &[value.v], None);
+                    self.begin_attr(key.value.to_str(), &[value.v], Vec::new());
                 }
                 Ok(())
             }
             [node, Expr::StringLiteral(key), value] => {
-                let mut target = None;
-                let node = match self.tir_call_of(node) {
-                    // An object that is no expression.
-                    Some(("target" | "iter_var", _)) => {
-                        target = Some(self.plain_attr(node)?);
-                        None
+                let (mut entries, mut nodes) = (Vec::new(), Vec::new());
+                match self.tir_call_of(node) {
+                    Some(("iter_var", call))
+                        if !matches!(call.arguments.args.first(), Some(Expr::StringLiteral(_))) =>
+                    {
+                        nodes = self.iter_var_node(call, &mut entries)?;
                     }
-                    _ => Some(self.expr(node)?),
-                };
+                    // An object that is no expression.
+                    Some(("target" | "iter_var", _)) => entries.push(("node", self.plain_attr(node)?)),
+                    _ => nodes.push(self.expr(node)?.v),
+                }
                 let value = self.value_or_text(value)?;
-                let ops: Vec<V> = std::iter::once(value).chain(node).map(|e| e.v).collect();
-                self.begin_attr(key.value.to_str(), &ops, target);
+                let ops: Vec<V> = std::iter::once(value.v).chain(nodes).collect();
+                self.begin_attr(key.value.to_str(), &ops, entries);
                 Ok(())
             }
             _ => Err(Diagnostic::new(span(call), "expected an attribute")
@@ -232,9 +234,59 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    fn begin_attr(&mut self, key: &str, ops: &[V], node: Option<Attr>) {
+    /// `T.iter_var(i, T.Range(0, 16), "DataPar", "")`: gives the variable, and the start and extent of its range where one
+    /// is said. What kind of variable it is goes to the attributes.
+    fn iter_var_node(&mut self, call: &'a ExprCall, entries: &mut Vec<(&'static str, Attr)>) -> Read<Vec<V>> {
+        let usage = "T.iter_var(i, T.Range(0, 16), \"DataPar\", \"\"), or None as the range";
+        let [var, range, Expr::StringLiteral(kind_), Expr::StringLiteral(thread)] = &*call.arguments.args else {
+            return Err(
+                Diagnostic::new(span(call), "expected a variable, its range, its kind and its thread").help(usage)
+            );
+        };
+        const KINDS: &[&str] = &[
+            "DataPar",
+            "ThreadIndex",
+            "CommReduce",
+            "Ordered",
+            "Opaque",
+            "Unrolled",
+            "Vectorized",
+            "Parallelized",
+            "Tensorized",
+        ];
+        if !KINDS.contains(&kind_.value.to_str()) {
+            let message = format!("no kind of iteration variable `{}`", kind_.value.to_str());
+            return Err(Diagnostic::new(span(kind_), message).help(KINDS.join(", ")));
+        }
+        let var = match var {
+            Expr::Name(name) => self.lookup(name.id.as_str(), span(name))?,
+            other => return Err(Diagnostic::new(span(other), "expected a variable").help(usage)),
+        };
+        let mut nodes = vec![var.v];
+        match range {
+            Expr::NoneLiteral(_) => {}
+            Expr::Tuple(pair) if pair.elts.len() == 2 => nodes.extend(self.start_and_extent(&pair.elts)?),
+            other => match self.tir_call_of(other) {
+                Some(("Range", range)) if range.arguments.args.len() == 2 => {
+                    nodes.extend(self.start_and_extent(&range.arguments.args)?);
+                }
+                _ => return Err(Diagnostic::new(span(other), "expected a range").help(usage)),
+            },
+        }
+        entries.push(("iter_type", Attr::Str(kind_.value.to_str().to_string())));
+        entries.push(("thread", Attr::Str(thread.value.to_str().to_string())));
+        Ok(nodes)
+    }
+
+    /// Start and extent of a range of which the start and the end are said.
+    fn start_and_extent(&mut self, pair: &'a [Expr]) -> Read<[V; 2]> {
+        let (min, extent) = self.range(&pair[0], &pair[1])?;
+        Ok([min.v, extent.v])
+    }
+
+    fn begin_attr(&mut self, key: &str, ops: &[V], node: Vec<(&'static str, Attr)>) {
         let mut entries = vec![("key", Attr::Str(key.to_string()))];
-        entries.extend(node.map(|node| ("node", node)));
+        entries.extend(node);
         let attrs = self.b.attrs(entries);
         self.b.begin(NodeSpec::new(kind::ATTR).attrs(attrs), ops, None);
     }
@@ -269,7 +321,9 @@ impl<'a> TirReader<'a> {
     fn loop_var(&mut self, name: &'a str, like: E) -> E {
         let ty = self.prim_type(like.dtype);
         let spec = NodeSpec::new(kind::LOOP_VAR).ty(ty).flags(flag::INNER);
-        let free = self.known(name).filter(|e| self.b.kind(e.v) == kind::VAR).map(|e| e.v);
+        let is_free =
+            |e: &E| self.b.kind(e.v) == kind::VAR && self.b.with(e.v, |value| value.attr("scope_id").is_none());
+        let free = self.known(name).filter(is_free).map(|e| e.v);
         let v = self.b.node(spec, free.as_slice(), Some(name));
         let e = typed(v, ty, like.dtype);
         self.define_name(name, e);

@@ -7,7 +7,7 @@ use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
-use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
+use ruff_python_ast::{BoolOp, Expr, ExprCall, Keyword, Number, UnaryOp};
 use std::sync::Arc;
 
 impl<'a> FnReader<'a> {
@@ -421,6 +421,18 @@ pub(crate) fn accept(call: &ExprCall, positional: usize, names: &[&str], usage: 
         }
     }
     Ok(())
+}
+
+/// The same of a call with any number of arguments, which takes these only by name.
+pub(crate) fn accept_named(call: &ExprCall, names: &[&str], usage: &str) -> Read<()> {
+    let unknown = |keyword: &&Keyword| !keyword.arg.as_ref().is_some_and(|arg| names.contains(&arg.as_str()));
+    match call.arguments.keywords.iter().find(unknown) {
+        Some(keyword) => {
+            let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
+            Err(Diagnostic::new(span(keyword), format!("no argument `{name}` here")).help(usage))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether an expression declares a symbolic variable, as in `n = T.int64()`.

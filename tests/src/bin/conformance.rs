@@ -31,6 +31,9 @@ enum What {
         /// Writes what is printed for each module, one JSON object a line with `id` and `text`, or `error`.
         #[arg(long, value_name = "FILE")]
         texts: Option<PathBuf>,
+        /// With `--texts`: writes what is printed after this pass instead.
+        #[arg(long, value_name = "PASS", requires = "texts")]
+        after: Option<String>,
     },
     /// Prints generated modules, one JSON object a line with `id` and `text`.
     Generate {
@@ -97,7 +100,7 @@ fn main() -> ExitCode {
 fn run(what: &What) -> Result<bool, Error> {
     let (shown, outcomes) = match what {
         What::Generate { count, seed } => return generate(*seed, *count).map(|()| true),
-        What::Modules { shown, texts } => {
+        What::Modules { shown, texts, after } => {
             let (cases, faults) = lines(&shown.file, |line| {
                 Some(ModuleCase { id: line["id"].as_str()?.into(), text: line["text"].as_str()?.into() })
             })?;
@@ -106,7 +109,10 @@ fn run(what: &What) -> Result<bool, Error> {
                 print_text(&case.text)?;
             }
             if let Some(file) = texts {
-                write_texts(file, &cases)?;
+                write_texts(file, &cases, after.as_deref())?;
+                if after.is_some() {
+                    return Ok(true);
+                }
             }
             (shown, all(cases, shown.faults(faults), |case| modules::run(case, engine())))
         }
@@ -160,12 +166,17 @@ fn generate(first: u64, count: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn write_texts(file: &Path, cases: &[(usize, ModuleCase)]) -> Result<(), Error> {
+fn write_texts(file: &Path, cases: &[(usize, ModuleCase)], after: Option<&str>) -> Result<(), Error> {
     let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
     for (_, case) in cases {
-        let line = match script::read(&case.text, engine()) {
+        let read = script::read(&case.text, engine()).map_err(|error| error.to_string());
+        let result = read.and_then(|module| match after {
+            None => Ok(module),
+            Some(pass) => passes::after(pass, module, shared_engine()),
+        });
+        let line = match result {
             Ok(module) => json!({ "id": case.id, "text": script::print(&module, engine()) }),
-            Err(error) => json!({ "id": case.id, "error": error.to_string() }),
+            Err(error) => json!({ "id": case.id, "error": error }),
         };
         writeln!(out, "{line}")?;
     }

@@ -1,9 +1,9 @@
 //! Recorded modules: read, check, print, read again, compare; and whether the printed text is the given one.
 
 use super::metadata::Entries;
-use super::{Failure, Outcome, guarded};
+use super::{Failure, Outcome, TextDifference, cause, guarded};
 use passhost::Engine;
-use passhost::verify::verify_module;
+use passhost::verify::verify_read;
 use plugin_api::ir::Module;
 use std::borrow::Cow;
 
@@ -18,12 +18,12 @@ pub struct ModuleCase {
 
 /// Tries one module.
 pub fn run(case: &ModuleCase, engine: &Engine) -> Outcome {
-    let mut text = Some("not printed".to_string());
+    let mut text = Some(TextDifference::not_printed());
     let mut opaque_calls = 0;
     let failure = guarded(|| {
         let first = read("not read", &case.text, engine)?;
         opaque_calls = first.1;
-        let checked = verify_module(&first.0, engine).map_err(|why| Failure::new("ill-formed", why));
+        let checked = verify_read(&first.0, engine).map_err(|why| Failure::new("ill-formed", why));
         let printed = script::print(&first.0, engine);
         text = text_difference(&case.text, &printed);
         checked?;
@@ -47,12 +47,14 @@ pub(super) fn read(kind: &'static str, text: &str, engine: &Engine) -> Result<(M
 
 /// The first line in which two texts differ, except for comments and blank space; the metadata is compared decoded, where
 /// the text refers to it. `None` if there is none.
-pub fn text_difference(given: &str, printed: &str) -> Option<String> {
+pub fn text_difference(given: &str, printed: &str) -> Option<TextDifference> {
     let (given, printed) = (significant(given), significant(printed));
     let n = given.len().max(printed.len());
     let at = (0..n).find(|i| given.get(*i) != printed.get(*i))?;
     let line = |lines: &[Cow<'_, str>]| lines.get(at).map_or("(nothing)", |line| line.trim()).to_string();
-    Some(format!("given {} | printed {}", line(&given), line(&printed)))
+    let (a, b) = (line(&given), line(&printed));
+    let lines = format!("given {a} | printed {b}");
+    Some(TextDifference { cause: cause::of(&given, &printed, (&a, &b)), lines })
 }
 
 /// The lines that mean something, without comments and blank space at their ends, and with what the metadata holds.
@@ -120,7 +122,7 @@ mod tests {
         assert_eq!(text_difference(&equal, &text(&["a\nb"], &uses(0, 0))), None);
         assert_eq!(text_difference(&equal, &text(&["c", "a\nb"], &uses(1, 1))), None);
         let other = text_difference(&equal, &text(&["a\nb", "c"], &uses(0, 1)));
-        assert!(other.expect("they differ").contains("[\"c\"]"));
+        assert!(other.expect("they differ").lines.contains("[\"c\"]"));
         assert!(text_difference(&equal, &text(&["a\nb"], &uses(0, 1))).is_some(), "an entry that is not there");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::modules::read;
 use super::{Failure, Outcome, guarded};
+use passhost::verify::verify_read;
 use passhost::{Engine, PassContext, Runner};
 use plugin_api::ir::Module;
 use plugin_api::meta::{OptionValue, PassInfo};
@@ -41,7 +42,10 @@ pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Outcome {
             (Ok(got), Some((want, _))) => {
                 let (want, got) = (script::print(&want, operators), script::print(&got, operators));
                 let why = super::modules::text_difference(&want, &got);
-                Err(Failure::new("another result", why.unwrap_or_else(|| "the texts are equal".into())))
+                Err(Failure::new(
+                    "another result",
+                    why.map_or_else(|| "the texts are equal".to_string(), |why| why.lines),
+                ))
             }
             (Ok(_), None) => Err(Failure::new("did not raise", "TVM raised an error here")),
             (Err(_), None) => Ok(()),
@@ -59,6 +63,19 @@ fn full_name(case: &PassCase) -> String {
         name if name.contains('.') => name.to_string(),
         name => format!("relax.{name}"),
     }
+}
+
+/// What a pass of this full name makes of a module, or why it fails; its input is verified as that of a run is.
+///
+/// # Errors
+/// If there is no such pass, the module is ill-formed, or the pass fails.
+pub fn after(pass: &str, module: Module, engine: &Arc<Engine>) -> Result<Module, String> {
+    verify_read(&module, &**engine).map_err(|why| why.to_string())?;
+    let kwargs = serde_json::Map::new();
+    let (context, after) = (serde_json::json!({"opt_level": 9}), None);
+    let (id, before, args) = (String::new(), String::new(), Vec::new());
+    let case = PassCase { id, pass: pass.to_string(), args, kwargs, context, before, after };
+    replay(&case, module, engine).unwrap_or_else(|failure| Err(failure.why))
 }
 
 /// Runs the pass; the inner error is what the pass says.

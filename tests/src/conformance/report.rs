@@ -84,16 +84,28 @@ pub fn text(outcomes: &[Outcome], all_ids: bool) -> String {
         let _ = writeln!(out, "{:>6}  with operators that no plugin declares: {}", opaque.len(), ids(&opaque, all_ids));
     }
     if groups.is_empty() {
-        let other: Vec<&Outcome> =
-            outcomes.iter().filter(|outcome| outcome.failure.is_none() && outcome.text.is_some()).collect();
-        for outcome in other.iter().take(if all_ids { other.len() } else { FEW }) {
-            let _ = writeln!(out, "        text of {}: {}", outcome.id, outcome.text.as_deref().unwrap_or_default());
-        }
+        texts(&mut out, outcomes, all_ids);
         let same = outcomes.iter().filter(|outcome| outcome.text.is_none()).count();
         let _ = writeln!(out, "identical text: {same} of {}", outcomes.len());
     }
     let _ = writeln!(out, "{}", total(outcomes));
     out
+}
+
+/// Another text than the given one, by cause; with the lines of the first few, or of all.
+fn texts(out: &mut String, outcomes: &[Outcome], all_ids: bool) {
+    let mut causes: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for outcome in outcomes.iter().filter(|outcome| outcome.failure.is_none()) {
+        if let Some(text) = &outcome.text {
+            causes.entry(text.cause).or_default().push((&outcome.id, &text.lines));
+        }
+    }
+    for (cause, found) in causes {
+        let _ = writeln!(out, "{:>6}  another text: {cause}", found.len());
+        for (id, lines) in found.iter().take(if all_ids { found.len() } else { FEW }) {
+            let _ = writeln!(out, "              {id}: {lines}");
+        }
+    }
 }
 
 /// How many cases of all are equal.
@@ -113,7 +125,8 @@ pub fn json(outcomes: &[Outcome]) -> Value {
                 "equal": failure.is_none(),
                 "kind": failure.map(|failure| failure.kind),
                 "why": failure.map(|failure| &failure.why),
-                "text": outcome.text,
+                "text": outcome.text.as_ref().map(|text| &text.lines),
+                "cause": outcome.text.as_ref().map(|text| text.cause),
                 "opaque_calls": outcome.opaque_calls,
             })
         })
@@ -123,7 +136,7 @@ pub fn json(outcomes: &[Outcome]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Failure;
+    use super::super::{Failure, TextDifference};
     use super::*;
 
     fn outcome(id: &str, failure: Option<Failure>) -> Outcome {
@@ -137,6 +150,11 @@ mod tests {
         let text = text(&outcomes, false);
         assert!(text.contains("     2  not read\n           2  no `…` (line #)\n              b, c\n"), "{text}");
         assert!(text.ends_with("total: 1 of 3\n"), "{text}");
+        let cause = TextDifference { cause: "other", lines: "given a | printed b".to_string() };
+        let other = [Outcome { text: Some(cause), ..outcome("d", None) }, outcome("e", None)];
+        let text = super::text(&other, false);
+        assert!(text.contains("     1  another text: other\n              d: given a | printed b\n"), "{text}");
+        assert!(text.contains("identical text: 1 of 2\n"), "{text}");
         assert_eq!(json(&outcomes)["cases"].as_array().map(Vec::len), Some(3));
     }
 }

@@ -1,0 +1,99 @@
+//! Whether a TIR function has an effect: Relax calls it as its body says.
+
+use super::records::{buffer_of, kind};
+use super::{Body, BodyKind, Type, Value};
+
+/// Operators of TIR, without `tirx.`, that change or ask for something outside of the function. Those with a dot in their
+/// name, of one device or library, are taken to.
+const EFFECTS: &[&str] = &[
+    "anylist_resetitem",
+    "anylist_setitem_call_cpacked",
+    "anylist_setitem_call_packed",
+    "call_cpacked",
+    "call_cpacked_lowered",
+    "call_extern",
+    "call_ffi_kernel",
+    "call_llvm_intrin",
+    "call_packed",
+    "call_packed_lowered",
+    "call_trace_packed",
+    "cooperative_tensor_fill",
+    "cooperative_tensor_load",
+    "cooperative_tensor_multiply_accumulate",
+    "cooperative_tensor_store",
+    "create_barriers",
+    "lookup_param",
+    "masked_store",
+    "mma_fill",
+    "mma_store",
+    "prefetch",
+    "print_buffer",
+    "texture2d_load",
+    "texture2d_store",
+    "tvm_bmma_sync",
+    "tvm_call_cpacked",
+    "tvm_call_cpacked_lowered",
+    "tvm_call_packed",
+    "tvm_call_packed_lowered",
+    "tvm_call_trace_packed",
+    "tvm_check_return",
+    "tvm_fill_fragment",
+    "tvm_global_barrier_kinit",
+    "tvm_kernel_replace_point",
+    "tvm_mma_sync",
+    "tvm_stack_alloca",
+    "tvm_stack_make_array",
+    "tvm_stack_make_shape",
+    "tvm_storage_sync",
+    "tvm_store_matrix_sync",
+    "tvm_struct_set",
+    "tvm_thread_allreduce",
+    "tvm_throw_last_error",
+    "tvm_warp_activemask",
+    "tvm_warp_shuffle",
+    "tvm_warp_shuffle_down",
+    "tvm_warp_shuffle_up",
+    "tvm_warp_shuffle_xor",
+];
+
+impl Body {
+    /// Whether a TIR function has no effect, as TVM judges it: it stores only to buffers that it allocates, under their own
+    /// name, and calls only operators without effects. False for anything else than a TIR function.
+    pub fn is_pure_prim_func(&self) -> bool {
+        self.kind() == BodyKind::PrimFunc
+            && self.values().all(|value| match value.kind() {
+                kind::STORE => value.operand(0).is_some_and(is_allocated),
+                kind::CALL => value.as_call().and_then(|call| call.op()).is_some_and(is_pure_operator),
+                _ => true,
+            })
+    }
+
+    /// The type of a TIR function as Relax functions see it; `None` of anything else.
+    pub fn prim_func_type(&self) -> Option<Type> {
+        let ret = self.root().ty();
+        let ty = Type::prim_func(ret.is_known().then(|| ret.to_owned()));
+        (self.kind() == BodyKind::PrimFunc).then(|| ty.with_purity(self.is_pure_prim_func()))
+    }
+}
+
+/// Whether a statement of the function allocates a buffer; what a block allocates does not count.
+fn is_allocated(buffer: Value<'_>) -> bool {
+    buffer.kind() == kind::BUFFER && buffer.node().is_some_and(|node| node.a == buffer_of::ALLOC)
+}
+
+fn is_pure_operator(name: &str) -> bool {
+    let name = name.strip_prefix("tirx.").unwrap_or(name);
+    !name.contains('.') && EFFECTS.binary_search(&name).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EFFECTS, is_pure_operator};
+
+    #[test]
+    fn operators_with_effects_are_found() {
+        assert!(EFFECTS.is_sorted(), "they are searched by halves");
+        assert!(is_pure_operator("tirx.exp") && is_pure_operator("tirx.call_pure_extern"));
+        assert!(!is_pure_operator("tirx.call_extern") && !is_pure_operator("tirx.ptx.wait"));
+    }
+}

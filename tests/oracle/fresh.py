@@ -1,0 +1,334 @@
+"""Fresh modules that nobody has tuned passhost for: TVM makes them, and both must mean the same by them.
+
+    ../oracle-venv/bin/python tests/oracle/fresh.py make FOLDER [--seed N] [--networks N] [--onnx N]
+    ../oracle-venv/bin/python tests/oracle/fresh.py compare FOLDER
+
+`make` builds networks (`fresh_models.py`) and imports node models of the `onnx` wheel, runs TVM's pipelines on them up
+to lowered TIR, and writes the text after each pass to FOLDER/modules.jsonl, as `conformance` reads it, each text once.
+`compare` lets TVM read each text and what passhost prints of it, and runs the standard passes of both. Outcomes are
+kept in FOLDER/outcomes.jsonl, so that a second run tries only what passhost prints differently now. Both commands go on
+where they were stopped. The exit code is 1 if anything differs.
+"""
+
+import argparse
+import collections
+import hashlib
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import workers
+from corpus import BINARY, compare, first_line, printed_by_passhost, read
+
+TARGETS = ["llvm", "cuda", "metal", "opencl"]
+# The passes that are compared, by the names they have in both.
+PASSES = [
+    "Normalize",
+    "CanonicalizeBindings",
+    "EliminateCommonSubexpr",
+    "DeadCodeElimination",
+    "ConvertToDataflow",
+    "ToNonDataflow",
+]
+# Passes of Relax that no default pipeline has. Some of these are tried on each module.
+EXTRA = [
+    "AllocateWorkspace",
+    "AttachAttrLayoutFreeBuffers",
+    "BundleModelParams",
+    "CanonicalizeBindings",
+    "CombineParallelMatmul",
+    "ConvertToDataflow",
+    "DataflowUseInplaceCalls",
+    "DeadCodeElimination",
+    "DecomposeOpsForInference",
+    "EliminateCommonSubexpr",
+    "ExpandMatmulOfSum",
+    "ExpandTupleArguments",
+    "FuseTransposeMatmul",
+    "LambdaLift",
+    "LiftTransformParams",
+    "Normalize",
+    "NormalizeGlobalVar",
+    "RemoveUnusedOutputs",
+    "RemoveUnusedParameters",
+    "ReorderPermuteDimsAfterConcat",
+    "ReorderTakeAfterMatmul",
+    "SplitCallTIRByPattern",
+    "ToMixedPrecision",
+    "TopologicalSort",
+]
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+class Collector:
+    """Takes the text after each pass: always of Relax, and of the lowering of TIR with a chance."""
+
+    def __init__(self, chooser, chance):
+        self.chooser, self.chance, self.stages, self.seen = chooser, chance, [], set()
+
+    def take(self, stage, module):
+        text = module.script(show_meta=True)
+        if digest(text) not in self.seen:
+            self.seen.add(digest(text))
+            self.stages.append((stage, text))
+
+    def instrument(self, lowering):
+        import tvm
+
+        collector = self
+
+        @tvm.ir.instrument.pass_instrument
+        class Texts:
+            def run_after_pass(self, module, info):
+                if info.name not in ("sequential", "_pipeline", "Filter") and (
+                    not lowering or collector.chooser.random() < collector.chance
+                ):
+                    collector.take(info.name, module)
+
+        return Texts()
+
+
+def lower(module, target, collector):
+    """Runs TVM's pipelines, first of Relax and then of TIR."""
+    import tvm
+    from tvm import relax, tirx
+
+    with target, tvm.transform.PassContext(instruments=[collector.instrument(False)]):
+        if collector.chooser.random() < 0.7:
+            module = relax.get_default_pipeline(target)(module)
+        else:
+            module = relax.get_pipeline("default_build")(relax.get_pipeline("zero")(module))
+    functions = {var: f for var, f in module.functions_items() if isinstance(f, tirx.PrimFunc)}
+    if not functions:
+        return
+    host = target if target.kind.name == "llvm" else tvm.target.Target("llvm")
+    with tvm.transform.PassContext(instruments=[collector.instrument(True)]):
+        module = tirx.transform.BindTarget(target.with_host(host))(tvm.IRModule(functions))
+        pipeline, for_host, for_device = tirx.get_default_tir_pipeline(target)
+        module = pipeline(module)
+        on_host, on_devices = split(module)
+        collector.take("on the host", for_host()(on_host))
+        for device in on_devices:
+            collector.take("on the device", for_device()(device))
+
+
+def split(module):
+    """What runs on the host, and what on each device."""
+    from tvm.tirx.build import split_host_device_mods
+
+    on_host, devices = split_host_device_mods(module)
+    return on_host, list(devices.values())
+
+
+def make_one(job):
+    """`(stages, failure)` of one network or node model; TVM does not lower all of them."""
+    import tvm
+    from tvm import relax
+
+    import fresh_models
+
+    kind, name, seed, target, chance = job
+    chooser = random.Random(f"{kind} {name} {seed}")
+    collector = Collector(chooser, chance)
+    try:
+        target = tvm.target.Target(target)
+        module = fresh_models.onnx_module(name) if kind == "onnx" else fresh_models.NETWORKS[name](chooser, target)
+        collector.take("made", module)
+    except Exception as error:
+        return [], first_line(error)
+    for extra in chooser.sample(EXTRA, 2):
+        try:
+            changed = getattr(relax.transform, extra)()(module)
+            collector.take(extra, changed)
+            if chooser.random() < 0.3:
+                module = changed
+        except Exception:
+            # Not every pass takes every module.
+            continue
+    try:
+        lower(module, target, collector)
+    except Exception as error:
+        return collector.stages, first_line(error)
+    return collector.stages, None
+
+
+def jobs_of(args):
+    import fresh_models
+
+    chooser = random.Random(args.seed)
+    names = list(fresh_models.NETWORKS)
+    jobs = [("network", names[i % len(names)], args.seed + i, TARGETS[i // len(names) % len(TARGETS)], args.chance) for i in range(args.networks)]
+    models = fresh_models.onnx_names()
+    for i, name in enumerate(chooser.sample(models, min(args.onnx, len(models)))):
+        jobs.append(("onnx", name, args.seed, chooser.choice(TARGETS), args.chance))
+    return jobs
+
+
+def lines_of(path):
+    """The whole lines of a file that may have been cut off."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
+
+
+def make(args):
+    args.folder.mkdir(parents=True, exist_ok=True)
+    modules, log = args.folder / "modules.jsonl", args.folder / "made.jsonl"
+    # A job counts once its modules are written.
+    finished = {tuple(line["job"]) for line in lines_of(log)}
+    known = {line["id"] for line in lines_of(modules)}
+    jobs = [job for job in jobs_of(args) if job not in finished]
+    failures = collections.Counter()
+    with modules.open("a") as out, log.open("a") as done:
+        for n, (at, result) in enumerate(workers.run(make_one, jobs, args.jobs, args.seconds)):
+            stages, failure = ([], result) if isinstance(result, str) else result
+            for stage, text in stages:
+                if digest(text) not in known and len(text) <= args.longest:
+                    known.add(digest(text))
+                    kind, name, seed, target, _ = jobs[at]
+                    out.write(json.dumps({"id": digest(text), "from": f"{kind} {name} {seed} {target}", "stage": stage, "text": text}) + "\n")
+            out.flush()
+            done.write(json.dumps({"job": jobs[at], "stages": len(stages), "failure": failure}) + "\n")
+            done.flush()
+            failures[failure] += 1
+            print(f"\r{n + 1} of {len(jobs)} jobs, {len(known)} modules", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    for failure, count in failures.most_common():
+        print(f"{count:6} {failure or 'lowered to the end'}")
+    print(f"{len(known)} modules in {modules}")
+    return bool(known)
+
+
+def has_relax(text):
+    return "@R.function" in text
+
+
+def after_pass(name, theirs, ours, reader):
+    """How the result of passhost's pass compares with TVM's: a kind as in `fuzz.py`, and why."""
+    from fuzz import judge
+    from tvm import relax
+
+    make_pass = getattr(relax.transform, name)
+    try:
+        want = make_pass()(theirs)
+    except Exception as error:
+        return ("equal", "") if ours.get("text") is None else ("TVM raises", first_line(error))
+    if ours.get("text") is None:
+        return "failed", ours.get("error", "")
+    try:
+        got = reader(ours["text"])
+    except Exception as error:
+        return "TVM does not read", first_line(error)
+    return judge(name, make_pass, got, want)
+
+
+def compare_one(case):
+    """The outcomes of a case: of printing, and of each pass."""
+    outcomes = {"print": compare((case["text"], (case["printed"].get("text"), case["printed"].get("error"))))}
+    if outcomes["print"][0] == "unreadable" or not case["passes"]:
+        return outcomes
+    known = {}
+
+    def reader(text):
+        if text not in known:
+            known[text] = read(text)
+        return known[text]
+
+    for name, ours in case["passes"].items():
+        outcomes[name] = after_pass(name, reader(case["text"]), ours, reader)
+    return outcomes
+
+
+def passed_by_passhost(binary, cases):
+    """What passhost prints after each pass of each case that has Relax."""
+    results = {case["id"]: {} for case in cases}
+    relevant = [case for case in cases if has_relax(case["text"])]
+    with tempfile.TemporaryDirectory() as folder:
+        given, out = pathlib.Path(folder) / "given.jsonl", pathlib.Path(folder) / "passed.jsonl"
+        given.write_text("".join(json.dumps({"id": case["id"], "text": case["text"]}) + "\n" for case in relevant))
+        for name in PASSES if relevant else []:
+            command = [binary, "modules", given, "--texts", out, "--after", f"relax.{name}"]
+            subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+            for line in map(json.loads, out.read_text().splitlines()):
+                results[line["id"]][name] = line
+    return results
+
+
+def compare_all(args):
+    cases = lines_of(args.folder / "modules.jsonl")[: args.first]
+    cases = [case for case in cases if not args.only or args.only in (case["id"], case["from"].split()[1])]
+    printed = printed_by_passhost(args.binary, cases)
+    passed = passed_by_passhost(args.binary, cases)
+    kept = args.folder / "outcomes.jsonl"
+    known = {line["key"]: line["outcomes"] for line in lines_of(kept)}
+    outcomes, todo = {}, []
+    for case in cases:
+        text, error = printed[case["id"]]
+        case |= {"printed": {"text": text, "error": error}, "passes": passed[case["id"]]}
+        case["key"] = digest(json.dumps([case["id"], case["printed"], case["passes"]], sort_keys=True))
+        if case["key"] in known:
+            outcomes[case["id"]] = known[case["key"]]
+        else:
+            todo.append(case)
+    with kept.open("a") as out:
+        for n, (at, result) in enumerate(workers.run(compare_one, todo, args.jobs, args.seconds)):
+            case = todo[at]
+            result = {"print": ("unreadable", f"TVM: {result}")} if isinstance(result, str) else result
+            outcomes[case["id"]] = result
+            out.write(json.dumps({"key": case["key"], "id": case["id"], "outcomes": result}) + "\n")
+            out.flush()
+            print(f"\r{n + 1} of {len(todo)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return report(cases, outcomes)
+
+
+# What counts as the same: README.md explains each of these.
+SAME = ["equal", "equal once read", "equal to TVM twice"]
+# What says nothing about passhost.
+LEFT_OUT = ["unreadable", "ill-formed in TVM"]
+
+
+def report(cases, outcomes):
+    """Prints what differs, then a line for each comparison, the last one for printing; returns whether all are equal."""
+    fine = True
+    for what in [*PASSES, "print"]:
+        kinds = collections.Counter()
+        for case in cases:
+            kind, why = outcomes[case["id"]].get(what, (None, ""))
+            kinds[kind] += kind is not None
+            if kind not in [None, *SAME, "unreadable"]:
+                print(f"{what}: {case['id']} ({case['from']}, {case['stage']}): {kind}: {' '.join(why.split())[:300]}")
+        tried = sum(n for kind, n in kinds.items() if kind not in LEFT_OUT)
+        equal = sum(kinds[kind] for kind in SAME)
+        fine = fine and equal == tried
+        shown = ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items(), key=str) if n)
+        print(f"{what}: {equal} of {tried} ({100 * equal / max(tried, 1):.2f} %): {shown}")
+    return fine
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["make", "compare"])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--jobs", default=2, type=int, help="processes")
+    parser.add_argument("--seconds", default=600, type=int, help="time for one job or module")
+    parser.add_argument("--seed", default=0, type=int)
+    parser.add_argument("--networks", default=80, type=int, help="networks, in turn of each kind and target")
+    parser.add_argument("--onnx", default=250, type=int, help="node models")
+    parser.add_argument("--chance", default=0.12, type=float, help="of taking the text after a pass that lowers TIR")
+    parser.add_argument("--longest", default=200_000, type=int, help="longer texts are left out")
+    parser.add_argument("--binary", default=BINARY, type=pathlib.Path)
+    parser.add_argument("--first", type=int, help="compare only so many modules")
+    parser.add_argument("--only", help="compare only the module of this id, or those of this network or node model")
+    args = parser.parse_args()
+    sys.exit(0 if {"make": make, "compare": compare_all}[args.what](args) else 1)
+
+
+if __name__ == "__main__":
+    main()

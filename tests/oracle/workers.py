@@ -1,0 +1,68 @@
+"""Runs a function over many cases in processes of their own, because TVM may crash or never end."""
+
+import collections
+import multiprocessing
+import multiprocessing.connection
+import os
+import time
+
+CRASHED = "crashed"
+TIMED_OUT = "timed out"
+
+
+def serve(function, connection):
+    # What TVM logs would drown the progress.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    while (case := connection.recv()) is not None:
+        connection.send(function(case))
+
+
+class Worker:
+    """One process, and the case that it works on."""
+
+    def __init__(self, context, function):
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(function, theirs), daemon=True)
+        self.process.start()
+        # Without our copy of its end, a crash closes the connection.
+        theirs.close()
+        self.at = self.since = None
+
+    def give(self, at, case):
+        self.at, self.since = at, time.monotonic()
+        self.connection.send(case)
+
+    def take(self, seconds):
+        """`(done, result)`; a process that crashed or takes too long has no result but a word."""
+        try:
+            if self.connection.poll():
+                return True, self.connection.recv()
+        except (EOFError, ConnectionError):
+            return True, CRASHED
+        if time.monotonic() - self.since > seconds:
+            self.process.kill()
+            return True, TIMED_OUT
+        return False, None
+
+
+def run(function, cases, jobs, seconds=300):
+    """Yields `(index, result)` as the cases end; the result is CRASHED or TIMED_OUT where the process did not survive."""
+    context = multiprocessing.get_context("spawn")
+    pending, workers = collections.deque(enumerate(cases)), []
+    while pending or workers:
+        while pending and len(workers) < jobs:
+            workers.append(Worker(context, function))
+            workers[-1].give(*pending.popleft())
+        multiprocessing.connection.wait([worker.connection for worker in workers], timeout=1)
+        for worker in list(workers):
+            done, result = worker.take(seconds)
+            if not done:
+                continue
+            yield worker.at, result
+            if isinstance(result, str) and result in (CRASHED, TIMED_OUT):
+                workers.remove(worker)
+            elif pending:
+                worker.give(*pending.popleft())
+            else:
+                worker.connection.send(None)
+                workers.remove(worker)
