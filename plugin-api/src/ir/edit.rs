@@ -473,6 +473,7 @@ impl<'b> Edit<'b> {
         if !self.dirty {
             return Ok(self.old.clone());
         }
+        self.b.pool.check_depth()?;
         self.drop_unused_nested();
         // Stable: items at one place keep the order in which they were added.
         self.side.sort_by_key(|(place, _)| *place);
