@@ -194,6 +194,9 @@ struct RunArgs {
     /// Looks after each pass whether it wrote into its input, which no pass may.
     #[arg(long)]
     paranoid: bool,
+    /// Fail where a pass writes an operator that no plugin declares; without it that is a warning
+    #[arg(long)]
+    deny_unknown_operators: bool,
     /// Threads for passes over functions, up to 256; without it as many as there are cores. The result is the same.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
@@ -492,10 +495,12 @@ fn read_module(
     let _span = engine.span("verification", "verify", || serde_json::json!({}));
     let verify = if strict { crate::verify::verify_module } else { crate::verify::verify_read };
     verify(&module, engine).map_err(|violation| {
-        let printed = script::print_with_spans(&module, engine);
-        let span = printed.spans.get(&violation.function).and_then(|spans| spans.get(violation.node)).cloned();
-        let place = span.filter(|span| !span.is_empty()).map(|span| (printed.text, span));
-        Error::IllFormed { origin: origin.to_string(), message: violation.to_string(), place }
+        let place = || {
+            let printed = script::print_with_spans(&module, engine).ok()?;
+            let span = printed.spans.get(&violation.function)?.get(violation.node)?.clone();
+            (!span.is_empty()).then_some((printed.text, span))
+        };
+        Error::IllFormed { origin: origin.to_string(), message: violation.to_string(), place: place() }
     })?;
     Ok(module)
 }
@@ -520,6 +525,7 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     lock::keep(&keeper, messages);
     let module = timing.span("read", || read_module(&origin, text, args.strict, &engine, messages))?;
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
+    let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
@@ -532,7 +538,7 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
     let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
     messages.reports(failures.into_iter(), "failures; the summary has all");
-    let printed = timing.span("print", || script::print(&report.module, &*engine));
+    let printed = timing.span("print", || script::print(&report.module, &*engine))?;
     let summarize = |report: &RunReport| {
         let registry = engine.registry();
         messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));

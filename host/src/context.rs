@@ -423,7 +423,8 @@ impl HostServices for Idle<'_> {
     }
 
     fn print(&self, body: &Body) -> String {
-        script::print_function("main", body, self.engine)
+        let text = script::print_function("main", body, self.engine);
+        text.unwrap_or_else(|error| format!("# {error}\n"))
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {

@@ -170,6 +170,9 @@ pub enum Error {
         /// The module as text, and the place in it.
         place: Option<(String, Range<usize>)>,
     },
+    /// The module has a part without a text.
+    #[error("the module cannot be written: {0}")]
+    Unprintable(#[from] script::Unprintable),
     /// A step failed.
     #[error("step {position}, pass `{pass}` of plugin `{plugin}`: {message}")]
     Step {
@@ -287,7 +290,7 @@ impl Error {
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
             Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } => exit::PLUGIN,
             Error::Step { code, .. } | Error::Ended { code, .. } => *code,
-            Error::Write { .. } | Error::ReaderLeft => exit::FAULT,
+            Error::Write { .. } | Error::ReaderLeft | Error::Unprintable(_) => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
             // The gravest cause counts.
             Error::Several(errors) => errors.iter().map(Error::exit_code).max().unwrap_or(exit::FAULT),

@@ -16,7 +16,9 @@ use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Mode, Speaking};
 use crate::paranoia::Snapshot;
-use crate::verify::{Affected, Violation, affected, pairs};
+use crate::undeclared::undeclared_among;
+use crate::verify::{Affected, UndeclaredOperator, Violation, affected, pairs};
+use crate::verify::{verify_attributes, verify_kinds};
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::diagnostics::Severity;
 use plugin_api::instrument::PassFacts;
@@ -145,6 +147,8 @@ pub struct Runner<'e> {
     bindings: RefCell<(Module, usize)>,
     keep_going: bool,
     paranoid: bool,
+    /// A pass must not write operators that nobody declares.
+    deny_unknown: bool,
     marks: Marks,
     claims: RefCell<Claims>,
     /// The instrument that is being called.
@@ -222,6 +226,7 @@ impl<'e> Runner<'e> {
             bindings: RefCell::new((nothing(), 0)),
             keep_going: false,
             paranoid: false,
+            deny_unknown: false,
             marks: Marks::default(),
             claims: RefCell::default(),
             speaking: context.speaking(),
@@ -241,6 +246,12 @@ impl<'e> Runner<'e> {
     /// Whether functions are compared with copies after each pass, to find passes that write into their input.
     pub fn paranoid(self, paranoid: bool) -> Runner<'e> {
         Runner { paranoid, ..self }
+    }
+
+    /// Whether a pass fails that writes calls of an operator which no plugin declares and its input did not call. Without
+    /// it that is a warning.
+    pub fn deny_unknown_operators(self, deny_unknown: bool) -> Runner<'e> {
+        Runner { deny_unknown, ..self }
     }
 
     /// How many threads passes over functions may have, up to 256; without it as many as there are cores.
@@ -274,6 +285,10 @@ impl<'e> Runner<'e> {
             return Err(Error::Request { message, help: "plan anew with the engine that runs it".to_string() });
         }
         let _nested = Nested::enter()?;
+        verify_kinds(&module).map_err(|violation| Error::Request {
+            message: format!("the module to run passes over: {violation}"),
+            help: "make it of functions that were read, or built as functions".to_string(),
+        })?;
         self.context = self.context.at_level(plan.opt_level);
         self.engine.open_for(plan)?;
         *self.current.borrow_mut() = module;
@@ -646,7 +661,9 @@ impl<'e> Runner<'e> {
         self.check_said(pass, said)?;
         let start = Instant::now();
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
-        self.verify(before, &after).map_err(|violation| self.violation(pass, &after, &violation))?;
+        let affected = affected(before, &after);
+        self.verify(before, &after, &affected).map_err(|violation| self.violation(pass, &after, &violation))?;
+        self.check_operators(pass, &affected, before, &after)?;
         let changed = changed(before, &after);
         self.check_claims(pass, before, &after, held, changed)?;
         drop(verifying);
@@ -668,11 +685,41 @@ impl<'e> Runner<'e> {
         Err(self.step_error(pass, None, message, None))
     }
 
+    /// Reports operators that a pass was the first to call, and that no plugin declares.
+    fn check_operators(
+        &self,
+        pass: PassId,
+        affected: &[Affected<'_>],
+        before: &Module,
+        after: &Module,
+    ) -> Result<(), Error> {
+        let found = undeclared_among(affected, before, &self.rules());
+        if found.is_empty() {
+            return Ok(());
+        }
+        let shown = Shown::new(self.engine, after, "what the pass returned");
+        let place = |undeclared: &UndeclaredOperator| shown.place(&undeclared.function, undeclared.node);
+        if let Some(first) = found.first().filter(|_| self.deny_unknown) {
+            return Err(self.step_error(pass, Some(first.function.clone()), first.to_string(), place(first)));
+        }
+        let warnings = found.iter().map(|undeclared| PassDiagnostic {
+            pass: self.pass.borrow().clone(),
+            instrument: None,
+            severity: Severity::Warning,
+            function: Some(undeclared.function.clone()),
+            message: undeclared.to_string(),
+            place: place(undeclared),
+        });
+        self.diagnostics.borrow_mut().extend(warnings);
+        Ok(())
+    }
+
     /// Whether what a pass gave holds together. The first violation is told, however many threads look.
-    fn verify(&self, before: &Module, after: &Module) -> Result<(), Violation> {
+    fn verify(&self, before: &Module, after: &Module, affected: &[Affected<'_>]) -> Result<(), Violation> {
         let rules = self.rules();
+        verify_attributes(before, after, &rules)?;
         let check = |stretch: &[Affected<'_>]| stretch.iter().try_for_each(|it| it.check(after, &rules));
-        self.workers.run(&affected(before, after), check).into_iter().collect()
+        self.workers.run(affected, check).into_iter().collect()
     }
 
     /// Whether a pass left its input alone. What it wrote into is put back.

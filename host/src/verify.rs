@@ -1,24 +1,28 @@
-//! Checks of a function that need more than its own records: operators, types, symbolic variables, other functions.
+//! Checks of a function that need more than its own records: operators, types, symbolic variables, other functions; and
+//! what a pass returned, which must have a text that reads as the same function.
 //!
 //! Scope and single definition were checked when the body was sealed. A-normal form is a property, not an invariant,
 //! and is not looked at here. Calls that were found right before are remembered, so a body of many equal calls costs
 //! one hash look-up for each.
 
+pub use crate::undeclared::{UndeclaredOperator, undeclared_operators};
+use crate::verify_plain::PlainFunction;
 use crate::verify_symbols::{Symbols, all_symbols};
 use crate::verify_tir;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
-use plugin_api::ir::{Body, BodyKind, Call, Expr, Function, Module, Ty, Type, Value};
+use plugin_api::ir::{Body, BodyKind, Call, Dict, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::names::{function_name, is_function_name, suggestions};
 use plugin_api::op::{Infer, InferError};
 use plugin_api::ty_rel::{Relation, call_result, calls_are_pure, relation};
+use script::Operators;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 /// What is wrong in a function, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("function `{function}`: {message}")]
+#[error("{}{message}", in_function(.function))]
 pub struct Violation {
-    /// Name of the function in its module.
+    /// Name of the function in its module; empty where the violation is one of the module.
     pub function: String,
     /// Position of the node in its body.
     pub node: usize,
@@ -26,11 +30,17 @@ pub struct Violation {
     pub message: String,
 }
 
-/// Checks all functions of a module.
+fn in_function(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("function `{name}`: ") }
+}
+
+/// Checks all functions of a module. Whether their texts read as the same functions is not looked at: they come from a
+/// text, or [`verify_changed`] looked at them.
 ///
 /// # Errors
 /// The first violation, in the order of the functions and of their nodes.
 pub fn verify_module(module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
+    verify_meta(module)?;
     module.functions().try_for_each(|(name, body)| verify_function(name, body, module, infer))
 }
 
@@ -40,15 +50,59 @@ pub fn verify_module(module: &Module, infer: &dyn Infer) -> Result<(), Violation
 /// # Errors
 /// As [`verify_module`].
 pub fn verify_read(module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
-    module.functions().try_for_each(|(name, body)| verify_after(Some(body), name, body, module, infer))
+    module.functions().try_for_each(|(name, body)| well_formed(Some(body), name, body, module, infer, None).map(drop))
 }
 
-/// Checks the functions of `after` that `before` did not have.
+/// Checks what `after` has and `before` did not have: that it is well-formed, and that its text reads as the same.
 ///
 /// # Errors
 /// The first violation, in the order of the functions and of their nodes.
-pub fn verify_changed(before: &Module, after: &Module, infer: &dyn Infer) -> Result<(), Violation> {
-    affected(before, after).iter().try_for_each(|affected| affected.check(after, infer))
+pub fn verify_changed(before: &Module, after: &Module, ops: &dyn Operators) -> Result<(), Violation> {
+    verify_attributes(before, after, ops)?;
+    affected(before, after).iter().try_for_each(|affected| affected.check(after, ops))
+}
+
+/// Checks that functions and attributes of a module are of the kinds that a module has.
+///
+/// # Errors
+/// The first one that is not, in the order of the functions.
+pub fn verify_kinds(module: &Module) -> Result<(), Violation> {
+    verify_meta(module)?;
+    module.functions().try_for_each(|(name, body)| verify_kind(name, body))
+}
+
+fn verify_meta(module: &Module) -> Result<(), Violation> {
+    match module.meta() {
+        Some(meta) if meta.kind() != BodyKind::Module => Err(of_module(
+            "its attributes are a function; set them with `ModuleEdit::set_attrs`, or take those of another module"
+                .into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn verify_kind(name: &str, body: &Body) -> Result<(), Violation> {
+    let what = match body.kind() {
+        BodyKind::Function | BodyKind::PrimFunc | BodyKind::Extern => return Ok(()),
+        BodyKind::Module => "the attributes of a module",
+        BodyKind::Other => "of an unknown kind",
+    };
+    let message = format!("is {what}; a module holds Relax functions, PrimFuncs and external functions");
+    Err(Violation { function: name.to_string(), node: 0, message })
+}
+
+fn of_module(message: String) -> Violation {
+    Violation { function: String::new(), node: 0, message }
+}
+
+/// Checks attributes and global infos that `before` did not have.
+pub(crate) fn verify_attributes(before: &Module, after: &Module, ops: &dyn Operators) -> Result<(), Violation> {
+    let (Some(new), old) = (after.meta(), before.meta()) else { return Ok(()) };
+    if old.is_some_and(|old| old.same(new)) {
+        return Ok(());
+    }
+    verify_meta(after)?;
+    script::attributes_read_back(after, ops).map_err(|error| of_module(format!("attributes of the module: {error}")))
 }
 
 /// A function that has to be looked at behind a pass.
@@ -63,11 +117,16 @@ pub(crate) struct Affected<'m> {
 
 impl Affected<'_> {
     /// Checks it as a function of `module`.
-    pub(crate) fn check(&self, module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
+    pub(crate) fn check(&self, module: &Module, ops: &dyn Operators) -> Result<(), Violation> {
         match self.whole {
-            true => verify_after(self.before, self.name, self.body, module, infer),
+            true => verify_result(self.before, self.name, self.body, module, ops),
             false => verify_globals(self.name, self.body, module),
         }
+    }
+
+    /// Its name and body, if it is new.
+    pub(crate) fn changed(&self) -> Option<(&str, &Body)> {
+        self.whole.then_some((self.name, self.body))
     }
 }
 
@@ -77,7 +136,8 @@ pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module) -> Vec<Affecte
         return Vec::new();
     }
     // A changed set of functions, or a changed signature, can make calls in unchanged functions wrong.
-    let Some(pairs) = pairs(before, after) else {
+    let pairs = pairs(before, after).filter(|_| same_devices(before, after));
+    let Some(pairs) = pairs else {
         let affected = |(name, body): (&'m str, &'m Body)| {
             let old = before.get(name);
             Affected { name, body, before: old, whole: !old.is_some_and(|old| old.same(body)) }
@@ -89,6 +149,18 @@ pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module) -> Vec<Affecte
     let signatures_changed = pairs.clone().zip(&whole).any(|(pair, whole)| *whole && other_type(pair));
     let all = pairs.zip(whole).map(|((name, old, body), whole)| Affected { name, body, before: Some(old), whole });
     all.filter(|affected| affected.whole || signatures_changed).collect()
+}
+
+/// Whether the types of two modules name the same virtual devices and meshes.
+fn same_devices(before: &Module, after: &Module) -> bool {
+    match (before.meta(), after.meta()) {
+        (None, None) => true,
+        (Some(old), Some(new)) if old.same(new) => true,
+        _ => {
+            let infos = |module: &Module| module.global_infos().map(Dict::to_owned).unwrap_or_default();
+            infos(before) == infos(after)
+        }
+    }
 }
 
 /// The functions of two modules that have the same names, side by side; nothing if the names differ.
@@ -107,33 +179,58 @@ pub(crate) fn pairs<'m>(
 /// # Errors
 /// The first violation, in the order of the nodes.
 pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
-    verify_after(None, name, body, module, infer)
+    well_formed(None, name, body, module, infer, None).map(drop)
 }
 
-/// The same of a function that was `before`: where that returned something else than it declared, so may this.
-fn verify_after(
+/// Checks one function that a pass returned: that it is well-formed, and that its text reads as the same function. Where
+/// it returned something else than it declared `before`, it still may.
+///
+/// # Errors
+/// The first violation, in the order of the nodes.
+fn verify_result(
+    before: Option<&Body>,
+    name: &str,
+    body: &Body,
+    module: &Module,
+    ops: &dyn Operators,
+) -> Result<(), Violation> {
+    if well_formed(before, name, body, module, ops, Some(ops))? {
+        return Ok(());
+    }
+    script::reads_back(name, body, module, ops).map_err(|error| {
+        let (function, node) = (name.to_string(), error.node.unwrap_or(0));
+        Violation { function, node, message: error.to_string() }
+    })
+}
+
+/// Checks one function; whether its text is known to read as itself, which is asked where `ops` are given.
+fn well_formed(
     before: Option<&Body>,
     name: &str,
     body: &Body,
     module: &Module,
     infer: &dyn Infer,
-) -> Result<(), Violation> {
+    ops: Option<&dyn Operators>,
+) -> Result<bool, Violation> {
+    verify_kind(name, body)?;
     if !is_function_name(name) {
         let message = format!("has a name that Python does not accept; `{}` would be one", function_name(name));
         return Err(Violation { function: name.to_string(), node: 0, message });
     }
     if body.kind() == BodyKind::PrimFunc {
         let function = name.to_string();
-        return verify_tir::check(body).map_err(|(node, message)| Violation { function, node, message });
+        let checked = verify_tir::check(body).map_err(|(node, message)| Violation { function, node, message });
+        return checked.map(|()| false);
     }
     if body.kind() != BodyKind::Function {
-        return Ok(());
+        return Ok(false);
     }
     let mut check = Check {
         before,
         body,
         module,
         infer,
+        plain: ops.and_then(|ops| PlainFunction::of(body, module, ops)),
         seen: HashSet::default(),
         hasher: RandomState::new(),
         symbols: Symbols::default(),
@@ -148,7 +245,7 @@ fn verify_after(
             message,
         })?;
     }
-    Ok(())
+    Ok(check.plain.is_some())
 }
 
 /// Whether a function of a body returns something else than it declares.
@@ -186,7 +283,15 @@ fn verify_globals(name: &str, body: &Body, module: &Module) -> Result<(), Violat
             }
         }
     }
-    Ok(())
+    match script::stale_callee(body, module) {
+        Some(callee) => {
+            let message = format!(
+                "calls `{callee}` as the type that it had; its type changed: infer the types of its callers again"
+            );
+            Err(Violation { function: name.to_string(), node: 0, message })
+        }
+        None => Ok(()),
+    }
 }
 
 /// What is wrong with a leaf that names a function of the module.
@@ -211,6 +316,8 @@ struct Check<'a> {
     body: &'a Body,
     module: &'a Module,
     infer: &'a dyn Infer,
+    /// The function, as long as everything found so far has a text that is known to read as itself.
+    plain: Option<PlainFunction<'a>>,
     /// Hashes of calls (callee, operands or their types, attributes, result type) that were found right.
     seen: HashSet<u64>,
     hasher: RandomState,
@@ -312,7 +419,8 @@ impl Check<'_> {
         if !pure && !value.has(flag::IMPURE) {
             return Err(format!("calls `{}`, which has an effect, without the flag for it", callee_name(call)));
         }
-        self.fits_owned(value.ty(), &ty, &format!("the result of `{}`", callee_name(call)))?;
+        self.fits_owned(value.ty(), &ty, || format!("the result of `{}`", callee_name(call)))?;
+        self.plain.take_if(|plain| pure == value.has(flag::IMPURE) || value.ty().to_owned() != ty || !plain.has(call));
         verify_tir::call_tir(call, self.module)?;
         self.seen.insert(key);
         Ok(())
@@ -341,7 +449,7 @@ impl Check<'_> {
     fn tuple(&self, value: Value<'_>) -> Result<(), String> {
         let ty = value.ty();
         if !ty.is_tuple() {
-            return if ty.is_known() { self.fits_owned(ty, &tuple_type(value), "a tuple") } else { Ok(()) };
+            return if ty.is_known() { self.fits_owned(ty, &tuple_type(value), || "a tuple".into()) } else { Ok(()) };
         }
         if ty.children().len() != value.n_operands() {
             let (said, is) = (ty.children().len(), value.n_operands());
@@ -397,15 +505,15 @@ impl Check<'_> {
         if said == found || !said.is_known() || !found.is_known() {
             return Ok(());
         }
-        self.fits_owned(said, &found.to_owned(), what)
+        self.fits_owned(said, &found.to_owned(), || what.to_string())
     }
 
-    fn fits_owned(&self, said: Ty<'_>, found: &Type, what: &str) -> Result<(), String> {
+    fn fits_owned(&self, said: Ty<'_>, found: &Type, what: impl Fn() -> String) -> Result<(), String> {
         if !said.is_known() {
             return Ok(());
         }
         match relation(&said.to_owned(), found) {
-            Relation::Contradicts(why) => Err(format!("the type says otherwise than {what}: {why}")),
+            Relation::Contradicts(why) => Err(format!("the type says otherwise than {}: {why}", what())),
             _ => Ok(()),
         }
     }
@@ -501,6 +609,16 @@ mod tests {
     impl Infer for First {
         fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
             Ok(Inferred { ty: call.arg(0).map_or(Type::Object, |arg| arg.ty().to_owned()), pure: true })
+        }
+    }
+
+    impl Operators for First {
+        fn op_info(&self, _: &str) -> Option<&plugin_api::meta::OpInfo> {
+            None
+        }
+
+        fn near_ops(&self, _: &str) -> Vec<String> {
+            Vec::new()
         }
     }
 

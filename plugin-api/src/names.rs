@@ -1,8 +1,10 @@
 //! Nearest names for misspelt ones, so that a message can name what was probably meant; and names that Python accepts,
 //! since a module is printed as a class of Python.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use unicode_ident::{is_xid_continue, is_xid_start};
+use unicode_normalization::{UnicodeNormalization, is_nfkc};
 
 /// Longer than any name that somebody could have misspelt, in bytes.
 const LONGEST: usize = 200;
@@ -135,30 +137,50 @@ pub fn short_name(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Words of Python, and what a module imports: its functions are written `@R.function`, `@T.prim_func`.
-const TAKEN: &[&str] = &[
+/// Words of Python, which no name can be.
+const KEYWORDS: &[&str] = &[
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
     "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
-    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "R", "T", "I",
+    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
+
+/// What a module imports: its functions are written `@R.function`, `@T.prim_func`.
+const IMPORTED: &[&str] = &["R", "T", "I"];
+
+/// A name as Python sees it: two names with one such form are one name.
+pub fn as_python_sees(name: &str) -> Cow<'_, str> {
+    if name.is_ascii() || is_nfkc(name) { Cow::Borrowed(name) } else { Cow::Owned(name.nfkc().collect()) }
+}
+
+/// Whether this is an identifier of Python, in the one form in which Python takes it.
+pub fn is_identifier(name: &str) -> bool {
+    let mut rest = name.chars();
+    let first = rest.next().is_some_and(|c| is_xid_start(c) || c == '_');
+    first && rest.all(is_xid_continue) && !KEYWORDS.contains(&name) && (name.is_ascii() || is_nfkc(name))
+}
+
+/// Whether this is a name of an operator or constructor: identifiers of Python, joined by dots.
+pub fn is_dotted_name(name: &str) -> bool {
+    name.split('.').all(is_identifier)
+}
 
 /// Whether a function of a module can have this name.
 pub fn is_function_name(name: &str) -> bool {
-    let mut rest = name.chars();
-    let first = rest.next().is_some_and(|c| is_xid_start(c) || c == '_');
-    first && rest.all(is_xid_continue) && !TAKEN.contains(&name)
+    is_identifier(name) && !IMPORTED.contains(&name)
 }
 
 /// A name that a function of a module can have, from any hint; the hint itself where it is one.
 pub fn function_name(hint: &str) -> String {
+    let hint = as_python_sees(hint);
     let mut name: String = hint.chars().map(|c| if is_xid_continue(c) { c } else { '_' }).collect();
     if !name.starts_with(|c: char| is_xid_start(c) || c == '_') {
         name.insert(0, 'v');
     }
-    if TAKEN.contains(&name.as_str()) {
+    if KEYWORDS.contains(&name.as_str()) || IMPORTED.contains(&name.as_str()) {
         name.push('_');
     }
-    name
+    // What was put in can combine with what follows it.
+    if is_function_name(&name) { name } else { name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect() }
 }
 
 #[cfg(test)]
@@ -172,6 +194,23 @@ mod tests {
         {
             assert_eq!(function_name(hint), name);
             assert!(is_function_name(name) && is_function_name(hint) == (hint == name));
+        }
+    }
+
+    #[test]
+    fn two_names_that_python_takes_for_one_are_one() {
+        for (one, other) in [("ｍain", "main"), ("ｙ", "y"), ("ﬁ", "fi"), ("e\u{301}", "é"), ("ª", "a")] {
+            assert!(!is_function_name(one) && !is_dotted_name(&format!("relax.{one}")), "{one}");
+            assert_eq!(function_name(one), other);
+        }
+        for hint in ["\u{301}", "ｉｆ", "\u{fdfa}", "a\u{fdfa}", "a\u{200b}b", "\u{345}x", "\u{a8}\u{301}", "⁀ᾳ"]
+        {
+            let name = function_name(hint);
+            assert!(is_function_name(&name), "{hint:?} {name:?}");
+        }
+        assert!(is_dotted_name("relax.nn.relu") && is_dotted_name("R"));
+        for name in ["", ".", "relax.", ".add", "relax..add", "relax.if", "relax.add(x)", "relax.a\nb", "a b", "1"] {
+            assert!(!is_dotted_name(name), "{name}");
         }
     }
 

@@ -36,7 +36,7 @@ fn run(tested: &Tested, pass: &str, example: &Example) -> Result<(), String> {
     let after = tested.read(&whole(&example.after)).map_err(|error| format!("after: {error}"))?;
     let outcome = tested.outcome(pass, &whole(&example.before)).map_err(|error| format!("before: {error}"))?;
     let Some(found) = outcome.printed else { return Err(outcome.golden.trim_end().to_string()) };
-    let expected = tested.print(&after);
+    let expected = tested.print(&after)?;
     if expected == found {
         return Ok(());
     }

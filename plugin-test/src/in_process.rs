@@ -2,7 +2,7 @@
 
 use crate::Tested;
 use crate::outcome::{Failure, Run, diagnostic};
-use passhost::verify::verify_changed;
+use passhost::verify::{undeclared_operators, verify_changed};
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::abi::in_process;
 use plugin_api::decl::PassDecl;
@@ -31,7 +31,8 @@ impl HostServices for InProcess<'_> {
     }
 
     fn print(&self, body: &Body) -> String {
-        script::print_function("main", body, &self.tested.engine)
+        let text = script::print_function("main", body, &self.tested.engine);
+        text.unwrap_or_else(|error| format!("# {error}\n"))
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {
@@ -88,7 +89,10 @@ impl<'t> InProcess<'t> {
             let message = format!("returned an ill-formed module: {}", violation.message);
             self.failure(Some(&violation.function), message)
         })?;
-        Ok(after)
+        match undeclared_operators(before, &after, &self.tested.engine).first() {
+            Some(undeclared) => Err(self.failure(Some(&undeclared.function), undeclared.to_string())),
+            None => Ok(after),
+        }
     }
 
     fn failure(&self, function: Option<&str>, message: String) -> Stop {

@@ -37,7 +37,8 @@ impl Tested {
     pub(crate) fn outcome(&self, passes: &str, module: &str) -> Result<Outcome, String> {
         let before = self.read(module)?;
         let plan = self.plan(passes)?;
-        let report = Runner::new(&self.engine, BTreeMap::new()).run(&plan, before.clone());
+        let runner = Runner::new(&self.engine, BTreeMap::new()).deny_unknown_operators(true);
+        let report = runner.run(&plan, before.clone());
         let report = report.map_err(|error| text(&error))?;
         let said = report.diagnostics.iter();
         let said = said.map(|said| diagnostic(&said.pass, said.function.as_deref(), &said.message)).collect();
@@ -51,7 +52,7 @@ impl Tested {
         };
         let through_library = Run { result, said };
         let in_process = InProcess::new(self, plan.opt_level).run(&plan, before.clone())?;
-        let (library, process) = (self.show(&through_library), self.show(&in_process));
+        let (library, process) = (self.show(&through_library)?, self.show(&in_process)?);
         if library != process {
             let diff = diff(("through the library", &library), ("in-process", &process));
             return Err(format!("the two ways differ; a pass must not depend on state of its own process\n{diff}"));
@@ -60,7 +61,7 @@ impl Tested {
             let message = error.map(|error| error.to_string()).unwrap_or_default();
             return Ok(Outcome { golden: format!("-- error\n{message}\n\n"), printed: None });
         };
-        let printed = self.print(&after);
+        let printed = self.print(&after)?;
         if !after.structural_eq(&self.read(&printed)?) {
             return Err(format!("the result does not read back to itself:\n{printed}"));
         }
@@ -73,19 +74,19 @@ impl Tested {
         script::read(module, &self.engine).map_err(|error| format!("{error}"))
     }
 
-    pub(crate) fn print(&self, module: &Module) -> String {
-        script::print(module, &self.engine)
+    pub(crate) fn print(&self, module: &Module) -> Result<String, String> {
+        script::print(module, &self.engine).map_err(|error| error.to_string())
     }
 
-    fn show(&self, run: &Run) -> String {
+    fn show(&self, run: &Run) -> Result<String, String> {
         let said: String = run.said.iter().map(|said| format!("{said}\n")).collect();
-        match &run.result {
-            Ok(module) => said + &self.print(module),
+        Ok(match &run.result {
+            Ok(module) => said + &self.print(module)?,
             Err(Failure { pass, function, message }) => {
                 let function = function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
                 format!("{said}pass `{pass}`{function}: {message}\n")
             }
-        }
+        })
     }
 }
 

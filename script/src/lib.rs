@@ -1,15 +1,18 @@
 //! Reads and writes TVMScript, the exchange format with TVM.
 #![forbid(unsafe_code)]
 
+mod again;
 mod diagnostic;
 mod guard;
 mod metadata;
 mod print;
 mod read;
+mod spelling;
 mod tir_ops;
 
+pub use again::{Unfaithful, attributes_read_back, reads_back, stale_callee};
 pub use diagnostic::{Diagnostic, ReadError, line_column, one_line_end};
-pub use print::{Printed, print, print_function, print_with_spans};
+pub use print::{Printed, Unprintable, print, print_function, print_with_spans};
 pub use read::{ReadModule, read, read_with_warnings};
 
 use plugin_api::ir::Call;

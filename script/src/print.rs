@@ -15,9 +15,12 @@ use crate::metadata::Writer as Metadata;
 use crate::read::vdevice_name;
 use names::Taken;
 pub(crate) use ops::operation_name;
+use plugin_api::ir::module::GLOBAL_INFOS;
 use plugin_api::ir::records::attr;
-use plugin_api::ir::{Attr, AttrView, Body, BodyKind, Dict, Dim, Expr, Module, Sym, Type, Value};
+use plugin_api::ir::{Attr, AttrView, Body, BodyKind, DType, Dict, Dim, Expr, Module, Sym, Type, Value};
+use plugin_api::names::{is_dotted_name, is_function_name, is_identifier};
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write;
 use std::ops::Range;
 pub(crate) use text::{each_free_sym, to_bf16, to_f16};
 use text::{python_float, python_string};
@@ -30,25 +33,64 @@ pub struct Printed {
     pub spans: BTreeMap<String, Vec<Range<usize>>>,
 }
 
-/// Prints a module.
-pub fn print(module: &Module, ops: &dyn Operators) -> String {
-    Printer::new(ops, false).module(module).text
+/// Something that has no text: the printer leaves nothing out and puts nothing in its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{what} cannot be written as text", of(.function))]
+pub struct Unprintable {
+    /// The function that holds it; empty where that is the module.
+    pub function: String,
+    /// What it is.
+    pub what: String,
 }
 
-/// Prints a module and says where each node stands.
-pub fn print_with_spans(module: &Module, ops: &dyn Operators) -> Printed {
+fn of(function: &str) -> String {
+    if function.is_empty() { String::new() } else { format!("function `{function}`: ") }
+}
+
+/// Prints a module.
+///
+/// # Errors
+/// If a part of it has no text.
+pub fn print(module: &Module, ops: &dyn Operators) -> Result<String, Unprintable> {
+    Printer::new(ops, false).module(module).map(|printed| printed.text)
+}
+
+/// Prints a module and returns the place of each node.
+///
+/// # Errors
+/// If a part of it has no text.
+pub fn print_with_spans(module: &Module, ops: &dyn Operators) -> Result<Printed, Unprintable> {
     Printer::new(ops, true).module(module)
 }
 
-/// Prints one function, as it stands in its module.
-pub fn print_function(name: &str, body: &Body, ops: &dyn Operators) -> String {
+/// Prints one function, as it is printed in its module.
+///
+/// # Errors
+/// If a part of it has no text.
+pub fn print_function(name: &str, body: &Body, ops: &dyn Operators) -> Result<String, Unprintable> {
     let module = Module::new([(name, body.clone())]);
-    Printer::new(ops, false).module(&module).text
+    Printer::new(ops, false).module(&module).map(|printed| printed.text)
+}
+
+/// Prints one function of a module without the rest of it, with the places of its nodes.
+pub(crate) fn print_alone(name: &str, body: &Body, of: &Module, ops: &dyn Operators) -> Result<Printed, Unprintable> {
+    let mut printer = Printer::new(ops, true);
+    printer.know_devices(of);
+    printer.module(&Module::new([(name, body.clone())]))
 }
 
 /// Prints what is nested in an expression: it may be nested deeper than the stack of the thread allows.
 fn deeper<R>(f: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(64 << 10, 4 << 20, f)
+}
+
+/// Entries in the order of their keys: the order in which they are stored makes no difference.
+fn by_key(dict: Dict<'_>) -> Vec<(&str, AttrView<'_>)> {
+    let mut entries: Vec<_> = dict.iter().collect();
+    if !entries.is_sorted_by_key(|(key, _)| *key) {
+        entries.sort_by_key(|(key, _)| *key);
+    }
+    entries
 }
 
 fn type_var(name: &str) -> String {
@@ -83,6 +125,10 @@ struct Printer<'a> {
     /// Names of the function that is printed.
     taken: Taken,
     metadata: Metadata,
+    /// The function that is printed.
+    function: String,
+    /// The first part that has no text.
+    unprintable: Option<Unprintable>,
 }
 
 /// The name of a symbolic variable where no function is around.
@@ -107,7 +153,50 @@ impl<'a> Printer<'a> {
             type_vars: Vec::new(),
             taken: Taken::default(),
             metadata: Metadata::default(),
+            function: String::new(),
+            unprintable: None,
         }
+    }
+
+    /// Something has no text. The first such part is the one that is reported.
+    fn cannot(&mut self, what: impl Into<String>) {
+        let function = &self.function;
+        self.unprintable.get_or_insert_with(|| Unprintable { function: function.clone(), what: what.into() });
+    }
+
+    /// A data type in a type or number.
+    fn dtype(&mut self, dtype: DType) {
+        if !dtype.has_name() {
+            self.cannot(format!("data type {dtype}"));
+        }
+        let _ = write!(self.out, "{dtype}");
+    }
+
+    /// A name of an operator or constructor, or of an argument.
+    fn dotted(&mut self, name: &str, what: &str) {
+        if !is_dotted_name(name) {
+            self.cannot(format!("{what} {name:?}, which is not a name of Python,"));
+        }
+        self.out.push_str(name);
+    }
+
+    /// The keyword of an argument.
+    fn keyword(&mut self, name: &str) {
+        if !is_identifier(name) {
+            self.cannot(format!("argument {name:?}, which is not a name of Python,"));
+        }
+        self.out.push_str(name);
+        self.out.push('=');
+    }
+
+    /// The virtual devices of a module, to which types refer.
+    fn know_devices(&mut self, module: &Module) {
+        let Some(Attr::List(devices)) = module.global_infos().and_then(|infos| Some(infos.get("vdevice")?.to_owned()))
+        else {
+            return;
+        };
+        let mut counts = BTreeMap::new();
+        self.vdevices = devices.iter().map(|device| vdevice_name(device, &mut counts)).collect();
     }
 
     /// A symbolic variable of a signature, to be declared above the module.
@@ -135,17 +224,13 @@ impl<'a> Printer<'a> {
         python_string(&mut self.out, text);
     }
 
-    fn module(mut self, module: &Module) -> Printed {
-        let infos = module.global_infos().map(Dict::to_owned).unwrap_or_default();
-        if let Some((_, Attr::List(devices))) = infos.iter().find(|(key, _)| key == "vdevice") {
-            let mut counts = BTreeMap::new();
-            self.vdevices = devices.iter().map(|device| vdevice_name(device, &mut counts)).collect();
-        }
+    fn module(mut self, module: &Module) -> Result<Printed, Unprintable> {
+        self.know_devices(module);
         let bindings: usize = module.functions().map(|(_, body)| body.len()).sum();
         self.out.reserve(bindings * 80);
         self.out.push_str("class Module:\n");
         let before = self.out.len();
-        self.module_facts(module, &infos);
+        self.module_facts(module);
         let mut spans = BTreeMap::new();
         // TIR functions come first, then external ones; `main` is the last of its kind.
         let mut functions: Vec<(&str, &Body)> = module.functions().collect();
@@ -159,6 +244,10 @@ impl<'a> Printer<'a> {
         // A function is followed by a blank line.
         let mut first = true;
         for (name, body) in functions {
+            self.function.replace_range(.., name);
+            if !is_function_name(name) {
+                self.cannot("a function whose name Python does not accept");
+            }
             match body.kind() {
                 BodyKind::Function => {
                     if !std::mem::take(&mut first) {
@@ -180,10 +269,9 @@ impl<'a> Printer<'a> {
                     }
                     self.external(name, body);
                 }
-                _ => {
-                    self.out.push_str(&format!("    # {name}: a function of a kind that this version cannot print\n"));
-                }
+                _ => self.cannot("what is neither a Relax function nor a PrimFunc"),
             }
+            self.function.clear();
         }
         if module.is_empty() && self.out.len() == before {
             self.out.push_str("    pass\n");
@@ -198,13 +286,24 @@ impl<'a> Printer<'a> {
             spans.values_mut().flatten().for_each(|place| *place = place.start + by..place.end + by);
         }
         self.out.insert_str(0, &header);
-        Printed { text: self.out, spans }
+        match self.unprintable {
+            Some(unprintable) => Err(unprintable),
+            None => Ok(Printed { text: self.out, spans }),
+        }
     }
 
     /// Attributes and global infos.
-    fn module_facts(&mut self, module: &Module, infos: &[(String, Attr)]) {
+    fn module_facts(&mut self, module: &Module) {
+        if module.meta().is_some_and(|meta| meta.kind() != BodyKind::Module) {
+            self.cannot("a function in the place of the attributes of the module");
+        }
+        let infos = module.attrs().and_then(|attrs| attrs.get(GLOBAL_INFOS));
+        if infos.is_some_and(|infos| infos.as_dict().is_none()) {
+            self.cannot("global infos that are not a dict");
+        }
         if let Some(attrs) = module.attrs() {
-            let own: Vec<_> = attrs.iter().filter(|(key, _)| *key != plugin_api::ir::module::GLOBAL_INFOS).collect();
+            let mut own = by_key(attrs);
+            own.retain(|(key, _)| *key != GLOBAL_INFOS);
             if !own.is_empty() {
                 self.uses_ir = true;
                 self.out.push_str("    I.module_attrs({");
@@ -217,9 +316,7 @@ impl<'a> Printer<'a> {
                 self.out.push_str("})\n");
             }
         }
-        if !infos.is_empty()
-            && let Some(dict) = module.global_infos()
-        {
+        if let Some(dict) = module.global_infos().filter(|infos| !infos.is_empty()) {
             self.uses_ir = true;
             self.out.push_str("    I.module_global_infos(");
             self.dict(dict, &nameless);
@@ -228,12 +325,13 @@ impl<'a> Printer<'a> {
     }
 
     fn external(&mut self, name: &str, body: &Body) {
-        if let Some(Expr::ExternFunc(symbol)) = body.root().operand(0).map(Value::view) {
-            self.out.push_str(&format!("    {name} = R.ExternFunc("));
-            python_string(&mut self.out, symbol);
-            self.extern_type(body);
-            self.out.push_str(")\n");
-        }
+        let Some(Expr::ExternFunc(symbol)) = body.root().operand(0).map(Value::view) else {
+            return self.cannot("an external function without its symbol");
+        };
+        self.out.push_str(&format!("    {name} = R.ExternFunc("));
+        python_string(&mut self.out, symbol);
+        self.extern_type(body);
+        self.out.push_str(")\n");
     }
 
     /// The type of an external function, unless it is what stands if nothing is said.
@@ -307,6 +405,7 @@ impl<'a> Printer<'a> {
                 self.attrs(value, sym);
                 self.out.push(']');
             }
+            attr::NONE => self.out.push_str("None"),
             _ => self.plain_attr(&value.to_owned(), sym),
         }
     }
@@ -315,10 +414,7 @@ impl<'a> Printer<'a> {
     fn attrs(&mut self, list: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
         for (i, item) in list.items().enumerate() {
             self.comma(i);
-            if let Some(key) = item.key() {
-                self.out.push_str(key);
-                self.out.push('=');
-            }
+            item.key().into_iter().for_each(|key| self.keyword(key));
             self.attr(item, sym);
         }
     }
@@ -326,7 +422,7 @@ impl<'a> Printer<'a> {
     /// A constructed object.
     fn object(&mut self, name: &str, value: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
         self.uses_tir |= name.starts_with("T.");
-        self.out.push_str(name);
+        self.dotted(name, "object");
         self.out.push('(');
         let mut args = value.items();
         match (name, args.next(), args.next()) {
@@ -374,20 +470,24 @@ impl<'a> Printer<'a> {
             Attr::Int(v) => self.int(*v),
             Attr::Float(v) => python_float(&mut self.out, *v),
             Attr::Str(v) => self.string(v),
-            Attr::DType(v) => python_string(&mut self.out, &v.to_string()),
+            Attr::DType(v) => {
+                self.out.push('"');
+                self.dtype(*v);
+                self.out.push('"');
+            }
             Attr::Type(v) => self.ty(v, sym),
             Attr::Dim(v) => self.typed_value(v, sym),
             Attr::Tensor(v, ty) => match self.metadata.tensor(v, ty) {
                 Some(index) => self.metadata_ref(crate::metadata::TENSOR, index),
-                None => self.out.push_str("None"),
+                None => self.cannot("a tensor of a type without a fixed shape"),
             },
-            _ => self.out.push_str("None"),
+            _ => self.cannot("an attribute of an unknown kind"),
         }
     }
 
     fn dict(&mut self, dict: Dict<'_>, sym: &dyn Fn(Sym) -> String) {
         self.out.push('{');
-        for (i, (key, value)) in dict.iter().enumerate() {
+        for (i, (key, value)) in by_key(dict).into_iter().enumerate() {
             self.comma(i);
             self.string(key);
             self.out.push_str(": ");

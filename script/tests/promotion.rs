@@ -11,7 +11,7 @@ fn said(expression: &str) -> Result<String, String> {
          V: T.Buffer((16,), \"float32\"), W: T.Buffer((16,), \"int32\")):\n        y = {expression}\n"
     );
     let module = read(&text, &NoOps).map_err(|error| error.diagnostics[0].message.clone())?;
-    let printed = print(&module, &NoOps);
+    let printed = print(&module, &NoOps).expect("everything in it has a text");
     let again = read(&printed, &NoOps).expect("what is printed is read");
     assert!(again.structural_eq(&module), "{expression}: printed as another module:\n{printed}");
     let value = printed.lines().last().and_then(|line| line.split_once(" = ")).expect("a binding").1;
@@ -51,7 +51,7 @@ fn statements(body: &str) -> Vec<String> {
          V: T.Buffer((16,), \"float32\"), W: T.Buffer((16,), \"int32\")):\n{body}"
     );
     let module = read(&text, &NoOps).unwrap_or_else(|error| panic!("{error}"));
-    let printed = print(&module, &NoOps);
+    let printed = print(&module, &NoOps).expect("everything in it has a text");
     let again = read(&printed, &NoOps).expect("what is printed is read");
     assert!(again.structural_eq(&module), "printed as another module:\n{printed}");
     printed.lines().filter_map(|line| line.strip_prefix("        ").map(str::to_string)).collect()

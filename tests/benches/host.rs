@@ -70,7 +70,7 @@ fn text(c: &mut Criterion) {
             b.iter(|| script::read(black_box(text), engine));
         });
         group.bench_with_input(BenchmarkId::new("print", name), &module, |b, module| {
-            b.iter(|| script::print(black_box(module), engine));
+            b.iter(|| script::print(black_box(module), engine).expect("everything in it has a text"));
         });
     }
     group.finish();

@@ -1,10 +1,12 @@
 //! What the fuzz targets of `tests/fuzz` do with their input, and what must hold. It stands here so that the workspace
 //! compiles it and its tests run it over seeds and past findings: the targets themselves need a nightly compiler.
 
+mod forge;
 mod operators;
 mod sections;
 mod texts;
 
+pub use forge::{Counts, Finding, Forge, Outcome};
 pub use operators::SomeOps;
 pub use sections::{bytes, mutate, seal};
 pub use texts::{damaged, generated};
@@ -77,7 +79,7 @@ pub fn read(text: &str) -> Result<Module, ReadError> {
 pub fn text(text: &str) {
     match read(text) {
         Ok(module) => {
-            let printed = script::print(&module, &SomeOps);
+            let printed = script::print(&module, &SomeOps).expect("everything in it has a text");
             let again = script::read(&printed, &SomeOps).unwrap_or_else(|error| panic!("{error}\n{printed}"));
             assert!(again.structural_eq(&module), "{printed}\n{}", crate::differing(&module, &again));
         }

@@ -36,7 +36,7 @@ fn texts_are_printed_as_they_were_read() {
         let read = script::read_with_warnings(&text, engine()).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(read.opaque_calls, if name == "opaque" { 2 } else { 0 }, "{name}");
         verify_module(&read.module, engine()).unwrap_or_else(|violation| panic!("{name}: {violation}"));
-        let printed = script::print(&read.module, engine());
+        let printed = script::print(&read.module, engine()).expect("everything in it has a text");
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(root().join(format!("tests/goldens/text/{name}.py")), &printed).expect("written");
             continue;
@@ -45,7 +45,7 @@ fn texts_are_printed_as_they_were_read() {
         assert_eq!(difference, None, "{name}\n{}", without_metadata(&printed));
         let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{name}: {error}\n{printed}"));
         assert!(again.structural_eq(&read.module), "{name}");
-        assert_eq!(script::print(&again, engine()), printed, "{name}");
+        assert_eq!(script::print(&again, engine()).expect("everything in it has a text"), printed, "{name}");
     }
 }
 
@@ -72,7 +72,10 @@ fn attributes_of_unknown_operators_stand_as_they_were_written() {
     let [text, other] = [text, other].map(|text| script::read(&text, engine()).expect("a module"));
     // The order is no difference between two programs.
     assert!(text.structural_eq(&other) && text.structural_hash() == other.structural_hash());
-    assert_ne!(script::print(&text, engine()), script::print(&other, engine()));
+    assert_ne!(
+        script::print(&text, engine()).expect("everything in it has a text"),
+        script::print(&other, engine()).expect("everything in it has a text")
+    );
 }
 
 #[test]
@@ -124,7 +127,7 @@ proptest! {
         // Floats with the highest bits unset: a number, not one of the many that are none.
         let bytes: Vec<u8> = (0..n).map(|i| byte(i) & if dtype.is_float() { 0x3b } else { 0xff }).collect();
         let module = with_constant(&bytes, &Type::tensor(dims, dtype));
-        let printed = script::print(&module, engine());
+        let printed = script::print(&module, engine()).expect("everything in it has a text");
         let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{error}\n{printed}"));
         prop_assert!(again.structural_eq(&module), "{}", printed);
     }

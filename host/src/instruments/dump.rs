@@ -50,7 +50,7 @@ impl Dump {
     fn print(&mut self, module: &Module) -> String {
         match &self.printed {
             Some((known, text)) if known.same(module) => text.clone(),
-            _ => script::print(module, &*self.operators),
+            _ => script::print(module, &*self.operators).unwrap_or_else(|error| format!("# {error}\n")),
         }
     }
 }

@@ -93,14 +93,16 @@ impl PrintIr {
     /// The module, or those of its functions that are asked for.
     fn text(&self, module: &Module) -> String {
         if self.printed.functions.is_empty() {
-            return script::print(module, &*self.operators);
+            return script::print(module, &*self.operators).unwrap_or_else(|error| format!("# {error}\n"));
         }
         self.printed.functions.iter().map(|name| self.function(name, module)).collect()
     }
 
     fn function(&self, name: &str, module: &Module) -> String {
         match module.get(name) {
-            Some(body) => script::print_function(name, body, &*self.operators),
+            Some(body) => {
+                script::print_function(name, body, &*self.operators).unwrap_or_else(|error| format!("# {error}\n"))
+            }
             None => format!("# no function `{name}`\n"),
         }
     }

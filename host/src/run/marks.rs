@@ -2,8 +2,10 @@
 
 use crate::engine::Engine;
 use plugin_api::ir::Call;
+use plugin_api::meta::OpInfo;
 use plugin_api::op::{Infer, InferError, Inferred};
 use registry::OwnerId;
+use script::Operators;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,5 +46,15 @@ impl Infer for Rules<'_> {
                 self.marks.add(owner, format!("plugin `{plugin}` panicked in the rule of `{name}`"));
             }
         })
+    }
+}
+
+impl Operators for Rules<'_> {
+    fn op_info(&self, name: &str) -> Option<&OpInfo> {
+        self.engine.op_info(name)
+    }
+
+    fn near_ops(&self, name: &str) -> Vec<String> {
+        self.engine.near_ops(name)
     }
 }

@@ -74,7 +74,9 @@ pub(super) struct Shown {
 impl Shown {
     /// Prints a module; `what` says which one it is.
     pub(super) fn new(engine: &Engine, module: &Module, what: &str) -> Shown {
-        let script::Printed { text, spans } = script::print_with_spans(module, engine);
+        // What has no text has no place in it.
+        let printed = script::print_with_spans(module, engine);
+        let (text, spans) = printed.map_or_else(|_| Default::default(), |printed| (printed.text, printed.spans));
         Shown { what: format!("<{what}>"), text: text.into(), spans }
     }
 
@@ -91,7 +93,8 @@ impl HostServices for Services<'_> {
     }
 
     fn print(&self, body: &Body) -> String {
-        script::print_function("main", body, self.engine)
+        let text = script::print_function("main", body, self.engine);
+        text.unwrap_or_else(|error| format!("# {error}\n"))
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {
@@ -130,7 +133,7 @@ impl HostServices for Services<'_> {
         let _span = self.engine.span("print", "print the module", || json!({ "pass": self.pass }));
         let header = format!("{}: {}", self.pass, plugin_api::visible::visible(header));
         let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
-        text.push_str(&script::print(module, self.engine));
+        text.push_str(&script::print(module, self.engine).unwrap_or_else(|error| format!("# {error}\n")));
         text.push('\n');
         self.engine.print(&text);
     }

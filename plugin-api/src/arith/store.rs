@@ -98,6 +98,8 @@ impl Store {
             prim::INT if !int || range.contains(node.a as i64) => {
                 return (Bounds::exactly(node.a as i64), ModularSet::exactly(node.a as i64));
             }
+            // A float that says it is an integer is no operation on others.
+            prim::FLOAT => return all,
             _ if !int || node.dtype.lanes() != 1 => return all,
             prim::VAR => self.facts.vars.get(&(node.a as u32)).copied().unwrap_or(all),
             prim::CAST if self.nodes[node.a as usize].dtype == node.dtype => return of(node.a as Id),

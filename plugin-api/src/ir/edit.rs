@@ -473,6 +473,7 @@ impl<'b> Edit<'b> {
         if !self.dirty {
             return Ok(self.old.clone());
         }
+        self.b.pool.check_depth()?;
         self.drop_unused_nested();
         // Stable: items at one place keep the order in which they were added.
         self.side.sort_by_key(|(place, _)| *place);
@@ -540,7 +541,7 @@ struct Compact<'e> {
     /// Open regions: new header, old end or `NONE` for those closed by an item, old header.
     open: Vec<(u32, u32, u32)>,
     next: usize,
-    /// The binding block that was closed last: one that follows directly goes on with it.
+    /// The block that was closed last: one that follows directly goes on with it.
     closed_block: Option<u32>,
 }
 
@@ -616,7 +617,7 @@ impl<'e> Compact<'e> {
             self.names.pop();
             return;
         }
-        if node.kind == kind::BLOCK {
+        if block {
             self.closed_block = Some(header);
         }
         self.nodes[header as usize].a = extent;
@@ -680,9 +681,10 @@ impl<'e> Compact<'e> {
 
     fn emit(&mut self, op: u32) -> Result<(), SealError> {
         let mut node = self.old.nodes[op as usize];
-        if node.kind == kind::BLOCK
-            && let Some(before) = self.closed_block.take()
-            && before as usize + 1 + self.nodes[before as usize].a as usize == self.nodes.len()
+        if matches!(node.kind, kind::BLOCK | kind::DATAFLOW)
+            && let Some(before) = self.closed_block
+            && let Some(block) = self.nodes.get(before as usize).filter(|block| block.kind == node.kind)
+            && before as usize + 1 + block.a as usize == self.nodes.len()
         {
             self.map[op as usize] = before;
             return Ok(());

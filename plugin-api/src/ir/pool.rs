@@ -3,6 +3,7 @@
 use super::attrs::Attr;
 use super::records::*;
 use super::types::*;
+use super::verify::SealError;
 use crate::abi::view::{RawView, Sections, Tensor};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hash};
@@ -67,6 +68,10 @@ pub(crate) struct Pool {
     idx: Option<Box<Indices>>,
     trees: Trees,
     hasher: foldhash::fast::FixedState,
+    /// How deep the value that is being added is nested down to its part that is looked at.
+    level: u32,
+    /// What was nested more than [`MAX_DEPTH`] deep: the rest of it was left out, and the tables cannot be sealed.
+    too_deep: Option<&'static str>,
 }
 
 impl Default for Pool {
@@ -78,7 +83,25 @@ impl Default for Pool {
 impl Pool {
     /// Goes on with existing sections.
     pub(crate) fn over(s: Sections) -> Pool {
-        Pool { s, idx: None, trees: Trees::default(), hasher: foldhash::fast::FixedState::with_seed(0x7061_7373) }
+        let hasher = foldhash::fast::FixedState::with_seed(0x7061_7373);
+        Pool { s, idx: None, trees: Trees::default(), hasher, level: 0, too_deep: None }
+    }
+
+    /// Whether nothing that was added is nested too deeply.
+    pub(crate) fn check_depth(&self) -> Result<(), SealError> {
+        self.too_deep.map_or(Ok(()), |what| Err(SealError::TooDeep { what, index: 0, most: MAX_DEPTH }))
+    }
+
+    /// Adds a part of a value, which takes the stack of one level; `none` stands for what is nested too deeply.
+    fn part<T>(&mut self, what: &'static str, none: fn(&mut Self) -> T, add: impl FnOnce(&mut Self) -> T) -> T {
+        if self.level > MAX_DEPTH {
+            self.too_deep = Some(what);
+            return none(self);
+        }
+        self.level += 1;
+        let added = add(self);
+        self.level -= 1;
+        added
     }
 
     fn ready(&mut self) {
@@ -194,6 +217,10 @@ impl Pool {
     }
 
     pub(crate) fn dim(&mut self, dim: &Dim) -> u32 {
+        self.part("dimension", |pool| pool.prim_rec(bits_rec(prim::INT, DType::I64, 0)), |pool| pool.add_dim(dim))
+    }
+
+    fn add_dim(&mut self, dim: &Dim) -> u32 {
         let rec = match dim {
             Dim::Int(v) => bits_rec(prim::INT, DType::I64, *v as u64),
             Dim::Var(sym) => PrimRec { op: prim::VAR, flags: 0, dtype: sym.dtype.0, a: sym.id, b: 0 },
@@ -219,6 +246,10 @@ impl Pool {
     }
 
     pub(crate) fn ty(&mut self, ty: &Type) -> u32 {
+        self.part("type", |pool| pool.add_type(&Type::Object), |pool| pool.add_type(ty))
+    }
+
+    fn add_type(&mut self, ty: &Type) -> u32 {
         let mut rec = TypeRec { kind: 0, flags: 0, dtype: 0, ndim: 0, off: 0, len: 0, aux: NONE };
         match ty {
             Type::Object | Type::Unknown(_) => rec.kind = tykind::OBJECT,
@@ -380,13 +411,26 @@ impl Pool {
 
     /// A dict; keys are sorted here, of two equal keys the last one stays.
     pub(crate) fn dict<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
-        let mut entries: Vec<(&str, Attr)> = entries.into_iter().collect();
+        let entries: Vec<(&str, Attr)> = entries.into_iter().collect();
+        let id = self.dict_of(entries.iter().map(|(key, value)| (*key, value)).collect());
+        self.end(entries);
+        id
+    }
+
+    /// Drops what was added, unless it is nested so deeply that this would take more stack than there is.
+    fn end(&self, entries: Vec<(&str, Attr)>) {
+        if self.too_deep.is_some() {
+            std::mem::forget(entries);
+        }
+    }
+
+    fn dict_of(&mut self, mut entries: Vec<(&str, &Attr)>) -> u32 {
         if entries.is_empty() {
             return NONE;
         }
         entries.sort_by_key(|(key, _)| *key);
         let mut recs: Vec<AttrRec> = Vec::with_capacity(entries.len());
-        for (key, value) in &entries {
+        for (key, value) in entries {
             let rec = self.entry(key, value);
             match recs.last_mut() {
                 Some(last) if last.key == rec.key => *last = rec,
@@ -398,7 +442,9 @@ impl Pool {
 
     /// A dict whose entries stand as they were given; their keys are distinct.
     pub(crate) fn dict_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
-        let recs: Vec<AttrRec> = entries.into_iter().map(|(key, value)| self.entry(key, &value)).collect();
+        let entries: Vec<(&str, Attr)> = entries.into_iter().collect();
+        let recs: Vec<AttrRec> = entries.iter().map(|(key, value)| self.entry(key, value)).collect();
+        self.end(entries);
         if recs.is_empty() { NONE } else { self.dict_rec(&recs) }
     }
 
@@ -409,6 +455,10 @@ impl Pool {
 
     /// One attribute entry without a key.
     pub(crate) fn attr(&mut self, value: &Attr) -> AttrRec {
+        self.part("attribute", |pool| pool.add_attr(&Attr::None), |pool| pool.add_attr(value))
+    }
+
+    fn add_attr(&mut self, value: &Attr) -> AttrRec {
         let entry = |kind, flags, val| AttrRec { key: NONE, kind, flags, reserved: 0, val };
         match value {
             Attr::None => entry(attr::NONE, val::PLAIN, 0),
@@ -439,7 +489,7 @@ impl Pool {
                 entry(attr::LIST, val::ATTR_LIST, list_val(off, len))
             }
             Attr::Dict(items) => {
-                let id = self.dict(items.iter().map(|(k, v)| (k.as_str(), v.clone())));
+                let id = self.dict_of(items.iter().map(|(key, value)| (key.as_str(), value)).collect());
                 entry(attr::DICT, val::DICT, u64::from(id))
             }
             Attr::Object(name, args) => {

@@ -56,6 +56,18 @@ impl DType {
         self != DType::VOID
     }
 
+    /// Whether it has a name in a text, which is read as this data type.
+    pub fn has_name(self) -> bool {
+        let (bits, lanes) = (self.bits(), self.lanes() as i16);
+        let known = match self.code() {
+            0 | 1 | 2 | 4 => true,
+            3 => bits == 64,
+            6 => bits == 8,
+            code => NARROW.iter().any(|(_, narrow, width)| (*narrow, *width) == (code, bits)),
+        };
+        self == DType::VOID || known && lanes != 0 && lanes != i16::MIN
+    }
+
     /// Whether it is a float of any width.
     pub fn is_float(self) -> bool {
         matches!(self.code(), 2 | 4) || self.code() >= 7
@@ -190,6 +202,38 @@ pub enum DimExpr {
     Binary(u16, DType, Dim, Dim),
     /// `NOT` or `CAST`.
     Unary(u16, DType, Dim),
+}
+
+impl DimExpr {
+    /// Moves the compound operands of this expression to `rest`.
+    fn take_operands(&mut self, rest: &mut Vec<Arc<DimExpr>>) {
+        let mut take = |dim: &mut Dim| {
+            if let Dim::Expr(inner) = std::mem::replace(dim, Dim::Int(0)) {
+                rest.push(inner);
+            }
+        };
+        match self {
+            DimExpr::Int(..) | DimExpr::Float(..) => {}
+            DimExpr::Binary(_, _, a, b) => {
+                take(a);
+                take(b);
+            }
+            DimExpr::Unary(_, _, a) => take(a),
+        }
+    }
+}
+
+/// One after the other: an expression may be nested deeper than the stack allows.
+impl Drop for DimExpr {
+    fn drop(&mut self) {
+        let mut rest = Vec::new();
+        self.take_operands(&mut rest);
+        while let Some(inner) = rest.pop() {
+            if let Some(mut last) = Arc::into_inner(inner) {
+                last.take_operands(&mut rest);
+            }
+        }
+    }
 }
 
 impl Dim {

@@ -5,7 +5,7 @@
 //! types against inference and arity (the host knows the operators), and A-normal form (a property).
 
 use super::records::*;
-use super::types::MAX_SIZE;
+use super::types::{DType, MAX_SIZE};
 use crate::abi::view::RawView;
 
 /// Why sections are not a body.
@@ -209,12 +209,24 @@ fn add_size(what: &'static str, index: usize, sizes: &mut [u32], part: u32) -> R
     if sizes[index] > MAX_SIZE { Err(SealError::TooLarge { what, index }) } else { Ok(()) }
 }
 
+/// A data type that texts can name.
+fn named_dtype(what: &'static str, index: usize, dtype: u32) -> Result<(), SealError> {
+    match DType(dtype).has_name() {
+        true => Ok(()),
+        false => Err(SealError::Malformed { what, index, why: "a data type that has no name" }),
+    }
+}
+
 /// Size of each dimension expression.
 fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
     let mut depth = vec![0u16; raw.prims().len()];
     let mut sizes = vec![1u32; raw.prims().len()];
     for (i, rec) in raw.prims().iter().enumerate() {
+        named_dtype("dimension", i, rec.dtype)?;
         let operands: &[u32] = match rec.op {
+            prim::FLOAT if !DType(rec.dtype).is_float() => {
+                return Err(SealError::Malformed { what: "dimension", index: i, why: "a float of another data type" });
+            }
             prim::INT | prim::FLOAT => &[],
             prim::VAR => {
                 id("dimension", i, "variable", rec.a, raw.var_names().len())?;
@@ -258,6 +270,7 @@ fn whole_dim(raw: &RawView<'_>, what: &'static str, i: usize, dim: u32) -> Resul
 
 fn buffers(raw: &RawView<'_>) -> Result<(), SealError> {
     for (i, b) in raw.buffers().iter().enumerate() {
+        named_dtype("buffer", i, b.dtype)?;
         prim_list(raw, "buffer", i, b.shape_off, b.shape_len)?;
         prim_list(raw, "buffer", i, b.strides_off, b.strides_len)?;
         if b.elem_offset != NONE {
@@ -303,6 +316,10 @@ fn types(raw: &RawView<'_>, prims: &[u32]) -> Result<(), SealError> {
         }
         if u32::from(depth[i]) > MAX_DEPTH {
             return Err(SealError::TooDeep { what: "type", index: i, most: MAX_DEPTH });
+        }
+        let typed = [tykind::PRIM, tykind::TENSOR, tykind::DTENSOR, tykind::BUFFER, tykind::POINTER];
+        if typed.contains(&rec.kind) {
+            named_dtype("type", i, rec.dtype)?;
         }
         if rec.kind == tykind::CALLABLE && rec.len == 0 {
             return Err(SealError::Malformed { what: "type", index: i, why: "a function type without a result" });
@@ -353,6 +370,9 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
         };
         if rec.flags != expected {
             return Err(SealError::Malformed { what: "attribute", index: i, why: "kind and value do not fit" });
+        }
+        if rec.kind == attr::DTYPE {
+            named_dtype("attribute", i, rec.val as u32)?;
         }
     }
     // Children stand before their parent, so depth is one forward pass and cycles cannot be.
@@ -408,8 +428,37 @@ fn consts(raw: &RawView<'_>) -> Result<(), SealError> {
                 why: "its record is not that of its tensor",
             });
         }
+        const_type(raw, rec).map_err(|why| SealError::Malformed { what: "constant", index: i, why })?;
     }
     Ok(())
+}
+
+/// The type of a constant is that of a tensor of known shape, whose elements fill the data.
+fn const_type(raw: &RawView<'_>, rec: &ConstRec) -> Result<(), &'static str> {
+    let said = raw.types()[rec.ty as usize];
+    let of = match said.kind {
+        tykind::DTENSOR => raw.types()[raw.list(said.off, said.len)[0] as usize],
+        _ => said,
+    };
+    if of.kind != tykind::TENSOR || of.flags & tyflag::PRIMS == 0 {
+        return Err("its type is not that of a tensor of known shape");
+    }
+    if rec.dtype != of.dtype {
+        return Err("its data type is not that of its type");
+    }
+    let dtype = DType(of.dtype);
+    let bits = u64::from(dtype.bits()) * u64::from(dtype.lanes());
+    let extent = |id: &u32| {
+        let dim = raw.prims()[*id as usize];
+        let extent = u64::from(dim.a) | u64::from(dim.b) << 32;
+        (dim.op == prim::INT && i64::try_from(extent).is_ok()).then_some(extent)
+    };
+    let elements = raw.list(of.off, of.len).iter().try_fold(1u64, |n, id| n.checked_mul(extent(id)?));
+    // Elements that are narrower than a byte are packed.
+    match elements.and_then(|elements| elements.checked_mul(bits)) {
+        Some(bits) if bits.div_ceil(8) == rec.bytes => Ok(()),
+        _ => Err("its data is not as long as its type says"),
+    }
 }
 
 fn leaves(raw: &RawView<'_>) -> Result<(), SealError> {
@@ -430,6 +479,9 @@ fn leaves(raw: &RawView<'_>) -> Result<(), SealError> {
         };
         if rec.flags != expected {
             return Err(SealError::Malformed { what: "leaf", index: i, why: "kind and value do not fit" });
+        }
+        if rec.kind == leaf::DTYPE {
+            named_dtype("leaf", i, rec.val as u32)?;
         }
     }
     Ok(())

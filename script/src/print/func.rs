@@ -2,7 +2,7 @@
 
 use super::names::{Names, can_be_statement};
 use super::text::{python_string, scalar_text};
-use super::{Printer, deeper, type_var};
+use super::{Printer, by_key, deeper, type_var};
 use plugin_api::ir::records::{flag, kind, tykind};
 use plugin_api::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Tensor, Ty, Type, Value};
 use std::ops::Range;
@@ -140,7 +140,9 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.out.push('\n');
             }
             _ if value.is_bound() => self.binding(value, depth),
-            _ => {}
+            // What is nested is printed where it is used.
+            _ if value.is_nested() => {}
+            other => self.p.cannot(format!("a node of kind {other:#x} among the bindings")),
         }
     }
 
@@ -323,7 +325,8 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.out.push(')');
             }
             Expr::Alias(source) => self.value(source),
-            other => self.p.out.push_str(&format!("R.unknown(\"{other:?}\")")),
+            Expr::Unknown(kind) => self.p.cannot(format!("a node of the unknown kind {kind:#x}")),
+            _ => self.p.cannot(format!("a node of kind {:#x} as a value", value.kind())),
         }
     }
 
@@ -332,17 +335,17 @@ impl<'b> Writer<'_, '_, 'b> {
             Expr::Op(name) => match name.strip_prefix("relax.") {
                 Some(rest) => {
                     self.p.out.push_str("R.");
-                    self.p.out.push_str(rest);
+                    self.p.dotted(rest, "operator");
                 }
                 None => {
                     self.p.uses_tir = true;
                     self.p.out.push_str("T.");
-                    self.p.out.push_str(name);
+                    self.p.dotted(name, "operator");
                 }
             },
             Expr::GlobalVar(name) => {
                 self.p.out.push_str("cls.");
-                self.p.out.push_str(name);
+                self.p.dotted(name, "function");
             }
             // Only a string where an operator calls it.
             Expr::ExternFunc(name) if !value.ty().is_known() => python_string(&mut self.p.out, name),
@@ -373,13 +376,17 @@ impl<'b> Writer<'_, '_, 'b> {
                 python_string(&mut self.p.out, text);
                 self.p.out.push(')');
             }
-            Expr::DType(dtype) => self.p.out.push_str(&format!("R.dtype(\"{dtype}\")")),
+            Expr::DType(dtype) => {
+                self.p.out.push_str("R.dtype(\"");
+                self.p.dtype(dtype);
+                self.p.out.push_str("\")");
+            }
             Expr::TypeArg(ty) => self.ty(ty),
             Expr::Attr(attr) => {
                 let syms = &self.names.syms;
                 self.p.attr(attr, &|sym| syms.get(sym.id as usize).cloned().unwrap_or_default());
             }
-            other => self.p.out.push_str(&format!("R.unknown(\"{other:?}\")")),
+            _ => self.p.cannot(format!("a leaf of the unknown kind {:#x}", value.leaf().map_or(0, |leaf| leaf.kind))),
         }
     }
 
@@ -395,7 +402,7 @@ impl<'b> Writer<'_, '_, 'b> {
             (Some(number), _) => self.p.out.push_str(&format!("R.const({number}, \"{}\")", ty.dtype())),
             (None, _) => match self.p.metadata.constant(tensor, &ty.to_owned()) {
                 Some(index) => self.p.metadata_ref(crate::metadata::CONST, index),
-                None => self.p.out.push_str("R.unknown(\"a constant of a type without a text\")"),
+                None => self.p.cannot("a constant of a type without a fixed shape"),
             },
         }
     }
@@ -429,7 +436,9 @@ impl<'b> Writer<'_, '_, 'b> {
         let declared = known.iter().filter_map(|key| attrs.get(key).map(|value| (*key, value)));
         // The type of the attributes of a packed function stands before them.
         let first = |key: &str| key == "attrs_type_key";
-        let others = || attrs.iter().filter(|(key, _)| !known.contains(key));
+        // Of an operator that nobody declares, only the text says in what order they are.
+        let all = if info.is_some() { by_key(attrs) } else { attrs.iter().collect() };
+        let others = || all.iter().copied().filter(|(key, _)| !known.contains(key));
         let others = others().filter(|(key, _)| first(key)).chain(others().filter(|(key, _)| !first(key)));
         for (key, value) in declared.chain(others) {
             if key == "te_grad_kwargs" && value.is_none() {
@@ -438,8 +447,7 @@ impl<'b> Writer<'_, '_, 'b> {
             self.p.comma(n);
             n += 1;
             if !by_place {
-                self.p.out.push_str(key);
-                self.p.out.push('=');
+                self.p.keyword(key);
             }
             self.p.attr(value, &sym);
         }

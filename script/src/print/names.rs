@@ -97,11 +97,17 @@ impl Names {
             if value.is_bound() && at > 0 {
                 let hint = value.name().unwrap_or("v");
                 let is_output = at < flow_end && !value.has(flag::INNER);
-                let unused = hint != "_"
-                    && can_be_statement(value)
-                    && !is_output
-                    && !uses.get_or_insert_with(|| used_nodes(body)).get(at).copied().unwrap_or(true);
-                self.nodes[at] = Some(if unused { "_".into() } else { used.fresh_or_keep(hint) });
+                let mut is_used =
+                    || is_output || uses.get_or_insert_with(|| used_nodes(body)).get(at).copied().unwrap_or(true);
+                self.nodes[at] = Some(match hint {
+                    // What is called `_` cannot be named again.
+                    "_" if value.kind() == kind::PARAM || value.symbol().is_some() || is_used() => {
+                        used.fresh("v").into()
+                    }
+                    "_" => "_".into(),
+                    _ if can_be_statement(value) && !is_used() => "_".into(),
+                    hint => used.fresh_or_keep(hint),
+                });
             }
             if at > 0 && matches!(value.kind(), kind::BRANCH | kind::FUNC) {
                 frames.push((value.end(), used.mark()));
@@ -140,7 +146,6 @@ struct Used {
 impl Used {
     fn fresh_or_keep(&mut self, hint: &str) -> Box<str> {
         match hint {
-            "_" => "_".into(),
             hint if is_valid_name(hint) => self.fresh(hint).into_boxed_str(),
             hint => self.fresh(&valid_name(hint)).into_boxed_str(),
         }

@@ -1,7 +1,7 @@
 //! TIR functions as text: signature, scopes and names; statements, expressions and buffers have files of their own.
 
-use super::Printer;
 use super::text::{is_valid_name, valid_name};
+use super::{Printer, by_key};
 use plugin_api::ir::records::{LEAF_BIT, NONE, buffer_of, flag, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{AttrView, Body, DType, Dict, RawView, Ty, Value};
 use std::borrow::Cow;
@@ -135,11 +135,10 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
     }
 
     pub(super) fn push_name(&mut self, value: Value<'b>) {
-        let name = value
-            .index()
-            .and_then(|at| self.names.get(at))
-            .map_or("_", |name| if name.is_empty() { "_" } else { name });
-        self.p.out.push_str(name);
+        match value.index().and_then(|at| self.names.get(at)).filter(|name| !name.is_empty()) {
+            Some(name) => self.p.out.push_str(name),
+            None => self.p.cannot(format!("a use of a node of kind {:#x}, which has no name there,", value.kind())),
+        }
     }
 
     /// Whether a node was given its name.
@@ -176,8 +175,11 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
     /// `T.int32`, `T.handle("float32", "global")`.
     pub(super) fn value_type(&mut self, ty: Ty<'_>) {
         if ty.kind() != tykind::POINTER {
-            let text = format!("T.{}", ty.dtype());
-            return self.push(&text);
+            if ty.kind() != tykind::PRIM {
+                self.p.cannot(format!("a type of kind {} in TIR", ty.kind()));
+            }
+            self.push("T.");
+            return self.p.dtype(ty.dtype());
         }
         let (dtype, scope) = (ty.dtype(), ty.pointer_scope());
         match (dtype.is_known(), scope) {
@@ -188,7 +190,9 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
                 self.push(")");
             }
             (true, scope) => {
-                self.push(&format!("T.handle(\"{dtype}\""));
+                self.push("T.handle(\"");
+                self.p.dtype(dtype);
+                self.push("\"");
                 if !scope.is_empty() {
                     self.push(", ");
                     super::text::python_string(&mut self.p.out, scope);
@@ -238,7 +242,8 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
     }
 
     fn attributes(&mut self, root: Value<'b>) {
-        let entries: Vec<_> = root.attrs().iter().filter(|(key, _)| *key != "s_tir").collect();
+        let mut entries = by_key(root.attrs());
+        entries.retain(|(key, _)| *key != "s_tir");
         if entries.is_empty() {
             return;
         }

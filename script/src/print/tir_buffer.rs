@@ -47,7 +47,9 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         bound.extend(seen);
         self.push(if buffer.shape_len == 1 { ",)" } else { ")" });
-        let _ = write!(self.p.out, ", \"{}\"", ty.dtype());
+        self.push(", \"");
+        self.p.dtype(ty.dtype());
+        self.push("\"");
         self.buffer_rest(param, ty, &buffer);
         self.push(")");
         self.declare(&new, 2);
@@ -213,7 +215,9 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         self.shape(&buffer);
         if ty.dtype() != DType::F32 {
-            let _ = write!(self.p.out, ", \"{}\"", ty.dtype());
+            self.push(", \"");
+            self.p.dtype(ty.dtype());
+            self.push("\"");
         }
         if node.a == buffer_of::DECL {
             self.push(", data=");
@@ -241,7 +245,8 @@ impl<'b> Tir<'_, '_, 'b> {
     /// between them, they are two statements: the value of one statement is computed before the buffer.
     fn scalar(&mut self, value: Value<'b>, ty: Ty<'_>) -> Option<Value<'b>> {
         self.push_name(value);
-        let _ = write!(self.p.out, ": T.{}", ty.dtype());
+        self.push(": T.");
+        self.p.dtype(ty.dtype());
         let next = (value.end() < self.body.len()).then(|| self.body.value_at(value.end()));
         let store = next.filter(|next| {
             next.kind() == kind::STORE

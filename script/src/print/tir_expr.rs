@@ -81,7 +81,7 @@ impl<'b> Tir<'_, '_, 'b> {
             }
             kind::ACCESS => self.access(value),
             kind::COMBINER => self.combiner(value),
-            _ => self.push("_"),
+            other => self.p.cannot(format!("a node of kind {other:#x} as an expression")),
         }
     }
 
@@ -105,9 +105,9 @@ impl<'b> Tir<'_, '_, 'b> {
             leaf::GLOBAL_VAR => {
                 self.push("Module.");
                 let text = self.raw.str(rec.val as u32);
-                self.push(text);
+                self.p.dotted(text, "function");
             }
-            _ => self.push("None"),
+            other => self.p.cannot(format!("a leaf of kind {other:#x} as an expression")),
         }
     }
 
@@ -122,7 +122,9 @@ impl<'b> Tir<'_, '_, 'b> {
             }
             prim::FLOAT => {
                 let value = f64::from_bits(u64::from(rec.a) | u64::from(rec.b) << 32);
-                let _ = write!(self.p.out, "T.{dtype}(");
+                self.push("T.");
+                self.p.dtype(dtype);
+                self.push("(");
                 float(&mut self.p.out, value);
                 self.push(")");
             }
@@ -133,7 +135,9 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push(if above > 5 { ")" } else { "" });
             }
             prim::CAST => {
-                let _ = write!(self.p.out, "T.Cast(\"{dtype}\", ");
+                self.push("T.Cast(\"");
+                self.p.dtype(dtype);
+                self.push("\", ");
                 self.prim(rec.a, 0);
                 self.push(")");
             }
@@ -161,7 +165,9 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push(")");
             }
             dtype => {
-                let _ = write!(self.p.out, "T.{dtype}(");
+                self.push("T.");
+                self.p.dtype(dtype);
+                self.push("(");
                 push_int(&mut self.p.out, value);
                 self.push(")");
             }
@@ -235,7 +241,9 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push(close);
             }
             prim::CAST => {
-                let _ = write!(self.p.out, "T.Cast(\"{}\", ", value.ty().dtype());
+                self.push("T.Cast(\"");
+                self.p.dtype(value.ty().dtype());
+                self.push("\", ");
                 self.expr(a, 0);
                 self.push(")");
             }
@@ -415,8 +423,9 @@ impl<'b> Tir<'_, '_, 'b> {
     /// A data type as an argument of a call.
     fn type_argument(&mut self, ty: Ty<'_>) {
         if ty.kind() != tykind::POINTER {
-            let _ = write!(self.p.out, "\"{}\"", ty.dtype());
-            return;
+            self.push("\"");
+            self.p.dtype(ty.dtype());
+            return self.push("\"");
         }
         let from = self.p.out.len();
         self.value_type(ty);
@@ -435,7 +444,7 @@ impl<'b> Tir<'_, '_, 'b> {
         };
         let name = name.strip_prefix("tirx.").unwrap_or(name);
         self.push("T.");
-        self.push(name);
+        self.p.dotted(name, "operator");
         self.push("(");
         let place = tir_ops::dtype_place(name);
         if place == Place::First {

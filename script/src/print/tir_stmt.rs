@@ -1,5 +1,6 @@
 //! Statements of TIR as text.
 
+use super::by_key;
 use super::text::python_string;
 use super::tir::Tir;
 use super::tir_expr::inverts_bits;
@@ -148,7 +149,10 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push("with T.init():\n");
                 self.scope(value, depth + 1);
             }
-            _ => {}
+            // What its user, or the head of the region around it, writes.
+            kind::PARAM | kind::LOOP_VAR | kind::ITER_VAR | kind::ACCESS => {}
+            _ if value.is_nested() => {}
+            other => self.p.cannot(format!("a node of kind {other:#x} among the statements")),
         }
         None
     }
@@ -385,7 +389,7 @@ impl<'b> Tir<'_, '_, 'b> {
     fn annotate(&mut self, value: Value<'b>, depth: usize) {
         self.indent(depth);
         self.push("T.sblock_attr({");
-        for (i, (key, item)) in value.attrs().iter().enumerate() {
+        for (i, (key, item)) in by_key(value.attrs()).into_iter().enumerate() {
             self.p.comma(i);
             self.p.string(key);
             self.push(": ");

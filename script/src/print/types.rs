@@ -2,17 +2,20 @@
 
 use super::Printer;
 use super::ops::{Constant, binary_name, folds, infix};
-use super::text::{not_finite, python_float};
+use super::text::{not_finite, python_float, python_string};
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, Dim, DimExpr, Sym, TensorType, Type};
 
 impl Printer<'_> {
     pub(super) fn ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
         match ty {
-            Type::Object | Type::Unknown(_) | Type::Buffer(_) | Type::Pointer { .. } => self.out.push_str("R.Any"),
+            Type::Object => self.out.push_str("R.Any"),
+            Type::Unknown(_) => self.cannot("a type of an unknown kind"),
+            Type::Buffer(_) | Type::Pointer { .. } => self.cannot("a type of TIR in a Relax function"),
             Type::Prim { dtype, .. } => {
                 self.uses_tir = true;
-                self.out.push_str(&format!("T.{dtype}"));
+                self.out.push_str("T.");
+                self.dtype(*dtype);
             }
             Type::Shape { dims: Some(dims), .. } => {
                 self.out.push_str("R.Shape([");
@@ -79,15 +82,21 @@ impl Printer<'_> {
         }
         if t.dtype.is_known() {
             open(self);
-            self.out.push_str(&format!("dtype=\"{}\"", t.dtype));
+            self.out.push_str("dtype=\"");
+            self.dtype(t.dtype);
+            self.out.push('"');
         }
         if t.shape.is_none() && t.ndim >= 0 {
             open(self);
             self.out.push_str(&format!("ndim={}", t.ndim));
         }
-        if let Some(device) = t.vdevice.and_then(|i| self.vdevices.get(i as usize).cloned()) {
+        if let Some(device) = t.vdevice {
             open(self);
-            self.out.push_str(&format!("vdevice=\"{device}\""));
+            self.out.push_str("vdevice=");
+            match self.vdevices.get(device as usize) {
+                Some(name) => python_string(&mut self.out, name),
+                None => self.cannot(format!("virtual device {device}, which the module does not have,")),
+            }
         }
         if parts > 0 {
             self.out.push(')');
@@ -150,10 +159,16 @@ impl Printer<'_> {
             Dim::Var(v) => self.out.push_str(&sym(*v)),
             Dim::Expr(e) => match &**e {
                 DimExpr::Int(..) | DimExpr::Float(..) => self.prim_value(dim, sym),
-                DimExpr::Unary(op, dtype, a) => {
-                    self.uses_tir |= *op == prim::CAST;
-                    let open = if *op == prim::CAST { format!("T.Cast(\"{dtype}\", ") } else { "not (".to_string() };
-                    self.out.push_str(&open);
+                DimExpr::Unary(prim::CAST, dtype, a) => {
+                    self.uses_tir = true;
+                    self.out.push_str("T.Cast(\"");
+                    self.dtype(*dtype);
+                    self.out.push_str("\", ");
+                    self.dim(a, sym, 0);
+                    self.out.push(')');
+                }
+                DimExpr::Unary(_, _, a) => {
+                    self.out.push_str("not (");
                     self.dim(a, sym, 0);
                     self.out.push(')');
                 }
@@ -209,11 +224,15 @@ impl Printer<'_> {
                 }
                 DimExpr::Int(v, dtype) => {
                     self.uses_tir = true;
-                    return self.out.push_str(&format!("T.{dtype}({v})"));
+                    self.out.push_str("T.");
+                    self.dtype(*dtype);
+                    return self.out.push_str(&format!("({v})"));
                 }
                 DimExpr::Float(bits, dtype) => {
                     self.uses_tir = true;
-                    self.out.push_str(&format!("T.{dtype}("));
+                    self.out.push_str("T.");
+                    self.dtype(*dtype);
+                    self.out.push('(');
                     let value = f64::from_bits(*bits);
                     match value.is_finite() {
                         true => python_float(&mut self.out, value),

@@ -113,26 +113,47 @@ pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
 pub fn read_with_warnings(text: &str, ops: &dyn Operators) -> Result<ReadModule, ReadError> {
     guard::check(text)?;
     // The parser and the reader recurse as deeply as the text nests; the guard says how deep that can be.
-    stacker::maybe_grow(STACK, STACK, || few_suggestions(|| read_shallow(text, ops)))
+    stacker::maybe_grow(STACK, STACK, || few_suggestions(|| read_shallow(text, Around::default(), ops)))
+}
+
+/// What a function that is read alone finds around it.
+#[derive(Default)]
+pub(crate) struct Around<'a> {
+    /// Functions that it names, each with its type and the number of the symbolic variables of that.
+    pub(crate) functions: BTreeMap<&'a str, (Type, u32)>,
+    /// Names of the virtual devices of its module.
+    pub(crate) vdevices: Vec<String>,
+    /// Number of device meshes of its module.
+    pub(crate) meshes: usize,
+}
+
+/// Reads a text of functions of a module that has more than these.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<Module, ReadError> {
+    guard::check(text)?;
+    stacker::maybe_grow(STACK, STACK, || read_shallow(text, around, ops)).map(|read| read.module)
 }
 
 /// Bytes of stack that the deepest text needs, also without optimization.
 const STACK: usize = 64 << 20;
 
-fn read_shallow(text: &str, ops: &dyn Operators) -> Result<ReadModule, ReadError> {
+fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<ReadModule, ReadError> {
     let parsed = ruff_python_parser::parse_module(text).map_err(|error| {
         let message = format!("not Python: {}", error.error);
         Diagnostic::new(span(&error.location), message).label("here")
     })?;
-    let (globals, type_vars) = (BTreeMap::new(), BTreeSet::new());
+    crate::spelling::check(text, parsed.tokens())?;
+    let Around { functions: globals, vdevices, meshes } = around;
     let mut scope = Scope {
         text,
         ops,
         globals,
-        type_vars,
+        type_vars: BTreeSet::new(),
         class: "Module",
-        vdevices: Vec::new(),
-        meshes: 0,
+        vdevices,
+        meshes,
         metadata: Metadata::default(),
         opaque: RefCell::default(),
         contradictions: RefCell::default(),
@@ -237,11 +258,10 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
             _ => return Err(unexpected(stmt, "a function, `I.module_attrs` or `R.ExternFunc`").into()),
         }
     }
-    scope.vdevices = vdevice_names(&infos);
-    scope.meshes = match infos.iter().find(|(key, _)| key == "mesh") {
-        Some((_, Attr::List(meshes))) => meshes.len(),
-        _ => 0,
-    };
+    if !infos.is_empty() {
+        scope.vdevices = vdevice_names(&infos);
+        scope.meshes = n_meshes(&infos);
+    }
     let mut bodies = Vec::new();
     for (name, value) in externs {
         let (body, ty, n_syms) = FnReader::extern_function(value, scope)?;
@@ -330,8 +350,16 @@ fn module_statement(
     Err(Diagnostic::new(span(expr), "expected `I.module_attrs({...})`, `I.module_global_infos({...})` or a function"))
 }
 
+/// Number of device meshes among the global infos.
+pub(crate) fn n_meshes(infos: &[(String, Attr)]) -> usize {
+    match infos.iter().find(|(key, _)| key == "mesh") {
+        Some((_, Attr::List(meshes))) => meshes.len(),
+        _ => 0,
+    }
+}
+
 /// How types call the virtual devices, `llvm:0:global`: kind of target, number within that kind, memory scope.
-fn vdevice_names(infos: &[(String, Attr)]) -> Vec<String> {
+pub(crate) fn vdevice_names(infos: &[(String, Attr)]) -> Vec<String> {
     let Some((_, Attr::List(items))) = infos.iter().find(|(key, _)| key == "vdevice") else { return Vec::new() };
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     items.iter().map(|item| vdevice_name(item, &mut counts)).collect()

@@ -205,6 +205,7 @@ impl<'a> TirReader<'a> {
         let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
         crate::guard::check(text).map_err(|inner| wrong(inner.message))?;
         let parsed = ruff_python_parser::parse_expression(text).map_err(|error| wrong(error.error.to_string()))?;
+        crate::spelling::check_quoted(text, parsed.tokens()).map_err(wrong)?;
         let dim = self.dim(parsed.expr(), true).map_err(|inner| wrong(inner.message))?;
         dim.ok_or_else(|| wrong("it is no dimension".to_string()))
     }

@@ -311,6 +311,7 @@ impl<'a> FnReader<'a> {
         let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
         crate::guard::check(text).map_err(|inner| wrong(inner.message))?;
         let parsed = ruff_python_parser::parse_expression(text).map_err(|error| wrong(error.error.to_string()))?;
+        crate::spelling::check_quoted(text, parsed.tokens()).map_err(wrong)?;
         let before = std::mem::replace(&mut self.implicit_syms, true);
         let dim = self.dim(parsed.expr()).map_err(|inner| wrong(inner.message));
         self.implicit_syms = before;

@@ -160,7 +160,7 @@ fn generate(first: u64, count: u64) -> Result<(), Error> {
     for seed in first..first + count {
         let len = CHOICES.start + (seed as usize * 37) % CHOICES.len();
         let module = generate::module(&Choices::new(&bytes_of(seed, len)), engine());
-        let text = script::print(&module, engine());
+        let text = script::print(&module, engine()).expect("everything in it has a text");
         writeln!(out, "{}", json!({ "id": format!("generated-{seed}"), "text": text }))?;
     }
     Ok(())
@@ -174,8 +174,9 @@ fn write_texts(file: &Path, cases: &[(usize, ModuleCase)], after: Option<&str>) 
             None => Ok(module),
             Some(pass) => passes::after(pass, module, shared_engine()),
         });
-        let line = match result {
-            Ok(module) => json!({ "id": case.id, "text": script::print(&module, engine()) }),
+        let text = result.and_then(|module| script::print(&module, engine()).map_err(|error| error.to_string()));
+        let line = match text {
+            Ok(text) => json!({ "id": case.id, "text": text }),
             Err(error) => json!({ "id": case.id, "error": error }),
         };
         writeln!(out, "{line}")?;
@@ -237,7 +238,9 @@ fn all<C: Sync>(cases: Numbered<C>, faults: Numbered<Outcome>, f: impl Fn(&C) ->
 
 fn print_text(text: &str) -> Result<(), Error> {
     match script::read(text, engine()) {
-        Ok(module) => std::io::stdout().lock().write_all(script::print(&module, engine()).as_bytes()),
+        Ok(module) => std::io::stdout()
+            .lock()
+            .write_all(script::print(&module, engine()).expect("everything in it has a text").as_bytes()),
         Err(_) => Ok(()),
     }
 }

@@ -24,7 +24,7 @@ pub fn run(case: &ModuleCase, engine: &Engine) -> Outcome {
         let first = read("not read", &case.text, engine)?;
         opaque_calls = first.1;
         let checked = verify_read(&first.0, engine).map_err(|why| Failure::new("ill-formed", why));
-        let printed = script::print(&first.0, engine);
+        let printed = script::print(&first.0, engine).expect("everything in it has a text");
         text = text_difference(&case.text, &printed);
         checked?;
         let (again, _) = read("print not read", &printed, engine)?;

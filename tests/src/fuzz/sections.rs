@@ -158,10 +158,10 @@ fn use_all(body: &Body) {
 }
 
 /// Numbers from a seed (splitmix64).
-struct Rng(u64);
+pub(super) struct Rng(pub(super) u64);
 
 impl Rng {
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -169,7 +169,7 @@ impl Rng {
     }
 
     /// Below `n`, or 0.
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         (self.next() % (n.max(1) as u64)) as usize
     }
 }
@@ -233,6 +233,180 @@ fn change(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng) {
             let new = plausible(parts, to, u64::from_le_bytes(old), rng);
             parts[part][start..start + width].copy_from_slice(&new.to_le_bytes()[..width]);
         }
+    }
+}
+
+/// Texts in places of which a reader demands something.
+const TEXTS: &[&str] = &[
+    "",
+    "_",
+    "x",
+    "n",
+    "v",
+    "y",
+    "\u{ff59}",
+    "main",
+    "\u{ff4d}ain",
+    "if",
+    "None",
+    "T",
+    "R",
+    "cls",
+    "metadata",
+    "Module",
+    "a b",
+    "a.b",
+    "\n",
+    "\"",
+    "\\",
+    "\0",
+    "\u{85}",
+    "\u{2028}",
+    "\u{301}",
+    "1",
+    "float32",
+    "int64",
+    "relax.add",
+    "relax.div",
+    "relax.nn.relu",
+    "relax.call_tir",
+    "relax.sum",
+    "relax.shape",
+    "relax.add(x, x)\n import os #",
+    "tirx.exp",
+    "tirx.if_then_else",
+    "exp",
+    "global",
+    "local",
+    "shared",
+    "threadIdx.x",
+    "axis",
+    "keepdims",
+    "kind",
+    "vdevice",
+    "T.target",
+    "operand",
+    "R",
+    "serial",
+    "thread_binding",
+    "global_symbol",
+    "s_tir",
+    "no_reads",
+    "key",
+    "node",
+    "annotations",
+    "thread",
+];
+
+/// Bits of data types.
+const DTYPES: &[u32] = &[
+    DType::VOID.0,
+    DType::I32.0,
+    DType::I64.0,
+    DType::BOOL.0,
+    DType::F16.0,
+    DType::F32.0,
+    DType::F64.0,
+    DType::HANDLE.0,
+    DType::new(0, 32, 4).0,
+    DType::new(2, 32, 4).0,
+    DType::new(1, 8, 1).0,
+    DType::new(4, 16, 1).0,
+    DType::new(10, 8, 1).0,
+    DType::new(112, 105, 27_917).0,
+];
+
+/// Places of fields that are flags or data types: section and field.
+const FLAGS: &[(usize, usize)] = &[(NODES, 1), (NODES, 1), (LEAVES, 1), (3, 1), (9, 2)];
+const TYPED: &[(usize, usize)] = &[(3, 2), (5, 1), (10, 3), (11, 0)];
+const STRS: usize = 6;
+const VAR_NAMES: usize = 14;
+
+/// Changes a body at `n` places, of which those are left out whose bit in `without` is set; some changes take records of
+/// another body.
+pub(super) fn forged(body: &Body, other: &Body, seed: u64, n: u32, without: u32) -> Sections {
+    let split = |body: &Body| -> Vec<Vec<u8>> {
+        let bytes = bytes(body);
+        let mut rest = bytes.as_slice();
+        WIDTHS.iter().map(|_| section(&mut rest).to_vec()).collect()
+    };
+    let (mut parts, others) = (split(body), split(other));
+    for i in (0..n).filter(|i| without >> i & 1 == 0) {
+        let mut rng = Rng(seed ^ u64::from(i + 1) << 48);
+        forge(&mut parts, &others, &mut rng);
+    }
+    let mut out = Vec::new();
+    parts.iter().for_each(|part| put_section(&mut out, part));
+    let mut s = read(&out);
+    let known: Vec<&Tensor> = body.raw().tensors().iter().chain(other.raw().tensors()).collect();
+    for rec in &mut s.consts {
+        let same = |tensor: &&&Tensor| tensor.hash128() == (rec.hash_lo, rec.hash_hi);
+        let tensor = match known.iter().find(same) {
+            Some(tensor) => (*tensor).clone(),
+            None => Tensor::new(&vec![0; rec.bytes.min(4_096) as usize]),
+        };
+        (rec.hash_lo, rec.hash_hi) = tensor.hash128();
+        s.tensors.push(tensor);
+    }
+    s
+}
+
+/// One change.
+fn forge(parts: &mut [Vec<u8>], others: &[Vec<u8>], rng: &mut Rng) {
+    let at = TARGETS[rng.below(TARGETS.len())];
+    match rng.below(16) {
+        0 | 1 if count(parts, at) > 0 && count(others, at) > 0 => {
+            let (from, to) = (rng.below(count(others, at)), rng.below(count(parts, at)));
+            let record = others[at][from * size(at)..][..size(at)].to_vec();
+            parts[at][to * size(at)..][..size(at)].copy_from_slice(&record);
+        }
+        2 if rng.below(4) == 0 => parts[at].clone_from(&others[at]),
+        3 | 4 => {
+            let off = parts[7].len() as u32;
+            let text = TEXTS[rng.below(TEXTS.len())];
+            parts[7].extend_from_slice(text.as_bytes());
+            let value = u64::from(off) | (text.len() as u64) << 32;
+            set(parts, STRS, rng, 0, &value.to_le_bytes());
+        }
+        5 => {
+            let (off, text) = (parts[13].len() as u32, TEXTS[rng.below(TEXTS.len())]);
+            parts[13].extend_from_slice(&(text.len() as u16).to_le_bytes());
+            parts[13].extend_from_slice(text.as_bytes());
+            let names = if rng.below(2) == 0 { NAMES } else { VAR_NAMES };
+            set(parts, names, rng, 0, &off.to_le_bytes());
+        }
+        6 | 7 => {
+            let (part, field) = FLAGS[rng.below(FLAGS.len())];
+            let n = count(parts, part);
+            if n > 0 {
+                let start = rng.below(n) * size(part) + WIDTHS[part][..field].iter().sum::<usize>();
+                parts[part][start] ^= 1 << rng.below(8);
+            }
+        }
+        8 => {
+            let (part, field) = TYPED[rng.below(TYPED.len())];
+            let dtype = DTYPES[rng.below(DTYPES.len())];
+            set(parts, part, rng, field, &dtype.to_le_bytes());
+        }
+        9 => {
+            // A number of a dimension, leaf or attribute.
+            let number = [0u64, 1, 2, 7, u64::MAX, 1 << 40, 0x8000_0000][rng.below(7)];
+            match rng.below(3) {
+                0 => set(parts, 5, rng, 3, &number.to_le_bytes()),
+                1 => set(parts, LEAVES, rng, 3, &number.to_le_bytes()),
+                _ => set(parts, 9, rng, 4, &number.to_le_bytes()),
+            }
+        }
+        _ => change(parts, at, rng),
+    }
+}
+
+/// Writes bytes into any record of a section, from a field on.
+fn set(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng, field: usize, bytes: &[u8]) {
+    let n = count(parts, part);
+    if n > 0 {
+        let start = rng.below(n) * size(part) + WIDTHS[part][..field].iter().sum::<usize>();
+        parts[part][start..start + bytes.len()].copy_from_slice(bytes);
     }
 }
 

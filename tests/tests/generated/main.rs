@@ -36,7 +36,7 @@ fn cases(default: u32) -> ProptestConfig {
 
 /// A module as text, for messages.
 fn shown(module: &Module) -> String {
-    script::print(module, engine())
+    script::print(module, engine()).expect("everything in it has a text")
 }
 
 /// The same without the text of the metadata.

@@ -152,6 +152,25 @@ impl<'a> FnReader<'a> {
         }
     }
 
+    /// Whether a value is a number, constant, shape or the like, which is not a node.
+    fn is_leaf(&self, value: &Expr) -> bool {
+        match value {
+            Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::StringLiteral(_) | Expr::Attribute(_) => true,
+            Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::BoolOp(_) | Expr::Compare(_) => true,
+            Expr::Subscript(outer) => match &*outer.value {
+                Expr::Subscript(inner) => crate::read::is_name(&inner.value, "metadata"),
+                _ => false,
+            },
+            Expr::Call(call) => match path_after(self.scope.text, &call.func, "R") {
+                Some(name) => {
+                    matches!(name, "const" | "dist.const" | "shape" | "prim_value" | "str" | "dtype" | "ExternFunc")
+                }
+                None => path_after(self.scope.text, &call.func, "T").is_some_and(|name| !name.contains('.')),
+            },
+            _ => false,
+        }
+    }
+
     /// The value of the last binding of a branch; anything but a variable, leaf or tuple gets a binding of its own.
     pub(super) fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>, name: &str) -> Read<V> {
         if let Expr::Name(name) = value {
@@ -166,7 +185,10 @@ impl<'a> FnReader<'a> {
             annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
             return Ok(v);
         }
-        self.open_block();
+        // What is not a node needs no block, which would be one without content.
+        if !self.is_leaf(value) {
+            self.open_block();
+        }
         let v = match self.bound_number(annotation, value)? {
             Some(number) => number,
             None => self.expr(value)?,

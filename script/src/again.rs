@@ -1,0 +1,148 @@
+//! Whether a function is what its text says: printed and read again.
+
+use crate::Operators;
+use crate::print::print_alone;
+use crate::read::{Around, n_meshes, read_within, vdevice_names};
+use plugin_api::ir::records::{kind, leaf, tykind};
+use plugin_api::ir::{Body, BodyBuilder, BodyKind, DType, Dict, Dim, Module, NodeSpec, Type, Value};
+use plugin_api::ty_rel::substitute_type;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Why a function is not what its text says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Unfaithful {
+    /// The node that it is about, where that is known.
+    pub node: Option<usize>,
+    /// What was found.
+    pub why: String,
+}
+
+impl Unfaithful {
+    fn of(why: String) -> Unfaithful {
+        Unfaithful { node: None, why }
+    }
+}
+
+/// Whether a function of a module is printed as a text that reads as the same function. What it names of the module is
+/// taken from there.
+///
+/// # Errors
+/// If it has no text, the text cannot be read, or it reads as another function.
+pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators) -> Result<(), Unfaithful> {
+    let printed = print_alone(name, body, module, ops).map_err(|error| Unfaithful::of(error.to_string()))?;
+    let node = |at: usize| printed.spans.get(name).and_then(|spans| innermost(spans, at));
+    let read = read_within(&printed.text, around(body, module), ops).map_err(|error| {
+        let first = error.diagnostics.first();
+        let message = first.map(|found| found.message.clone()).unwrap_or_default();
+        let node = first.and_then(|found| node(found.span.start));
+        Unfaithful { node, why: format!("its text cannot be read: {message}") }
+    })?;
+    match read.get(name) {
+        Some(again) if again.structural_eq(body) => Ok(()),
+        Some(again) => Err(Unfaithful { node: first_difference(body, again), why: another(body, again) }),
+        None => Err(Unfaithful::of("its text is that of a function of another name".to_string())),
+    }
+}
+
+/// A function of the module that a body names as another type than its text would: that of the function as it is now.
+pub fn stale_callee<'b>(body: &'b Body, module: &Module) -> Option<&'b str> {
+    let named = body.values().flat_map(Value::operands).filter(|value| value.is_leaf() && value.ty().is_known());
+    let mut known = BTreeSet::new();
+    let mut named =
+        named.filter(|value| known.insert(value.word())).filter_map(|value| Some((value.as_global()?, value)));
+    named.find_map(|(name, value)| {
+        let (ty, _) = signature(module.get(name)?);
+        let same = same_type(&value.ty().to_owned(), &substitute_type(&ty, &|sym| Some(Dim::Var(sym))));
+        (!same).then_some(name)
+    })
+}
+
+/// Whether two types differ in nothing but the numbers of their symbolic variables.
+fn same_type(a: &Type, b: &Type) -> bool {
+    let alone = |ty: &Type| {
+        let (mut b, mut n_syms) = (BodyBuilder::new(), 0);
+        ty.each_dim(true, &mut |dim| dim.vars(&mut |sym| n_syms = n_syms.max(sym.id + 1)));
+        for _ in 0..n_syms {
+            b.sym("n", DType::I64);
+        }
+        let ty = b.ty(ty);
+        let callee = b.extern_func("f", ty);
+        b.node(NodeSpec::new(kind::EXTERN).ty(ty), &[callee], None);
+        b.finish()
+    };
+    a == b || matches!((alone(a), alone(b)), (Ok(a), Ok(b)) if a.structural_eq(&b))
+}
+
+/// Whether the attributes and global infos of a module are printed as a text that reads as the same ones.
+///
+/// # Errors
+/// As [`reads_back`].
+pub fn attributes_read_back(module: &Module, ops: &dyn Operators) -> Result<(), Unfaithful> {
+    let Some(meta) = module.meta() else { return Ok(()) };
+    let alone = Module::with_meta([], Some(meta.clone()));
+    let text = crate::print(&alone, ops).map_err(|error| Unfaithful::of(error.to_string()))?;
+    let read = crate::read(&text, ops);
+    let read = read.map_err(|error| Unfaithful::of(format!("the text of its attributes cannot be read: {error}")))?;
+    match read.structural_eq(&alone) {
+        true => Ok(()),
+        false => Err(Unfaithful::of("the text of its attributes reads as other ones".to_string())),
+    }
+}
+
+/// The smallest node whose text holds a place.
+fn innermost(spans: &[Range<usize>], at: usize) -> Option<usize> {
+    let around = spans.iter().enumerate().filter(|(_, span)| span.contains(&at));
+    around.min_by_key(|(_, span)| span.len()).map(|(node, _)| node)
+}
+
+/// What the functions that a body names are for its text.
+fn around<'a>(body: &'a Body, module: &'a Module) -> Around<'a> {
+    let named = body.raw().leaves().iter().filter(|leaf| leaf.kind == leaf::GLOBAL_VAR);
+    let named = named.map(|leaf| body.raw().str(leaf.val as u32));
+    let functions = named.filter_map(|name| module.get_entry(name)).map(|(name, callee)| (name, signature(callee)));
+    let infos = module.global_infos().map(Dict::to_owned).unwrap_or_default();
+    Around { functions: functions.collect(), vdevices: vdevice_names(&infos), meshes: n_meshes(&infos) }
+}
+
+/// The type of a function as its callers see it, with the number of symbolic variables that it can hold.
+fn signature(callee: &Body) -> (Type, u32) {
+    let (ty, n_syms) = (callee.root().ty(), callee.raw().var_names().len() as u32);
+    match callee.kind() {
+        BodyKind::PrimFunc => {
+            let dtype = match ty.kind() {
+                tykind::PRIM => Some(ty.dtype()),
+                tykind::POINTER if ty.dtype() == DType::VOID && ty.pointer_scope() == "global" => Some(DType::HANDLE),
+                _ => None,
+            };
+            (Type::prim_func(dtype.map(|dtype| Type::Prim { dtype, value: None })), 0)
+        }
+        _ if ty.is_known() => (ty.to_owned(), n_syms),
+        _ => (Type::opaque_callable(), 0),
+    }
+}
+
+fn first_difference(body: &Body, again: &Body) -> Option<usize> {
+    let mut pairs = body.raw().nodes().iter().zip(again.raw().nodes());
+    pairs.position(|(a, b)| (a.kind, a.flags, a.n_ops, a.a) != (b.kind, b.flags, b.n_ops, b.a))
+}
+
+/// In what a function and its text differ.
+fn another(body: &Body, again: &Body) -> String {
+    let differs = |what: &str| format!("its text reads as another function: {what}");
+    let Some(at) = first_difference(body, again) else {
+        return differs(match body.len() == again.len() {
+            true => "operands, types or attributes differ",
+            false => "the numbers of nodes differ",
+        });
+    };
+    let (one, other) = (body.raw().nodes()[at], again.raw().nodes()[at]);
+    let field = match () {
+        () if one.kind != other.kind => format!("kind {:#x}, read as {:#x}", one.kind, other.kind),
+        () if one.flags != other.flags => format!("flags {:#x}, read as {:#x}", one.flags, other.flags),
+        () if one.n_ops != other.n_ops => format!("{} operands, read as {}", one.n_ops, other.n_ops),
+        () => format!("payload {}, read as {}", one.a, other.a),
+    };
+    differs(&format!("node {at} has {field}"))
+}

@@ -1,0 +1,150 @@
+//! `forge` changes records of generated modules at random, as a pass could return them, and looks whether whatever
+//! verifies is printed as a text that reads as the same module. Each finding is printed with its seed; the exit code is 1 if
+//! there is one.
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use passhost_tests::engine;
+use passhost_tests::fuzz::{Counts, Forge, Outcome};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+#[derive(Parser)]
+#[command(about = "Changes records at random; whatever verifies must read back as the same module")]
+struct Args {
+    /// Stop after so many changed bodies that verify
+    #[arg(long, default_value_t = 100_000)]
+    count: u64,
+    /// Stop after so many seconds
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// First seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Only this one seed, with what became of it
+    #[arg(long)]
+    only: bool,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    jobs: u64,
+    /// Print at most so many findings
+    #[arg(long, default_value_t = 20)]
+    findings: u64,
+    /// Count why bodies do not verify
+    #[arg(long)]
+    why: bool,
+}
+
+/// Seeds that one thread takes at once: those of a module.
+const STRETCH: u64 = 1_024;
+
+struct Run {
+    args: Args,
+    next: AtomicU64,
+    stop: AtomicBool,
+    counts: Mutex<Counts>,
+    reasons: Mutex<BTreeMap<String, u64>>,
+    shown: AtomicU64,
+    bar: ProgressBar,
+    deadline: Option<Instant>,
+}
+
+impl Run {
+    fn work(&self) {
+        let mut forge = Forge::new(engine());
+        while !self.stop.load(Ordering::Relaxed) {
+            let from = self.next.fetch_add(STRETCH, Ordering::Relaxed);
+            let mut counts = Counts::default();
+            for seed in from..from + STRETCH {
+                let outcome = forge.outcome(seed);
+                counts.add(&outcome);
+                match &outcome {
+                    Outcome::Bad(finding) if self.shown.fetch_add(1, Ordering::Relaxed) < self.args.findings => {
+                        let report = forge.report(seed, finding);
+                        self.bar.suspend(|| println!("{report}"));
+                    }
+                    Outcome::Violation(why) if self.args.why => self.reason(why),
+                    _ => {}
+                }
+            }
+            self.tell(&counts);
+        }
+    }
+
+    /// Counts a reason, without the names in it.
+    fn reason(&self, why: &str) {
+        let mut quoted = false;
+        let plain = why.chars().filter(|c| {
+            quoted ^= *c == '`';
+            !quoted && !c.is_ascii_digit()
+        });
+        let reason = plain.take(90).collect();
+        if let Ok(mut reasons) = self.reasons.lock() {
+            *reasons.entry(reason).or_default() += 1;
+        }
+    }
+
+    fn tell(&self, counts: &Counts) {
+        let Ok(mut all) = self.counts.lock() else { return };
+        *all = all.plus(counts);
+        self.bar.set_position(all.verified.min(self.args.count));
+        self.bar.set_message(summary(&all));
+        let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if late || all.verified >= self.args.count {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn summary(counts: &Counts) -> String {
+    let Counts { tried, sealed, verified, unreadable, other_module, panics } = counts;
+    format!(
+        "{tried} changes, {sealed} sealed, {verified} verified: {unreadable} unreadable, {other_module} other modules, \
+         {panics} panics"
+    )
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if args.only {
+        let mut forge = Forge::new(engine());
+        let outcome = forge.outcome(args.seed);
+        match &outcome {
+            Outcome::Bad(finding) => println!("{}", forge.report(args.seed, finding)),
+            other => println!("{other:?}"),
+        }
+        return ExitCode::from(u8::from(matches!(outcome, Outcome::Bad(_))));
+    }
+    // A panic is a finding, which is printed as one.
+    std::panic::set_hook(Box::new(|_| {}));
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}\n{msg}");
+    let bar = ProgressBar::new(args.count).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let run = Run {
+        next: AtomicU64::new(args.seed),
+        stop: AtomicBool::new(false),
+        counts: Mutex::default(),
+        reasons: Mutex::default(),
+        shown: AtomicU64::new(0),
+        deadline: args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
+        bar,
+        args,
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..run.args.jobs {
+            scope.spawn(|| run.work());
+        }
+    });
+    run.bar.finish_and_clear();
+    let counts = run.counts.lock().map_or_else(|_| Counts::default(), |counts| *counts);
+    if let Ok(reasons) = run.reasons.lock() {
+        let mut reasons: Vec<_> = reasons.iter().collect();
+        reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        reasons.iter().take(60).for_each(|(why, n)| println!("{n:8} {why}"));
+    }
+    println!("{}", summary(&counts));
+    ExitCode::from(u8::from(counts.unreadable + counts.other_module + counts.panics > 0))
+}

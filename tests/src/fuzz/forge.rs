@@ -1,0 +1,208 @@
+//! Bodies with records that are changed at random, as a pass could return them: whatever verifies must be printed as a
+//! text that reads as the same module.
+
+use super::sections::{Rng, forged};
+use crate::generate::{Choices, bytes_of, module};
+use passhost::verify::verify_changed;
+use plugin_api::prelude::*;
+use script::Operators;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Changes that one module is used for.
+const USES: u64 = 128;
+/// Bytes of choices of the longest module.
+const LONGEST: usize = 260;
+
+/// What became of one change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The records are no body.
+    Refused,
+    /// The body does not verify; why.
+    Violation(String),
+    /// It is what its text says.
+    Good,
+    /// It verifies, and is not what its text says.
+    Bad(Finding),
+}
+
+/// What must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// It cannot be printed, or its text cannot be read; why.
+    Unreadable(String),
+    /// Its text reads as another module; how they differ.
+    OtherModule(String),
+    /// Something panicked.
+    Panic(String),
+}
+
+/// How many changes came to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Changes.
+    pub tried: u64,
+    /// Those that gave a body.
+    pub sealed: u64,
+    /// Those that verify.
+    pub verified: u64,
+    /// Findings of each kind.
+    pub unreadable: u64,
+    /// The same.
+    pub other_module: u64,
+    /// The same.
+    pub panics: u64,
+}
+
+impl Counts {
+    /// Counts one more.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.tried += 1;
+        self.sealed += u64::from(!matches!(outcome, Outcome::Refused));
+        self.verified += u64::from(matches!(outcome, Outcome::Good | Outcome::Bad(_)));
+        match outcome {
+            Outcome::Bad(Finding::Unreadable(_)) => self.unreadable += 1,
+            Outcome::Bad(Finding::OtherModule(_)) => self.other_module += 1,
+            Outcome::Bad(Finding::Panic(_)) => self.panics += 1,
+            _ => {}
+        }
+    }
+
+    /// The sum of both.
+    pub fn plus(&self, other: &Counts) -> Counts {
+        Counts {
+            tried: self.tried + other.tried,
+            sealed: self.sealed + other.sealed,
+            verified: self.verified + other.verified,
+            unreadable: self.unreadable + other.unreadable,
+            other_module: self.other_module + other.other_module,
+            panics: self.panics + other.panics,
+        }
+    }
+}
+
+/// A source of changes: each seed is one.
+pub struct Forge<'o> {
+    ops: &'o dyn Operators,
+    /// The last module, with its number.
+    made: Option<(u64, Module)>,
+}
+
+impl<'o> Forge<'o> {
+    /// With modules of these operators.
+    pub fn new(ops: &'o dyn Operators) -> Forge<'o> {
+        Forge { ops, made: None }
+    }
+
+    /// The module that a seed changes.
+    fn module(&mut self, seed: u64) -> Module {
+        let number = seed / USES;
+        match &self.made {
+            Some((known, module)) if *known == number => module.clone(),
+            _ => {
+                let len = (number.wrapping_mul(0x9e37_79b9) >> 16) as usize % LONGEST;
+                let module = module(&Choices::new(&bytes_of(number, len)), self.ops);
+                self.made = Some((number, module.clone()));
+                module
+            }
+        }
+    }
+
+    /// Makes the change of a seed, and looks what comes of it.
+    pub fn outcome(&mut self, seed: u64) -> Outcome {
+        self.outcome_without(seed, 0)
+    }
+
+    fn outcome_without(&mut self, seed: u64, without: u32) -> Outcome {
+        let before = self.module(seed);
+        let looked = catch_unwind(AssertUnwindSafe(|| self.look(&before, seed, without)));
+        looked.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
+            Outcome::Bad(Finding::Panic(text.unwrap_or_default()))
+        })
+    }
+
+    /// The changed module of a seed, if the change gives a body.
+    fn changed(&self, before: &Module, seed: u64, without: u32) -> Option<Module> {
+        let mut rng = Rng(seed);
+        let functions: Vec<(&str, &Body)> = before.functions().collect();
+        let (name, body) = functions[rng.below(functions.len())];
+        let (_, other) = functions[rng.below(functions.len())];
+        let sections = forged(body, other, seed, places(&mut rng), without);
+        let mut edit = before.edit();
+        edit.set(name, Body::seal(&sections).ok()?);
+        Some(edit.finish())
+    }
+
+    fn look(&self, before: &Module, seed: u64, without: u32) -> Outcome {
+        let Some(after) = self.changed(before, seed, without) else { return Outcome::Refused };
+        if let Err(violation) = verify_changed(before, &after, self.ops) {
+            return Outcome::Violation(violation.to_string());
+        }
+        match self.difference(&after) {
+            Some(finding) => Outcome::Bad(finding),
+            None => Outcome::Good,
+        }
+    }
+
+    fn difference(&self, module: &Module) -> Option<Finding> {
+        let unreadable = |why: String| Some(Finding::Unreadable(why));
+        let text = match script::print(module, self.ops) {
+            Ok(text) => text,
+            Err(error) => return unreadable(error.to_string()),
+        };
+        let again = match script::read(&text, self.ops) {
+            Ok(again) => again,
+            Err(error) => return unreadable(error.to_string()),
+        };
+        if !again.structural_eq(module) {
+            return Some(Finding::OtherModule(crate::differing(module, &again)));
+        }
+        match script::print(&again, self.ops) {
+            Ok(second) if second == text => None,
+            _ => Some(Finding::OtherModule("it is equal, but prints as another text".to_string())),
+        }
+    }
+
+    /// Everything about a finding: the least changes that still show it, and the text.
+    pub fn report(&mut self, seed: u64, finding: &Finding) -> String {
+        let before = self.module(seed);
+        let mut rng = Rng(seed);
+        let _ = (rng.below(before.len()), rng.below(before.len()));
+        let n = places(&mut rng);
+        let mut without = 0;
+        for i in 0..n {
+            if matches!(self.outcome_without(seed, without | 1 << i), Outcome::Bad(_)) {
+                without |= 1 << i;
+            }
+        }
+        let finding = match self.outcome_without(seed, without) {
+            Outcome::Bad(finding) => finding,
+            _ => finding.clone(),
+        };
+        let changed = self.changed(&before, seed, without);
+        let mut out = format!("seed {seed}, {} of {n} changes: {finding:?}\n", n - without.count_ones());
+        for (name, body) in changed.iter().flat_map(Module::functions) {
+            let Some(old) = before.get(name).filter(|old| !old.same(body)) else { continue };
+            let (old, new) = (dump(old), dump(body));
+            let lines = old.lines().zip(new.lines()).filter(|(old, new)| old != new).take(8);
+            lines.for_each(|(old, new)| out.push_str(&format!("{name}:\n  was {old}\n  is  {new}\n")));
+            let raw = body.raw();
+            out.push_str(&format!("types {:?}\nleaves {:?}\n", raw.types(), raw.leaves()));
+            out.push_str(&format!("dimensions {:?}\nlists {:?}\n", raw.prims(), raw.lists()));
+            let text = script::print_function(name, body, self.ops);
+            out.push_str(&text.unwrap_or_else(|error| format!("{error}\n")));
+        }
+        out
+    }
+}
+
+/// At how many places a seed changes its body.
+fn places(rng: &mut Rng) -> u32 {
+    1 + rng.below(4) as u32
+}
+
+fn dump(body: &Body) -> String {
+    plugin_api::dump::dump(body)
+}

@@ -1,0 +1,406 @@
+//! What a pass returns must be what its text says: everything else is refused, by the name of the pass.
+#![forbid(unsafe_code)]
+
+use passhost::{Engine, Error, Manifest, Pass, PassContext, RunReport, Runner, create_module_pass};
+use passhost_tests::{fuzz, root};
+use plugin_api::diagnostics::Severity;
+use plugin_api::ir::Sections;
+use plugin_api::ir::records::{flag, kind, prim, tykind};
+use plugin_api::meta::PassInfo;
+use plugin_api::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+const MODULE: &str = r#"@I.ir_module
+class Module:
+    I.module_attrs({"kept": 1})
+    @R.function
+    def main(x: R.Tensor((2, 4), dtype="float32")) -> R.Tensor((2, 4), dtype="float32"):
+        y: R.Tensor((2, 4), dtype="float32") = R.add(x, x)
+        return y
+"#;
+
+/// What the pass `t.Returns` makes of its input.
+type Make = Box<dyn Fn(&Module) -> Result<Module, PassError> + Send + Sync>;
+
+/// The standard plugins, and a pass `t.Returns`.
+fn engine(make: Make) -> Arc<Engine> {
+    let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
+    let mut engine = Engine::new(&manifest).expect("the standard plugins");
+    engine.add_pass(create_module_pass(PassInfo::new("t.Returns"), move |module, _| make(module))).expect("a new name");
+    Arc::new(engine)
+}
+
+fn run_of(make: Make, deny: bool, paranoid: bool) -> RunReport {
+    let engine = engine(make);
+    let module = script::read(MODULE, &*engine).expect("a module");
+    let context = PassContext::default();
+    let plan = Pass::find(&engine, "t.Returns").expect("it is there").plan(&context).expect("a plan");
+    let runner = Runner::new(&engine, BTreeMap::new()).deny_unknown_operators(deny).paranoid(paranoid);
+    runner.run(&plan, module).expect("plugins open")
+}
+
+/// Why the result of a pass is refused; the error names the pass.
+fn refused(make: impl Fn(&Module) -> Result<Module, PassError> + Send + Sync + 'static) -> String {
+    match run_of(Box::new(make), false, false).error {
+        Some(Error::Step { pass, message, .. }) if pass == "t.Returns" => message,
+        other => format!("not refused: {other:?}"),
+    }
+}
+
+/// A module with another `main`.
+fn with_main(module: &Module, body: Body) -> Module {
+    let mut edit = module.edit();
+    edit.set("main", body);
+    edit.finish()
+}
+
+/// `main` with other records.
+fn forged(module: &Module, f: impl FnOnce(&mut Sections)) -> Result<Module, PassError> {
+    let mut sections = Sections::copy_of(module.get("main").expect("it is there").raw());
+    f(&mut sections);
+    Ok(with_main(module, Body::seal(&sections)?))
+}
+
+/// A function that returns what `f` builds.
+fn built(f: impl FnOnce(&mut BodyBuilder, V) -> V) -> Result<Body, PassError> {
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let ty = b.ty(&Type::tensor([2i64, 4], DType::F32));
+    let x = b.param("x", ty);
+    b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+    let y = f(&mut b, x);
+    b.end();
+    let ret = b.type_of(y);
+    b.end_function(y, ret);
+    Ok(b.finish()?)
+}
+
+fn call(b: &mut BodyBuilder, op: &str, args: &[V], attrs: AttrsId, name: Option<&str>) -> V {
+    let (op, ty) = (b.op(op), b.type_of(args[0]));
+    b.call(op, args, attrs, ty, false, name)
+}
+
+#[test]
+fn a_result_has_functions_only() {
+    let meta_as_function = |module: &Module| {
+        let mut edit = module.edit();
+        edit.set("meta", module.meta().expect("it has attributes").clone());
+        Ok(edit.finish())
+    };
+    let why = "returned an ill-formed module: is the attributes of a module; a module holds Relax functions, PrimFuncs \
+               and external functions";
+    assert_eq!(refused(meta_as_function), why);
+    let report = run_of(Box::new(meta_as_function), false, true);
+    assert!(report.error.is_some_and(|error| error.to_string().contains(why)), "with --paranoid");
+    let function_as_meta = |module: &Module| {
+        let functions: Vec<(String, Body)> =
+            module.functions().map(|(name, body)| (name.into(), body.clone())).collect();
+        Ok(Module::with_meta(functions, module.get("main").cloned()))
+    };
+    assert!(refused(function_as_meta).contains("its attributes are a function"));
+}
+
+#[test]
+fn an_input_has_functions_only() {
+    let engine = engine(Box::new(|module| Ok(module.clone())));
+    let module = script::read(MODULE, &*engine).expect("a module");
+    let mut edit = module.edit();
+    edit.set("meta", module.meta().expect("it has attributes").clone());
+    let error = Pass::find(&engine, "t.Returns").expect("it is there").run(&edit.finish()).expect_err("no function");
+    assert!(error.to_string().contains("function `meta`: is the attributes of a module"), "{error}");
+}
+
+#[test]
+fn a_kind_that_no_version_has_is_refused() {
+    let why = refused(|module| {
+        forged(module, |sections| {
+            let node = sections.nodes.iter_mut().find(|node| node.kind == kind::CALL).expect("there is a call");
+            node.kind = 30_583;
+        })
+    });
+    assert!(why.contains("unknown kind 0x7777"), "{why}");
+}
+
+/// What stands in a text must be what it is in the IR: numbers of elements, results, dimensions, types.
+#[test]
+fn what_no_text_says_is_refused() {
+    let y = |sections: &mut Sections| sections.nodes.iter().position(|node| node.kind == kind::CALL).expect("a call");
+    type Change = Box<dyn Fn(&mut Sections) + Send + Sync>;
+    let changes: [(&str, Change); 6] = [
+        (
+            "a payload",
+            Box::new(move |sections| {
+                let at = y(sections);
+                sections.nodes[at].a = 7;
+            }),
+        ),
+        (
+            "a flag",
+            Box::new(move |sections| {
+                let at = y(sections);
+                sections.nodes[at].flags |= flag::OWNER;
+            }),
+        ),
+        (
+            "a number of fields",
+            Box::new(|sections| {
+                let callable = sections.types.iter_mut().find(|ty| ty.kind == tykind::CALLABLE).expect("there is one");
+                callable.ndim = 5;
+            }),
+        ),
+        ("a function without a result type", Box::new(|sections| sections.nodes[0].ty = u32::MAX)),
+        ("an unknown flag of a type", Box::new(|sections| sections.types[0].flags |= 128)),
+        ("a device that is not there", Box::new(|sections| sections.types[0].aux = 3)),
+    ];
+    for (what, change) in changes {
+        let why = refused(move |module| forged(module, &change));
+        assert!(why.starts_with("returned an ill-formed module: "), "{what}: {why}");
+    }
+}
+
+#[test]
+fn names_are_those_of_python() {
+    for name in ["relax.add(x, x)\n import os #", "relax.add\u{0}", "relax.ｄiv", "relax.if", "relax.", ""] {
+        let why = refused(move |module| {
+            Ok(with_main(module, built(|b, x| call(b, name, &[x, x], AttrsId::NONE, Some("y")))?))
+        });
+        assert!(why.contains("which is not a name of Python"), "{name:?}: {why}");
+    }
+    let keyed = |key: &'static str| {
+        refused(move |module| {
+            let main = built(|b, x| {
+                let attrs = b.attrs([(key, Attr::Int(1))]);
+                call(b, "acme.op", &[x], attrs, Some("y"))
+            })?;
+            Ok(with_main(module, main))
+        })
+    };
+    for key in ["a=1, b", "if", "a\n", ""] {
+        let why = keyed(key);
+        assert!(why.contains("which is not a name of Python"), "{key:?}: {why}");
+    }
+    let object = refused(|module| {
+        let mut edit = module.edit();
+        edit.set_attrs(vec![("k".into(), Attr::Object("T.x(1)\n, ".into(), Vec::new()))], Vec::new())?;
+        Ok(edit.finish())
+    });
+    assert!(object.contains("which is not a name of Python"), "{object}");
+    for name in ["ｍain", "a b", "if", "", "T"] {
+        let why = refused(move |module| {
+            let mut edit = module.edit();
+            edit.set(name, module.get("main").expect("it is there").clone());
+            Ok(edit.finish())
+        });
+        assert!(why.contains("has a name that Python does not accept"), "{name:?}: {why}");
+    }
+}
+
+/// Names of variables are hints: those that Python takes for one are told apart.
+#[test]
+fn variables_that_python_takes_for_one_stay_two() {
+    let report = run_of(
+        Box::new(|module| {
+            let mut b = BodyBuilder::new();
+            b.begin_function(0, AttrsId::NONE, None);
+            let [n, m] = ["n", "ｎ"].map(|name| Dim::Var(b.sym(name, DType::I64)));
+            let ty = b.ty(&Type::tensor([n, m], DType::F32));
+            let [x, _] = ["y", "ｙ"].map(|name| b.param(name, ty));
+            b.end_function(x, ty);
+            Ok(with_main(module, b.finish()?))
+        }),
+        false,
+        false,
+    );
+    assert!(report.error.is_none(), "{:?}", report.error);
+    let text = script::print(&report.module, &script::NoOps).expect("everything in it has a text");
+    assert!(text.contains("def main(y: R.Tensor((n, n_1)") && text.contains("y_1: R.Tensor((n, n_1)"), "{text}");
+}
+
+#[test]
+fn two_spellings_of_one_name_are_refused_in_a_text() {
+    let text = |dims: &str, type_vars: &str| {
+        let ty = format!("R.Tensor(({dims}), dtype=\"float32\")");
+        format!(
+            "{type_vars}@I.ir_module\nclass Module:\n    @R.function\n    def main(x: {ty}) -> {ty}:\n        return x\n"
+        )
+    };
+    let why = |text: &str| script::read(text, &script::NoOps).expect_err("two spellings").to_string();
+    let declared = why(&text("ｎ, n", "ｎ = TypeVar(\"ｎ\")\nn = TypeVar(\"n\")\n"));
+    assert!(declared.contains("`n` and `ｎ` are one name for Python"), "{declared}");
+    let quoted = why(&text("\"ｎ\", \"n\"", ""));
+    assert!(quoted.contains("Python takes `ｎ` for `n`"), "{quoted}");
+    script::read(&text("\"n\", \"π\"", ""), &script::NoOps).expect("two names");
+}
+
+#[test]
+fn a_constant_is_as_long_as_its_type_says() {
+    for (dims, bytes) in [(vec![1i64 << 40], 4usize), (vec![2], 4), (vec![], 8), (vec![1 << 62, 16], 0), (vec![-1], 0)]
+    {
+        let why = refused(move |module| {
+            let (tensor, ty) = (Tensor::new(&vec![0; bytes]), Type::tensor(dims.clone(), DType::F32));
+            let main = built(|b, _| {
+                let constant = b.constant(&tensor, &ty);
+                let ty = b.ty(&ty);
+                b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[constant], Some("y"))
+            })?;
+            Ok(with_main(module, main))
+        });
+        assert!(why.contains("constant 0: its data is not as long as its type says"), "{why}");
+    }
+}
+
+/// The reader takes 1,000 levels.
+#[test]
+fn what_is_nested_deeper_than_a_text_can_be_is_refused() {
+    let calls = refused(|module| {
+        let main = built(|b, x| {
+            let mut deep = x;
+            for _ in 0..9_999 {
+                deep = call(b, "relax.nn.relu", &[deep], AttrsId::NONE, None);
+            }
+            call(b, "relax.nn.relu", &[deep], AttrsId::NONE, Some("y"))
+        })?;
+        Ok(with_main(module, main))
+    });
+    assert!(calls.contains("its text cannot be read") && calls.contains("nested"), "{calls}");
+    let lists = refused(|module| {
+        let deep = (0..999).fold(Attr::Int(1), |deep, _| Attr::List(vec![deep]));
+        let mut b = BodyBuilder::new();
+        let attrs = b.attrs([("k", deep)]);
+        b.begin_function(0, attrs, None);
+        let any = b.ty(&Type::Object);
+        let x = b.param("x", any);
+        b.end_function(x, any);
+        Ok(with_main(module, b.finish()?))
+    });
+    assert!(lists.contains("nested"), "{lists}");
+}
+
+#[test]
+fn an_operator_that_nobody_declares_is_told_and_can_be_denied() {
+    let divides = || -> Make {
+        Box::new(|module| {
+            let main = built(|b, x| call(b, "relax.div", &[x, x], AttrsId::NONE, Some("y")))?;
+            Ok(with_main(module, main))
+        })
+    };
+    let message = "writes a call of `relax.div`, an operator that no plugin declares; did you mean `relax.min`, \
+                   `relax.sin` or `relax.divide`?";
+    let report = run_of(divides(), false, false);
+    assert!(report.error.is_none(), "{:?}", report.error);
+    let [warning] = &report.diagnostics[..] else { panic!("{:?}", report.diagnostics) };
+    assert_eq!((warning.pass.as_str(), warning.severity), ("t.Returns", Severity::Warning));
+    assert_eq!(warning.message, message);
+    assert!(warning.place.is_some() && warning.function.as_deref() == Some("main"));
+    let denied = run_of(divides(), true, false).error.expect("it is denied");
+    assert_eq!(denied.to_string(), format!("step 1, pass `t.Returns` of plugin `host`: {message}"));
+    // What the input called before is the reader's business.
+    let engine = engine(divides());
+    let module = script::read(&MODULE.replace("R.add", "R.div"), &*engine).expect("a module");
+    let plan = Pass::find(&engine, "t.Returns").expect("it is there").plan(&PassContext::default()).expect("a plan");
+    let runner = Runner::new(&engine, BTreeMap::new()).deny_unknown_operators(true);
+    let report = runner.run(&plan, module).expect("plugins open");
+    assert!(report.error.is_none() && report.diagnostics.is_empty(), "{report:?}");
+}
+
+/// A caller whose text would name another type than it does.
+#[test]
+fn callers_of_a_function_that_changed_its_type_are_looked_at() {
+    let engine = engine(Box::new(|module| {
+        let mut edit = module.edit();
+        let mut b = BodyBuilder::new();
+        b.begin_function(flag::PRIVATE, AttrsId::NONE, None);
+        let [takes, gives] = [Type::tensor([2i64, 4], DType::F32), Type::Object].map(|ty| b.ty(&ty));
+        let x = b.param("x", takes);
+        b.end_function(x, gives);
+        edit.set("callee", b.finish()?);
+        Ok(edit.finish())
+    }));
+    let ty = "R.Tensor((2, 4), dtype=\"float32\")";
+    let text = format!(
+        "@I.ir_module\nclass Module:\n    @R.function(private=True)\n    def callee(x: {ty}) -> {ty}:\n        return x\n    \
+         @R.function\n    def main(x: {ty}) -> {ty}:\n        cls = Module\n        y: {ty} = cls.callee(x)\n        return y\n"
+    );
+    let module = script::read(&text, &*engine).expect("a module");
+    let error = Pass::find(&engine, "t.Returns").expect("it is there").run(&module).expect_err("`main` is stale");
+    assert!(error.to_string().contains("calls `callee` as the type that it had"), "{error}");
+}
+
+/// Types, dimensions and attributes of any depth are refused, not followed.
+#[test]
+fn depth_is_refused_before_it_takes_the_stack() {
+    let deep = || {
+        let mut ty = Type::Object;
+        let mut attr = Attr::Int(1);
+        let mut dim = Dim::Int(1);
+        for _ in 0..100_000 {
+            ty = Type::Tuple(vec![ty]);
+            attr = Attr::Dict(vec![("k".into(), Attr::List(vec![attr]))]);
+            dim = Dim::binary(prim::ADD, dim, Dim::Int(2));
+        }
+        let refusal = |b: BodyBuilder| b.finish().expect_err("too deep").to_string();
+        let new = || {
+            let mut b = BodyBuilder::new();
+            b.begin_function(0, AttrsId::NONE, None);
+            let any = b.ty(&Type::Object);
+            let x = b.param("x", any);
+            (b, x, any)
+        };
+        let (mut b, x, _) = new();
+        let deep_type = b.ty(&ty);
+        b.end_function(x, deep_type);
+        assert_eq!(refusal(b), "type 0: nested more than 1000 deep; name inner parts to flatten it");
+        let (mut b, _, any) = new();
+        let shape = b.shape(&[dim]);
+        b.end_function(shape, any);
+        assert_eq!(refusal(b), "dimension 0: nested more than 1000 deep; name inner parts to flatten it");
+        let (mut b, x, any) = new();
+        b.attrs([("k", attr)]);
+        b.end_function(x, any);
+        assert_eq!(refusal(b), "attribute 0: nested more than 1000 deep; name inner parts to flatten it");
+        // An owned type is dropped part by part.
+        std::mem::forget(ty);
+    };
+    let thread = std::thread::Builder::new().stack_size(8 << 20).spawn(deep).expect("a thread");
+    thread.join().expect("it does not overflow");
+}
+
+/// The property itself, over a few random changes; `forge` makes as many as somebody has time for.
+#[test]
+fn whatever_verifies_reads_back_as_the_same_module() {
+    let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
+    let engine = Engine::new(&manifest).expect("the standard plugins");
+    let (counts, found) = (Mutex::new(fuzz::Counts::default()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for part in 0..4u64 {
+            let (engine, counts, found) = (&engine, &counts, &found);
+            scope.spawn(move || {
+                let mut forge = fuzz::Forge::new(engine);
+                let mut own = fuzz::Counts::default();
+                for seed in (0..4_096).map(|i| part << 32 | i) {
+                    let outcome = forge.outcome(seed);
+                    own.add(&outcome);
+                    if let fuzz::Outcome::Bad(finding) = &outcome {
+                        found.lock().expect("no panic").push(forge.report(seed, finding));
+                    }
+                }
+                let mut all = counts.lock().expect("no panic");
+                *all = all.plus(&own);
+            });
+        }
+    });
+    let (counts, found) = (counts.into_inner().expect("no panic"), found.into_inner().expect("no panic"));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(counts.sealed > 4_000 && counts.verified > 2_000, "{counts:?}");
+}
+
+/// Seeds of `forge` that were findings.
+#[test]
+fn findings_of_forge_stay_mended() {
+    let mut forge = fuzz::Forge::new(passhost_tests::engine());
+    for seed in [432, 1_330, 2_650, 192_250, 211_011, 250_397, 384_000, 466_110, 1_058_803, 1_108_490] {
+        let outcome = forge.outcome(seed);
+        assert!(!matches!(outcome, fuzz::Outcome::Bad(_)), "seed {seed}: {outcome:?}");
+    }
+}
