@@ -5,6 +5,7 @@ pub mod body;
 pub mod builder;
 pub mod edit;
 mod equal;
+pub(crate) mod forms;
 pub mod import;
 pub mod module;
 mod pool;
