@@ -61,7 +61,7 @@ fn fixed(body: &Body) -> BTreeSet<Sym> {
 }
 
 fn add(dim: &Dim, to: &mut BTreeSet<Sym>) {
-    dim.vars(&mut |sym| drop(to.insert(sym)));
+    dim.vars(&mut |sym| to.extend([sym]));
 }
 
 fn add_attr(attr: &Attr, to: &mut BTreeSet<Sym>) {
@@ -141,8 +141,8 @@ impl<'b> Walk<'b> {
                 Some(_) => {}
                 None if self.fixed.contains(sym) || sym.dtype != found.dtype() => {}
                 // A variable that nothing else is known of stays what it is.
-                None if *found == Dim::Var(*sym) => drop(self.fixed.insert(*sym)),
-                None => drop(self.known.insert(*sym, (found.clone(), cast))),
+                None if *found == Dim::Var(*sym) => self.fixed.extend([*sym]),
+                None => self.known.extend([(*sym, (found.clone(), cast))]),
             }
         }
         Ok(())
