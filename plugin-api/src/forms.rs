@@ -237,6 +237,16 @@ mod tests {
     }
 
     #[test]
+    fn names_of_options_can_be_written_in_a_pipeline() {
+        for name in ["a", "_", "max_groups", "x86", "größe"] {
+            assert!(is_option_name(name), "{name}");
+        }
+        for name in ["", "1a", "a=b,c}", "a b", "a.b", "r#type", "a-b", "o\u{1b}[1m"] {
+            assert!(!is_option_name(name), "{name}");
+        }
+    }
+
+    #[test]
     fn plugins_are_called_like_crates() {
         for name in ["a", "_", "acme-passes", "x86_64", "A-", "_1", "a.b"] {
             assert!(is_plugin_name(name), "{name}");
