@@ -45,7 +45,8 @@ pub(crate) fn undeclared_among(
     if found.is_empty() {
         return found;
     }
-    let old: BTreeSet<&str> = before.functions().flat_map(|(_, body)| undeclared(body, ops)).map(|(name, _)| name).collect();
+    let old: BTreeSet<&str> =
+        before.functions().flat_map(|(_, body)| undeclared(body, ops)).map(|(name, _)| name).collect();
     found.retain(|undeclared| !old.contains(undeclared.name.as_str()));
     found.iter_mut().for_each(|undeclared| undeclared.near = ops.near_ops(&undeclared.name));
     found

@@ -65,7 +65,8 @@ pub fn verify_kinds(module: &Module) -> Result<(), Violation> {
 fn verify_meta(module: &Module) -> Result<(), Violation> {
     match module.meta() {
         Some(meta) if meta.kind() != BodyKind::Module => Err(of_module(
-            "its attributes are a function; set them with `ModuleEdit::set_attrs`, or take those of another module".into(),
+            "its attributes are a function; set them with `ModuleEdit::set_attrs`, or take those of another module"
+                .into(),
         )),
         _ => Ok(()),
     }
@@ -250,8 +251,9 @@ fn verify_globals(name: &str, body: &Body, module: &Module) -> Result<(), Violat
     }
     match script::stale_callee(body, module) {
         Some(callee) => {
-            let message =
-                format!("calls `{callee}` as the type that it had; its type changed: infer the types of its callers again");
+            let message = format!(
+                "calls `{callee}` as the type that it had; its type changed: infer the types of its callers again"
+            );
             Err(Violation { function: name.to_string(), node: 0, message })
         }
         None => Ok(()),
@@ -380,9 +382,7 @@ impl Check<'_> {
             return Err(format!("calls `{}`, which has an effect, without the flag for it", callee_name(call)));
         }
         self.fits_owned(value.ty(), &ty, || format!("the result of `{}`", callee_name(call)))?;
-        self.plain.take_if(|plain| {
-            pure == value.has(flag::IMPURE) || value.ty().to_owned() != ty || !plain.has(call)
-        });
+        self.plain.take_if(|plain| pure == value.has(flag::IMPURE) || value.ty().to_owned() != ty || !plain.has(call));
         verify_tir::call_tir(call, self.module)?;
         self.seen.insert(key);
         Ok(())

@@ -318,8 +318,20 @@ fn plain_attr(raw: &RawView<'_>, rec: &AttrRec, deep: u8) -> Plain {
 
 /// Names that have a meaning of their own after `R.`.
 const SYNTAX: &[&str] = &[
-    "const", "dist.const", "shape", "prim_value", "str", "dtype", "tuple", "ExternFunc", "match_cast", "output",
-    "func_attr", "dataflow", "hint_on_device", "dist.call_tir",
+    "const",
+    "dist.const",
+    "shape",
+    "prim_value",
+    "str",
+    "dtype",
+    "tuple",
+    "ExternFunc",
+    "match_cast",
+    "output",
+    "func_attr",
+    "dataflow",
+    "hint_on_device",
+    "dist.call_tir",
 ];
 
 impl PlainFunction<'_> {

@@ -109,7 +109,8 @@ mod tests {
             assert!(!is_function_name(one) && !is_dotted_name(&format!("relax.{one}")), "{one}");
             assert_eq!(function_name(one), other);
         }
-        for hint in ["\u{301}", "ｉｆ", "\u{fdfa}", "a\u{fdfa}", "a\u{200b}b", "\u{345}x", "\u{a8}\u{301}", "⁀ᾳ"] {
+        for hint in ["\u{301}", "ｉｆ", "\u{fdfa}", "a\u{fdfa}", "a\u{200b}b", "\u{345}x", "\u{a8}\u{301}", "⁀ᾳ"]
+        {
             let name = function_name(hint);
             assert!(is_function_name(&name), "{hint:?} {name:?}");
         }

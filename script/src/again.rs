@@ -50,7 +50,8 @@ pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators)
 pub fn stale_callee<'b>(body: &'b Body, module: &Module) -> Option<&'b str> {
     let named = body.values().flat_map(Value::operands).filter(|value| value.is_leaf() && value.ty().is_known());
     let mut known = BTreeSet::new();
-    let mut named = named.filter(|value| known.insert(value.word())).filter_map(|value| Some((value.as_global()?, value)));
+    let mut named =
+        named.filter(|value| known.insert(value.word())).filter_map(|value| Some((value.as_global()?, value)));
     named.find_map(|(name, value)| {
         let (ty, _) = signature(module.get(name)?);
         let same = same_type(&value.ty().to_owned(), &substitute_type(&ty, &|sym| Some(Dim::Var(sym))));

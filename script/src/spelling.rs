@@ -29,7 +29,8 @@ pub(crate) fn check(text: &str, tokens: &Tokens) -> Result<(), Diagnostic> {
 /// Refuses a dimension in quotes that spells a name in another way than Python does: what is around it is not seen here.
 pub(crate) fn check_quoted(text: &str, tokens: &Tokens) -> Result<(), String> {
     let other = names(text, tokens).find(|(spelt, _)| as_python_sees(spelt) != *spelt);
-    other.map_or(Ok(()), |(spelt, _)| Err(format!("Python takes `{spelt}` for `{}`; write that", as_python_sees(spelt))))
+    other
+        .map_or(Ok(()), |(spelt, _)| Err(format!("Python takes `{spelt}` for `{}`; write that", as_python_sees(spelt))))
 }
 
 fn names<'t>(text: &'t str, tokens: &'t Tokens) -> impl Iterator<Item = (&'t str, Range<usize>)> {

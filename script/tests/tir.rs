@@ -177,6 +177,7 @@ fn functions_of_indices_are_attributes_of_tir_too() {
 fn names_are_unique_where_they_are_visible_only() {
     let body =
         "for i in range(4):\n    for i in range(8):\n        T.evaluate(i)\nfor i in range(4):\n    T.evaluate(i)";
-    let printed = print(&read(&module("n: T.int32", body), &NoOps).expect("it is read"), &NoOps).expect("everything in it has a text");
+    let printed = print(&read(&module("n: T.int32", body), &NoOps).expect("it is read"), &NoOps)
+        .expect("everything in it has a text");
     assert!(printed.contains("for i, i_1 in T.grid(4, 8):") && printed.contains("for i in range(4):"), "{printed}");
 }

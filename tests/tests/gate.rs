@@ -94,7 +94,8 @@ fn a_result_has_functions_only() {
     let report = run_of(Box::new(meta_as_function), false, true);
     assert!(report.error.is_some_and(|error| error.to_string().contains(why)), "with --paranoid");
     let function_as_meta = |module: &Module| {
-        let functions: Vec<(String, Body)> = module.functions().map(|(name, body)| (name.into(), body.clone())).collect();
+        let functions: Vec<(String, Body)> =
+            module.functions().map(|(name, body)| (name.into(), body.clone())).collect();
         Ok(Module::with_meta(functions, module.get("main").cloned()))
     };
     assert!(refused(function_as_meta).contains("its attributes are a function"));
@@ -127,18 +128,27 @@ fn what_no_text_says_is_refused() {
     let y = |sections: &mut Sections| sections.nodes.iter().position(|node| node.kind == kind::CALL).expect("a call");
     type Change = Box<dyn Fn(&mut Sections) + Send + Sync>;
     let changes: [(&str, Change); 6] = [
-        ("a payload", Box::new(move |sections| {
-            let at = y(sections);
-            sections.nodes[at].a = 7;
-        })),
-        ("a flag", Box::new(move |sections| {
-            let at = y(sections);
-            sections.nodes[at].flags |= flag::OWNER;
-        })),
-        ("a number of fields", Box::new(|sections| {
-            let callable = sections.types.iter_mut().find(|ty| ty.kind == tykind::CALLABLE).expect("there is one");
-            callable.ndim = 5;
-        })),
+        (
+            "a payload",
+            Box::new(move |sections| {
+                let at = y(sections);
+                sections.nodes[at].a = 7;
+            }),
+        ),
+        (
+            "a flag",
+            Box::new(move |sections| {
+                let at = y(sections);
+                sections.nodes[at].flags |= flag::OWNER;
+            }),
+        ),
+        (
+            "a number of fields",
+            Box::new(|sections| {
+                let callable = sections.types.iter_mut().find(|ty| ty.kind == tykind::CALLABLE).expect("there is one");
+                callable.ndim = 5;
+            }),
+        ),
         ("a function without a result type", Box::new(|sections| sections.nodes[0].ty = u32::MAX)),
         ("an unknown flag of a type", Box::new(|sections| sections.types[0].flags |= 128)),
         ("a device that is not there", Box::new(|sections| sections.types[0].aux = 3)),
@@ -211,7 +221,9 @@ fn variables_that_python_takes_for_one_stay_two() {
 fn two_spellings_of_one_name_are_refused_in_a_text() {
     let text = |dims: &str, type_vars: &str| {
         let ty = format!("R.Tensor(({dims}), dtype=\"float32\")");
-        format!("{type_vars}@I.ir_module\nclass Module:\n    @R.function\n    def main(x: {ty}) -> {ty}:\n        return x\n")
+        format!(
+            "{type_vars}@I.ir_module\nclass Module:\n    @R.function\n    def main(x: {ty}) -> {ty}:\n        return x\n"
+        )
     };
     let why = |text: &str| script::read(text, &script::NoOps).expect_err("two spellings").to_string();
     let declared = why(&text("ｎ, n", "ｎ = TypeVar(\"ｎ\")\nn = TypeVar(\"n\")\n"));
@@ -223,7 +235,8 @@ fn two_spellings_of_one_name_are_refused_in_a_text() {
 
 #[test]
 fn a_constant_is_as_long_as_its_type_says() {
-    for (dims, bytes) in [(vec![1i64 << 40], 4usize), (vec![2], 4), (vec![], 8), (vec![1 << 62, 16], 0), (vec![-1], 0)] {
+    for (dims, bytes) in [(vec![1i64 << 40], 4usize), (vec![2], 4), (vec![], 8), (vec![1 << 62, 16], 0), (vec![-1], 0)]
+    {
         let why = refused(move |module| {
             let (tensor, ty) = (Tensor::new(&vec![0; bytes]), Type::tensor(dims.clone(), DType::F32));
             let main = built(|b, _| {

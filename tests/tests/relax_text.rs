@@ -72,7 +72,10 @@ fn attributes_of_unknown_operators_stand_as_they_were_written() {
     let [text, other] = [text, other].map(|text| script::read(&text, engine()).expect("a module"));
     // The order is no difference between two programs.
     assert!(text.structural_eq(&other) && text.structural_hash() == other.structural_hash());
-    assert_ne!(script::print(&text, engine()).expect("everything in it has a text"), script::print(&other, engine()).expect("everything in it has a text"));
+    assert_ne!(
+        script::print(&text, engine()).expect("everything in it has a text"),
+        script::print(&other, engine()).expect("everything in it has a text")
+    );
 }
 
 #[test]

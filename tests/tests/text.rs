@@ -183,7 +183,8 @@ fn names_with_blanks_are_names() {
     }
     for text in [SEED.replace("R.nn.relu", "R.nn .relu"), SEED.replace("R.nn.relu", "R. nn.relu")] {
         if let Ok(module) = script::read(&text, engine()) {
-            script::read(&script::print(&module, engine()).expect("everything in it has a text"), engine()).expect("what is printed can be read");
+            script::read(&script::print(&module, engine()).expect("everything in it has a text"), engine())
+                .expect("what is printed can be read");
         }
     }
 }

@@ -100,8 +100,9 @@ impl PrintIr {
 
     fn function(&self, name: &str, module: &Module) -> String {
         match module.get(name) {
-            Some(body) => script::print_function(name, body, &*self.operators)
-                .unwrap_or_else(|error| format!("# {error}\n")),
+            Some(body) => {
+                script::print_function(name, body, &*self.operators).unwrap_or_else(|error| format!("# {error}\n"))
+            }
             None => format!("# no function `{name}`\n"),
         }
     }

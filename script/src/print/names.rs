@@ -97,12 +97,13 @@ impl Names {
             if value.is_bound() && at > 0 {
                 let hint = value.name().unwrap_or("v");
                 let is_output = at < flow_end && !value.has(flag::INNER);
-                let mut is_used = || {
-                    is_output || uses.get_or_insert_with(|| used_nodes(body)).get(at).copied().unwrap_or(true)
-                };
+                let mut is_used =
+                    || is_output || uses.get_or_insert_with(|| used_nodes(body)).get(at).copied().unwrap_or(true);
                 self.nodes[at] = Some(match hint {
                     // What is called `_` cannot be named again.
-                    "_" if value.kind() == kind::PARAM || value.symbol().is_some() || is_used() => used.fresh("v").into(),
+                    "_" if value.kind() == kind::PARAM || value.symbol().is_some() || is_used() => {
+                        used.fresh("v").into()
+                    }
                     "_" => "_".into(),
                     _ if can_be_statement(value) && !is_used() => "_".into(),
                     hint => used.fresh_or_keep(hint),

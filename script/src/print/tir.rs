@@ -1,7 +1,7 @@
 //! TIR functions as text: signature, scopes and names; statements, expressions and buffers have files of their own.
 
-use super::{Printer, by_key};
 use super::text::{is_valid_name, valid_name};
+use super::{Printer, by_key};
 use plugin_api::ir::records::{LEAF_BIT, NONE, buffer_of, flag, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{AttrView, Body, DType, Dict, RawView, Ty, Value};
 use std::borrow::Cow;

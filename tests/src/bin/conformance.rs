@@ -164,7 +164,9 @@ fn write_texts(file: &Path, cases: &[(usize, ModuleCase)]) -> Result<(), Error> 
     let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
     for (_, case) in cases {
         let line = match script::read(&case.text, engine()) {
-            Ok(module) => json!({ "id": case.id, "text": script::print(&module, engine()).expect("everything in it has a text") }),
+            Ok(module) => {
+                json!({ "id": case.id, "text": script::print(&module, engine()).expect("everything in it has a text") })
+            }
             Err(error) => json!({ "id": case.id, "error": error.to_string() }),
         };
         writeln!(out, "{line}")?;
@@ -226,7 +228,9 @@ fn all<C: Sync>(cases: Numbered<C>, faults: Numbered<Outcome>, f: impl Fn(&C) ->
 
 fn print_text(text: &str) -> Result<(), Error> {
     match script::read(text, engine()) {
-        Ok(module) => std::io::stdout().lock().write_all(script::print(&module, engine()).expect("everything in it has a text").as_bytes()),
+        Ok(module) => std::io::stdout()
+            .lock()
+            .write_all(script::print(&module, engine()).expect("everything in it has a text").as_bytes()),
         Err(_) => Ok(()),
     }
 }

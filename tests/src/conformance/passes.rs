@@ -39,7 +39,10 @@ pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Outcome {
         match (replay(case, before, engine)?, after) {
             (Ok(got), Some((want, _))) if got.structural_eq(&want) => Ok(()),
             (Ok(got), Some((want, _))) => {
-                let (want, got) = (script::print(&want, operators).expect("everything in it has a text"), script::print(&got, operators).expect("everything in it has a text"));
+                let (want, got) = (
+                    script::print(&want, operators).expect("everything in it has a text"),
+                    script::print(&got, operators).expect("everything in it has a text"),
+                );
                 let why = super::modules::text_difference(&want, &got);
                 Err(Failure::new("another result", why.unwrap_or_else(|| "the texts are equal".into())))
             }

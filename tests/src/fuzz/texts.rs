@@ -15,7 +15,8 @@ const LONGEST: usize = 300;
 /// The text of a generated module with the operators of [`SomeOps`].
 pub fn generated(seed: u64) -> String {
     let len = (seed.wrapping_mul(0x9e37_79b9) >> 16) as usize % LONGEST;
-    script::print(&module(&Choices::new(&bytes_of(seed, len)), &SomeOps), &SomeOps).expect("everything in it has a text")
+    script::print(&module(&Choices::new(&bytes_of(seed, len)), &SomeOps), &SomeOps)
+        .expect("everything in it has a text")
 }
 
 /// The text of a generated module with pieces cut out, doubled, moved and replaced; now and then by a piece of `other`.

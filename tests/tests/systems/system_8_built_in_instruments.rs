@@ -33,7 +33,10 @@ fn what_passes_print_goes_to_the_program() {
     engine.prints_to(move |text| out.add(text));
     let module = module(&engine, &["main"]);
     pass(&engine, "t.Shows").run(&module).expect("runs");
-    assert_eq!(text.take(), format!("# t.Shows: here\n{}\n", script::print(&module, &*engine).expect("everything in it has a text")));
+    assert_eq!(
+        text.take(),
+        format!("# t.Shows: here\n{}\n", script::print(&module, &*engine).expect("everything in it has a text"))
+    );
 }
 
 #[test]
