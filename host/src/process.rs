@@ -1,6 +1,6 @@
 //! Who ended the process? The command line runs passes in a child of itself, which notes on a board that both share
 //! which code of a plugin runs on which thread. Whatever ends the child, the parent knows whether the run came to its
-//! end, and whose code ran. `docs/decisions/0006-who-ended-the-process.md` says what that promises.
+//! end, and whose code ran. `docs/decisions/0007-who-ended-the-process.md` says what that promises.
 
 mod board;
 #[cfg(unix)]

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use passhost_tests::engine;
 use passhost_tests::fuzz::{Counts, Forge, Outcome};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,7 +66,7 @@ impl Run {
                 match &outcome {
                     Outcome::Bad(finding) if self.shown.fetch_add(1, Ordering::Relaxed) < self.args.findings => {
                         let report = forge.report(seed, finding);
-                        self.bar.suspend(|| println!("{report}"));
+                        self.bar.suspend(|| say(&report));
                     }
                     Outcome::Violation(why) if self.args.why => self.reason(why),
                     _ => {}
@@ -100,6 +101,11 @@ impl Run {
     }
 }
 
+/// Writes a line to standard output; a reader that went away misses it.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
 fn summary(counts: &Counts) -> String {
     let Counts { tried, sealed, verified, unreadable, other_module, panics } = counts;
     format!(
@@ -114,8 +120,8 @@ fn main() -> ExitCode {
         let mut forge = Forge::new(engine());
         let outcome = forge.outcome(args.seed);
         match &outcome {
-            Outcome::Bad(finding) => println!("{}", forge.report(args.seed, finding)),
-            other => println!("{other:?}"),
+            Outcome::Bad(finding) => say(&forge.report(args.seed, finding)),
+            other => say(&format!("{other:?}")),
         }
         return ExitCode::from(u8::from(matches!(outcome, Outcome::Bad(_))));
     }
@@ -143,8 +149,8 @@ fn main() -> ExitCode {
     if let Ok(reasons) = run.reasons.lock() {
         let mut reasons: Vec<_> = reasons.iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-        reasons.iter().take(60).for_each(|(why, n)| println!("{n:8} {why}"));
+        reasons.iter().take(60).for_each(|(why, n)| say(&format!("{n:8} {why}")));
     }
-    println!("{}", summary(&counts));
+    say(&summary(&counts));
     ExitCode::from(u8::from(counts.unreadable + counts.other_module + counts.panics > 0))
 }
