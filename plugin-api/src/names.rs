@@ -75,7 +75,8 @@ impl Letters {
         }
         match self.len.max(len) {
             0 => 1.0,
-            longest => common as f64 / longest as f64,
+            // The formula of the score, so that rounding keeps the bound above it.
+            longest => 1.0 - (longest - common) as f64 / longest as f64,
         }
     }
 

@@ -1,12 +1,14 @@
 //! A plugin of an older API version, whose records are frozen beside it, under a host of today.
 
-use passhost::{Engine, Manifest, Runner};
+use passhost::{Engine, Manifest, loader};
 use passhost_tests::root;
+use plugin_api::abi::host::{Diagnostic, HostServices, with_current};
 use plugin_api::ir::Sections;
 use plugin_api::ir::records::{flag, kind, leaf};
+use plugin_api::meta::{Granularity, OptionValue};
+use plugin_api::op::Inferred;
 use plugin_api::prelude::*;
-use registry::{Pipeline, Plan, Request};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 
 /// Leaves from here on are of vendors: no API version has this one.
 const A_LEAF_KIND: u16 = 0x8001;
@@ -40,30 +42,71 @@ fn engine() -> Engine {
     Engine::new(&manifest).expect("both plugins are listed")
 }
 
+/// What the plugin asks of a host, and hears: no pass of it asks for a type.
+#[derive(Default)]
+struct Host {
+    said: RefCell<Vec<String>>,
+}
+
+impl HostServices for Host {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        Err(InferError::NoHost(call.op().unwrap_or_default().to_string()))
+    }
+    fn print(&self, _: &Body) -> String {
+        String::new()
+    }
+    fn config(&self, _: &str) -> Option<OptionValue> {
+        None
+    }
+    fn pass_name(&self) -> String {
+        "old.Count".to_string()
+    }
+    fn target(&self) -> Option<String> {
+        None
+    }
+    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
+        self.said.borrow_mut().push(diagnostic.message.to_string());
+    }
+}
+
+/// The pass is called without the check after it: no text has vendors' kinds, so a run refuses what has them.
 #[test]
 fn a_plugin_of_api_0_1_walks_and_rewrites_what_it_does_not_know() {
     let engine = engine();
     let (_, info) = engine.registry().passes().find(|(_, pass)| pass.name == "old.Count").expect("is listed");
     assert!(!info.sequential, "a fact that pass records of 0.1 do not have");
+    let files = engine.registry().owners().filter_map(|(_, owner)| owner.file.clone());
+    let plugins = files.map(|file| loader::list(&file, None, None).expect("is listed"));
+    let listed = plugins.into_iter().find(|listed| listed.meta.passes.iter().any(|pass| pass.name == "old.Count"));
+    let listed = listed.expect("the frozen plugin");
+    let plugin = loader::open(&listed).expect("opens");
     let relu = with_new_kinds("relax.nn.relu");
     let other = with_new_kinds("relax.exp");
     let module = Module::new([("main", relu.clone()), ("other", other.clone())]);
-    let pipeline = Pipeline::parse("old.Count, old.TanhForRelu, old.Count").expect("a pipeline");
-    let request = Request { pipeline, selections: Vec::new(), ..Request::default() };
-    let plan = Plan::new(&request, engine.registry()).expect("a plan");
-    let report = Runner::new(&engine, BTreeMap::new()).run(&plan, module.clone()).expect("both plugins open");
-    assert!(report.error.is_none(), "{:?}", report.error);
+    let host = Host::default();
+    let run = |name: &str, module: &Module| {
+        let at = listed.meta.passes.iter().position(|pass| pass.name == name).expect("is listed");
+        let functions: Vec<(&str, &Body)> = module.functions().collect();
+        match listed.meta.passes[at].granularity {
+            Granularity::Module => with_current(&host, 2, || plugin.run_module(at, module, &[])).expect("runs"),
+            _ => {
+                let results = with_current(&host, 2, || plugin.run_functions(at, &functions, &[]));
+                let bodies = results.into_iter().map(|body| body.expect("runs"));
+                Module::new(functions.iter().map(|(name, _)| *name).zip(bodies))
+            }
+        }
+    };
+    let result = run("old.Count", &run("old.TanhForRelu", &run("old.Count", &module)));
 
-    let seen: Vec<&str> = report.diagnostics.iter().map(|diagnostic| diagnostic.message.as_str()).collect();
     let operands: usize = module.functions().map(|(_, body)| body.raw().operands().len()).sum();
     let nodes: usize = module.functions().map(|(_, body)| body.raw().nodes().len()).sum();
     let expected = format!("{nodes} nodes, {operands} operands, unknown kinds: 4 nodes, 2 leaves");
-    assert_eq!(seen, [expected.as_str(); 2], "the walk reaches everything");
+    assert_eq!(*host.said.borrow(), [expected.as_str(); 2], "the walk reaches everything");
 
-    let new = report.module.get("main").expect("is there");
+    let new = result.get("main").expect("is there");
     assert!(new.structural_eq(&with_new_kinds("relax.tanh")), "only the operator is another one");
     let odd = new.values().find(|value| value.kind() == 0x8002).expect("is there");
     assert_eq!(odd.operand(1).and_then(|leaf| leaf.leaf()).map(|leaf| leaf.kind), Some(A_LEAF_KIND));
     assert!(new.values().any(|value| value.kind() == kind::WHILE));
-    assert!(report.module.get("other").expect("is there").same(&other), "what it did not change is the same handle");
+    assert!(result.get("other").expect("is there").same(&other), "what it did not change is the same handle");
 }

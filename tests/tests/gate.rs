@@ -25,6 +25,8 @@ type Make = Box<dyn Fn(&Module) -> Result<Module, PassError> + Send + Sync>;
 
 /// The standard plugins, and a pass `t.Returns`.
 fn engine(make: Make) -> Arc<Engine> {
+    // The tests of this file run at once: the standard plugins are built before any of them reads one.
+    passhost_tests::shared_engine();
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
     let mut engine = Engine::new(&manifest).expect("the standard plugins");
     engine.add_pass(create_module_pass(PassInfo::new("t.Returns"), move |module, _| make(module))).expect("a new name");

@@ -122,8 +122,7 @@ fn a_limit_for_files_is_an_error() {
     let case = case.file("long.py", long);
     // The lockfile is small enough.
     assert_eq!(case.run(&["lock"], b"").2, 0);
-    let command =
-        format!("ulimit -f 64; exec {} run long.py -o out.py --locked --passes ''", env!("CARGO_BIN_EXE_passhost"));
+    let command = format!("ulimit -f 64; exec {} run long.py -o out.py --passes ''", env!("CARGO_BIN_EXE_passhost"));
     let mut shell = std::process::Command::new("bash");
     shell.args(["-c", &command]).current_dir(case.folder.path());
     let (_, said, code) = case.finish(shell, b"");

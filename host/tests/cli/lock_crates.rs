@@ -130,7 +130,8 @@ fn a_library_that_was_written_over_is_built_again() {
     age(&file, time.modified().expect("a time"));
     let (said, code) = built(&case, &["list", "--locked"]);
     assert!(code == 3 && said.contains("`passhost build --locked` builds it"), "{said}");
-    assert!(fine(&case, &["list"]).contains("mine.Notihng"));
+    let said = fine(&case, &["list"]);
+    assert!(said.contains("mine.Notihng"), "{said}");
     fine(&case, &["build", "--locked"]);
     assert!(fine(&case, &["list", "--locked"]).contains("mine.Nothing"));
     // Also if it was used without --locked in between.

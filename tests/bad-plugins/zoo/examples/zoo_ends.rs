@@ -128,7 +128,7 @@ fn end(how: &str) {
             "overflow in a thread" => {
                 let _ = std::thread::spawn(|| deep(0)).join();
             }
-            "sleep" => std::thread::sleep(Duration::from_secs(5)),
+            "sleep" => std::thread::sleep(Duration::from_secs(60)),
             "segv" => std::ptr::without_provenance_mut::<u8>(8).write_volatile(1),
             "overflow" => {
                 std::hint::black_box(deep(0));
