@@ -79,10 +79,6 @@ impl<'b> Edit<'b> {
     /// Inside of its block, the type of another name, a tuple or an element is that of what it is made of. Outside, it says
     /// nothing of the scalars of the block.
     pub fn tell_type(&mut self, value: Value<'b>) {
-        // A scalar variable is a symbolic variable, whatever it is made of.
-        if value.symbol().is_some() {
-            return;
-        }
         let now = |operand: Value<'b>| self.with(self.v(operand), |operand| operand.ty().to_owned());
         let known = value.operands().all(|operand| operand.ty().is_known());
         let ty = match (value.kind(), value.operand(0)) {
