@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 /// Takes the names from bindings that have one user, in the block in which they stand: they become parts of it. Gives
 /// how many there are.
-pub(super) fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, usize) {
+fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, usize) {
     let (users, parents, mut edit, mut n) = (body.users(), body.parents(), body.edit(), 0);
     for value in body.bindings() {
         let at = value.index().expect("a node");
