@@ -85,6 +85,12 @@ impl Library {
         &self.0.file
     }
 
+    /// Reads the open file from its start. Each reader has a position of its own: clones share the file, and engines on
+    /// several threads read it at once.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader::of(&self.0.file)
+    }
+
     /// sha256 of a private copy.
     pub(crate) fn sha256(&self) -> Option<&str> {
         self.0.sha256.as_deref()
@@ -256,10 +262,45 @@ fn copied_to_file(from: &File) -> io::Result<Copied> {
     Ok((File::open(&path)?, Some(path), hash))
 }
 
+/// Reads a file without using the position that all who have it open share.
+pub(crate) struct Reader<'f> {
+    file: &'f File,
+    at: u64,
+}
+
+impl Reader<'_> {
+    /// From the start of the file.
+    pub(crate) fn of(file: &File) -> Reader<'_> {
+        Reader { file, at: 0 }
+    }
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        #[cfg(unix)]
+        let n = std::os::unix::fs::FileExt::read_at(self.file, out, self.at)?;
+        #[cfg(windows)]
+        let n = std::os::windows::fs::FileExt::seek_read(self.file, out, self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+impl io::Seek for Reader<'_> {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            io::SeekFrom::Start(at) => Some(at),
+            io::SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            io::SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok(self.at)
+    }
+}
+
 /// Copies a file from its start; gives the hash of what was copied.
 fn copy(from: &File, to: &mut File) -> io::Result<String> {
-    let (mut from, mut digest) = (from, Sha256::new());
-    io::Seek::rewind(&mut from)?;
+    let (mut from, mut digest) = (Reader::of(from), Sha256::new());
     let mut buffer = vec![0; 1 << 17];
     loop {
         match from.read(&mut buffer)? {

@@ -84,7 +84,7 @@ pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
 pub fn metadata_if(library: &Library, allowed: impl FnOnce() -> bool) -> Result<Vec<u8>, ObjectError> {
     let file: &File = library.file();
     let len = file.metadata().map_err(|error| ObjectError::Open(error.to_string()))?.len();
-    let cache = ReadCache::new(file);
+    let cache = ReadCache::new(library.reader());
     let not_a_library = |error: object::Error| ObjectError::NotALibrary(error.to_string());
     let object =
         object::File::parse(&cache).map_err(|error| elf_cut_off(&cache, len).unwrap_or(not_a_library(error)))?;
@@ -108,7 +108,7 @@ pub fn metadata_if(library: &Library, allowed: impl FnOnce() -> bool) -> Result<
 /// # Errors
 /// If it is not a library.
 pub(crate) fn looks_beside_itself(library: &Library) -> Result<bool, ObjectError> {
-    let cache = ReadCache::new(library.file());
+    let cache = ReadCache::new(library.reader());
     let not_a_library = |error: object::Error| ObjectError::NotALibrary(error.to_string());
     let object = object::File::parse(&cache).map_err(not_a_library)?;
     let Some(names) = object.section_by_name(".dynstr") else { return Ok(false) };

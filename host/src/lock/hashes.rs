@@ -5,6 +5,7 @@
 //! others can write, or where nobody can; whoever can write into the user's cache folder can do as the user does
 //! anyway. `--locked` and `passhost lock` do not look at it.
 
+use crate::library::Reader;
 use crate::output::replace;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -87,8 +88,8 @@ impl Hashes {
     }
 }
 
-fn content(mut file: &File) -> io::Result<String> {
-    io::Seek::rewind(&mut file)?;
+fn content(file: &File) -> io::Result<String> {
+    let mut file = Reader::of(file);
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
