@@ -231,7 +231,7 @@ fn another_result_than_declared() {
     let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2, 3), dtype=\"float32\")) -> \
                 R.Tensor((2, 4), dtype=\"float32\"):\n        y = R.add(x, x)\n        z = R.add(x, x)\n        return y\n";
     let case = Case::new("another_result_than_declared").crates(&[OPS, "plugins/relax-passes"]);
-    let case = case.file("other.py", text.to_string());
+    let case = case.file("other.py", text);
     let passes = ["--passes", "relax.EliminateCommonSubexpr,relax.DeadCodeElimination"];
     let (_, stderr, code) = case.run(&[&["run", "other.py", "-o", "out.py"], &passes[..]].concat(), b"");
     assert_eq!(code, 0, "{stderr}");
