@@ -116,7 +116,8 @@ fn signature(callee: &Body) -> (Type, u32) {
                 tykind::POINTER if ty.dtype() == DType::VOID && ty.pointer_scope() == "global" => Some(DType::HANDLE),
                 _ => None,
             };
-            (Type::prim_func(dtype.map(|dtype| Type::Prim { dtype, value: None })), 0)
+            let ty = Type::prim_func(dtype.map(|dtype| Type::Prim { dtype, value: None }));
+            (ty.with_purity(callee.is_pure_prim_func()), 0)
         }
         _ if ty.is_known() => (ty.to_owned(), n_syms),
         _ => (Type::opaque_callable(), 0),
