@@ -283,7 +283,7 @@ impl Cli {
     }
 }
 
-/// Runs `f`; a panic of it is told and becomes an exit code.
+/// Runs `f`; reports a panic in it and turns that into an exit code.
 fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, u8> {
     std::panic::catch_unwind(AssertUnwindSafe(f)).map_err(|_| {
         Messages::of_arguments(arguments())

@@ -147,7 +147,7 @@ pub struct Runner<'e> {
     bindings: RefCell<(Module, usize)>,
     keep_going: bool,
     paranoid: bool,
-    /// A pass must not write operators that nobody declares.
+    /// Undeclared operators that a pass writes are errors.
     deny_unknown: bool,
     marks: Marks,
     claims: RefCell<Claims>,
@@ -787,7 +787,7 @@ impl<'e> Runner<'e> {
     }
 }
 
-/// What stands for the message of a pass that gave an error without one.
+/// Replaces the message of a pass that returned an error without one.
 const NO_REASON: &str = "gave an error without a text; whoever maintains the plugin should let it say what it found";
 
 /// A failure after which the run goes on.

@@ -1,4 +1,4 @@
-//! Operators that a pass is the first to call, and that nobody declares: most are misspelt.
+//! Undeclared operators that a pass is the first to call: most are misspelt.
 
 use crate::verify::{Affected, affected};
 use plugin_api::ir::records::{LEAF_BIT, leaf};

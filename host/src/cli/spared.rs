@@ -17,7 +17,7 @@ struct Spared {
     path: PathBuf,
 }
 
-/// Refuses outputs that lead to what the run is made of. What cannot be read is told by those who read it.
+/// Refuses outputs that would overwrite an input of the run. Whoever reads an input reports what cannot be read.
 ///
 /// # Errors
 /// The first output that does.
@@ -56,7 +56,7 @@ fn outputs(args: &RunArgs) -> Result<Vec<(PathBuf, Output, &'static str)>, Error
             name.starts_with(|c: char| c.is_ascii_digit()) && name.ends_with(".py")
         };
         let found = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        // What cannot be written to is told when it is written.
+        // A place that cannot be written is reported when it is written.
         let found = found.filter(|path| dumped(path)).filter_map(|path| Some((Output::look(&path).ok()?, path)));
         out.extend(found.map(|(output, path)| (path, output, "folder with --dump")));
     }

@@ -15,7 +15,7 @@ pub(super) enum End {
     Signal(i32),
     /// By `exit`, with a code that is not known yet.
     Exit,
-    /// Nobody knows.
+    /// It is not known.
     Lost,
 }
 
