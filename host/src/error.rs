@@ -176,7 +176,7 @@ pub enum Error {
     /// A step failed.
     #[error("step {position}, pass `{pass}` of plugin `{plugin}`: {message}")]
     Step {
-        /// Position among the steps that were going to run, from 1.
+        /// Number of the step, as in the plan.
         position: usize,
         /// Full name of the pass.
         pass: String,

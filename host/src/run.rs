@@ -24,7 +24,7 @@ use plugin_api::diagnostics::Severity;
 use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::OptionValue;
-use registry::{Doing, Driver, Facts, Frame, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
+use registry::{Doing, Driver, Facts, Frame, Job, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -142,6 +142,7 @@ pub struct Runner<'e> {
     current: RefCell<Module>,
     /// The current module as passes and instruments speak of it, or one that was.
     input: RefCell<Rc<Input>>,
+    /// Number of the step that runs, as in the plan.
     position: Cell<usize>,
     /// A module whose bindings were counted, and how many it has.
     bindings: RefCell<(Module, usize)>,
@@ -356,19 +357,20 @@ impl<'e> Runner<'e> {
         if let Some(why) = body.and_then(|pass| self.marked(pass)) {
             let (unit, given) = (step.unit.clone(), step.given.clone());
             steps.push(self.row(unit, given, Why::Asked, 0, Fate::Skipped(why)));
+            driver.leave_out(plan, step);
             return Ok(());
         }
         let Failures { errors, seen, warnings } = &mut *failures;
         let rows = RefCell::new(steps);
         let cost = Cell::new(None);
-        let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| {
-            if let Some(why) = self.marked(pass).or_else(|| self.failed_before(seen, pass, options)) {
+        let mut run = |job: Job<'_>, facts: &mut Facts| {
+            if let Some(why) = self.marked(job.pass).or_else(|| self.failed_before(seen, job)) {
                 return Err(Stop::Skipped(why));
             }
             let before = self.current.borrow().clone();
-            let (changed, spent) = self.pass(pass, options, plan, facts).inspect_err(|stop| {
+            let (changed, spent) = self.pass(job, plan, facts).inspect_err(|stop| {
                 if matches!(stop, Stop::Failed(_)) {
-                    seen.entry(pass).or_default().push((options.to_vec(), before));
+                    seen.entry(job.pass).or_default().push((job.options.to_vec(), before));
                 }
             })?;
             cost.set(Some(spent));
@@ -558,23 +560,23 @@ impl<'e> Runner<'e> {
     }
 
     /// Whether a pass failed on this very module.
-    fn failed_before(&self, seen: &Failed, pass: PassId, options: &[OptionValue]) -> Option<String> {
+    fn failed_before(&self, seen: &Failed, job: Job<'_>) -> Option<String> {
         let module = self.current.borrow();
-        let same = |(given, on): &&(Vec<OptionValue>, Module)| given == options && on.same(&module);
-        seen.get(&pass)?.iter().rev().find(same).map(|_| "it failed before on the same module".to_string())
+        let same = |(given, on): &&(Vec<OptionValue>, Module)| given == job.options && on.same(&module);
+        seen.get(&job.pass)?.iter().rev().find(same).map(|_| "it failed before on the same module".to_string())
     }
 
     /// Runs one pass between its instruments; says whether the module changed in more than names.
-    fn pass(&self, pass: PassId, options: &[OptionValue], plan: &Plan, held: &mut Facts) -> Result<(bool, Cost), Stop> {
-        let registry = self.engine.registry();
+    fn pass(&self, job: Job<'_>, plan: &Plan, held: &mut Facts) -> Result<(bool, Cost), Stop> {
+        let (registry, Job { pass, options, number }) = (self.engine.registry(), job);
         let info = registry.pass(pass);
-        self.position.set(self.position.get() + 1);
+        self.position.set(number);
         *self.pass.borrow_mut() = info.name.clone();
         let span = tracing::info_span!("pass", name = %info.name);
         let _entered = span.enter();
         let before = self.current.borrow().clone();
         let facts = self.facts(pass);
-        let _doing = calls::begins(registry, pass, self.position.get());
+        let _doing = calls::begins(registry, pass, number);
         let functions = || before.functions().filter(|(_, body)| calls::wants(info.granularity, body)).count();
         tracing::debug!(step = facts.position, plugin = facts.plugin, functions = functions(), "begins");
         let instruments = || self.instruments().borrow_mut();
@@ -583,7 +585,7 @@ impl<'e> Runner<'e> {
         let started = instruments().run_before(&before, &facts).map_err(Stop::Before)?;
         self.hear();
         let counted = self.counted.borrow().len();
-        let span = self.engine.span("pass", &info.name, || json!({ "step": self.position.get() }));
+        let span = self.engine.span("pass", &info.name, || json!({ "step": number }));
         let result = self.verified(pass, options, &before, held);
         self.hear();
         let (changed, cost) = match result {

@@ -20,7 +20,7 @@ pub struct PassFacts<'a> {
     pub required: &'a [Required],
     /// Plugin that has it.
     pub plugin: &'a str,
-    /// Which step of the run it is, from 1.
+    /// Number of the step, from 1, as `passhost plan` shows it.
     pub position: usize,
 }
 

@@ -9,7 +9,7 @@ use plugin_api::decl::PassDecl;
 use plugin_api::ir::{Body, BodyKind, Call, Module};
 use plugin_api::meta::{Granularity, OptionValue};
 use plugin_api::op::{Infer, InferError, Inferred};
-use registry::{Driver, Facts, PassId, Plan};
+use registry::{Driver, Facts, Job, PassId, Plan};
 use std::cell::RefCell;
 
 pub(crate) struct InProcess<'t> {
@@ -63,8 +63,8 @@ impl<'t> InProcess<'t> {
     /// If a plugin that the plan needs cannot be opened.
     pub(crate) fn run(self, plan: &Plan, module: Module) -> Result<Run, String> {
         let mut current = module;
-        let mut run = |pass: PassId, options: &[OptionValue], _: &mut Facts| {
-            let after = self.pass(pass, &current, options)?;
+        let mut run = |job: Job<'_>, _: &mut Facts| {
+            let after = self.pass(job.pass, &current, job.options)?;
             let changed = !current.structural_eq(&after);
             current = after;
             Ok(changed)

@@ -1,6 +1,6 @@
 //! What holds of the module while a plan runs, and the driver that decides from it which required steps run.
 
-use crate::plan::{Plan, Skip, Step, Unit, Why, without_default};
+use crate::plan::{Numbers, Plan, Skip, Step, Unit, Why, without_default};
 use crate::registry::{PassId, Registry};
 use plugin_api::meta::{OptionValue, PassInfo, Required};
 use plugin_api::names::did_you_mean;
@@ -133,20 +133,38 @@ pub struct Doing {
     began: usize,
 }
 
+/// A pass that is to run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Job<'a> {
+    /// The pass.
+    pub pass: PassId,
+    /// All its options.
+    pub options: &'a [OptionValue],
+    /// Number of its line in the plan, from 1.
+    pub number: usize,
+}
+
 /// Runs one pass with its options, and says whether the module changed. It may add facts that it finds.
-pub type Run<'a, E> = dyn FnMut(PassId, &[OptionValue], &mut Facts) -> Result<bool, E> + 'a;
+pub type Run<'a, E> = dyn FnMut(Job<'_>, &mut Facts) -> Result<bool, E> + 'a;
 
 /// What a run has beside passes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame<'a> {
     /// A Sequential or composite pass begins, after what it requires.
-    Begin(&'a Step),
+    Begin {
+        /// The step.
+        step: &'a Step,
+        /// Number of its line in the plan, from 1.
+        number: usize,
+    },
     /// Its members are done.
     End(&'a Step),
     /// A step was reached that cannot run, in a run as TVM does it.
     Stuck {
         /// The step.
         step: &'a Step,
+        /// Number of its line in the plan, from 1.
+        number: usize,
         /// What it requires, and why that is not to be had.
         message: String,
     },
@@ -181,6 +199,8 @@ struct Done {
 /// A step that is being done, with where in it the run is.
 struct Open<'p> {
     step: Cow<'p, Step>,
+    /// Its entry in the numbers of the plan.
+    line: usize,
     why: Why,
     nesting: usize,
     /// Whether it is required, or part of what is: it runs whatever its level.
@@ -206,9 +226,9 @@ enum Next {
 }
 
 impl<'p> Open<'p> {
-    fn new(step: Cow<'p, Step>, why: Why, nesting: usize) -> Open<'p> {
+    fn new(step: Cow<'p, Step>, line: usize, why: Why, nesting: usize) -> Open<'p> {
         let (next, done) = (Next::Start, Done::default());
-        Open { step, why, nesting, needed: false, may_fail: false, depth: 0, next, done }
+        Open { step, line, why, nesting, needed: false, may_fail: false, depth: 0, next, done }
     }
 }
 
@@ -219,6 +239,8 @@ pub struct Driver<'a> {
     warnings: Vec<String>,
     doing: Vec<Doing>,
     told: usize,
+    /// Lines of the steps that it has come to.
+    numbers: Numbers,
 }
 
 /// Who does the work, and who is told of it.
@@ -232,7 +254,8 @@ struct Work<'w, E> {
 impl<'a> Driver<'a> {
     /// A driver for a module of which nothing is known.
     pub fn new(registry: &'a Registry) -> Driver<'a> {
-        Driver { registry, facts: Facts::default(), warnings: Vec::new(), doing: Vec::new(), told: 0 }
+        let (facts, warnings, doing, numbers) = (Facts::default(), Vec::new(), Vec::new(), Numbers::default());
+        Driver { registry, facts, warnings, doing, told: 0, numbers }
     }
 
     /// What holds now.
@@ -267,7 +290,13 @@ impl<'a> Driver<'a> {
         steps.try_for_each(|step| self.run_step(plan, step, run, &mut |_| Ok(()), done, &mut |error, _| Err(error)))
     }
 
-    /// Runs one step of a plan that was asked for, with what it requires and contains.
+    /// Passes over a step of a plan that was asked for, which has its lines all the same.
+    pub fn leave_out(&mut self, plan: &Plan, step: &Step) {
+        self.numbers.add(plan, step, self.registry);
+    }
+
+    /// Runs one step of a plan that was asked for, with what it requires and contains. Each step must be given once and
+    /// in order, here or to [`Driver::leave_out`]: the numbers of the lines follow from that.
     ///
     /// # Errors
     /// The first error of `run`, but for those of members that `pass_over` takes.
@@ -280,12 +309,13 @@ impl<'a> Driver<'a> {
         done: &mut dyn FnMut(StepRun),
         pass_over: &mut PassOver<'_, E>,
     ) -> Result<(), E> {
-        let mut run = |pass: PassId, options: &[OptionValue], facts: &mut Facts| run(pass, options, facts);
+        let mut run = |job: Job<'_>, facts: &mut Facts| run(job, facts);
         let mut framed = |frame: Frame<'_>| framed(frame);
         let mut pass_over = |error: E, ended: &[(Doing, usize)]| pass_over(error, ended);
         let mut work = Work { run: &mut run, framed: &mut framed, done, pass_over: &mut pass_over };
         // A stack of its own: what passes require can lead to each other 100,000 times.
-        let mut open = vec![Open::new(Cow::Borrowed(step), Why::Asked, 0)];
+        let line = self.numbers.add(plan, step, self.registry);
+        let mut open = vec![Open::new(Cow::Borrowed(step), line, Why::Asked, 0)];
         while !open.is_empty() {
             if let Err(error) = self.advance(plan, &mut open, &mut work) {
                 self.unwind(error, &mut open, &mut work)?;
@@ -299,26 +329,15 @@ impl<'a> Driver<'a> {
         let Some(top) = open.last_mut() else { return Ok(()) };
         let registry = self.registry;
         match top.next {
-            Next::Start => {
-                let (unit, given, why) = (top.step.unit.clone(), top.step.given.clone(), top.why.clone());
-                top.depth = self.doing.len();
-                top.next = Next::Need(0);
-                self.doing.push(Doing { unit, given, why, nesting: top.nesting, began: self.told });
-                if let Some(skip) = top.step.skip_where(top.needed) {
-                    self.tell(Outcome::Skipped(skip.clone()), work);
-                    top.done.missing = Some(format!("{} was skipped", top.step.unit.name(registry)));
-                    return self.close(plan, open, work);
-                }
-                Ok(())
-            }
+            Next::Start => self.start(plan, open, work),
             Next::Need(at) => match top.step.needs(registry).get(at) {
                 Some(req) => {
                     let req = req.clone();
                     top.next = Next::Need(at + 1);
-                    let why = Why::RequiredBy(top.step.unit.clone());
+                    let (line, why) = (self.numbers.required(top.line, at), Why::RequiredBy(top.step.unit.clone()));
                     match plan.tvm_compat {
-                        true => self.need_each_time(&req, why, open, work),
-                        false => self.need(&req, why, open, work),
+                        true => self.need_each_time(&req, line, why, open, work),
+                        false => self.need(&req, line, why, open, work),
                     }
                 }
                 None => {
@@ -329,26 +348,12 @@ impl<'a> Driver<'a> {
                     Ok(())
                 }
             },
-            Next::Work => {
-                self.doing.iter_mut().next_back().into_iter().for_each(|doing| doing.began = self.told);
-                match (plan.members_of(&top.step), top.step.unit.pass()) {
-                    (Some(_), _) => {
-                        top.next = Next::Member(0);
-                        return (work.framed)(Frame::Begin(&top.step));
-                    }
-                    (None, Some(pass)) => {
-                        top.done.changed = (work.run)(pass, &top.step.options, &mut self.facts)?;
-                        self.facts.after_run(registry.pass(pass), top.step.defaults, top.done.changed);
-                    }
-                    (None, None) => {}
-                }
-                self.finish(plan, open, work)
-            }
+            Next::Work => self.work(plan, open, work),
             Next::Member(at) => {
                 if let Some(member) = plan.members_of(&top.step).and_then(|members| members.get(at)) {
                     top.next = Next::Member(at + 1);
                     let (why, nesting, needed) = (Why::PartOf(top.step.unit.clone()), top.nesting + 1, top.needed);
-                    let member = Open::new(Cow::Borrowed(member), why, nesting);
+                    let member = Open::new(Cow::Borrowed(member), self.numbers.member(top.line, at), why, nesting);
                     open.push(Open { needed, may_fail: true, ..member });
                     return Ok(());
                 }
@@ -359,6 +364,40 @@ impl<'a> Driver<'a> {
                 self.finish(plan, open, work)
             }
         }
+    }
+
+    /// The innermost step begins, or is skipped.
+    fn start<E>(&mut self, plan: &Plan, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
+        let Some(top) = open.last_mut() else { return Ok(()) };
+        let (unit, given, why) = (top.step.unit.clone(), top.step.given.clone(), top.why.clone());
+        top.depth = self.doing.len();
+        top.next = Next::Need(0);
+        self.doing.push(Doing { unit, given, why, nesting: top.nesting, began: self.told });
+        let Some(skip) = top.step.skip_where(top.needed) else { return Ok(()) };
+        let skip = skip.clone();
+        top.done.missing = Some(format!("{} was skipped", top.step.unit.name(self.registry)));
+        self.tell(Outcome::Skipped(skip), work);
+        self.close(plan, open, work)
+    }
+
+    /// The innermost step has what it requires: a pass runs, a whole begins.
+    fn work<E>(&mut self, plan: &Plan, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
+        let Some(top) = open.last_mut() else { return Ok(()) };
+        let number = self.numbers.of(top.line);
+        self.doing.iter_mut().next_back().into_iter().for_each(|doing| doing.began = self.told);
+        match (plan.members_of(&top.step), top.step.unit.pass()) {
+            (Some(_), _) => {
+                top.next = Next::Member(0);
+                return (work.framed)(Frame::Begin { step: &top.step, number });
+            }
+            (None, Some(pass)) => {
+                let job = Job { pass, options: &top.step.options, number };
+                top.done.changed = (work.run)(job, &mut self.facts)?;
+                self.facts.after_run(self.registry.pass(pass), top.step.defaults, top.done.changed);
+            }
+            (None, None) => {}
+        }
+        self.finish(plan, open, work)
     }
 
     /// The innermost step was done.
@@ -421,6 +460,7 @@ impl<'a> Driver<'a> {
     fn need_each_time<E>(
         &mut self,
         req: &Required,
+        line: usize,
         why: Why,
         open: &mut Vec<Open<'_>>,
         work: &mut Work<'_, E>,
@@ -428,11 +468,13 @@ impl<'a> Driver<'a> {
         let Some(user) = open.last() else { return Ok(()) };
         match self.alone(req) {
             Ok(step) => {
-                let needed = Open::new(Cow::Owned(step), why, user.nesting);
+                let needed = Open::new(Cow::Owned(step), line, why, user.nesting);
                 open.push(Open { may_fail: true, ..needed });
                 Ok(())
             }
-            Err(message) => (work.framed)(Frame::Stuck { step: &user.step, message }),
+            Err(message) => {
+                (work.framed)(Frame::Stuck { step: &user.step, number: self.numbers.of(user.line), message })
+            }
         }
     }
 
@@ -450,7 +492,14 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs an entry of what the innermost step requires, unless it is still valid.
-    fn need<E>(&mut self, req: &Required, why: Why, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
+    fn need<E>(
+        &mut self,
+        req: &Required,
+        line: usize,
+        why: Why,
+        open: &mut Vec<Open<'_>>,
+        work: &mut Work<'_, E>,
+    ) -> Result<(), E> {
         let (registry, nesting) = (self.registry, open.last().map_or(0, |user| user.nesting));
         let Some(pass) = registry.find_full(&req.name) else { return Ok(()) };
         let step = Step::of(pass, registry.pass(pass));
@@ -458,7 +507,7 @@ impl<'a> Driver<'a> {
             self.doing.push(Doing { unit: step.unit, given: step.given, why, nesting, began: self.told });
             self.tell(Outcome::StillValid, work);
         } else {
-            open.push(Open { needed: true, ..Open::new(Cow::Owned(step), why, nesting) });
+            open.push(Open { needed: true, ..Open::new(Cow::Owned(step), line, why, nesting) });
         }
         Ok(())
     }

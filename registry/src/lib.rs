@@ -11,7 +11,7 @@ pub mod plan;
 pub mod registry;
 
 pub use config::ConfigError;
-pub use facts::{Doing, Driver, Facts, Frame, Outcome, StepRun};
+pub use facts::{Doing, Driver, Facts, Frame, Job, Outcome, StepRun};
 pub use instruments::{InstrumentId, PlannedInstrument};
 pub use pipeline::{Form, Pipeline, PipelineError, Stage};
 pub use plan::{Checker, Plan, PlanError, Request, Selection, Skip, Step, Unit, Warning, Why};

@@ -6,6 +6,7 @@ mod checker;
 mod enabled;
 mod error;
 mod text;
+mod walk;
 
 use self::asking::Asking;
 use self::check::Check;
@@ -13,6 +14,7 @@ pub use self::checker::Checker;
 use self::enabled::Enabled;
 pub use self::error::{PlanError, Warning};
 pub use self::text::Line;
+pub(crate) use self::walk::Numbers;
 use crate::instruments::{PlannedInstrument, planned};
 use crate::pipeline::{Pipeline, sequential_level};
 use crate::registry::{PassId, Registry, State};

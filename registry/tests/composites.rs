@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 use plugin_api::meta::{CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
-use registry::{Brought, Driver, Facts, Outcome, Owner, PassId, Pipeline, Plan, Registry, Request, Selection};
+use registry::{Brought, Driver, Facts, Frame, Job, Outcome, Owner, Pipeline, Plan, Registry, Request, Selection};
+use std::cell::RefCell;
 use std::convert::Infallible;
 
 fn required(names: &[&str]) -> Vec<Required> {
@@ -53,8 +54,8 @@ fn ran(registry: &Registry, pipeline: &str, disabled: &[&str], changing: &[&str]
     let plan = Plan::new(&request(pipeline, disabled), registry).unwrap();
     let mut driver = Driver::new(registry);
     let mut names: Vec<String> = Vec::new();
-    let mut run = |pass: PassId, _: &[OptionValue], _: &mut Facts| {
-        Ok::<bool, Infallible>(changing.contains(&registry.pass(pass).name.trim_start_matches("t.")))
+    let mut run = |job: Job<'_>, _: &mut Facts| {
+        Ok::<bool, Infallible>(changing.contains(&registry.pass(job.pass).name.trim_start_matches("t.")))
     };
     let mut done = |step: registry::StepRun| {
         let name = step.unit.name(registry).trim_start_matches("t.").to_string();
@@ -100,6 +101,56 @@ fn requirements_of_a_member_stand_inside_directly_before_it() {
     );
     let names: Vec<&str> = plan.passes(&registry).iter().map(|id| registry.pass(*id).name.as_str()).collect();
     assert_eq!(names.len(), 4, "{names:?}");
+}
+
+/// What begins, with its number.
+fn numbered(registry: &Registry, plan: &Plan, changing: &[&str], left_out: usize) -> Vec<String> {
+    let began = RefCell::new(Vec::new());
+    let begins = |number: usize, name: &str| began.borrow_mut().push(format!("{number} {name}"));
+    let mut run = |job: Job<'_>, _: &mut Facts| {
+        let name = &*registry.pass(job.pass).name;
+        begins(job.number, name);
+        Ok::<bool, Infallible>(changing.contains(&name))
+    };
+    let mut framed = |frame: Frame<'_>| {
+        if let Frame::Begin { step, number } = frame {
+            begins(number, step.unit.name(registry));
+        }
+        Ok(())
+    };
+    let mut driver = Driver::new(registry);
+    for (at, step) in plan.steps.iter().enumerate() {
+        if at < left_out {
+            driver.leave_out(plan, step);
+            continue;
+        }
+        let stop = &mut |error: Infallible, _: &[_]| Err(error);
+        let Ok(()) = driver.run_step(plan, step, &mut run, &mut framed, &mut |_| (), stop);
+    }
+    began.into_inner()
+}
+
+#[test]
+fn each_step_has_the_number_of_its_line() {
+    let registry = registry(
+        vec![pass("A", &[]), pass("B", &["A"]), pass("C", &["A", "B"]), pass("U", &["A", "Outer"])],
+        vec![composite("Inner", &["B"], &["C", "A"]), composite("Outer", &["A"], &["C", "Inner"])],
+    );
+    let plan = Plan::new(&request("Sequential(name=s)[t.Outer],t.U", &[]), &registry).unwrap();
+
+    let lines = plan.lines(&registry);
+    let line = |number: usize| format!("{number} {} {}", lines[number - 1].text, lines[number - 1].reason);
+    assert_eq!(line(5), "5 t.A required by t.B (passes), unless still valid");
+    assert_eq!(line(16), "16 t.Outer required by t.U (passes), unless still valid");
+    // What still holds does not run, and has its number all the same.
+    let ran = numbered(&registry, &plan, &[], 0).join(", ");
+    assert_eq!(ran, "1 s, 2 t.A, 3 t.Outer, 6 t.B, 7 t.C, 9 t.Inner, 12 t.C, 13 t.A, 27 t.U");
+    // What is undone runs again, with the number of a line that shows it.
+    let ran = numbered(&registry, &plan, &["t.C"], 0).join(", ");
+    assert_eq!(ran, "1 s, 2 t.A, 3 t.Outer, 6 t.B, 7 t.C, 5 t.A, 8 t.B, 9 t.Inner, 12 t.C, 13 t.A, 27 t.U");
+    // So has a step that is left out.
+    let ran = numbered(&registry, &plan, &[], 1).join(", ");
+    assert_eq!(ran, "14 t.A, 16 t.Outer, 19 t.B, 20 t.C, 22 t.Inner, 25 t.C, 26 t.A, 27 t.U");
 }
 
 #[test]

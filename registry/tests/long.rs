@@ -4,7 +4,7 @@
 use plugin_api::meta::{
     CompositeInfo, ConfigInfo, Contract, InstrumentInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required,
 };
-use registry::{Brought, Checker, Driver, Owner, Pipeline, Plan, Registry, Request, Selection};
+use registry::{Brought, Checker, Driver, Facts, Job, Owner, Pipeline, Plan, Registry, Request, Selection, Unit};
 use std::convert::Infallible;
 use std::fmt::Write;
 
@@ -33,10 +33,14 @@ fn request(pipeline: &str) -> Request {
     Request { pipeline: Pipeline::parse(pipeline).unwrap(), ..Request::default() }
 }
 
-/// How many steps a run of a plan has.
+/// How many steps a run of a plan has. Each pass that runs has the number of its line.
 fn steps(plan: &Plan, registry: &Registry) -> usize {
-    let mut steps = 0;
-    Driver::new(registry).run(plan, &mut |_, _, _| Ok::<bool, Infallible>(false), &mut |_| steps += 1).unwrap();
+    let (mut steps, lines) = (0, plan.lines(registry));
+    let mut run = |job: Job<'_>, _: &mut Facts| {
+        assert_eq!(lines[job.number - 1].unit, Unit::Pass(job.pass));
+        Ok::<bool, Infallible>(false)
+    };
+    Driver::new(registry).run(plan, &mut run, &mut |_| steps += 1).unwrap();
     steps
 }
 
@@ -102,7 +106,7 @@ fn facts_of_many_passes() {
     let registry = registry(Brought::passes(passes));
     let plan = Plan::new(&request("all()"), &registry).unwrap();
     let mut driver = Driver::new(&registry);
-    driver.run(&plan, &mut |_, _, _| Ok::<bool, Infallible>(true), &mut |_| ()).unwrap();
+    driver.run(&plan, &mut |_, _| Ok::<bool, Infallible>(true), &mut |_| ()).unwrap();
     assert!(driver.facts().is_valid("t.P0"));
 }
 

@@ -2,11 +2,11 @@
 //! Sequentials of a pipeline, vetoes and outcomes: by our rules and by those of TVM. The model looks everything up again each
 //! time and remembers nothing but what holds.
 
-use plugin_api::meta::{CompositeInfo, Contract, OptionValue, PassInfo, Required};
+use plugin_api::meta::{CompositeInfo, Contract, PassInfo, Required};
 use proptest::prelude::*;
 use registry::{
-    Brought, Doing, Driver, Facts, Frame, Outcome, Owner, PassId, Pipeline, Plan, Registry, Request, Selection,
-    StepRun, Unit,
+    Brought, Doing, Driver, Facts, Frame, Job, Outcome, Owner, Pipeline, Plan, Registry, Request, Selection, StepRun,
+    Unit,
 };
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -314,7 +314,10 @@ impl World {
         let plan = Plan::new(&request, &registry).ok()?;
         let log = RefCell::new(Vec::new());
         let vetoed = |unit: &Unit| !tvm_compat && unit.pass().is_some_and(|pass| self.vetoed.contains(&pass.0));
-        let mut run = |pass: PassId, _: &[OptionValue], facts: &mut Facts| {
+        let lines = plan.lines(&registry);
+        let has_its_line = |unit: &Unit, number: usize| assert_eq!(&lines[number - 1].unit, unit, "line {number}");
+        let mut run = |Job { pass, number, .. }: Job<'_>, facts: &mut Facts| {
+            has_its_line(&Unit::Pass(pass), number);
             let contract = &registry.pass(pass).contract;
             match !tvm_compat && contract.requires.iter().any(|property| !facts.holds(property)) {
                 _ if vetoed(&Unit::Pass(pass)) => Err(None),
@@ -323,7 +326,10 @@ impl World {
             }
         };
         let mut framed = |frame: Frame<'_>| match frame {
-            Frame::Begin(step) if vetoed(&step.unit) => Err(None),
+            Frame::Begin { step, number } => {
+                has_its_line(&step.unit, number);
+                if vetoed(&step.unit) { Err(None) } else { Ok(()) }
+            }
             Frame::Lacking { .. } => Err(None),
             _ => Ok(()),
         };

@@ -2,7 +2,7 @@
 
 use plugin_api::meta::{ConfigInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{
-    Brought, Driver, Facts, Form, Outcome, Owner, PassId, Pipeline, Plan, PlanError, Registry, RegistryError, Request,
+    Brought, Driver, Facts, Form, Job, Outcome, Owner, Pipeline, Plan, PlanError, Registry, RegistryError, Request,
     Selection, Stage,
 };
 use registry::{StepRun, Warning};
@@ -48,8 +48,8 @@ fn selection(opt_level: Option<i32>, disabled: &[&str], required: &[&str]) -> Se
 fn drive(registry: &Registry, plan: &Plan, changing: &[&str]) -> (Vec<StepRun>, Vec<String>) {
     let mut steps = Vec::new();
     let mut driver = Driver::new(registry);
-    let mut run = |pass: PassId, _: &[OptionValue], _: &mut Facts| {
-        Ok::<bool, Infallible>(changing.contains(&registry.pass(pass).name.trim_start_matches("t.")))
+    let mut run = |job: Job<'_>, _: &mut Facts| {
+        Ok::<bool, Infallible>(changing.contains(&registry.pass(job.pass).name.trim_start_matches("t.")))
     };
     let Ok(()) = driver.run(plan, &mut run, &mut |step| steps.push(step));
     (steps, driver.warnings().to_vec())
@@ -457,8 +457,8 @@ fn clash_a_vetoed_requirement_ends_its_user_and_not_the_run() {
     let plan = Plan::new(&request("t.B,t.X"), &registry).expect("a plan");
     let (mut driver, mut ended, mut names) = (Driver::new(&registry), Vec::new(), Vec::new());
     for step in &plan.steps {
-        let mut run = |pass: PassId, _: &[OptionValue], _: &mut Facts| {
-            if registry.pass(pass).name == "t.A" { Err("vetoed") } else { Ok(false) }
+        let mut run = |job: Job<'_>, _: &mut Facts| {
+            if registry.pass(job.pass).name == "t.A" { Err("vetoed") } else { Ok(false) }
         };
         let mut done = |step: StepRun| names.push(step.unit.name(&registry).to_string());
         let told = driver.run_step(&plan, step, &mut run, &mut |_| Ok(()), &mut done, &mut |error, _| Err(error));

@@ -28,12 +28,7 @@ impl Runner<'_> {
     /// Tells instruments of a Sequential.
     pub(super) fn framed(&self, frame: Frame<'_>, plan: &Plan, frames: &Frames) -> Result<(), Stop> {
         match frame {
-            Frame::Begin(step) => {
-                // Where TVM counts, a Sequential has a number of its own; here it has that of its first member.
-                let position = self.position.get() + 1;
-                if plan.tvm_compat {
-                    self.position.set(position);
-                }
+            Frame::Begin { step, number: position } => {
                 let before = self.current.borrow().clone();
                 let (unit, opt_level) = (step.unit.clone(), step.opt_level(self.engine.registry()));
                 let required = step.required.clone();
@@ -64,10 +59,7 @@ impl Runner<'_> {
                 let needed = needed.unit.name(self.engine.registry());
                 Err(Stop::Lacking(format!("needs {needed}, of which {missing}")))
             }
-            Frame::Stuck { step, message } => {
-                self.position.set(self.position.get() + 1);
-                Err(Stop::Failed(self.stuck(step, message)))
-            }
+            Frame::Stuck { step, number, message } => Err(Stop::Failed(self.stuck(step, number, message))),
         }
     }
 
@@ -84,11 +76,11 @@ impl Runner<'_> {
         }
     }
 
-    fn stuck(&self, step: &Step, message: String) -> Error {
+    fn stuck(&self, step: &Step, position: usize, message: String) -> Error {
         let registry = self.engine.registry();
         let owner = step.unit.pass().map(|pass| registry.pass_owner(pass));
         Error::Step {
-            position: self.position.get(),
+            position,
             pass: step.unit.name(registry).to_string(),
             plugin: owner.map_or(Owner::EMBEDDER, |owner| &owner.name).to_string(),
             file: owner.and_then(|owner| owner.file.clone()),
