@@ -171,6 +171,39 @@ called! {
     ];
 }
 
+/// What is printed around a step, and the error of one, have the number of the line that `plan` shows for it.
+#[test]
+fn steps_have_the_numbers_of_the_plan() {
+    let case = Case::new("numbers").libraries(&["instruments", "required"].map(example)).operators();
+    let passes = "zoo.First,zoo.Third,Sequential(name=late)[zoo.Adds,Sequential(name=inner)[zoo.First,zoo.Fails]]";
+    for how in [&[][..], &["--tvm-compat"]] {
+        let (plan, _, code) = case.run(&[&["plan", "--passes", passes], how].concat(), b"");
+        assert_eq!(code, 0);
+        let line = |line: &str| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?.to_string(), words.next()?.to_string()))
+        };
+        let plan: Vec<(String, String)> = plan.lines().filter_map(line).collect();
+        let args = ["run", "small.py", "-o", "out.py", "--print-before-all", "--print-changed", "--passes", passes];
+        let (_, said, code) = case.run(&[&args, how].concat(), b"");
+        assert_eq!(code, 3);
+        let step = |line: &str| {
+            let (number, rest) = line.split_once("step ")?.1.split_once(": ")?;
+            Some((number.to_string(), rest.split(' ').next()?.to_string()))
+        };
+        let printed =
+            said.lines().filter(|line| line.starts_with("# before step") || line.starts_with("# changed by step"));
+        let mut steps: Vec<(String, String)> = printed.filter_map(step).collect();
+        assert!(steps.len() > 6, "{said}");
+        let error = said.lines().find_map(|line| line.strip_prefix("error: step ")).expect("an error");
+        let (number, rest) = error.split_once(", pass `").expect("a number");
+        steps.push((number.to_string(), rest.split('`').next().expect("a name").to_string()));
+        for step in &steps {
+            assert!(plan.contains(step), "{step:?} of {steps:?}, {plan:?}");
+        }
+    }
+}
+
 /// Known without opening the plugin: `ZOO_LOG` would tell.
 #[test]
 fn instruments_are_listed_without_loading() {
