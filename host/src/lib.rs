@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod context;
 pub mod crates;
+pub mod declared;
 pub mod engine;
 pub mod error;
 pub mod get_pass;

@@ -12,6 +12,7 @@ mod services;
 mod statistics;
 
 use crate::context::PassContext;
+use crate::declared::in_declared_form;
 use crate::engine::Engine;
 use crate::error::{Error, Kept, exit};
 use crate::instruments::{Instrument, Instruments, Mode, Speaking};
@@ -662,6 +663,8 @@ impl<'e> Runner<'e> {
         let after = after?;
         self.check_said(pass, said)?;
         let start = Instant::now();
+        let after = in_declared_form(before, after, self.engine)
+            .map_err(|(function, why)| self.step_error(pass, Some(function), why.to_string(), None))?;
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
         let affected = affected(before, &after);
         self.verify(before, &after, &affected).map_err(|violation| self.violation(pass, &after, &violation))?;

@@ -1,7 +1,7 @@
 //! Types of the values of a body from those of their operands.
 
 use crate::ir::records::{flag, kind};
-use crate::ir::{Body, Call, Edit, Expr, Function, Sym, Type, V, Value};
+use crate::ir::{Body, Call, Edit, Expr, Function, Sym, Ty, Type, V, Value};
 use crate::op::{Infer, InferError};
 use crate::pass::PassError;
 use crate::ty_rel::{Relation, call_result, calls_are_pure, join, relation, seen_outside};
@@ -60,12 +60,62 @@ pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
             (Some(sym), Type::Prim { dtype, .. }) => sym.dtype == *dtype,
             _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
         };
-        if let Some(ty) = found.filter(|ty| !same(ty)) {
+        // Of a value that has no name but this one, less may be said than is known.
+        let says_less = |ty: &Type| match value.view() {
+            Expr::Alias(source) if source.is_nested() => relation(&value.ty().to_owned(), ty) == Relation::Wider,
+            _ => false,
+        };
+        if let Some(ty) = found.filter(|ty| !same(ty) && !says_less(ty)) {
             set_type(&mut edit, value, &ty)?;
         }
         Ok(())
     })?;
     Ok(edit.finish()?)
+}
+
+/// Says of the result of each function what is known of what it returns, where the function declares less; as TVM does
+/// when it normalizes. The types of calls of functions in the body follow. The same handle if nothing changes.
+///
+/// # Errors
+/// If a call does not fit its operator.
+pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
+    let wider = |function: Value<'_>| {
+        let (Type::Callable { ret, .. }, Some(found)) = (function.ty().to_owned(), result_type(function)) else {
+            return false;
+        };
+        relation(&ret, &found.to_owned()) == Relation::Wider
+    };
+    let functions = || body.values().filter(|value| value.kind() == kind::FUNC && value.ty().is_known());
+    if !functions().any(wider) {
+        return Ok(body.clone());
+    }
+    let (mut edit, mut symbols, mut inner) = (body.edit(), Symbols::default(), false);
+    content_first(body, |value, step| {
+        match (value.kind(), step) {
+            (kind::FUNC, Step::Enter) => symbols.enter(value),
+            (kind::FUNC, Step::Leave) => {
+                let known = symbols.leave();
+                let (Type::Callable { params, ret, pure }, Some(found)) = (value.ty().to_owned(), result_type(value))
+                else {
+                    return Ok(());
+                };
+                let found = seen_outside(found.to_owned(), &|sym| !known.contains(&sym));
+                if relation(&ret, &found) == Relation::Wider {
+                    set_type(&mut edit, value, &Type::Callable { params, ret: Box::new(found), pure })?;
+                    inner |= value.index() != Some(0);
+                }
+            }
+            (kind::MATCH_CAST, _) => symbols.define(&value.ty().to_owned()),
+            _ => symbols.defined.extend(value.symbol()),
+        }
+        Ok(())
+    })?;
+    let narrowed = edit.finish()?;
+    if inner { infer_types(&narrowed, infer) } else { Ok(narrowed) }
+}
+
+fn result_type(function: Value<'_>) -> Option<Ty<'_>> {
+    function.region().result().map(Value::ty).filter(|ty| ty.is_known())
 }
 
 /// Infers what is missing.

@@ -2,7 +2,7 @@
 
 use crate::infer_types;
 use crate::ir::records::{flag, kind};
-use crate::ir::{AttrsId, Body, Edit, NodeSpec, TypeId, Value};
+use crate::ir::{AttrsId, Body, Edit, NodeSpec, Ty, TypeId, Value};
 use crate::op::Infer;
 use crate::pass::PassError;
 
@@ -15,7 +15,8 @@ pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
 
 /// The body in A-normal form, of any nesting: in branches and nested functions, and where blocks stand inside an
 /// expression. Keeps the order of evaluation, blocks, names and the types that are said; types that are missing are
-/// inferred, where `infer` knows the operator. The same handle if there is nothing to do.
+/// inferred, where `infer` knows the operator. The result of a function is declared as what is known of it, and a variable
+/// that can only be an empty tuple is written as one where it is used. The same handle if there is nothing to do.
 ///
 /// ```
 /// use plugin_api::normalize::normalize;
@@ -39,6 +40,12 @@ pub fn normalize(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     if body.function().is_none() {
         return Ok(body.clone());
     }
+    let named = in_normal_form(body, infer)?;
+    infer_types::narrow_results(&without_void_uses(&named)?, infer)
+}
+
+/// The body with a name for each value that needs one, and types.
+fn in_normal_form(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     let untyped = body.values().any(infer_types::lacks_type);
     if !untyped && first_not_normal(body).is_none() {
         return Ok(body.clone());
@@ -52,6 +59,32 @@ pub fn normalize(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
         flatten(&mut edit, value, &around);
     }
     name_nested(&mut edit, body, &around);
+    Ok(edit.finish()?)
+}
+
+/// The body in which an empty tuple is written where a variable that can be nothing else is used, as in TVM: what calls
+/// return that return nothing.
+fn without_void_uses(body: &Body) -> Result<Body, PassError> {
+    let is_void = |ty: Ty<'_>| ty.is_tuple() && ty.children().len() == 0;
+    let raw = body.raw();
+    // Most functions do not have this type, and the table is short.
+    if !(0..raw.types().len() as u32).any(|id| is_void(Ty { raw, id })) {
+        return Ok(body.clone());
+    }
+    let mut edit = body.edit();
+    for user in body.values().filter(|user| user.n_operands() > 0) {
+        for (i, operand) in user.operands().enumerate().filter(|(_, v)| v.is_binding() && is_void(v.ty())) {
+            let v = edit.v(user);
+            if user.kind() == kind::ALIAS {
+                edit.set_operands(v, &[]);
+                edit.update(v, |node| node.kind = kind::TUPLE);
+                continue;
+            }
+            let spec = NodeSpec::new(kind::TUPLE).ty(TypeId(operand.ty().id()));
+            let empty = edit.just_before(user).node(spec, &[], None);
+            edit.set_operand(v, i, empty);
+        }
+    }
     Ok(edit.finish()?)
 }
 
@@ -128,23 +161,11 @@ fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
             kind::BLOCK => edit.bind(v, "gv"),
             _ => {
                 edit.bind(v, "gv");
-                edit.just_before(first_nested(value)).open(NodeSpec::new(kind::BLOCK), &[], None);
+                edit.just_before(value).open(NodeSpec::new(kind::BLOCK), &[], None);
                 edit.after(value).close();
             }
         }
     }
-}
-
-/// Where the expression that `value` ends begins: tuples that stay nested in it come first.
-fn first_nested(value: Value<'_>) -> Value<'_> {
-    let (mut first, mut work) = (value, vec![value]);
-    while let Some(value) = work.pop() {
-        if value.index() < first.index() {
-            first = value;
-        }
-        work.extend(value.nested().filter(|operand| operand.kind() == kind::TUPLE));
-    }
-    first
 }
 
 /// A nested value that must have a name: all but tuples, and the value of a binding at a wider type.

@@ -1,9 +1,10 @@
 //! What holds for every operator: number and kinds of arguments, presence and types of attributes.
 
-use crate::ir::records::{attr, tykind};
-use crate::ir::{AttrView, Call, Expr, Value};
-use crate::meta::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo};
+use crate::ir::records::{LEAF_BIT, LeafRec, attr, flag, kind, leaf, tykind};
+use crate::ir::{Attr, AttrView, Body, Call, DType, Dict, Edit, Expr, SealError, Value};
+use crate::meta::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
 use crate::op::InferError;
+use std::collections::HashSet;
 
 /// Checks a call against the declaration of its operator, before its rule is asked.
 ///
@@ -132,6 +133,125 @@ pub fn fits(ty: AttrType, value: AttrView<'_>) -> bool {
     }
 }
 
+/// An attribute in the form that the text of its operator has: numbers of the declared type, data types by their usual
+/// names. What does not fit stays as it is.
+pub fn canonical_attr(ty: AttrType, value: Attr) -> Attr {
+    match (ty, value) {
+        (AttrType::Float, Attr::Int(v)) => Attr::Float(v as f64),
+        (AttrType::DType, Attr::Str(name)) => Attr::Str(match name.parse::<DType>() {
+            Ok(dtype) if dtype.to_string().parse() == Ok(dtype) => dtype.to_string(),
+            _ => name,
+        }),
+        (_, value) => value,
+    }
+}
+
+/// What stands for an attribute that is not written.
+pub fn default_attr(default: &AttrDefault) -> Attr {
+    match default {
+        AttrDefault::None => Attr::None,
+        AttrDefault::Value(value) => option_attr(value),
+    }
+}
+
+fn option_attr(value: &OptionValue) -> Attr {
+    match value {
+        OptionValue::Bool(v) => Attr::Bool(*v),
+        OptionValue::Int(v) => Attr::Int(*v),
+        OptionValue::Float(v) => Attr::Float(*v),
+        OptionValue::Str(v) => Attr::Str(v.clone()),
+        OptionValue::List(items) => Attr::List(items.iter().map(option_attr).collect()),
+    }
+}
+
+/// The body with the attributes of all calls as a text of it is read: each in the form that its operator declares, with
+/// the defaults, sorted. `info` knows the operators. The same handle if nothing changes, which costs a look at each call.
+///
+/// # Errors
+/// None on a valid body; the result is validated all the same.
+pub fn with_declared_attributes<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
+    let mut edit: Option<Edit<'_>> = None;
+    // For each operator the attributes that were found right last, as successive calls often have the same; and all.
+    let mut last: Vec<Option<u32>> = vec![None; body.raw().leaves().len()];
+    let mut right: HashSet<(u32, u32)> = HashSet::new();
+    for call in body.values().filter_map(Value::as_call) {
+        let (callee, attrs) = (call.callee().word(), call.attrs());
+        let Some(last) = last.get_mut((callee & !LEAF_BIT) as usize) else { continue };
+        let known = *last == Some(attrs.id()) || right.contains(&(callee, attrs.id()));
+        let Some(name) = call.op().filter(|_| !known) else { continue };
+        match info(name).and_then(|info| declared(info, attrs)) {
+            None => {
+                *last = Some(attrs.id());
+                right.insert((callee, attrs.id()));
+            }
+            Some(entries) => {
+                let edit = edit.get_or_insert_with(|| body.edit());
+                let id = edit.builder().attrs(entries.iter().map(|(key, value)| (key.as_str(), value.clone())));
+                let v = edit.v(call.value());
+                edit.set_attrs(v, id);
+            }
+        }
+    }
+    edit.map_or_else(|| Ok(body.clone()), Edit::finish)
+}
+
+/// The body with the effects of calls of operators that nobody declares as a reader of the text says them: they may have
+/// one wherever one may be. The same handle if nothing changes.
+///
+/// # Errors
+/// None on a valid body; the result is validated all the same.
+pub fn with_effects_of_unknown<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
+    let unknown = |leaf: &LeafRec| leaf.kind == leaf::OP && info(body.raw().str(leaf.val as u32)).is_none();
+    let unknown: Vec<bool> = body.raw().leaves().iter().map(unknown).collect();
+    if !unknown.contains(&true) {
+        return Ok(body.clone());
+    }
+    let (mut edit, mut open) = (body.edit(), Vec::<(usize, bool)>::new());
+    for value in body.values() {
+        while open.pop_if(|(end, _)| Some(*end) <= value.index()).is_some() {}
+        let may = open.last().is_some_and(|(_, may)| *may);
+        match value.kind() {
+            kind::FUNC => open.push((value.end(), value.has(flag::IMPURE))),
+            kind::DATAFLOW => open.push((value.end(), false)),
+            kind::CALL => {
+                let callee = value.operand(0).filter(|callee| callee.is_leaf());
+                let asked = callee.and_then(|callee| unknown.get((callee.word() & !LEAF_BIT) as usize)) == Some(&true);
+                if asked && value.has(flag::IMPURE) != may {
+                    let v = edit.v(value);
+                    edit.update(v, |node| node.flags ^= flag::IMPURE);
+                }
+            }
+            _ => {}
+        }
+    }
+    edit.finish()
+}
+
+/// Attributes of a call in the declared form; `None` if they have it.
+fn declared(info: &OpInfo, attrs: Dict<'_>) -> Option<Vec<(String, Attr)>> {
+    let sorted = attrs.iter().map(|(key, _)| key).is_sorted();
+    if takes_any_attributes(info) {
+        return (!sorted).then(|| attrs.to_owned());
+    }
+    let mut entries = attrs.to_owned();
+    let mut same = sorted && attrs.iter().len() >= info.attrs.len();
+    for attr in &info.attrs {
+        match entries.iter_mut().find(|(key, _)| *key == attr.name) {
+            Some((_, value)) => {
+                let canonical = canonical_attr(attr.ty, value.clone());
+                same &= canonical == *value;
+                *value = canonical;
+            }
+            None => {
+                let Some(default) = &attr.default else { continue };
+                same = false;
+                entries.push((attr.name.clone(), default_attr(default)));
+            }
+        }
+    }
+    (!same).then_some(entries)
+}
+
 /// The type of an attribute in a message.
 pub fn type_name(ty: AttrType) -> &'static str {
     match ty {
@@ -151,8 +271,7 @@ pub fn type_name(ty: AttrType) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Attr, AttrsId, BodyBuilder, DType, Type, TypeId};
-    use crate::meta::OptionValue;
+    use crate::ir::{AttrsId, BodyBuilder, Type, TypeId};
 
     fn info() -> OpInfo {
         let arg = |name: &str, kind, optional| ArgInfo { name: name.to_string(), kind, optional };

@@ -1,7 +1,7 @@
 //! Which variables of a dataflow block are visible outside of it, while values become other names for others.
 
 use crate::ir::records::flag;
-use crate::ir::{AttrsId, Edit, Value, records::kind};
+use crate::ir::{AttrsId, Edit, Type, Value, records::kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl<'b> Edit<'b> {
@@ -61,15 +61,46 @@ impl<'b> Edit<'b> {
             }
         }
         let mut demoted = BTreeSet::new();
+        let has_scalars = body.bindings().any(|value| value.symbol().is_some());
         let is_output = |value: &Value<'_>| !value.has(flag::INNER) && value.symbol().is_none();
         for output in body.bindings().filter(|value| is_output(value) && regions.dataflow(*value).is_some()) {
             if let Some(at) = output.index().filter(|at| !used_outside[*at]) {
                 let v = self.v(output);
                 self.update(v, |node| node.flags |= flag::INNER);
+                if has_scalars {
+                    self.tell_type(output);
+                }
                 demoted.insert(at);
             }
         }
         demoted
+    }
+
+    /// Inside of its block, the type of another name, a tuple or an element is that of what it is made of. Outside, it says
+    /// nothing of the scalars of the block.
+    pub fn tell_type(&mut self, value: Value<'b>) {
+        // A scalar variable is a symbolic variable, whatever it is made of.
+        if value.symbol().is_some() {
+            return;
+        }
+        let now = |operand: Value<'b>| self.with(self.v(operand), |operand| operand.ty().to_owned());
+        let known = value.operands().all(|operand| operand.ty().is_known());
+        let ty = match (value.kind(), value.operand(0)) {
+            (kind::ALIAS, Some(source)) if known && !source.is_nested() => now(source),
+            (kind::TUPLE, _) if known => Type::Tuple(value.operands().map(now).collect()),
+            (kind::TUPLE_GET, Some(tuple)) if known => {
+                let element = value.as_tuple_get().map_or(0, |(_, index)| index as usize);
+                match now(tuple) {
+                    Type::Tuple(mut fields) if element < fields.len() => fields.swap_remove(element),
+                    _ => return,
+                }
+            }
+            _ => return,
+        };
+        if ty != value.ty().to_owned() {
+            let v = self.v(value);
+            self.set_type(v, &ty);
+        }
     }
 
     /// Variables of dataflow blocks that are used outside of their block now, or by a function in it, become outputs.

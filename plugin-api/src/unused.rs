@@ -27,8 +27,7 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
         // Of kinds that are not known, and of TIR, a name does not mean that only users count.
         let removable =
             value.is_bound() && (is_expression(node) || node.kind == kind::FUNC && i > 0) || value.is_nested();
-        let kept = node.kind == kind::MATCH_CAST || symbols.owns_one(value);
-        let wanted = live[i] || !removable || effects.get(i) == Some(&true) || kept;
+        let wanted = live[i] || !removable || effects.get(i) == Some(&true) || symbols.owns_one(value);
         live[i] = wanted && region_lives(body, &parents, &live, &mut regions, parents[i]);
         if live[i] {
             for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
@@ -69,11 +68,11 @@ impl Symbols {
     }
 }
 
-/// For each node whether it has an effect, as [`Value::has_effect`] says; in one pass, as that asks what is nested.
-/// Empty where nothing has one.
+/// For each node whether it has an effect, as [`Value::has_effect`] says, or is a match_cast or holds one; in one pass, as
+/// that asks what is nested. Empty where nothing is one.
 fn effects(body: &Body) -> Vec<bool> {
     let raw = body.raw();
-    let own = |node: &NodeRec| node.has(flag::IMPURE) && node.kind != kind::FUNC;
+    let own = |node: &NodeRec| node.has(flag::IMPURE) && node.kind != kind::FUNC || node.kind == kind::MATCH_CAST;
     let mut effects = Vec::new();
     if !raw.nodes().iter().any(own) {
         return effects;

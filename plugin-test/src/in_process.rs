@@ -2,6 +2,7 @@
 
 use crate::Tested;
 use crate::outcome::{Failure, Run, diagnostic};
+use passhost::declared::in_declared_form;
 use passhost::verify::{undeclared_operators, verify_changed};
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::abi::in_process;
@@ -85,6 +86,8 @@ impl<'t> InProcess<'t> {
             Granularity::PrimFunc => self.functions(pass, BodyKind::PrimFunc, before, options),
             _ => self.functions(pass, BodyKind::Function, before, options),
         })?;
+        let after = in_declared_form(before, after, &self.tested.engine)
+            .map_err(|(function, why)| self.failure(Some(&function), why.to_string()))?;
         verify_changed(before, &after, &self.tested.engine).map_err(|violation| {
             let message = format!("returned an ill-formed module: {}", violation.message);
             self.failure(Some(&violation.function), message)

@@ -1,5 +1,6 @@
 """Writes modules that are nearly those of a file: expressions and statements of the same and of other modules put in their
-places. `conformance -- modules` then tells which of them print as another module than was read; none should."""
+places; with `--tokens`, tokens of the text swapped, left out, or put in the places of others. `conformance -- modules` then
+tells which of them print as another module than was read; `between` takes them through every pass. None should differ."""
 
 import argparse
 import ast
@@ -7,6 +8,7 @@ import copy
 import json
 import pathlib
 import random
+import re
 
 LITERALS = [
     "0", "1", "-1", "2.5", "True", "None", "'x'", "()", "[]", "{}", "x", "n", "A", "i", "n + 1", "-n", "~a",
@@ -105,11 +107,48 @@ def mutate(tree, pool, statements):
                 body[i] = copy.deepcopy(random.choice(statements))
 
 
+# Names, numbers, strings, indentation with its line, and every other character.
+TOKEN = re.compile(r"""[A-Za-z_][A-Za-z_0-9.]*|[0-9][0-9.e]*|"[^"\n]*"|'[^'\n]*'|\n *|[^\S\n]+|.""")
+
+
+def swap_tokens(text, pool):
+    """The text with a few tokens changed: swapped with one of the same kind nearby, repeated, left out, or another one."""
+    tokens = TOKEN.findall(text)
+    places = [i for i, token in enumerate(tokens) if not token.isspace()]
+    for _ in range(random.choice([1, 1, 1, 2, 2, 3, 5])):
+        i, what = random.choice(places), random.random()
+        alike = [j for j in places if tokens[j][:1].isalpha() == tokens[i][:1].isalpha() and tokens[j] != tokens[i]]
+        if what < 0.45 and alike:
+            j = random.choice(alike)
+            tokens[i], tokens[j] = tokens[j], tokens[i]
+        elif what < 0.6 and alike:
+            tokens[i] = tokens[random.choice(alike)]
+        elif what < 0.8:
+            tokens[i] = random.choice(pool)
+        elif what < 0.9:
+            tokens[i] = ""
+        else:
+            tokens[i] += tokens[random.choice(places)]
+    return "".join(tokens)
+
+
+def mutated(trees, pool, statements):
+    """A module with parts of others; None where a constant stands and Python has only a name."""
+    tree = copy.deepcopy(random.choice(trees))
+    for _ in range(random.choice([1, 1, 1, 2, 2, 3, 4])):
+        mutate(tree, pool, statements)
+    try:
+        return ast.unparse(tree)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="+", type=pathlib.Path, help="files of one JSON object with `text` a line")
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tokens", action="store_true", help="change tokens of the text, not parts of its tree")
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     lines = [line for path in arguments.modules for line in path.read_text().splitlines()]
@@ -117,18 +156,14 @@ def main():
     trees = [tree for tree in map(parsed, texts) if tree]
     pool = [place[3] for tree in trees for place in random.sample(expressions(tree), min(12, len(expressions(tree))))]
     statements = [stmt for tree in trees for body in list(bodies(tree))[:4] for stmt in body[:3]]
+    short = [text for text in texts if len(text) < 3_000 and "metadata" not in text]
+    tokens = [token for text in short for token in TOKEN.findall(text)[::7] if not token.isspace()]
     written = 0
     while written < arguments.count:
-        tree = copy.deepcopy(random.choice(trees))
-        for _ in range(random.choice([1, 1, 1, 2, 2, 3, 4])):
-            mutate(tree, pool, statements)
-        try:
-            text = ast.unparse(tree)
-        except (ValueError, TypeError, AttributeError, RecursionError):
-            # A constant stands where Python has only a name.
-            continue
-        print(json.dumps({"id": f"{arguments.seed}-{written}", "text": text}))
-        written += 1
+        text = swap_tokens(random.choice(short), tokens) if arguments.tokens else mutated(trees, pool, statements)
+        if text is not None:
+            print(json.dumps({"id": f"{arguments.seed}-{written}", "text": text}))
+            written += 1
 
 
 if __name__ == "__main__":

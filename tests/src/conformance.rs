@@ -2,6 +2,7 @@
 //!
 //! A case that cannot be tried counts as not equal, with its reason: nothing is skipped silently.
 
+pub mod between;
 mod cause;
 mod metadata;
 pub mod modules;
@@ -53,7 +54,7 @@ impl Failure {
 }
 
 /// Bytes of stack of a worker: as many as the main thread of a program usually has.
-const STACK: usize = 8 << 20;
+pub const STACK: usize = 8 << 20;
 
 /// Runs `f` over all cases, on as many threads as there are cores; the results are in the order of the cases.
 pub fn in_parallel<C: Sync>(cases: &[C], f: impl Fn(&C) -> Outcome + Sync, done: impl Fn() + Sync) -> Vec<Outcome> {

@@ -180,3 +180,97 @@ fn symbolic_variables_are_declared_where_they_come_in() {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.contains(" = T")).collect();
     assert_eq!(lines, ["q = TypeVar(\"q\")", "n = T.int64()", "k = TypeVar(\"k\")", "m = T.int64()"], "{text}");
 }
+
+#[test]
+fn numbers_have_one_form() {
+    let call = |argument: &str| {
+        module(X, &format!("y: R.Any = R.call_pure_packed(\"f\", x, {argument}, ty_args=(R.Any,))\nreturn y"))
+    };
+    // As TVM prints them.
+    for (argument, expected) in [
+        ("-0.0", "T.float64(-0.0)"),
+        ("2.5", "T.float64(2.5)"),
+        ("-2.5", "T.float64(-2.5)"),
+        ("+2.5", "T.float64(2.5)"),
+        ("-T.float32(0.0)", "T.float32(-0.0)"),
+        ("R.prim_value(-0.0)", "T.float64(-0.0)"),
+        ("+63", "63"),
+        ("-T.int32(3)", "T.int32(-3)"),
+    ] {
+        let printed = printed(&call(argument));
+        assert!(printed.contains(&format!("\"f\", x, {expected}, ty_args")), "{argument}:\n{printed}");
+    }
+}
+
+#[test]
+fn a_string_is_a_dimension_only_where_a_shape_has_it() {
+    let map = |index: &str| {
+        module(
+            "x: R.Tensor((16,), dtype=\"float32\")",
+            &format!("y = R.layout_transform(x, index_map=T.index_map(lambda i: ({index}, i % 4)))\nreturn y"),
+        )
+    };
+    printed(&map("i // 4"));
+    refused(&map("i // \"bool\""), "expected a dimension", "\"bool\"");
+    refused(&map("\"i\""), "expected a dimension", "\"i\"");
+    prints("x: R.Tensor((\"n + 1\", \"n\"), dtype=\"float32\")", "return x", "R.Tensor((\"n + 1\", n)");
+}
+
+/// A module of a TIR function.
+fn prim_func(signature: &str, body: &str) -> String {
+    module(signature, body).replace("@R.function", "@T.prim_func(s_tir=True)")
+}
+
+#[test]
+fn shapes_of_buffers_are_integers() {
+    let buffer =
+        |dim: &str| prim_func(&format!("h: T.handle, A: T.Buffer(({dim},), \"float32\")"), "A[0] = T.float32(-0.0)");
+    assert!(printed(&buffer("+63")).contains("T.Buffer((63,), \"float32\")"));
+    assert!(printed(&buffer("+63")).contains("A[0] = T.float32(-0.0)"));
+    assert!(
+        printed(&prim_func("A: T.Buffer((4,), \"float32\")", "A[0] = -T.float32(0.0)")).contains("T.float32(-0.0)")
+    );
+    refused(&buffer("T.bool(True)"), "must be an integer", "T.bool(True)");
+    let matched = prim_func("h: T.handle", "A = T.match_buffer(h, (h,), \"float32\")\nA[0] = T.float32(0)");
+    refused(&matched, "must be an integer, found handle", "h");
+}
+
+#[test]
+fn an_iterator_of_a_block_has_a_name_of_its_own() {
+    let body = |second: &str| {
+        format!(
+            "for i, j in T.grid(4, 4):\n    with T.sblock(\"b\"):\n        vi = T.axis.spatial(4, i)\n        {second} = \
+             T.axis.spatial(4, j)\n        A[vi, {second}] = T.float32(0)"
+        )
+    };
+    let signature = "A: T.Buffer((4, 4), \"float32\")";
+    printed(&prim_func(signature, &body("vj")));
+    refused(&prim_func(signature, &body("vi")), "has an iterator `vi` already", "T.axis.spatial(4, j)");
+}
+
+/// TVM prints a scalar with the store that follows it, whatever is computed for it.
+#[test]
+fn a_scalar_is_printed_with_the_store_that_follows_it() {
+    let text = prim_func(
+        "A: T.Buffer((4,), \"int32\")",
+        "x: T.int32\nx = A[0] + 1\ny: T.int32 = A[0] + 1\nz: T.int32\nz = z + 1\nA[1] = x + y + z",
+    );
+    let printed = printed(&text);
+    assert!(printed.contains("x: T.int32 = A[0] + 1\n") && printed.contains("y: T.int32 = A[0] + 1\n"), "{printed}");
+    assert!(printed.contains("z: T.int32\n"), "{printed}");
+}
+
+#[test]
+fn a_module_has_no_other_decorator() {
+    let text = format!("@foo\n{}", module(X, "return x"));
+    refused(&text, "only `@I.ir_module` decorates a module", "@foo");
+}
+
+/// Sums are not multiplied out.
+#[test]
+fn lengths_are_products_as_they_are() {
+    let names = |prefix: &str| (0..24).map(|i| format!("{prefix}{i}: T.int64")).collect::<Vec<_>>().join(", ");
+    let dims: Vec<String> = (0..24).map(|i| format!("a{i} + b{i}")).collect();
+    let signature = format!("{}, {}, x: R.Tensor(({}), dtype=\"float32\")", names("a"), names("b"), dims.join(", "));
+    prints(&signature, "z = R.flatten(x)\nreturn z", "(a0 + b0) * (a1 + b1) * (a2 + b2)");
+}

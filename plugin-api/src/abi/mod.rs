@@ -24,13 +24,23 @@ pub use instrument::PluginInstrument;
 pub use meta_decode::MetaError;
 pub(crate) use services::seal;
 
+use crate::ir::forms;
 use crate::ir::verify::{SealError, validate};
 use view::{Body, RawView};
 
-/// Copies, validates and makes a body in this library.
+/// Copies, validates and makes a body in this library, in the one form that equal programs have.
 ///
 /// # Errors
 /// Says which record is wrong, and why.
 pub(crate) fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
-    Body::seal_with(raw, validate)
+    let mut unusual = forms::Unusual::default();
+    let body = Body::seal_with(raw, |raw| {
+        unusual = validate(raw)?;
+        Ok(())
+    })?;
+    if !unusual.any() {
+        return Ok(body);
+    }
+    // Another order of valid records is valid.
+    Body::seal_with(&forms::usual(body.raw(), unusual).raw(), |_| Ok(()))
 }

@@ -396,7 +396,7 @@ impl<'b> Edit<'b> {
         self.side.len() as u32
     }
 
-    /// New nodes go directly before `value`, behind what is nested in it.
+    /// New nodes go directly before `value`. What is nested in it is written with it, after them.
     pub fn just_before(&mut self, value: Value<'_>) -> &mut Self {
         let at = value.index().map_or(self.n_old, |i| i as u32);
         self.place = Place { at, before: true, anchor: 0 };
@@ -530,7 +530,10 @@ pub(crate) fn is_nested(node: &NodeRec) -> bool {
     node.flags & (flag::BOUND | flag::TERM) == 0 && super::verify::is_expression(node)
 }
 
-/// One forward walk that writes the new stream.
+/// In the map of a [`Compact`]: the walk came by a nested expression, which is written with its user.
+const WAITS: u32 = NONE - 1;
+
+/// One forward walk that writes the new stream. A nested expression is written directly before its user, wherever it was.
 struct Compact<'e> {
     edit: &'e Edit<'e>,
     old: &'e Sections,
@@ -582,7 +585,7 @@ impl<'e> Compact<'e> {
                 }
                 State::Dissolved => {}
                 State::Keep => {
-                    self.emit(at)?;
+                    self.come_to(at)?;
                     if node.has(flag::REGION) {
                         self.open.push((self.map[at as usize], node.end(at), at));
                     }
@@ -655,8 +658,8 @@ impl<'e> Compact<'e> {
             }
             self.next += 1;
             match item {
-                Item::Node(op) => self.emit(op)?,
-                Item::Old(op) if self.edit.state[op as usize] == State::Moved => self.emit(op)?,
+                Item::Node(op) => self.come_to(op)?,
+                Item::Old(op) if self.edit.state[op as usize] == State::Moved => self.come_to(op)?,
                 Item::Old(_) => {}
                 Item::Open(op) => {
                     self.emit(op)?;
@@ -677,6 +680,45 @@ impl<'e> Compact<'e> {
         while self.edit.side.get(self.next).is_some_and(|(place, _)| place.at < end) {
             self.next += 1;
         }
+    }
+
+    /// Writes a node, or lets it wait for its user. Regions do not wait, since their content follows.
+    fn come_to(&mut self, op: u32) -> Result<(), SealError> {
+        let node = &self.old.nodes[op as usize];
+        if !is_nested(node) || node.has(flag::REGION) {
+            return self.emit(op);
+        }
+        self.map[op as usize] = WAITS;
+        Ok(())
+    }
+
+    /// Writes what waits for a user, operands first. A list of what is to be done stands for recursion, as nesting can
+    /// be deep.
+    fn emit_waiting(&mut self, user: u32) -> Result<(), SealError> {
+        let mut work = vec![(user, false)];
+        while let Some((op, ready)) = work.pop() {
+            if ready {
+                self.emit(op)?;
+                continue;
+            }
+            if op != user {
+                // It may be an operand twice.
+                if !self.waits(op) {
+                    continue;
+                }
+                // Nothing that it uses can wait for it.
+                self.map[op as usize] = NONE;
+                work.push((op, true));
+            }
+            let operands = self.old.operands.get(self.old.nodes[op as usize].op_range()).unwrap_or(&[]);
+            let targets = operands.iter().rev().map(|operand| self.edit.resolve_word(*operand));
+            work.extend(targets.filter(|word| self.waits(*word)).map(|word| (word, false)));
+        }
+        Ok(())
+    }
+
+    fn waits(&self, word: u32) -> bool {
+        self.map.get(word as usize) == Some(&WAITS)
     }
 
     fn emit(&mut self, op: u32) -> Result<(), SealError> {
@@ -703,6 +745,9 @@ impl<'e> Compact<'e> {
         let Some(operands) = self.old.operands.get(range) else {
             return Err(SealError::Dangling { what: "node", index: op as usize, field: "operands", found: end, len });
         };
+        if operands.iter().any(|operand| self.waits(self.edit.resolve_word(*operand))) {
+            self.emit_waiting(op)?;
+        }
         // Operands that are values as they were before this node took their place.
         let mut before: Vec<(usize, u32)> = Vec::new();
         'again: loop {

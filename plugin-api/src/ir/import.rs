@@ -1,6 +1,8 @@
 //! The bridge between bodies: brings types, leaves, attributes and nodes of one body into the tables of another.
 
+use super::attrs::Attr;
 use super::builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
+use super::forms::usual_float;
 use super::pool::Pool;
 use super::records::*;
 use super::types::{DType, Ty};
@@ -97,7 +99,11 @@ impl<'a> Importer<'a> {
         }
         let mut rec = self.from.prims()[id as usize];
         match rec.op {
-            prim::INT | prim::FLOAT => {}
+            prim::INT => {}
+            prim::FLOAT => {
+                let bits = usual_float(u64::from(rec.b) << 32 | u64::from(rec.a));
+                (rec.a, rec.b) = (bits as u32, (bits >> 32) as u32);
+            }
             prim::VAR => rec.a = self.sym(pool, rec.a, rec.dtype),
             prim::NOT | prim::CAST => rec.a = self.prim(pool, rec.a),
             _ => (rec.a, rec.b) = (self.prim(pool, rec.a), self.prim(pool, rec.b)),
@@ -181,7 +187,11 @@ impl<'a> Importer<'a> {
     fn imported(&mut self, pool: &mut Pool, entries: &[AttrRec]) -> Vec<AttrRec> {
         let import = |rec: &AttrRec| {
             let key = if rec.key == NONE { NONE } else { self.str(pool, rec.key) };
-            AttrRec { key, val: self.value(pool, rec.flags, rec.val), ..*rec }
+            match rec.kind {
+                attr::DTYPE => AttrRec { key, ..pool.attr(&Attr::DType(DType(rec.val as u32))) },
+                attr::FLOAT => AttrRec { key, val: usual_float(rec.val), ..*rec },
+                _ => AttrRec { key, val: self.value(pool, rec.flags, rec.val), ..*rec },
+            }
         };
         entries.iter().map(import).collect()
     }
@@ -209,6 +219,9 @@ impl<'a> Importer<'a> {
             return known;
         }
         let rec = self.from.dicts()[id as usize];
+        if rec.len == 0 {
+            return NONE;
+        }
         let recs = self.dict_recs(pool, rec);
         let new = pool.dict_rec(&recs);
         *slot(&mut self.dicts, id, self.from.dicts().len()) = new;
@@ -299,6 +312,24 @@ impl<'a> Importer<'a> {
 pub(crate) fn canonical(from: &RawView<'_>) -> Sections {
     let mut importer = Importer::new(from);
     importer.with_names = false;
+    let mut s = brought(importer, from);
+    s.var_names.clear();
+    s
+}
+
+/// The same body with tables in order of first use, its values in the one form that they are stored in.
+pub(crate) fn rebuilt(from: &RawView<'_>) -> Sections {
+    let mut s = brought(Importer::new(from), from);
+    let mut pool = Pool::over(std::mem::take(&mut s));
+    for off in from.names() {
+        let name = from.name_at(*off).map_or(NONE, |name| pool.name(name));
+        pool.s.names.push(name);
+    }
+    Sections { spans: from.spans().to_vec(), ..pool.s }
+}
+
+/// All nodes, and what they use of the tables.
+fn brought(mut importer: Importer<'_>, from: &RawView<'_>) -> Sections {
     let mut pool = Pool::default();
     pool.s.nodes.reserve(from.nodes().len());
     pool.s.operands.reserve(from.operands().len());
@@ -312,6 +343,5 @@ pub(crate) fn canonical(from: &RawView<'_>) -> Sections {
         let attrs = importer.dict_id(&mut pool, node.attrs);
         pool.s.nodes.push(NodeRec { ops, ty, attrs, ..*node });
     }
-    pool.s.var_names.clear();
     pool.s
 }

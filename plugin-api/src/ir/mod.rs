@@ -6,6 +6,7 @@ mod buffer;
 pub mod builder;
 pub mod edit;
 mod equal;
+pub(crate) mod forms;
 pub mod import;
 pub mod module;
 mod pool;

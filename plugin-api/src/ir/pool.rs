@@ -1,6 +1,7 @@
 //! Tables of a body under construction: types, dimensions, leaves, strings, attributes, each entry once.
 
 use super::attrs::Attr;
+use super::forms::usual_float;
 use super::records::*;
 use super::types::*;
 use super::verify::SealError;
@@ -226,7 +227,7 @@ impl Pool {
             Dim::Var(sym) => PrimRec { op: prim::VAR, flags: 0, dtype: sym.dtype.0, a: sym.id, b: 0 },
             Dim::Expr(e) => match &**e {
                 DimExpr::Int(v, t) => bits_rec(prim::INT, *t, *v as u64),
-                DimExpr::Float(v, t) => bits_rec(prim::FLOAT, *t, *v),
+                DimExpr::Float(v, t) => bits_rec(prim::FLOAT, *t, usual_float(*v)),
                 DimExpr::Unary(op, t, a) => {
                     let a = self.dim(a);
                     PrimRec { op: *op, flags: 0, dtype: t.0, a, b: 0 }
@@ -464,12 +465,13 @@ impl Pool {
             Attr::None => entry(attr::NONE, val::PLAIN, 0),
             Attr::Bool(v) => entry(attr::BOOL, val::PLAIN, u64::from(*v)),
             Attr::Int(v) => entry(attr::INT, val::PLAIN, *v as u64),
-            Attr::Float(v) => entry(attr::FLOAT, val::PLAIN, v.to_bits()),
+            Attr::Float(v) => entry(attr::FLOAT, val::PLAIN, usual_float(v.to_bits())),
             Attr::Str(v) => {
                 let id = self.str(v);
                 entry(attr::STR, val::STR, u64::from(id))
             }
-            Attr::DType(v) => entry(attr::DTYPE, val::PLAIN, u64::from(v.0)),
+            // A text has the name of a data type, so that is what is stored.
+            Attr::DType(v) => self.attr(&Attr::Str(v.to_string())),
             Attr::Type(v) => {
                 let id = self.ty(v);
                 entry(attr::TYPE, val::TYPE, u64::from(id))

@@ -4,6 +4,8 @@
 //! attributes, nesting of regions, definition before use, scope, one user for each unbound node. Not checked here:
 //! types against inference and arity (the host knows the operators), and A-normal form (a property).
 
+use super::edit::is_nested;
+use super::forms::{Unusual, is_block, is_unusual_float};
 use super::records::*;
 use super::types::{DType, MAX_SIZE};
 use crate::abi::view::RawView;
@@ -129,8 +131,8 @@ fn named(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(" (`{name}`)") }
 }
 
-/// Checks sections that come from anywhere.
-pub(crate) fn validate(raw: &RawView<'_>) -> Result<(), SealError> {
+/// Checks sections that come from anywhere; says what is valid, but not in the form that sealed bodies have.
+pub(crate) fn validate(raw: &RawView<'_>) -> Result<Unusual, SealError> {
     lengths(raw)?;
     strings(raw)?;
     let prims = prims(raw)?;
@@ -139,7 +141,18 @@ pub(crate) fn validate(raw: &RawView<'_>) -> Result<(), SealError> {
     attributes(raw)?;
     consts(raw)?;
     leaves(raw)?;
-    nodes(raw)
+    let order = nodes(raw)?;
+    Ok(Unusual { order, values: unusual_values(raw) })
+}
+
+/// Whether an attribute or dimension has a form that no text has.
+fn unusual_values(raw: &RawView<'_>) -> bool {
+    let of_attr = |rec: &AttrRec| rec.kind == attr::DTYPE || rec.kind == attr::FLOAT && is_unusual_float(rec.val);
+    let of_prim = |rec: &PrimRec| rec.op == prim::FLOAT && is_unusual_float(u64::from(rec.b) << 32 | u64::from(rec.a));
+    let of_node = |node: &NodeRec| raw.dicts().get(node.attrs as usize).is_some_and(|dict| dict.len == 0);
+    raw.attrs().iter().any(of_attr)
+        || raw.prims().iter().any(of_prim)
+        || raw.dicts().iter().any(|dict| dict.len == 0) && raw.nodes().iter().any(of_node)
 }
 
 /// Checks types, dimensions and lists alone.
@@ -495,15 +508,21 @@ struct Open {
     visible: u32,
     /// Nested expressions directly in it that still wait for their user.
     pending: i32,
+    /// Kind of the block directly in it that ended last, if only nested expressions follow it; else 0.
+    block: u16,
 }
 
-fn nodes(raw: &RawView<'_>) -> Result<(), SealError> {
+/// Checks the nodes; says whether they have another order than sealed bodies have, or other blocks.
+fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
     let nodes = raw.nodes();
     let n = nodes.len() as u32;
     // For each node: where it stops being visible (bound), or how deep it is nested (unbound).
     let mut until = vec![0u32; nodes.len()];
     let mut uses: Vec<u8> = vec![0; nodes.len()];
-    let mut open: Vec<Open> = vec![Open { end: n, visible: n, pending: 0 }];
+    // For each nested expression where its first part stands.
+    let mut starts = vec![0u32; nodes.len()];
+    let mut moved = false;
+    let mut open: Vec<Open> = vec![Open { end: n, visible: n, pending: 0, block: 0 }];
     for (i, node) in nodes.iter().enumerate() {
         let at = i as u32;
         while open.len() > 1 && open.last().is_some_and(|region| region.end <= at) {
@@ -513,12 +532,21 @@ fn nodes(raw: &RawView<'_>) -> Result<(), SealError> {
         }
         record(raw, i, node)?;
         let (deepest, nested) = operands(raw, i, node, &until, &mut uses)?;
+        if is_nested(node) || nested > 0 {
+            moved |= !directly_before(raw, i, node, &mut starts);
+        }
         let Some(around) = open.last_mut() else { return Err(SealError::Empty) };
         around.pending -= nested;
         if around.pending < 0 {
             return Err(unbound_escapes(i));
         }
         around.pending += i32::from(!node.has(flag::BOUND) && is_expression(node));
+        if is_block(node.kind) {
+            moved |= around.block == node.kind || node.kind == kind::BLOCK && node.a == 0;
+            around.block = node.kind;
+        } else if !is_nested(node) {
+            around.block = 0;
+        }
         let (around_end, around_visible) = (around.end, around.visible);
         let visible = if node.has(flag::INNER) { around_end } else { around_visible };
         until[i] = if node.has(flag::BOUND) { visible } else { deepest + 1 };
@@ -535,7 +563,7 @@ fn nodes(raw: &RawView<'_>) -> Result<(), SealError> {
             // Blocks do not hide what they define; functions, branches and unknown regions do.
             let visible = if matches!(node.kind, kind::BLOCK | kind::DATAFLOW) { around_visible } else { end };
             if node.a > 0 {
-                open.push(Open { end, visible, pending: 0 });
+                open.push(Open { end, visible, pending: 0, block: 0 });
             }
             if open.len() > MAX_DEPTH as usize {
                 return Err(SealError::TooDeep { what: "region", index: i, most: MAX_DEPTH });
@@ -552,7 +580,23 @@ fn nodes(raw: &RawView<'_>) -> Result<(), SealError> {
             return Err(SealError::Malformed { what: "node", index: i, why });
         }
     }
-    finish(nodes, &uses)
+    finish(nodes, &uses)?;
+    Ok(moved)
+}
+
+/// Whether what is nested in a node stands directly before it, in the order of the operands; notes where it begins.
+fn directly_before(raw: &RawView<'_>, i: usize, node: &NodeRec, starts: &mut [u32]) -> bool {
+    let (nodes, mut at) = (raw.nodes(), i as u32);
+    for op in raw.operands()[node.op_range()].iter().rev() {
+        if let Some(def) = nodes.get(*op as usize).filter(|def| is_nested(def)) {
+            if def.end(*op) != at {
+                return false;
+            }
+            at = starts[*op as usize];
+        }
+    }
+    starts[i] = at;
+    true
 }
 
 fn unbound_escapes(index: usize) -> SealError {
@@ -599,8 +643,11 @@ pub(crate) fn is_expression(node: &NodeRec) -> bool {
             | kind::LET
             | kind::BUFFER_PART
             | kind::COMBINER
-    )
+    ) || node.kind == kind::ACCESS && node.a == ACCESS_OF_OPERAND
 }
+
+/// Payload of an ACCESS that a buffer matches or a call takes; those of blocks are statements.
+const ACCESS_OF_OPERAND: u32 = 2;
 
 fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> {
     if node.ty != NONE {

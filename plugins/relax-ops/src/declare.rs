@@ -1,6 +1,7 @@
 //! Short forms for declarations, and what the rules of several families need.
 
-use plugin_api::arith::{product, prove_equal};
+use plugin_api::arith::prove_equal;
+use plugin_api::ir::records::prim;
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type, Value};
 use plugin_api::meta::{ArgKind, AttrType};
 use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
@@ -100,14 +101,26 @@ pub(crate) fn shape(call: Call<'_>, i: usize) -> Result<(i32, Option<Vec<Dim>>),
     }
 }
 
-/// Number of elements of a tensor with these dimensions.
+/// Number of elements of a tensor with these dimensions. As in TVM, sums are not multiplied out: a product of eight sums
+/// would have 256 terms.
 pub(crate) fn elements(dims: &[Dim]) -> Result<Dim, InferError> {
     let mut known = dims.iter().filter_map(Dim::as_int);
     if known.clone().any(|dim| dim == 0) {
         return Ok(Dim::Int(0));
     }
     let fits = known.try_fold(1i64, i64::checked_mul).is_some();
-    if fits { Ok(product(dims)) } else { wrong("has more elements than a number of 64 bits counts".to_string()) }
+    if fits { Ok(product_of(dims)) } else { wrong("has more elements than a number of 64 bits counts".to_string()) }
+}
+
+/// Dimensions multiplied in their order; what is known is multiplied where it stands side by side.
+fn product_of(dims: &[Dim]) -> Dim {
+    let times = |a: Dim, b: &Dim| match (a.as_int(), b.as_int()) {
+        (Some(1), _) => b.clone(),
+        (_, Some(1)) => a,
+        (Some(a), Some(b)) => Dim::Int(a.saturating_mul(b)),
+        _ => Dim::binary(prim::MUL, a, b.clone()),
+    };
+    dims.iter().fold(Dim::Int(1), times)
 }
 
 /// How often something is repeated, which must not be negative.

@@ -2,6 +2,9 @@
 //!
 //! *Expects* any function. *Keeps* what is computed. *Never* removes a call.
 
+mod known_symbols;
+
+use known_symbols::without_known_symbols;
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;
 use std::cell::LazyCell;
@@ -11,7 +14,8 @@ declare_pass! {
     /// Removes bindings that only give another name: aliases, elements of known tuples, casts that cannot fail.
     ///
     /// Expects any function. Keeps what is computed. Never removes a call. Outputs of a dataflow block that nothing
-    /// outside uses become variables of the block.
+    /// outside uses become variables of the block. A symbolic variable that a match_cast defines as a known dimension is
+    /// replaced by it; two match_casts that contradict each other are an error.
     ///
     /// ```relax before
     /// @R.function
@@ -37,7 +41,8 @@ declare_pass! {
 }
 
 /// The pass; others run it at their end.
-pub(crate) fn canonicalize(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+pub(crate) fn canonicalize(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let body = &without_known_symbols(body, ctx)?;
     let mut edit = body.edit();
     let mut renewed = edit.demote_outputs();
     for value in body.bindings() {
@@ -58,9 +63,27 @@ pub(crate) fn canonicalize(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 
 /// The element of a tuple that is known here.
 fn element<'b>(edit: &Edit<'b>, tuple: Value<'b>, index: u32) -> Option<Value<'b>> {
-    let tuple = edit.meaning(tuple);
-    let element = if tuple.kind() == kind::TUPLE { tuple.operand(index as usize) } else { None };
-    element.filter(|element| !element.is_nested()).map(|element| edit.meaning(element))
+    let element = known_tuple(edit, tuple)?.operand(index as usize)?;
+    (!element.is_nested()).then(|| edit.meaning(element))
+}
+
+/// The tuple that a value is known to be: itself, or an element of a known tuple, in which it may be nested. The types of
+/// what is looked at have one part less each time, so this ends.
+fn known_tuple<'b>(edit: &Edit<'b>, value: Value<'b>) -> Option<Value<'b>> {
+    let (mut value, mut path) = (edit.meaning(value), Vec::new());
+    loop {
+        while let Some((of, index)) = value.as_tuple_get() {
+            path.push(index as usize);
+            value = edit.meaning(of);
+        }
+        if value.kind() != kind::TUPLE {
+            return None;
+        }
+        match path.pop() {
+            Some(index) => value = edit.meaning(value.operand(index)?),
+            None => return Some(value),
+        }
+    }
 }
 
 /// The tuple that `tuple` takes apart and puts together again.

@@ -103,7 +103,9 @@ impl<'b> Cse<'b> {
     /// A binding that repeats an earlier one becomes another name for it; gives its position.
     fn value(&mut self, value: Value<'b>, flows: bool) -> Option<usize> {
         let at = value.index().filter(|_| value.is_binding() && !value.has_effect())?;
-        if self.call_only && value.kind() != kind::CALL || is_allocation(value) {
+        // Nothing is computed by what is nothing.
+        let void = value.ty().is_tuple() && value.ty().children().len() == 0;
+        if void || self.call_only && value.kind() != kind::CALL || is_allocation(value) {
             return None;
         }
         let key = value_key(value, &|operand| self.repeats.first_of(operand));

@@ -49,6 +49,7 @@ fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
 
 fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
+    let has_scalars = body.bindings().any(|value| value.symbol().is_some());
     for block in body.values().filter(|value| value.kind() == kind::DATAFLOW) {
         let header = edit.v(block);
         edit.update(header, |node| {
@@ -58,6 +59,9 @@ fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
         for binding in block.region().bindings() {
             let v = edit.v(binding);
             edit.update(v, |node| node.flags &= !flag::INNER);
+            if has_scalars {
+                edit.tell_type(binding);
+            }
         }
     }
     Ok(edit.finish()?)

@@ -241,13 +241,16 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push(if buffer.shape_len == 1 { ",)" } else { ")" });
     }
 
-    /// `x: T.int32 = 0`: a buffer of one element, with the store that follows it directly. Where something is computed
-    /// between them, they are two statements: the value of one statement is computed before the buffer.
+    /// `x: T.int32 = 0`: a buffer of one element, with the store that follows it, unless that loads from it.
     fn scalar(&mut self, value: Value<'b>, ty: Ty<'_>) -> Option<Value<'b>> {
         self.push_name(value);
         self.push(": T.");
         self.p.dtype(ty.dtype());
-        let next = (value.end() < self.body.len()).then(|| self.body.value_at(value.end()));
+        let mut at = value.end();
+        while at < self.body.len() && self.body.value_at(at).is_nested() {
+            at = self.body.value_at(at).end();
+        }
+        let next = (at < self.body.len()).then(|| self.body.value_at(at));
         let store = next.filter(|next| {
             next.kind() == kind::STORE
                 && next.operand(0) == Some(value)

@@ -65,7 +65,7 @@ impl<'b> Tir<'_, '_, 'b> {
     fn children(&mut self, header: Value<'b>, depth: usize, alone: bool) {
         let mut skip = None;
         for child in header.region().children() {
-            if skip.take() == Some(child) {
+            if child.is_nested() || skip.take() == Some(child) {
                 continue;
             }
             let from = self.p.out.len();

@@ -6,9 +6,9 @@ use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
-use plugin_api::meta::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
+use plugin_api::meta::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
 use plugin_api::op::InferError;
-use plugin_api::op_check::{signature, takes_any_attributes, type_name};
+use plugin_api::op_check::{canonical_attr, default_attr, signature, takes_any_attributes, type_name};
 use plugin_api::ty_rel::{call_result, calls_are_pure};
 use ruff_python_ast::{Expr, ExprCall, Keyword};
 
@@ -338,23 +338,6 @@ fn is_type_keyword(keyword: &Keyword) -> bool {
     keyword.arg.as_ref().is_some_and(|arg| TYPE_KEYWORDS.contains(&arg.as_str()))
 }
 
-fn default_attr(default: &AttrDefault) -> Attr {
-    match default {
-        AttrDefault::None => Attr::None,
-        AttrDefault::Value(value) => option_attr(value),
-    }
-}
-
-fn option_attr(value: &OptionValue) -> Attr {
-    match value {
-        OptionValue::Bool(v) => Attr::Bool(*v),
-        OptionValue::Int(v) => Attr::Int(*v),
-        OptionValue::Float(v) => Attr::Float(*v),
-        OptionValue::Str(v) => Attr::Str(v.clone()),
-        OptionValue::List(items) => Attr::List(items.iter().map(option_attr).collect()),
-    }
-}
-
 impl<'a> FnReader<'a> {
     /// An attribute of the type that the operator declares.
     fn checked(&mut self, info: &AttrInfo, expr: &'a Expr) -> Read<Attr> {
@@ -376,10 +359,7 @@ fn fitting(info: &AttrInfo, value: Attr, expr: &Expr) -> Read<Attr> {
         _ => false,
     };
     if fits {
-        return Ok(match (info.ty, value) {
-            (AttrType::Float, Attr::Int(v)) => Attr::Float(v as f64),
-            (_, value) => value,
-        });
+        return Ok(canonical_attr(info.ty, value));
     }
     Err(Diagnostic::new(span(expr), format!("attribute `{}` must be {}", info.name, type_name(info.ty))))
 }

@@ -241,6 +241,9 @@ fn scalar(expr: &Expr) -> Option<Scalar> {
             Scalar::Float(v) => Some(Scalar::Float(-v)),
             Scalar::Bool(_) => None,
         },
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => {
+            scalar(&unary.operand).filter(|value| !matches!(value, Scalar::Bool(_)))
+        }
         // TVM prints what no number of Python is as a string.
         Expr::StringLiteral(text) => not_finite(text.value.to_str()).map(Scalar::Float),
         // `float("inf")` and the like.

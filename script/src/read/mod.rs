@@ -21,7 +21,7 @@ use crate::metadata::{Metadata, Object};
 use func::FnReader;
 use plugin_api::ir::{Attr, Module, SealError, Type};
 use plugin_api::names::{did_you_mean, few_suggestions};
-use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
+use ruff_python_ast::{Decorator, Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -209,6 +209,11 @@ fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtC
     if !decorated {
         let message = format!("class `{}` is no module", class.name);
         return Err(Diagnostic::new(span(&class.name), message).help("write `@I.ir_module` above it").into());
+    }
+    let other = |decorator: &&Decorator| !is_path(&decorator.expression, &["I", "ir_module"]);
+    if let Some(decorator) = class.decorator_list.iter().find(other) {
+        let message = "only `@I.ir_module` decorates a module; what this would do to it is not known here";
+        return Err(Diagnostic::new(span(decorator), message).help("remove it").into());
     }
     Ok(class)
 }

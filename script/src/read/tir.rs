@@ -51,6 +51,8 @@ pub(super) struct TirReader<'a> {
     names: HashMap<&'a str, E, RandomState>,
     /// What was hidden by each definition, to be brought back at the end of its scope.
     log: Vec<(&'a str, Option<E>)>,
+    /// Where the names of the innermost schedulable block begin in the log.
+    block: usize,
     /// Symbolic variables by name: those of the signature, and those that a quoted shape brings in.
     pub(super) syms: HashMap<String, Sym, RandomState>,
     /// Symbolic variables that stand for nodes, by operand word.
@@ -101,6 +103,7 @@ impl<'a> TirReader<'a> {
             b: BodyBuilder::new(),
             names: HashMap::default(),
             log: Vec::new(),
+            block: 0,
             syms: HashMap::default(),
             sym_of: BTreeMap::new(),
             declared: HashMap::default(),
@@ -338,6 +341,21 @@ impl<'a> TirReader<'a> {
                 None => self.names.remove(name),
             };
         }
+    }
+
+    /// The names that are defined from now on are those of a schedulable block; gives what to leave it with.
+    pub(super) fn enter_block(&mut self) -> usize {
+        std::mem::replace(&mut self.block, self.log.len())
+    }
+
+    pub(super) fn leave_block(&mut self, outer: usize) {
+        self.block = outer;
+    }
+
+    /// Whether the innermost schedulable block has an iterator of this name.
+    pub(super) fn has_iter(&self, name: &str) -> bool {
+        let own = self.log.get(self.block..).unwrap_or(&[]).iter().any(|(defined, _)| *defined == name);
+        own && self.known(name).is_some_and(|e| self.b.kind(e.v) == kind::ITER_VAR)
     }
 
     pub(super) fn define_name(&mut self, name: &'a str, e: E) {

@@ -95,6 +95,9 @@ impl TirReader<'_> {
             return Err(Diagnostic::new(at, format!("no value of {} is negative", a.dtype))
                 .help("T.Cast(\"int32\", value) has a sign"));
         }
+        if let Some(value) = self.b.with(a.v, |value| value.dim()).as_ref().and_then(super::types::float_of) {
+            return Ok(E { end: a.end, ..self.float(-value, a.dtype, a.is) });
+        }
         let one = self.imm_of(-1, DType::I32, Is::Value);
         let one = self.converted(one, a.dtype);
         Ok(self.operation(prim::MUL, a, one))

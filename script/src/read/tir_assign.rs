@@ -292,14 +292,24 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    fn iter_var(&mut self, name: &'a str, kind_: u32, min: E, extent: V, value: V) {
+    fn iter_var(
+        &mut self,
+        (name, at): (&'a str, Range<usize>),
+        kind_: u32,
+        (min, extent): (E, V),
+        value: V,
+    ) -> Read<()> {
+        if self.has_iter(name) {
+            let message = format!("the block has an iterator `{name}` already");
+            return Err(Diagnostic::new(at, message).help("each iterator of a block has a name of its own"));
+        }
         let ty = self.prim_type(min.dtype);
         let spec = NodeSpec::new(kind::ITER_VAR).ty(ty).a(kind_).flags(flag::INNER);
         let v = self.b.node(spec, &[min.v, extent, value], Some(name));
         self.define_name(name, typed(v, ty, min.dtype));
+        Ok(())
     }
 
-    /// `vi = T.axis.spatial(16, i)`.
     /// Refuses what only a schedulable block has.
     pub(super) fn only_in_block(&self, call: &ExprCall) -> Read<()> {
         match self.b.around() {
@@ -309,6 +319,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
+    /// `vi = T.axis.spatial(16, i)`.
     fn axis(&mut self, name: &'a str, kind: &str, call: &'a ExprCall) -> Read<()> {
         self.only_in_block(call)?;
         let kind = match kind {
@@ -334,8 +345,7 @@ impl<'a> TirReader<'a> {
             }
         };
         let value = self.value(value)?;
-        self.iter_var(name, kind, min, extent.v, value.v);
-        Ok(())
+        self.iter_var((name, span(call)), kind, (min, extent.v), value.v)
     }
 
     /// `vi, vk = T.axis.remap("SR", [i, k])`: each takes the range of its loop.
@@ -368,8 +378,8 @@ impl<'a> TirReader<'a> {
             let (min, extent) = (self.copy(min), self.copy(extent));
             found.push((kind, typed(min, var.ty, var.dtype), extent, var.v));
         }
-        for ((name, _), (kind, min, extent, value)) in names.iter().zip(found) {
-            self.iter_var(name, kind, min, extent, value);
+        for ((name, at), (kind, min, extent, value)) in names.iter().zip(found) {
+            self.iter_var((name, at.clone()), kind, (min, extent), value)?;
         }
         Ok(())
     }

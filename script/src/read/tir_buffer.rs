@@ -4,7 +4,7 @@ use super::ops::{binary_op, compare_op, named_op};
 use super::tir::{E, HERE, Is, TirReader};
 use super::tir_arith::{fits, promoted};
 use super::tir_call::void_type;
-use super::types::{accept, cast, dtype_of, has_float, int, keyword, wide_int};
+use super::types::{accept, cast, dtype_of, has_float, int, keyword, negated, wide_int};
 use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::{buffer_of, prim};
@@ -185,14 +185,16 @@ impl<'a> TirReader<'a> {
             Expr::StringLiteral(text) => Some(self.quoted_dim(text.value.to_str(), span(text))?),
             other => self.dim(other, false)?,
         };
-        let not_whole = || Diagnostic::new(span(expr), "a dimension must be an integer, found a float");
+        let whole = |dtype: DType| match dtype {
+            dtype if dtype.is_int() && dtype.lanes() == 1 => Ok(()),
+            dtype => Err(Diagnostic::new(span(expr), format!("a dimension must be an integer, found {dtype}"))),
+        };
         if let Some(dim) = found {
-            return if has_float(&dim) { Err(not_whole()) } else { Ok(dim) };
+            let float = if has_float(&dim) { DType::F32 } else { dim.dtype() };
+            return whole(float).map(|()| dim);
         }
         let e = self.value(expr)?;
-        if e.dtype.is_float() {
-            return Err(not_whole());
-        }
+        whole(e.dtype)?;
         if e.v.is_leaf() || self.b.flags(e.v) & plugin_api::ir::records::flag::BOUND != 0 {
             return Err(Diagnostic::new(span(expr), "expected a dimension"));
         }
@@ -250,10 +252,8 @@ impl<'a> TirReader<'a> {
             Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {
                 self.dim(&unary.operand, quoted)?.map(|a| unary_dim(prim::NOT, DType::BOOL, a))
             }
-            Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => self.dim(&unary.operand, quoted)?.map(|a| {
-                let one = Dim::int(-1, a.dtype());
-                Dim::binary(prim::MUL, a, one)
-            }),
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => self.dim(&unary.operand, quoted)?.map(negated),
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => self.dim(&unary.operand, quoted)?,
             Expr::Name(name) => self.dim_name(name.id.as_str(), quoted, span(name))?,
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Ok(None) };

@@ -445,7 +445,10 @@ impl<'a> TirReader<'a> {
         for item in &call.arguments.keywords {
             match (item.arg.as_ref().map(|arg| arg.as_str()), &item.value) {
                 (Some("thread"), Expr::StringLiteral(tag)) if kind == "thread_binding" => thread = Some(tag),
-                (Some("annotations"), dict) => entries.push(("annotations", Attr::Dict(self.plain_dict(dict)?))),
+                (Some("annotations"), dict) => match self.plain_dict(dict)? {
+                    none if none.is_empty() => {}
+                    some => entries.push(("annotations", Attr::Dict(some))),
+                },
                 (Some("step"), value) => step = Some(value),
                 (Some("unroll"), Expr::BooleanLiteral(value)) if !value.value => {
                     entries.push(("annotations", Attr::Dict(vec![("disable_unroll".to_string(), Attr::Bool(true))])));
@@ -534,7 +537,9 @@ impl<'a> TirReader<'a> {
             }
         }
         if block {
-            self.body(self.in_order(&with.body))
+            let outer = self.enter_block();
+            self.body(self.in_order(&with.body));
+            self.leave_block(outer);
         } else {
             self.body(&with.body)
         }

@@ -211,10 +211,18 @@ impl<'a> FnReader<'a> {
             };
             Err(Diagnostic::new(span(item), format!("a dimension must be an integer, found {found}")))
         };
-        items.iter().map(|item| self.dim(item).and_then(|dim| whole(item, dim))).collect()
+        items.iter().map(|item| self.shape_dim(item).and_then(|dim| whole(item, dim))).collect()
     }
 
-    /// A dimension or another scalar expression.
+    /// A dimension of a shape: a scalar expression, or a string that holds one.
+    fn shape_dim(&mut self, expr: &Expr) -> Read<Dim> {
+        match expr {
+            Expr::StringLiteral(literal) => self.dim_text(literal.value.to_str(), span(literal)),
+            expr => self.dim(expr),
+        }
+    }
+
+    /// A scalar expression. A string is none: it is a dimension only where a shape has it as a whole.
     pub(crate) fn dim(&mut self, expr: &Expr) -> Read<Dim> {
         match expr {
             Expr::NumberLiteral(number) => match &number.value {
@@ -222,7 +230,8 @@ impl<'a> FnReader<'a> {
                     Some(value) => Ok(Dim::Int(value)),
                     None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
                 },
-                Number::Float(value) => Ok(Dim::float(*value, DType::F32)),
+                // As a float of Python.
+                Number::Float(value) => Ok(Dim::float(*value, DType::F64)),
                 Number::Complex { .. } => Err(not_a_dim(expr)),
             },
             Expr::BooleanLiteral(value) => Ok(Dim::int(i64::from(value.value), DType::BOOL)),
@@ -230,10 +239,10 @@ impl<'a> FnReader<'a> {
                 Some(value) => Ok(Dim::Int(value)),
                 None => {
                     let other = self.dim(&unary.operand)?;
-                    let one = Dim::int(-1, other.dtype());
-                    Ok(Dim::binary(prim::MUL, other, one))
+                    Ok(negated(other))
                 }
             },
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => self.dim(&unary.operand),
             Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {
                 let value = self.dim(&unary.operand)?;
                 Ok(Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, value))))
@@ -245,7 +254,6 @@ impl<'a> FnReader<'a> {
                 values.try_fold(first, |left, right| Ok(Dim::binary(op, left, right?)))
             }
             Expr::Name(name) => self.sym(name.id.as_str(), span(name)).map(Dim::Var),
-            Expr::StringLiteral(literal) => self.dim_text(literal.value.to_str(), span(literal)),
             Expr::BinOp(binary) => {
                 let op = binary_op(binary.op).ok_or_else(|| not_a_dim(expr))?;
                 let (left, right) = (self.dim(&binary.left)?, self.dim(&binary.right)?);
@@ -337,6 +345,16 @@ pub(super) fn cast(dtype: DType, value: Dim) -> Dim {
     if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, value))) }
 }
 
+/// `-a`: of a number the negative one, else times minus one.
+pub(super) fn negated(a: Dim) -> Dim {
+    let dtype = a.dtype();
+    match (float_of(&a), a.as_int().and_then(i64::checked_neg)) {
+        (Some(value), _) => Dim::float(-value, dtype),
+        (None, Some(value)) if dtype.is_int() => Dim::int(value, dtype),
+        _ => Dim::binary(prim::MUL, a, Dim::int(-1, dtype)),
+    }
+}
+
 pub(super) fn float_of(dim: &Dim) -> Option<f64> {
     match dim {
         Dim::Expr(e) => match **e {
@@ -396,6 +414,7 @@ pub(crate) fn wide_int(expr: &Expr) -> Option<i128> {
             _ => None,
         },
         Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => wide_int(&unary.operand).map(|value| -value),
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => wide_int(&unary.operand),
         _ => None,
     }
 }

@@ -1,7 +1,9 @@
 //! Properties that hold for any module, over generated ones (`tests/src/generate.rs`).
 #![forbid(unsafe_code)]
 
+mod between;
 mod faults;
+mod forms;
 mod identity;
 mod normal;
 mod simple;

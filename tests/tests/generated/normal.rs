@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 /// Takes the names from bindings that have one user, in the block in which they stand: they become parts of it. Gives
 /// how many there are.
-fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, usize) {
+pub(super) fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, usize) {
     let (users, parents, mut edit, mut n) = (body.users(), body.parents(), body.edit(), 0);
     for value in body.bindings() {
         let at = value.index().expect("a node");
@@ -47,7 +47,9 @@ proptest! {
             prop_assert_eq!(first_not_normal(&broken).is_some(), n > 0);
             let normal = normalize(&broken, engine()).expect("well-typed");
             prop_assert_eq!(first_not_normal(&normal), None);
-            prop_assert!(normal.structural_eq(body), "{}\n{}", plugin_api::dump::dump(body), plugin_api::dump::dump(&normal));
+            // Results may be declared wider than they are known.
+            let whole = normalize(body, engine()).expect("well-typed");
+            prop_assert!(normal.structural_eq(&whole), "{}\n{}", plugin_api::dump::dump(&whole), plugin_api::dump::dump(&normal));
             prop_assert!(normalize(&normal, engine()).expect("well-typed").same(&normal));
             nested.set(name, broken);
         }

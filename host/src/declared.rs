@@ -1,0 +1,90 @@
+//! What a pass returns, in the form in which a reader of its text stores it: attributes and effects as operators declare
+//! them, and functions of the module called at the type that they have.
+
+use crate::verify::pairs;
+use plugin_api::infer_types::infer_types;
+use plugin_api::ir::import::Importer;
+use plugin_api::ir::{Body, Call, Module, TypeId};
+use plugin_api::op::{Infer, InferError, Inferred};
+use plugin_api::op_check::{with_declared_attributes, with_effects_of_unknown};
+use plugin_api::pass::PassError;
+use script::Operators;
+use std::collections::BTreeMap;
+
+/// The module that a pass made of `before`, its changed functions and the callers of these as a reader of the printed text
+/// stores them. The same handle if nothing changes.
+///
+/// # Errors
+/// If a changed function is not valid, or a call no longer fits what it calls; with the name of the function.
+pub fn in_declared_form(before: &Module, after: Module, ops: &dyn Operators) -> Result<Module, (String, PassError)> {
+    if before.same(&after) {
+        return Ok(after);
+    }
+    let changed: Vec<(&str, Option<&Body>, &Body)> = match pairs(before, &after) {
+        Some(pairs) => {
+            pairs.filter(|(_, old, new)| !old.same(new)).map(|(name, old, new)| (name, Some(old), new)).collect()
+        }
+        None => after.functions().map(|(name, body)| (name, before.get(name), body)).collect(),
+    };
+    let mut edit = None;
+    for (name, _, body) in changed.iter().filter(|(.., body)| body.function().is_some()) {
+        let declared = declared(body, ops).map_err(|why| (name.to_string(), why))?;
+        if !declared.same(body) {
+            edit.get_or_insert_with(|| after.edit()).set(*name, declared);
+        }
+    }
+    let types: Vec<(&str, &Body)> =
+        changed.iter().filter(|(_, old, new)| has_new_type(*old, new)).map(|(name, _, new)| (*name, *new)).collect();
+    let declared = edit.map_or_else(|| after.clone(), |edit| edit.finish());
+    if types.is_empty() { Ok(declared) } else { called_as(&declared, &types.into_iter().collect(), ops) }
+}
+
+fn declared(body: &Body, ops: &dyn Operators) -> Result<Body, PassError> {
+    let body = with_declared_attributes(body, |op| ops.op_info(op))?;
+    Ok(with_effects_of_unknown(&body, |op| ops.op_info(op))?)
+}
+
+/// Whether a Relax function has another type than it had.
+fn has_new_type(old: Option<&Body>, new: &Body) -> bool {
+    let (Some(was), Some(is)) = (old.and_then(Body::function), new.function()) else { return false };
+    let (was, is) = (was.value().ty(), is.value().ty());
+    was.is_known() && is.is_known() && was.to_owned() != is.to_owned()
+}
+
+/// Calls of functions that have another type now are at that type, and types of values follow.
+fn called_as(
+    module: &Module,
+    callees: &BTreeMap<&str, &Body>,
+    ops: &dyn Operators,
+) -> Result<Module, (String, PassError)> {
+    let mut edit = module.edit();
+    for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
+        let mut calls = body.edit();
+        let mut types: BTreeMap<&str, TypeId> = BTreeMap::new();
+        for user in body.values() {
+            for (i, operand) in user.operands().enumerate() {
+                let Some((callee, of)) = operand.as_global().and_then(|name| callees.get_key_value(name)) else {
+                    continue;
+                };
+                // Symbolic variables of the type become variables here.
+                let import = || Importer::of(of).ty(calls.builder(), of.root().ty());
+                let ty = *types.entry(callee).or_insert_with(import);
+                let (v, callee) = (calls.v(user), calls.builder().global_var(callee, ty));
+                calls.set_operand(v, i, callee);
+            }
+        }
+        if calls.is_dirty() {
+            let called = calls.finish().map_err(PassError::from).and_then(|body| infer_types(&body, &Rules(ops)));
+            edit.set(name, called.map_err(|why| (name.to_string(), why))?);
+        }
+    }
+    Ok(edit.finish())
+}
+
+struct Rules<'o>(&'o dyn Operators);
+
+impl Infer for Rules<'_> {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        self.0.infer(call)
+    }
+}

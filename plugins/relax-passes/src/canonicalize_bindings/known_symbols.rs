@@ -1,0 +1,212 @@
+//! Symbolic variables that a match_cast defines as a dimension that is known: the dimension takes their place.
+
+use plugin_api::arith::{prove_equal, simplify, substitute};
+use plugin_api::infer_types::{infer_types, narrow_results};
+use plugin_api::ir::records::{flag, kind};
+use plugin_api::prelude::*;
+use plugin_api::ty_rel::{Relation, relation, substitute_type};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The body without symbolic variables that are known; types follow. The same handle if nothing is known.
+///
+/// # Errors
+/// If two match_casts say different dimensions of one variable.
+pub(super) fn without_known_symbols(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    if !body.values().any(|value| value.kind() == kind::MATCH_CAST) {
+        return Ok(body.clone());
+    }
+    let mut walk = Walk { edit: body.edit(), fixed: fixed(body), known: BTreeMap::new(), open: Vec::new() };
+    for value in body.values() {
+        walk.leave(value);
+        walk.value(value)?;
+    }
+    let replaced = walk.edit.finish()?;
+    if replaced.same(body) {
+        return Ok(replaced);
+    }
+    narrow_results(&without_equal_annotations(&infer_types(&replaced, ctx)?)?, ctx)
+}
+
+/// A value whose annotation says now what is known of it is bound by itself.
+fn without_equal_annotations(body: &Body) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    for value in body.bindings() {
+        let Expr::Alias(source) = value.view() else { continue };
+        let known = source.is_nested() && source.ty().is_known() && value.ty().is_known();
+        if known && relation(&value.ty().to_owned(), &source.ty().to_owned()) == Relation::Equal {
+            let (v, inner) = (edit.v(source), value.node().map_or(0, |node| node.flags & flag::INNER));
+            edit.bind(v, value.name().unwrap_or("gv"));
+            edit.update(v, |node| node.flags |= inner);
+            edit.replace(value, v);
+        }
+    }
+    Ok(edit.finish()?)
+}
+
+/// Variables that stay: parameters and scalar variables define them, or something speaks of them that is not rewritten,
+/// such as the type of a function that is a value, or an attribute.
+fn fixed(body: &Body) -> BTreeSet<Sym> {
+    let mut fixed = BTreeSet::new();
+    let function = body.function().into_iter().flat_map(Function::params);
+    function.for_each(|param| param.ty().to_owned().each_dim(true, &mut |dim| add(dim, &mut fixed)));
+    for value in body.values() {
+        fixed.extend(value.symbol());
+        value.attrs().iter().for_each(|(_, attr)| add_attr(&attr.to_owned(), &mut fixed));
+        let operands = value.operands().filter(|operand| operand.is_leaf());
+        for ty in operands.map(Value::ty).chain([value.ty()]).filter(|_| value.kind() != kind::FUNC) {
+            add_functions(&ty.to_owned(), &mut fixed);
+        }
+    }
+    fixed
+}
+
+fn add(dim: &Dim, to: &mut BTreeSet<Sym>) {
+    dim.vars(&mut |sym| to.extend([sym]));
+}
+
+fn add_attr(attr: &Attr, to: &mut BTreeSet<Sym>) {
+    match attr {
+        Attr::Dim(dim) => add(dim, to),
+        Attr::Type(ty) => ty.each_dim(true, &mut |dim| add(dim, to)),
+        Attr::List(items) => items.iter().for_each(|item| add_attr(item, to)),
+        Attr::Dict(items) => items.iter().for_each(|(_, item)| add_attr(item, to)),
+        Attr::Object(_, items) => items.iter().for_each(|(_, item)| add_attr(item, to)),
+        _ => {}
+    }
+}
+
+/// What types of functions inside a type speak of.
+fn add_functions(ty: &Type, to: &mut BTreeSet<Sym>) {
+    match ty {
+        Type::Callable { .. } => ty.each_dim(true, &mut |dim| add(dim, to)),
+        Type::Tuple(fields) => fields.iter().for_each(|field| add_functions(field, to)),
+        _ => {}
+    }
+}
+
+/// What a variable is, and the match_cast that says so.
+type Known<'b> = BTreeMap<Sym, (Dim, Value<'b>)>;
+
+struct Walk<'b> {
+    edit: Edit<'b>,
+    fixed: BTreeSet<Sym>,
+    known: Known<'b>,
+    /// Branches and functions around: where each ends, and what was known before.
+    open: Vec<(usize, Known<'b>)>,
+}
+
+impl<'b> Walk<'b> {
+    /// What is known in a branch or function is not known after it.
+    fn leave(&mut self, value: Value<'b>) {
+        while let Some((_, before)) = self.open.pop_if(|(end, _)| Some(*end) <= value.index()) {
+            self.known = before;
+        }
+    }
+
+    fn value(&mut self, value: Value<'b>) -> Result<(), PassError> {
+        if let Expr::MatchCast(source) = value.view() {
+            let source = self.edit.with(self.edit.v(source), |source| source.ty().to_owned());
+            self.define(&value.ty().to_owned(), &source, value)?;
+        }
+        if !self.known.is_empty() {
+            self.replace(value);
+        }
+        if matches!(value.kind(), kind::FUNC | kind::BRANCH) {
+            self.open.push((value.end(), self.known.clone()));
+        }
+        Ok(())
+    }
+
+    /// Variables that stand alone in the type of a match_cast are what the value has in their place.
+    fn define(&mut self, pattern: &Type, source: &Type, cast: Value<'b>) -> Result<(), PassError> {
+        match (pattern, source) {
+            (Type::Tensor(a), Type::Tensor(b)) => self.dims(a.shape.as_deref(), b.shape.as_deref(), cast),
+            (Type::Shape { dims: a, .. }, Type::Shape { dims: b, .. }) => self.dims(a.as_deref(), b.as_deref(), cast),
+            (Type::Tuple(a), Type::Tuple(b)) => a.iter().zip(b).try_for_each(|(a, b)| self.define(a, b, cast)),
+            _ => Ok(()),
+        }
+    }
+
+    fn dims(&mut self, pattern: Option<&[Dim]>, source: Option<&[Dim]>, cast: Value<'b>) -> Result<(), PassError> {
+        let (Some(pattern), Some(source)) = (pattern, source) else { return Ok(()) };
+        for (dim, found) in pattern.iter().zip(source) {
+            let Dim::Var(sym) = dim else { continue };
+            match self.known.get(sym) {
+                Some((said, first)) if prove_equal(said, found) == Some(false) => {
+                    let name = |value: Value<'b>| value.name().unwrap_or("a match_cast").to_string();
+                    let sym = self.edit.old().sym_name(sym.id).unwrap_or("n");
+                    let (first, second) = (name(*first), name(cast));
+                    bail!(at cast, "`{sym}` cannot be what both `{first}` and `{second}` say: its two dimensions differ");
+                }
+                Some(_) => {}
+                None if self.fixed.contains(sym) || sym.dtype != found.dtype() => {}
+                // A variable that nothing else is known of stays what it is.
+                None if *found == Dim::Var(*sym) => self.fixed.extend([*sym]),
+                None => self.known.extend([(*sym, (found.clone(), cast))]),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is known into the type of a value, and into leaves that it uses.
+    fn replace(&mut self, value: Value<'b>) {
+        let v = self.edit.v(value);
+        if value.ty().is_known() && self.speaks_of(&value.ty().to_owned()) {
+            let ty = self.substituted(&value.ty().to_owned());
+            self.edit.set_type(v, &ty);
+        }
+        for (i, operand) in value.operands().enumerate().filter(|(_, operand)| operand.is_leaf()) {
+            if let Some(with) = self.leaf(operand) {
+                self.edit.set_operand(v, i, with);
+            }
+        }
+    }
+
+    fn leaf(&mut self, leaf: Value<'b>) -> Option<V> {
+        let known = |sym: Sym| self.known.get(&sym).map(|(dim, _)| dim.clone());
+        let dim = |dim: &Dim| simplify(&substitute(dim, &known));
+        match leaf.view() {
+            Expr::Shape => {
+                let dims = leaf.dims()?;
+                let new =
+                    dims.iter().any(|dim| self.has_known(dim)).then(|| dims.iter().map(dim).collect::<Vec<_>>())?;
+                Some(self.edit.builder().shape(&new))
+            }
+            Expr::Prim => {
+                let new = leaf.dim().filter(|dim| self.has_known(dim)).map(|old| dim(&old))?;
+                Some(self.edit.builder().prim_value(&new))
+            }
+            Expr::TypeArg(ty) => {
+                let new = Some(ty.to_owned()).filter(|ty| self.speaks_of(ty)).map(|ty| self.substituted(&ty))?;
+                let id = self.edit.builder().ty(&new);
+                Some(self.edit.builder().type_arg(id))
+            }
+            _ => None,
+        }
+    }
+
+    fn has_known(&self, dim: &Dim) -> bool {
+        let mut found = false;
+        dim.vars(&mut |sym| found |= self.known.contains_key(&sym));
+        found
+    }
+
+    fn speaks_of(&self, ty: &Type) -> bool {
+        let mut found = false;
+        ty.each_dim(true, &mut |dim| found |= self.has_known(dim));
+        found
+    }
+
+    /// Of a function that is nested here, what its parameters speak of is substituted too.
+    fn substituted(&self, ty: &Type) -> Type {
+        let known = |sym: Sym| self.known.get(&sym).map(|(dim, _)| dim.clone());
+        match ty {
+            Type::Callable { params, ret, pure } => Type::Callable {
+                params: params.as_ref().map(|params| params.iter().map(|param| self.substituted(param)).collect()),
+                ret: Box::new(self.substituted(ret)),
+                pure: *pure,
+            },
+            other => substitute_type(other, &known),
+        }
+    }
+}

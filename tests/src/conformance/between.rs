@@ -1,0 +1,173 @@
+//! Any modules, through every standard pass, with and without a text in between: nothing may differ.
+//!
+//! A module is read, checked, printed and read again. Every pass runs on both, and what it makes is printed and read.
+//! Every ordered pair of passes runs with and without that text in between. Results must be structurally equal and print
+//! as the same text, and the claims that something changed must agree. A text that is refused, or a module that is, is no
+//! failure: it is counted.
+
+use super::{Failure, guarded};
+use passhost::verify::verify_read;
+use passhost::{Engine, Runner};
+use plugin_api::ir::Module;
+use registry::{Pipeline, Plan, Request};
+use std::collections::BTreeMap;
+
+/// The passes that are tried.
+pub const PASSES: &[&str] = &[
+    "relax.Normalize",
+    "relax.CanonicalizeBindings",
+    "relax.EliminateCommonSubexpr",
+    "relax.DeadCodeElimination",
+    "relax.ConvertToDataflow",
+    "relax.ToNonDataflow",
+];
+
+/// What became of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// Its text is not read.
+    Refused,
+    /// It is read, but ill-formed.
+    IllFormed,
+    /// Nothing differs.
+    Held,
+}
+
+/// How many pairs of passes are tried on a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairs {
+    /// All.
+    All,
+    /// For each pass one that follows it, another one for each `u64`.
+    One(u64),
+}
+
+/// The passes, planned once.
+pub struct Between<'e> {
+    engine: &'e Engine,
+    plans: Vec<Plan>,
+}
+
+/// What a pass makes of a module: the module and whether it changed, or why not.
+type Made = Result<(Module, bool), String>;
+
+impl<'e> Between<'e> {
+    /// Plans the passes.
+    ///
+    /// # Errors
+    /// If a pass is not there.
+    pub fn new(engine: &'e Engine) -> Result<Between<'e>, String> {
+        let plan = |pass: &&str| {
+            let pipeline = Pipeline::parse(pass).map_err(|why| why.to_string())?;
+            let request = Request { pipeline, ..Request::default() };
+            Plan::new(&request, engine.registry()).map_err(|why| why.to_string())
+        };
+        Ok(Between { engine, plans: PASSES.iter().map(plan).collect::<Result<_, _>>()? })
+    }
+
+    /// Tries a text.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn text(&self, text: &str, pairs: Pairs) -> Result<Fate, Failure> {
+        guarded(|| match script::read(text, self.engine) {
+            Err(_) => Ok(Fate::Refused),
+            Ok(module) => self.module(&module, pairs),
+        })
+    }
+
+    /// Tries a module.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn module(&self, module: &Module, pairs: Pairs) -> Result<Fate, Failure> {
+        if verify_read(module, self.engine).is_err() {
+            return Ok(Fate::IllFormed);
+        }
+        let again = self.read_back("the module", module)?;
+        let firsts: Vec<Made> = (0..self.plans.len()).map(|pass| self.run(pass, module)).collect();
+        let mut of_module: Vec<Option<Made>> = vec![None; self.plans.len()];
+        for (pass, first) in firsts.iter().enumerate() {
+            let what = PASSES[pass];
+            self.same(what, first, &self.run(pass, &again))?;
+            let Ok((made, changed)) = first else { continue };
+            let read = self.read_back(what, made)?;
+            for next in self.nexts(pass, pairs) {
+                let what = || format!("{what}, then {}", PASSES[next]);
+                // What nothing was done to gives what the module gives.
+                let direct = if *changed { self.run(next, made) } else { firsts[next].clone() };
+                let read = match changed {
+                    true => self.run(next, &read),
+                    false => of_module[next].get_or_insert_with(|| self.run(next, &read)).clone(),
+                };
+                self.same(&what(), &direct, &read)?;
+            }
+        }
+        Ok(Fate::Held)
+    }
+
+    fn nexts(&self, pass: usize, pairs: Pairs) -> std::ops::Range<usize> {
+        match pairs {
+            Pairs::All => 0..self.plans.len(),
+            Pairs::One(of) => {
+                let next = (of as usize).wrapping_add(pass * 5) % self.plans.len();
+                next..next + 1
+            }
+        }
+    }
+
+    fn run(&self, pass: usize, module: &Module) -> Made {
+        let report = Runner::new(self.engine, BTreeMap::new()).run(&self.plans[pass], module.clone());
+        let report = report.map_err(|why| why.to_string())?;
+        match report.error {
+            None => Ok((report.module.clone(), !report.module.structural_eq(module))),
+            Some(error) => Err(error.to_string()),
+        }
+    }
+
+    fn print(&self, what: &str, module: &Module) -> Result<String, Failure> {
+        script::print(module, self.engine).map_err(|why| Failure::new("not printed", format!("{what}: {why}")))
+    }
+
+    /// The module that its text is read as, which must be the same.
+    fn read_back(&self, what: &str, module: &Module) -> Result<Module, Failure> {
+        let printed = self.print(what, module)?;
+        let again = script::read(&printed, self.engine)
+            .map_err(|why| Failure::new("not read again", format!("{what}: {why}\n{printed}")))?;
+        if !again.structural_eq(module) {
+            let difference = crate::differing(module, &again);
+            return Err(Failure::new("another module", format!("{what}:\n{difference}\n{printed}")));
+        }
+        if let Err(why) = verify_read(&again, self.engine) {
+            return Err(Failure::new("ill-formed when read again", format!("{what}: {why}\n{printed}")));
+        }
+        let reprinted = self.print(what, &again)?;
+        if reprinted != printed {
+            return Err(Failure::new("another text", format!("{what}:\n{printed}\n{reprinted}")));
+        }
+        Ok(again)
+    }
+
+    /// Whether a pass did the same with and without a text in between. Messages of failures have places, which are those
+    /// of the module that the pass got.
+    fn same(&self, what: &str, direct: &Made, read: &Made) -> Result<(), Failure> {
+        let ((a, x), (b, y)) = match (direct, read) {
+            (Ok(a), Ok(b)) => (a, b),
+            (Err(_), Err(_)) => return Ok(()),
+            (Ok(_), Err(why)) => return Err(Failure::new("fails after a text", format!("{what}: {why}"))),
+            (Err(why), Ok(_)) => return Err(Failure::new("fails without a text", format!("{what}: {why}"))),
+        };
+        let (direct, read) = (self.print(what, a)?, self.print(what, b)?);
+        if !a.structural_eq(b) {
+            let difference = crate::differing(a, b);
+            return Err(Failure::new("another result", format!("{what}:\n{difference}\n{direct}\n{read}")));
+        }
+        if direct != read {
+            return Err(Failure::new("another text of the result", format!("{what}:\n{direct}\n{read}")));
+        }
+        match x == y {
+            true => Ok(()),
+            false => Err(Failure::new("another claim", format!("{what}: changed: {x}, after a text: {y}\n{direct}"))),
+        }
+    }
+}
