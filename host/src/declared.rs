@@ -8,6 +8,7 @@ use plugin_api::ir::{Body, Call, Module, TypeId};
 use plugin_api::op::{Infer, InferError, Inferred};
 use plugin_api::op_check::{with_declared_attributes, with_effects_of_unknown};
 use plugin_api::pass::PassError;
+use plugin_api::ty_rel::{Relation, relation};
 use script::Operators;
 use std::collections::BTreeMap;
 
@@ -33,8 +34,11 @@ pub fn in_declared_form(before: &Module, after: Module, ops: &dyn Operators) -> 
             edit.get_or_insert_with(|| after.edit()).set(*name, declared);
         }
     }
-    let types: Vec<(&str, &Body)> =
-        changed.iter().filter(|(_, old, new)| has_new_type(*old, new)).map(|(name, _, new)| (*name, *new)).collect();
+    let types: Vec<(&str, &Body)> = changed
+        .iter()
+        .filter(|(_, old, new)| has_narrower_type(*old, new))
+        .map(|(name, _, new)| (*name, *new))
+        .collect();
     let declared = edit.map_or_else(|| after.clone(), |edit| edit.finish());
     if types.is_empty() { Ok(declared) } else { called_as(&declared, &types.into_iter().collect(), ops) }
 }
@@ -44,11 +48,16 @@ fn declared(body: &Body, ops: &dyn Operators) -> Result<Body, PassError> {
     Ok(with_effects_of_unknown(&body, |op| ops.op_info(op))?)
 }
 
-/// Whether a Relax function has another type than it had.
-fn has_new_type(old: Option<&Body>, new: &Body) -> bool {
+/// Whether a Relax function has a type that fits wherever the one that it had fits. Callers of a function that has a type of
+/// another kind are the business of the pass that changed it.
+fn has_narrower_type(old: Option<&Body>, new: &Body) -> bool {
     let (Some(was), Some(is)) = (old.and_then(Body::function), new.function()) else { return false };
     let (was, is) = (was.value().ty(), is.value().ty());
-    was.is_known() && is.is_known() && was.to_owned() != is.to_owned()
+    if !was.is_known() || !is.is_known() {
+        return false;
+    }
+    let (was, is) = (was.to_owned(), is.to_owned());
+    was != is && matches!(relation(&was, &is), Relation::Equal | Relation::Wider)
 }
 
 /// Calls of functions that have another type now are at that type, and types of values follow.

@@ -35,9 +35,19 @@ use crate::ty_rel::{Relation, call_result, calls_are_pure, join, relation, seen_
 /// # Errors
 /// If a call does not fit its operator.
 pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
-    if body.function().is_none() {
-        return Ok(body.clone());
-    }
+    if body.function().is_none() { Ok(body.clone()) } else { with_types(body, infer, Declared::Kept) }
+}
+
+/// What a function declares as its result, where it still holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Declared {
+    /// Stays.
+    Kept,
+    /// Becomes what is known of the result.
+    Narrowed,
+}
+
+fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body, PassError> {
     let (mut edit, mut symbols) = (body.edit(), Symbols::default());
     content_first(body, |value, step| {
         if step == Step::Enter {
@@ -45,7 +55,7 @@ pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
             return Ok(());
         }
         let found = match value.kind() {
-            kind::FUNC => function_type(&edit, value, symbols.leave()),
+            kind::FUNC => function_type(&edit, value, &symbols.leave(), declared),
             kind::MATCH_CAST => {
                 symbols.define(&value.ty().to_owned());
                 None
@@ -58,6 +68,8 @@ pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
         let same = |ty: &Type| match (value.symbol(), ty) {
             // A scalar variable is a symbolic variable, whatever its value is.
             (Some(sym), Type::Prim { dtype, .. }) => sym.dtype == *dtype,
+            // Two functions are compared as ones whose symbolic variables are not the same; these are.
+            _ if value.kind() == kind::FUNC => value.ty().to_owned() == *ty,
             _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
         };
         // Of a value that has no name but this one, less may be said than is known.
@@ -79,39 +91,36 @@ pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
 /// # Errors
 /// If a call does not fit its operator.
 pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
-    let wider = |function: Value<'_>| {
-        let (Type::Callable { ret, .. }, Some(found)) = (function.ty().to_owned(), result_type(function)) else {
-            return false;
+    let narrowed = |function: Value<'_>, known: &[Sym]| {
+        let (Type::Callable { params, ret, pure }, Some(found)) = (function.ty().to_owned(), result_type(function))
+        else {
+            return None;
         };
-        relation(&ret, &found.to_owned()) == Relation::Wider
+        let ret = Box::new(narrower(&ret, &found.to_owned(), known)?);
+        Some(Type::Callable { params, ret, pure })
     };
-    let functions = || body.values().filter(|value| value.kind() == kind::FUNC && value.ty().is_known());
-    if !functions().any(wider) {
-        return Ok(body.clone());
+    let mut functions = body.values().filter(|value| value.kind() == kind::FUNC && value.ty().is_known());
+    let Some(outermost) = functions.next() else { return Ok(body.clone()) };
+    // Which symbolic variables an inner function knows is not looked at: to infer in vain is only work.
+    let wider = |function: Value<'_>| match (function.ty().to_owned(), result_type(function)) {
+        (Type::Callable { ret, .. }, Some(found)) => relation(&ret, &found.to_owned()) == Relation::Wider,
+        _ => false,
+    };
+    if functions.any(wider) {
+        return with_types(body, infer, Declared::Narrowed);
     }
-    let (mut edit, mut symbols, mut inner) = (body.edit(), Symbols::default(), false);
-    content_first(body, |value, step| {
-        match (value.kind(), step) {
-            (kind::FUNC, Step::Enter) => symbols.enter(value),
-            (kind::FUNC, Step::Leave) => {
-                let known = symbols.leave();
-                let (Type::Callable { params, ret, pure }, Some(found)) = (value.ty().to_owned(), result_type(value))
-                else {
-                    return Ok(());
-                };
-                let found = seen_outside(found.to_owned(), &|sym| !known.contains(&sym));
-                if relation(&ret, &found) == Relation::Wider {
-                    set_type(&mut edit, value, &Type::Callable { params, ret: Box::new(found), pure })?;
-                    inner |= value.index() != Some(0);
-                }
-            }
-            (kind::MATCH_CAST, _) => symbols.define(&value.ty().to_owned()),
-            _ => symbols.defined.extend(value.symbol()),
-        }
-        Ok(())
-    })?;
-    let narrowed = edit.finish()?;
-    if inner { infer_types(&narrowed, infer) } else { Ok(narrowed) }
+    let mut symbols = Symbols::default();
+    symbols.enter(outermost);
+    let Some(ty) = narrowed(outermost, &symbols.leave()) else { return Ok(body.clone()) };
+    let mut edit = body.edit();
+    set_type(&mut edit, outermost, &ty)?;
+    Ok(edit.finish()?)
+}
+
+/// What is known of a result outside of its function, if that is more than `said`.
+fn narrower(said: &Type, found: &Type, known: &[Sym]) -> Option<Type> {
+    let found = seen_outside(found.clone(), &|sym| !known.contains(&sym));
+    Some(found).filter(|found| relation(said, found) == Relation::Wider)
 }
 
 fn result_type(function: Value<'_>) -> Option<Ty<'_>> {
@@ -178,13 +187,16 @@ fn content_first<'b>(
 }
 
 /// Type of a function whose content has its types. Nothing that is only known inside is said of the result.
-fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: Vec<Sym>) -> Option<Type> {
+fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: &[Sym], declared: Declared) -> Option<Type> {
     let said = function.ty().is_known().then(|| function.ty().to_owned());
     let Some(Type::Callable { ret, pure, .. }) = said else { return None };
     let params = function.as_function()?.params().map(|param| type_now(edit, param).unwrap_or(Type::Object)).collect();
     let found = type_now(edit, function.region().result()?)?;
-    let holds = matches!(relation(&ret, &found), Relation::Equal | Relation::Wider);
-    let ret = if holds { *ret } else { seen_outside(found, &|sym| !known.contains(&sym)) };
+    let ret = match relation(&ret, &found) {
+        Relation::Wider if declared == Declared::Narrowed => narrower(&ret, &found, known).unwrap_or(*ret),
+        Relation::Equal | Relation::Wider => *ret,
+        _ => seen_outside(found, &|sym| !known.contains(&sym)),
+    };
     Some(Type::Callable { params: Some(params), ret: Box::new(ret), pure })
 }
 

@@ -230,22 +230,13 @@ fn bind(param: &Type, arg: &Type, bound: &mut BTreeMap<Sym, Dim>) {
     }
 }
 
-/// The type with variables replaced in its dimensions.
+/// The type with variables replaced in its dimensions, but for those in types of functions. Dimensions that this changes are
+/// simplified.
 pub fn substitute_type(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> Type {
-    let dims = |dims: &Vec<Dim>| dims.iter().map(|dim| crate::arith::simplify(&substitute(dim, with))).collect();
-    match ty {
-        Type::Tensor(t) => Type::Tensor(TensorType { shape: t.shape.as_ref().map(dims), ..t.clone() }),
-        Type::DTensor(t) => {
-            let tensor = TensorType { shape: t.tensor.shape.as_ref().map(dims), ..t.tensor.clone() };
-            Type::DTensor(DTensorType { tensor, ..t.clone() })
-        }
-        Type::Shape { ndim, dims: known } => Type::Shape { ndim: *ndim, dims: known.as_ref().map(dims) },
-        Type::Prim { dtype, value } => {
-            Type::Prim { dtype: *dtype, value: value.as_ref().map(|value| substitute(value, with)) }
-        }
-        Type::Tuple(fields) => Type::Tuple(fields.iter().map(|field| substitute_type(field, with)).collect()),
-        other => other.clone(),
-    }
+    ty.map_dims(false, &|dim| match substitute(dim, with) {
+        same if same == *dim => same,
+        other => crate::arith::simplify(&other),
+    })
 }
 
 /// The type without shapes that use variables for which `unknown` is true.

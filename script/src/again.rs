@@ -4,8 +4,7 @@ use crate::Operators;
 use crate::print::print_alone;
 use crate::read::{Around, n_meshes, read_within, vdevice_names};
 use plugin_api::ir::records::{kind, leaf, tykind};
-use plugin_api::ir::{Body, BodyBuilder, BodyKind, DType, Dict, Dim, Module, NodeSpec, Type, Value};
-use plugin_api::ty_rel::substitute_type;
+use plugin_api::ir::{Body, BodyBuilder, BodyKind, DType, Dict, Module, NodeSpec, Type, Value};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -54,8 +53,7 @@ pub fn stale_callee<'b>(body: &'b Body, module: &Module) -> Option<&'b str> {
         named.filter(|value| known.insert(value.word())).filter_map(|value| Some((value.as_global()?, value)));
     named.find_map(|(name, value)| {
         let (ty, _) = signature(module.get(name)?);
-        let same = same_type(&value.ty().to_owned(), &substitute_type(&ty, &|sym| Some(Dim::Var(sym))));
-        (!same).then_some(name)
+        (!same_type(&value.ty().to_owned(), &ty)).then_some(name)
     })
 }
 

@@ -274,3 +274,22 @@ fn lengths_are_products_as_they_are() {
     let signature = format!("{}, {}, x: R.Tensor(({}), dtype=\"float32\")", names("a"), names("b"), dims.join(", "));
     prints(&signature, "z = R.flatten(x)\nreturn z", "(a0 + b0) * (a1 + b1) * (a2 + b2)");
 }
+
+/// A dataflow block hides its own scalars, not those of the block around its function.
+#[test]
+fn scalars_around_a_function_are_known_in_its_dataflow_blocks() {
+    let body = "with R.dataflow():
+    k: T.int64 = 2
+
+    @R.function
+    def inner(y: R.Tensor((4,), dtype=\"float32\")) -> R.Tensor((4, k), dtype=\"float32\"):
+        with R.dataflow():
+            a = R.zeros(R.shape([4, k]), dtype=\"float32\")
+            b = R.nn.relu(a)
+            R.output(b)
+        return b
+
+    R.output(inner)
+return inner";
+    prints(X, body, "b: R.Tensor((4, k), dtype=\"float32\") = R.nn.relu(a)");
+}

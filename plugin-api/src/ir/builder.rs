@@ -397,10 +397,14 @@ impl BodyBuilder {
         Some(sym)
     }
 
-    /// Takes from the type of a value that a dataflow block shows what speaks of scalar variables which the block keeps to
-    /// itself. `scalars` are the scalar variables of the function, with the numbers of their symbolic variables.
+    /// Takes from the type of an output of the dataflow block that is open what speaks of scalar variables which the block
+    /// keeps to itself. `scalars` are the scalar variables of the function and of those around it, with the numbers of their
+    /// symbolic variables.
     pub fn hide_inner(&mut self, v: V, scalars: impl Iterator<Item = (V, u32)>) {
-        let kept = |scalar: &V| self.kind(*scalar) != kind::PARAM && self.flags(*scalar) & flag::INNER != 0;
+        let block = self.open.iter().rev().find(|header| self.pool.s.nodes[**header as usize].kind == kind::DATAFLOW);
+        let Some(block) = block.copied() else { return };
+        let in_block = |scalar: V| self.word(scalar) & LEAF_BIT == 0 && self.word(scalar) > block;
+        let kept = |scalar: &V| in_block(*scalar) && self.flags(*scalar) & flag::INNER != 0;
         let inner: BTreeSet<u32> = scalars.filter(|(scalar, _)| kept(scalar)).map(|(_, id)| id).collect();
         let ty = self.type_of(v);
         if !inner.is_empty() && ty != TypeId::NONE {

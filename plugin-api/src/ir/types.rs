@@ -441,6 +441,30 @@ impl Type {
         }
     }
 
+    /// The type with `f` of each of its dimensions; those of function types only with `callables`.
+    pub fn map_dims(&self, callables: bool, f: &dyn Fn(&Dim) -> Dim) -> Type {
+        let tensor = |t: &TensorType| TensorType {
+            shape: t.shape.as_ref().map(|dims| dims.iter().map(f).collect()),
+            ..t.clone()
+        };
+        let all = |types: &[Type]| types.iter().map(|ty| ty.map_dims(callables, f)).collect();
+        match self {
+            Type::Tensor(t) => Type::Tensor(tensor(t)),
+            Type::DTensor(t) => Type::DTensor(DTensorType { tensor: tensor(&t.tensor), ..t.clone() }),
+            Type::Shape { ndim, dims } => {
+                Type::Shape { ndim: *ndim, dims: dims.as_ref().map(|dims| dims.iter().map(f).collect()) }
+            }
+            Type::Prim { dtype, value } => Type::Prim { dtype: *dtype, value: value.as_ref().map(f) },
+            Type::Tuple(fields) => Type::Tuple(all(fields)),
+            Type::Callable { params, ret, pure } if callables => Type::Callable {
+                params: params.as_deref().map(all),
+                ret: Box::new(ret.map_dims(callables, f)),
+                pure: *pure,
+            },
+            other => other.clone(),
+        }
+    }
+
     /// The symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
     pub fn each_defined(&self, f: &mut dyn FnMut(Sym)) {
         self.each_dim(false, &mut |dim| {

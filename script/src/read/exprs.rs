@@ -102,16 +102,7 @@ impl<'a> FnReader<'a> {
         // The callee's symbolic variables are its own; here they get numbers of this body.
         let fresh: Vec<_> = (0..*n_syms).map(|_| self.b.sym("n", DType::I64)).collect();
         let with = |sym: plugin_api::ir::Sym| fresh.get(sym.id as usize).map(|sym| Dim::Var(*sym));
-        let ty = match ty {
-            Type::Callable { params, ret, pure } => Type::Callable {
-                params: params.as_ref().map(|params| {
-                    params.iter().map(|param| plugin_api::ty_rel::substitute_type(param, &with)).collect()
-                }),
-                ret: Box::new(plugin_api::ty_rel::substitute_type(ret, &with)),
-                pure: *pure,
-            },
-            other => other.clone(),
-        };
+        let ty = ty.map_dims(true, &|dim| plugin_api::arith::substitute(dim, &with));
         let ty = self.b.ty(&ty);
         let v = self.b.global_var(name, ty);
         self.globals.insert(name, v);

@@ -4,7 +4,7 @@ use plugin_api::arith::{prove_equal, simplify, substitute};
 use plugin_api::infer_types::{infer_types, narrow_results};
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
-use plugin_api::ty_rel::{Relation, relation, substitute_type};
+use plugin_api::ty_rel::{Relation, relation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The body without symbolic variables that are known; types follow. The same handle if nothing is known.
@@ -197,16 +197,12 @@ impl<'b> Walk<'b> {
         found
     }
 
-    /// Of a function that is nested here, what its parameters speak of is substituted too.
+    /// The type with what is known in the place of variables, also in the types of functions that are nested here.
     fn substituted(&self, ty: &Type) -> Type {
         let known = |sym: Sym| self.known.get(&sym).map(|(dim, _)| dim.clone());
-        match ty {
-            Type::Callable { params, ret, pure } => Type::Callable {
-                params: params.as_ref().map(|params| params.iter().map(|param| self.substituted(param)).collect()),
-                ret: Box::new(self.substituted(ret)),
-                pure: *pure,
-            },
-            other => substitute_type(other, &known),
-        }
+        ty.map_dims(true, &|dim| match self.has_known(dim) {
+            true => simplify(&substitute(dim, &known)),
+            false => dim.clone(),
+        })
     }
 }
