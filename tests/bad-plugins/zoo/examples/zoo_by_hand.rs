@@ -431,6 +431,7 @@ declare_pass! {
 
 fn flips(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::time::{Duration, Instant};
     let sections = Sections::copy_of(body.raw());
     let view = sections.raw();
     let words = size_of_val(&view) / size_of::<usize>();
@@ -441,7 +442,7 @@ fn flips(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     };
     // Address of the second section, which nobody could read there.
     let (good, bad, done) = (table[2].load(Ordering::Relaxed), 0x1000, AtomicBool::new(false));
-    let mut ends = [0, 0];
+    let mut ends = [0_usize, 0];
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
@@ -449,7 +450,9 @@ fn flips(body: &Body, _: &Ctx) -> Result<Body, PassError> {
                 [bad + 1, good].iter().for_each(|address| table[2].store(*address, Ordering::Relaxed));
             }
         });
-        for _ in 0..20_000 {
+        // On a busy machine the other thread may sleep long with one address in the table.
+        let (start, patience) = (Instant::now(), Duration::from_secs(20));
+        while ends.iter().sum::<usize>() < 20_000 || ends[0] == 0 && start.elapsed() < patience {
             extern "C" fn drop_it(_: *mut c_void, _: Bytes) {}
             // SAFETY: the host's table, which `init` was given.
             let services = unsafe { &*SERVICES.load(Ordering::Acquire) };
