@@ -1,6 +1,7 @@
 """Writes modules that are nearly those of a file: expressions and statements of the same and of other modules put in their
-places; with `--tokens`, tokens of the text swapped, left out, or put in the places of others. `conformance -- modules` then
-tells which of them print as another module than was read; `between` takes them through every pass. None should differ."""
+places; with `--tokens`, tokens of the text swapped, left out, or put in the places of others; with `--gently`, values of
+Relax nested, named twice, cast, put into tuples, branches and blocks. `conformance -- modules` then tells which of them
+print as another module than was read; `between` takes them through every pass. None should differ."""
 
 import argparse
 import ast
@@ -132,6 +133,92 @@ def swap_tokens(text, pool):
     return "".join(tokens)
 
 
+# Calls of Relax with one and two tensors that keep the shape.
+UNARY = ["R.exp", "R.abs", "R.nn.relu", "R.tanh", "R.negative", "R.nn.gelu", "R.nn.silu"]
+BINARY = ["R.add", "R.multiply", "R.subtract", "R.maximum", "R.minimum"]
+# Casts and results that say less, or name dimensions.
+CASTS = ['R.match_cast({0}, R.Tensor(ndim=2))', 'R.match_cast({0}, R.Tensor(("p", "q"), dtype="float32"))',
+         'R.call_pure_packed("f", {0}, ty_args=(R.Tensor(ndim=2),))']  # fmt: skip
+
+
+def relax_functions(tree):
+    """Functions of Relax, also nested ones."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and "R.function" in "".join(map(ast.unparse, node.decorator_list)):
+            yield node
+
+
+def without_annotations(function):
+    """Types of variables and of the result are inferred, so that a change of one value is not refused at the next."""
+    function.returns = None
+    for body in bodies(ast.Module([function], [])):
+        for i, stmt in enumerate(body):
+            if isinstance(stmt, ast.AnnAssign) and stmt.value is not None and "T." not in ast.unparse(stmt.annotation):
+                body[i] = ast.copy_location(ast.Assign([stmt.target], stmt.value, lineno=0), stmt)
+
+
+def change_gently(function):
+    """One change after which most functions are still well-formed."""
+    found = [(body, i) for body in bodies(ast.Module([function], [])) for i in range(len(body))]
+    assigned = [(body, i) for body, i in found if isinstance(body[i], ast.Assign) and isinstance(body[i].targets[0], ast.Name)]
+    uses = [place for place in expressions(function) if isinstance(place[3], ast.Name) and isinstance(place[3].ctx, ast.Load)]
+    uses = [place for place in uses if place[3].id not in ("R", "T", "I", "cls", "metadata")]
+    if not assigned or not uses:
+        return
+    body, i = random.choice(assigned)
+    name, place = body[i].targets[0].id, random.choice(uses)
+    what = random.randrange(12)
+    if what == 0:
+        put(place, ast.Name(name, ast.Load()))
+    elif what == 1:
+        put(place, ast.Name(random.choice(uses)[3].id, ast.Load()))
+    elif what == 2:
+        put(place, ast.parse(f"{random.choice(UNARY)}({place[3].id})", mode="eval").body)
+    elif what == 3:
+        put(place, ast.parse(f"{random.choice(BINARY)}({place[3].id}, {place[3].id})", mode="eval").body)
+    elif what == 4:
+        put(place, ast.parse(f"({place[3].id}, {name})[{random.randrange(2)}]", mode="eval").body)
+    elif what == 5:
+        body.insert(i + 1, ast.parse(f"{name}_other = {name}").body[0])
+        put(place, ast.Name(f"{name}_other", ast.Load()))
+    elif what == 6:
+        body.insert(i + 1, ast.parse(f"{name} = {random.choice(CASTS).format(name)}").body[0])
+    elif what == 7:
+        # What is used stands where it is used.
+        value = body.pop(i).value
+        for use in uses:
+            if use[3].id == name:
+                put(use, copy.deepcopy(value))
+    elif what == 8:
+        body.insert(i + 1, copy.deepcopy(body[i]))
+    elif what == 9:
+        body.insert(i + 1, ast.parse(f"{name}_t = ({name}, ({place[3].id}, {name}))").body[0])
+        put(place, ast.parse(f"{name}_t[1][{random.randrange(2)}]", mode="eval").body)
+    elif what == 10:
+        block = ast.parse(f"with R.dataflow():\n    R.output({name})").body[0]
+        block.body.insert(0, body[i])
+        body[i] = block
+    else:
+        branch = f"if R.const(True, 'bool'):\n    {name} = {random.choice(UNARY)}({name})\nelse:\n    {name} = {name}"
+        body.insert(i + 1, ast.parse(branch).body[0])
+
+
+def changed_gently(trees):
+    """A module with a few changes that mostly keep it well-formed."""
+    tree = copy.deepcopy(random.choice(trees))
+    functions = list(relax_functions(tree))
+    if not functions:
+        return None
+    for function in functions:
+        without_annotations(function)
+    for _ in range(random.choice([1, 1, 2, 2, 3, 4, 6])):
+        change_gently(random.choice(functions))
+    try:
+        return ast.unparse(tree)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+
+
 def mutated(trees, pool, statements):
     """A module with parts of others; None where a constant stands and Python has only a name."""
     tree = copy.deepcopy(random.choice(trees))
@@ -148,7 +235,9 @@ def main():
     parser.add_argument("modules", nargs="+", type=pathlib.Path, help="files of one JSON object with `text` a line")
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tokens", action="store_true", help="change tokens of the text, not parts of its tree")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--tokens", action="store_true", help="change tokens of the text, not parts of its tree")
+    how.add_argument("--gently", action="store_true", help="change values of Relax so that most modules stay well-formed")
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     lines = [line for path in arguments.modules for line in path.read_text().splitlines()]
@@ -160,7 +249,10 @@ def main():
     tokens = [token for text in short for token in TOKEN.findall(text)[::7] if not token.isspace()]
     written = 0
     while written < arguments.count:
-        text = swap_tokens(random.choice(short), tokens) if arguments.tokens else mutated(trees, pool, statements)
+        if arguments.tokens:
+            text = swap_tokens(random.choice(short), tokens)
+        else:
+            text = changed_gently(trees) if arguments.gently else mutated(trees, pool, statements)
         if text is not None:
             print(json.dumps({"id": f"{arguments.seed}-{written}", "text": text}))
             written += 1

@@ -293,3 +293,23 @@ fn scalars_around_a_function_are_known_in_its_dataflow_blocks() {
 return inner";
     prints(X, body, "b: R.Tensor((4, k), dtype=\"float32\") = R.nn.relu(a)");
 }
+
+/// What a function without a declared result gives is known behind it. A variable in front of it says `R.Any`, as in TVM.
+#[test]
+fn results_that_are_not_declared_are_those_of_the_functions() {
+    let function = |name: &str, body: &str| {
+        format!("    @R.function\n    def {name}(x: R.Tensor((2,), dtype=\"float32\")):\n        {body}\n\n")
+    };
+    let add = "y = R.add(x, x)\n        return y";
+    let calls = "a = Module.early(x)\n        b = Module.late(x)\n        c = Module.main(x)\n        return (a, b, c)";
+    let text =
+        ["@I.ir_module\nclass Module:\n", &function("early", add), &function("main", calls), &function("late", add)];
+    let printed = printed(&text.concat());
+    let lines = [
+        "a: R.Tensor((2,), dtype=\"float32\") = cls.early(x)",
+        "b: R.Any = cls.late(x)",
+        "c: R.Any = cls.main(x)",
+        "-> R.Tuple(R.Tensor((2,), dtype=\"float32\"), R.Any, R.Any):",
+    ];
+    lines.iter().for_each(|line| assert!(printed.contains(line), "no `{line}` in\n{printed}"));
+}

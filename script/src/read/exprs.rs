@@ -106,6 +106,9 @@ impl<'a> FnReader<'a> {
         let ty = self.b.ty(&ty);
         let v = self.b.global_var(name, ty);
         self.globals.insert(name, v);
+        if self.scope.again.later.contains(name) {
+            self.later.insert(v);
+        }
         Ok(v)
     }
 

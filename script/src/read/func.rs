@@ -65,6 +65,8 @@ pub(crate) struct FnReader<'a> {
     local_type_vars: HashSet<&'a str, RandomState>,
     /// Calls of operators that nobody declares.
     pub(crate) opaque: HashSet<V, RandomState>,
+    /// Functions whose results the text had not said before they are called.
+    pub(crate) later: HashSet<V, RandomState>,
     /// Scalar variables: each is a symbolic variable, too.
     scalars: HashMap<V, Sym, RandomState>,
     /// Parts of the types of all bindings so far.
@@ -156,6 +158,7 @@ impl<'a> FnReader<'a> {
             pure: Vec::new(),
             local_type_vars: HashSet::default(),
             opaque: HashSet::default(),
+            later: HashSet::default(),
             scalars: HashMap::default(),
             parts: 0,
         }
@@ -281,7 +284,10 @@ impl<'a> FnReader<'a> {
             params.push(ty);
         }
         let known: Vec<u32> = self.syms.values().map(|sym| sym.id).collect();
-        let declared = def.returns.as_ref().map(|ret| self.result_type(ret, &known)).transpose()?;
+        let declared = match &def.returns {
+            Some(ret) => Some(self.result_type(ret, &known)?),
+            None => self.scope.again.result.clone().filter(|_| name.is_none()),
+        };
         if let (Some((name, _)), Some(ret)) = (name, &declared)
             && !def.parameters.args.iter().any(|param| param.parameter.name.as_str() == name)
         {
@@ -513,10 +519,20 @@ impl<'a> FnReader<'a> {
         !v.is_leaf() && self.b.flags(v) & flag::BOUND != 0
     }
 
+    /// Whether a value calls a function whose result the text had not said before.
+    fn calls_later(&self, v: V) -> bool {
+        let callee = self.b.operand_words(v).first().map(|word| self.b.value_of_word(*word));
+        self.b.kind(v) == kind::CALL && callee.is_some_and(|callee| self.later.contains(&callee))
+    }
+
     fn bind_value(&mut self, name: &str, v: V, annotation: Option<&'a Expr>) -> Read<V> {
         let nested = !v.is_leaf() && !self.is_bound(v);
         let (ty, same) = match annotation {
             Some(annotation) => self.declared(v, annotation)?,
+            None if nested && self.calls_later(v) => {
+                let any = self.b.ty(&Type::Object);
+                (any, any == self.b.type_of(v))
+            }
             None => (self.b.type_of(v), true),
         };
         if nested && same {

@@ -19,6 +19,7 @@ use crate::diagnostic::{Diagnostic, ReadError};
 use crate::guard;
 use crate::metadata::{Metadata, Object};
 use func::FnReader;
+use plugin_api::ir::records::leaf;
 use plugin_api::ir::{Attr, Module, SealError, Type};
 use plugin_api::names::{did_you_mean, few_suggestions};
 use ruff_python_ast::{Decorator, Expr, Stmt, StmtClassDef, StmtFunctionDef};
@@ -55,6 +56,18 @@ pub(crate) struct Scope<'a> {
     pub(crate) opaque: RefCell<BTreeMap<String, (Range<usize>, usize)>>,
     /// Declared results that contradict what is returned.
     pub(crate) contradictions: RefCell<Vec<Diagnostic>>,
+    /// What the function that is read did not know when it was read first.
+    pub(crate) again: Again<'a>,
+}
+
+/// A function that calls another one before the text says what that gives is read twice: then the call has its type, and a
+/// variable of it says `R.Any`, as in TVM.
+#[derive(Default)]
+pub(crate) struct Again<'a> {
+    /// The functions that it calls so.
+    pub(crate) later: BTreeSet<&'a str>,
+    /// Its own result, if the text does not declare one.
+    pub(crate) result: Option<Type>,
 }
 
 impl Scope<'_> {
@@ -157,6 +170,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         metadata: Metadata::default(),
         opaque: RefCell::default(),
         contradictions: RefCell::default(),
+        again: Again::default(),
     };
     let class = module_class(&parsed.syntax().body, &mut scope)?;
     scope.class = class.name.as_str();
@@ -325,13 +339,66 @@ fn functions<'a>(
         tir_bodies.push(body);
     }
     let mut bodies = Vec::new();
+    // Functions whose result nobody knows yet; those that name such functions, and which.
+    let mut open: BTreeSet<&str> = defs
+        .iter()
+        .filter(|def| def.returns.is_none() && !tir::is_prim_func(def))
+        .map(|def| def.name.as_str())
+        .collect();
+    let mut early = Vec::new();
     for (def, tir_body) in defs.iter().zip(tir_bodies) {
         match tir_body.unwrap_or_else(|| FnReader::function(def, scope).map_err(|diagnostic| vec![diagnostic])) {
-            Ok(body) => bodies.push((def.name.to_string(), body)),
+            Ok(body) => {
+                let later = named(&body, &open);
+                let undeclared = open.remove(def.name.as_str());
+                let ty = body.root().ty();
+                if !later.is_empty() {
+                    let result = match ty.to_owned() {
+                        Type::Callable { ret, .. } if undeclared => Some(*ret),
+                        _ => None,
+                    };
+                    early.push((bodies.len(), *def, Again { later, result }));
+                }
+                if undeclared {
+                    scope.globals.insert(def.name.as_str(), (ty.to_owned(), body.raw().var_names().len() as u32));
+                }
+                bodies.push((def.name.to_string(), body));
+            }
             Err(faults) => diagnostics.extend(faults),
         }
     }
+    if diagnostics.is_empty() {
+        for (at, def, again) in early {
+            match read_again(def, again, scope) {
+                Ok(body) => bodies[at].1 = body,
+                Err(fault) => diagnostics.push(fault),
+            }
+        }
+    }
     if diagnostics.is_empty() { Ok(bodies) } else { Err(ReadError { diagnostics }) }
+}
+
+/// Those of `functions` that a body names.
+fn named<'a>(body: &plugin_api::ir::Body, functions: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    if functions.is_empty() {
+        return BTreeSet::new();
+    }
+    let globals = body.raw().leaves().iter().filter(|leaf| leaf.kind == leaf::GLOBAL_VAR);
+    globals.filter_map(|leaf| functions.get(body.raw().str(leaf.val as u32)).copied()).collect()
+}
+
+/// Reads a function that named others before their results were known. Warnings of the first reading stay.
+fn read_again<'a>(def: &'a StmtFunctionDef, again: Again<'a>, scope: &mut Scope<'a>) -> Read<plugin_api::ir::Body> {
+    let (opaque, contradictions) = (scope.opaque.take(), scope.contradictions.take());
+    scope.again = again;
+    let body = FnReader::function(def, scope);
+    scope.again = Again::default();
+    scope.opaque = RefCell::new(opaque);
+    let mut new = scope.contradictions.replace(contradictions);
+    let known = scope.contradictions.get_mut();
+    new.retain(|new| known.iter().all(|known| known.span != new.span));
+    known.append(&mut new);
+    body
 }
 
 fn module_statement(
