@@ -157,50 +157,84 @@ def without_annotations(function):
                 body[i] = ast.copy_location(ast.Assign([stmt.target], stmt.value, lineno=0), stmt)
 
 
-def change_gently(function):
-    """One change after which most functions are still well-formed."""
-    found = [(body, i) for body in bodies(ast.Module([function], [])) for i in range(len(body))]
-    assigned = [(body, i) for body, i in found if isinstance(body[i], ast.Assign) and isinstance(body[i].targets[0], ast.Name)]
-    uses = [place for place in expressions(function) if isinstance(place[3], ast.Name) and isinstance(place[3].ctx, ast.Load)]
-    uses = [place for place in uses if place[3].id not in ("R", "T", "I", "cls", "metadata")]
-    if not assigned or not uses:
+def in_order(node, flows=False):
+    """Places of expressions, and statements with the list that holds them, as the text has them; whether in a dataflow
+    block. Types are left out."""
+    for field, value in ast.iter_fields(node):
+        if field in ("decorator_list", "args", "returns", "annotation", "targets", "target") and not isinstance(node, ast.Call):
+            continue
+        items = enumerate(value) if isinstance(value, list) else [(None, value)]
+        for i, item in list(items):
+            if isinstance(item, ast.stmt):
+                yield value, item, flows
+            if isinstance(item, ast.AST):
+                yield from in_order(item, flows or isinstance(item, ast.With))
+            if isinstance(item, ast.expr):
+                yield (node, field, i, item), None, flows
+
+
+def change_gently(function, fresh):
+    """One change after which most functions are still well-formed. `fresh` is a name that nothing has."""
+    parts = list(in_order(function))
+    named = [
+        (at, body, stmt, flows)
+        for at, (body, stmt, flows) in enumerate(parts)
+        if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name) and stmt.targets[0].id != "cls"
+    ]
+    if not named:
         return
-    body, i = random.choice(assigned)
-    name, place = body[i].targets[0].id, random.choice(uses)
-    what = random.randrange(12)
-    if what == 0:
-        put(place, ast.Name(name, ast.Load()))
-    elif what == 1:
-        put(place, ast.Name(random.choice(uses)[3].id, ast.Load()))
-    elif what == 2:
-        put(place, ast.parse(f"{random.choice(UNARY)}({place[3].id})", mode="eval").body)
-    elif what == 3:
-        put(place, ast.parse(f"{random.choice(BINARY)}({place[3].id}, {place[3].id})", mode="eval").body)
-    elif what == 4:
-        put(place, ast.parse(f"({place[3].id}, {name})[{random.randrange(2)}]", mode="eval").body)
-    elif what == 5:
-        body.insert(i + 1, ast.parse(f"{name}_other = {name}").body[0])
-        put(place, ast.Name(f"{name}_other", ast.Load()))
-    elif what == 6:
-        body.insert(i + 1, ast.parse(f"{name} = {random.choice(CASTS).format(name)}").body[0])
-    elif what == 7:
-        # What is used stands where it is used.
-        value = body.pop(i).value
-        for use in uses:
-            if use[3].id == name:
-                put(use, copy.deepcopy(value))
-    elif what == 8:
-        body.insert(i + 1, copy.deepcopy(body[i]))
-    elif what == 9:
-        body.insert(i + 1, ast.parse(f"{name}_t = ({name}, ({place[3].id}, {name}))").body[0])
-        put(place, ast.parse(f"{name}_t[1][{random.randrange(2)}]", mode="eval").body)
-    elif what == 10:
-        block = ast.parse(f"with R.dataflow():\n    R.output({name})").body[0]
-        block.body.insert(0, body[i])
-        body[i] = block
-    else:
-        branch = f"if R.const(True, 'bool'):\n    {name} = {random.choice(UNARY)}({name})\nelse:\n    {name} = {name}"
-        body.insert(i + 1, ast.parse(branch).body[0])
+    at, body, stmt, flows = random.choice(named)
+    name = stmt.targets[0].id
+    names = [place for place, is_stmt, _ in parts[at + 1 :] if is_stmt is None and isinstance(place[3], ast.Name)]
+    values = [place for place in names if place[3].id not in ("R", "T", "I", "cls", "metadata", "Module")]
+    # What stands behind the statement; its own value comes first.
+    own = sum(isinstance(node, ast.Name) for node in ast.walk(stmt.value))
+    later = [place for place in values[own:] if not isinstance(place[0], ast.Expr)]
+    mine = [place for place in later if place[3].id == name]
+    i = next(i for i, other in enumerate(body) if other is stmt)
+    value = lambda text: ast.parse(text, mode="eval").body
+    new = lambda text: body.insert(i + 1, ast.parse(text).body[0])
+    if not later:
+        return
+    place = random.choice(mine if mine and random.random() < 0.7 else later)
+    match random.randrange(12):
+        case 0:
+            put(place, value(name))
+        case 1:
+            put(place, value(f"{random.choice(UNARY)}({name})"))
+        case 2:
+            put(place, value(f"{random.choice(BINARY)}({place[3].id}, {name})"))
+        case 3:
+            put(place, value(f"({name}, {place[3].id})[{random.randrange(2)}]"))
+        case 4:
+            new(f"{fresh} = {name}")
+            put(place, value(fresh))
+        case 5:
+            new(f"{fresh} = {random.choice(CASTS).format(name)}")
+            put(place, value(fresh))
+        case 6 if mine:
+            # What is used stands where it is used.
+            body.pop(i)
+            for use in mine:
+                put(use, copy.deepcopy(stmt.value))
+        case 7:
+            other = copy.deepcopy(stmt)
+            other.targets[0].id = fresh
+            body.insert(i + 1, other)
+            put(place, value(fresh))
+        case 8:
+            new(f"{fresh} = ({name}, ({name}, {name}))")
+            put(place, value(f"{fresh}[1][{random.randrange(2)}]"))
+        case 9 if not flows:
+            block = ast.parse(f"with R.dataflow():\n    R.output({name})").body[0]
+            block.body.insert(0, stmt)
+            body[i] = block
+        case 10 if not flows:
+            new(f"if R.const(True, 'bool'):\n    {fresh} = {random.choice(UNARY)}({name})\nelse:\n    {fresh} = {name}")
+            put(place, value(fresh))
+        case _:
+            new(f"{fresh} = {random.choice(UNARY)}({name})")
+            put(place, value(fresh))
 
 
 def changed_gently(trees):
@@ -211,8 +245,8 @@ def changed_gently(trees):
         return None
     for function in functions:
         without_annotations(function)
-    for _ in range(random.choice([1, 1, 2, 2, 3, 4, 6])):
-        change_gently(random.choice(functions))
+    for i in range(random.choice([1, 1, 2, 2, 3, 4, 6])):
+        change_gently(random.choice(functions), f"new{i}")
     try:
         return ast.unparse(tree)
     except (ValueError, TypeError, AttributeError, RecursionError):
