@@ -155,9 +155,19 @@ pub fn as_python_sees(name: &str) -> Cow<'_, str> {
 
 /// Whether this is an identifier of Python, in the one form in which Python takes it.
 pub fn is_identifier(name: &str) -> bool {
-    let mut rest = name.chars();
-    let first = rest.next().is_some_and(|c| is_xid_start(c) || c == '_');
-    first && rest.all(is_xid_continue) && !KEYWORDS.contains(&name) && (name.is_ascii() || is_nfkc(name))
+    let letters = if name.is_ascii() {
+        let letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        name.as_bytes().first().is_some_and(|first| !first.is_ascii_digit()) && name.as_bytes().iter().all(letter)
+    } else {
+        let mut rest = name.chars();
+        let first = rest.next().is_some_and(|c| is_xid_start(c) || c == '_');
+        first && rest.all(is_xid_continue) && is_nfkc(name)
+    };
+    letters && !is_keyword(name)
+}
+
+fn is_keyword(name: &str) -> bool {
+    name.len() <= 8 && KEYWORDS.binary_search(&name).is_ok()
 }
 
 /// Whether this is a name of an operator or constructor: identifiers of Python, joined by dots.
@@ -177,7 +187,7 @@ pub fn function_name(hint: &str) -> String {
     if !name.starts_with(|c: char| is_xid_start(c) || c == '_') {
         name.insert(0, 'v');
     }
-    if KEYWORDS.contains(&name.as_str()) || IMPORTED.contains(&name.as_str()) {
+    if is_keyword(&name) || IMPORTED.contains(&name.as_str()) {
         name.push('_');
     }
     // What was put in can combine with what follows it.
@@ -187,6 +197,11 @@ pub fn function_name(hint: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keywords_are_in_order_and_short() {
+        assert!(KEYWORDS.is_sorted() && KEYWORDS.iter().all(|word| is_keyword(word) && !is_identifier(word)));
+    }
 
     #[test]
     fn functions_have_names_that_python_accepts() {

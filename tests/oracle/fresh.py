@@ -261,7 +261,10 @@ def passed_by_passhost(binary, cases):
 
 
 def compare_all(args):
-    cases = lines_of(args.folder / "modules.jsonl")[: args.first]
+    cases = [case for case in lines_of(args.folder / "modules.jsonl") if len(case["text"]) <= args.longest]
+    # In any order, so that what was done when it is stopped stands for all.
+    random.Random(args.seed).shuffle(cases)
+    cases = cases[: args.first]
     cases = [case for case in cases if not args.only or args.only in (case["id"], case["from"].split()[1])]
     printed = printed_by_passhost(args.binary, cases)
     passed = passed_by_passhost(args.binary, cases)

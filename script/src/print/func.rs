@@ -2,7 +2,7 @@
 
 use super::names::{Names, can_be_statement};
 use super::text::{python_string, scalar_text};
-use super::{Printer, by_key, deeper, type_var};
+use super::{Printer, deeper, type_var};
 use plugin_api::ir::records::{flag, kind, tykind};
 use plugin_api::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Tensor, Ty, Type, Value};
 use std::ops::Range;
@@ -434,12 +434,13 @@ impl<'b> Writer<'_, '_, 'b> {
         let sym = |sym: Sym| syms.get(sym.id as usize).cloned().unwrap_or_default();
         let known: Vec<&str> = info.iter().flat_map(|info| &info.attrs).map(|attr| attr.name.as_str()).collect();
         let declared = known.iter().filter_map(|key| attrs.get(key).map(|value| (*key, value)));
-        // The type of the attributes of a packed function stands before them.
-        let first = |key: &str| key == "attrs_type_key";
+        let mut others: Vec<_> = attrs.iter().filter(|(key, _)| !known.contains(key)).collect();
         // Of an operator that nobody declares, only the text says in what order they are.
-        let all = if info.is_some() { by_key(attrs) } else { attrs.iter().collect() };
-        let others = || all.iter().copied().filter(|(key, _)| !known.contains(key));
-        let others = others().filter(|(key, _)| first(key)).chain(others().filter(|(key, _)| !first(key)));
+        if info.is_some() {
+            others.sort_by_key(|(key, _)| *key);
+        }
+        // The type of the attributes of a packed function stands before them.
+        others.sort_by_key(|(key, _)| *key != "attrs_type_key");
         for (key, value) in declared.chain(others) {
             if key == "te_grad_kwargs" && value.is_none() {
                 continue;
