@@ -379,7 +379,7 @@ impl Reader<'_> {
             DeValue::Boolean(value) => Some(OptionValue::Bool(*value)),
             DeValue::Array(items) => {
                 let items: Vec<_> = items.iter().map(|item| self.config_value(key, item)).collect();
-                items.into_iter().collect::<Option<Vec<_>>>().map(OptionValue::List)
+                items.into_iter().collect::<Option<_>>().map(OptionValue::List)
             }
             _ => self.expected(key, "a boolean, number, string or list", value),
         }

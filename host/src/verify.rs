@@ -728,8 +728,7 @@ mod tests {
 
     #[test]
     fn a_function_type_has_symbolic_variables_of_its_own() {
-        let with =
-            |params: Vec<Type>, m: &Dim| Type::Callable { params: Some(params), ret: vector(m).into(), pure: true };
+        let with = |params: Vec<Type>, m: &Dim| Type::callable(Some(params), vector(m), true);
         let taking = |own: bool| {
             fault(|b| {
                 let m = b.sym("m");

@@ -16,7 +16,7 @@ use crate::ty_rel::{Relation, call_result, calls_are_pure, join, relation, seen_
 ///
 /// let mut b = BodyBuilder::new();
 /// b.begin_function(0, AttrsId::NONE, None);
-/// let (pair, half) = (b.ty(&Type::Tuple(vec![Type::Object])), b.ty(&Type::tensor([8], DType::F16)));
+/// let (pair, half) = (b.ty(&Type::tuple([Type::Object])), b.ty(&Type::tensor([8], DType::F16)));
 /// let t = b.param("t", pair);
 /// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
 /// let object = b.ty(&Type::Object);
@@ -26,7 +26,7 @@ use crate::ty_rel::{Relation, call_result, calls_are_pure, join, relation, seen_
 /// let body = b.finish()?;
 /// let mut edit = body.edit();
 /// let param = edit.v(body.function().expect("Relax").params().next().expect("one"));
-/// edit.set_type(param, &Type::Tuple(vec![Type::tensor([8], DType::F16)]));
+/// edit.set_type(param, &Type::tuple([Type::tensor([8], DType::F16)]));
 /// let body = infer_types(&edit.finish()?, &Ctx::detached())?;
 /// assert_eq!(body.lookup_binding("x").expect("is there").ty().to_owned(), Type::tensor([8], DType::F16));
 /// # Ok::<(), PassError>(())
@@ -96,7 +96,7 @@ pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError>
         else {
             return None;
         };
-        let ret = Box::new(narrower(&ret, &found.to_owned(), known)?);
+        let ret = narrower(&ret, &found.to_owned(), known)?.into();
         Some(Type::Callable { params, ret, pure })
     };
     let mut functions = body.values().filter(|value| value.kind() == kind::FUNC && value.ty().is_known());
@@ -193,11 +193,13 @@ fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: &[Sym], declar
     let params = function.as_function()?.params().map(|param| type_now(edit, param).unwrap_or(Type::Object)).collect();
     let found = type_now(edit, function.region().result()?)?;
     let ret = match relation(&ret, &found) {
-        Relation::Wider if declared == Declared::Narrowed => narrower(&ret, &found, known).unwrap_or(*ret),
-        Relation::Equal | Relation::Wider => *ret,
+        Relation::Wider if declared == Declared::Narrowed => {
+            narrower(&ret, &found, known).unwrap_or_else(|| ret.into_inner())
+        }
+        Relation::Equal | Relation::Wider => ret.into_inner(),
         _ => seen_outside(found, &|sym| !known.contains(&sym)),
     };
-    Some(Type::Callable { params: Some(params), ret: Box::new(ret), pure })
+    Some(Type::callable(Some(params), ret, pure))
 }
 
 /// Symbolic variables that are defined where a function begins, the functions around it first.
@@ -242,9 +244,7 @@ fn inferred<'b>(edit: &mut Edit<'b>, value: Value<'b>, infer: &dyn Infer) -> Res
             }
             found.map(|(ty, _)| ty)
         }
-        Expr::Tuple(tuple) => {
-            tuple.operands().map(|item| known(Some(item))).collect::<Option<Vec<_>>>().map(Type::Tuple)
-        }
+        Expr::Tuple(tuple) => tuple.operands().map(|item| known(Some(item))).collect::<Option<_>>().map(Type::Tuple),
         Expr::TupleGet { tuple, index } => match known(Some(tuple)) {
             Some(Type::Tuple(items)) => items.into_iter().nth(index as usize),
             _ => None,

@@ -4,6 +4,7 @@
 //! build them: the export macro derives them from the declarations of the passes and operators.
 
 use crate::forms::{ALL, is_full_name};
+use crate::ir::nested::{Nests, Parts, TOO_DEEP};
 use semver::{Version, VersionReq};
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -339,7 +340,13 @@ pub enum OptionValue {
     /// A string.
     Str(String),
     /// A list.
-    List(Vec<OptionValue>),
+    List(Parts<OptionValue>),
+}
+
+impl Nests for OptionValue {
+    fn depth(&self) -> u32 {
+        if let OptionValue::List(items) = self { items.depth() } else { 0 }
+    }
 }
 
 impl OptionValue {
@@ -362,8 +369,8 @@ impl OptionValue {
             OptionType::Str => return matches!(self, OptionValue::Str(_)).then_some(self),
         };
         match self {
-            OptionValue::List(items) => {
-                items.into_iter().map(|item| item.coerce(element)).collect::<Option<Vec<_>>>().map(OptionValue::List)
+            OptionValue::List(items) if items.depth() != TOO_DEEP => {
+                items.into_iter().map(|item| item.coerce(element)).collect::<Option<_>>().map(OptionValue::List)
             }
             _ => None,
         }

@@ -316,7 +316,7 @@ mod tests {
         let signature = "; it is R.test(x, [shape], axis=None, dtype=…, keep=false)";
         let cases: &[(&[Type], &[(&str, Attr)], &str)] = &[
             (&[], &[], "relax.test takes 1 to 2 arguments, found 0"),
-            (&[Type::Tuple(vec![])], &[], "argument `x` must be a tensor, found a tuple"),
+            (&[Type::tuple([])], &[], "argument `x` must be a tensor, found a tuple"),
             (
                 &[tensor.clone(), tensor.clone()],
                 &[],

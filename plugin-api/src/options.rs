@@ -125,7 +125,7 @@ fn parse_list(text: &str, at: &mut usize, depth: u32) -> Result<OptionValue, (us
         skip_space(text, at);
         if text[*at..].starts_with(']') {
             *at += 1;
-            return Ok(OptionValue::List(items));
+            return Ok(OptionValue::List(items.into()));
         }
         if !items.is_empty() {
             if !text[*at..].starts_with(',') {

@@ -118,7 +118,7 @@ impl Edit<'_> {
             return self.take_place(*output, call);
         }
         let types: Vec<Type> = outputs.iter().map(|output| output.ty().to_owned()).collect();
-        let ty = self.builder().ty(&Type::Tuple(types));
+        let ty = self.builder().ty(&Type::tuple(types));
         let call = self.call(callee, &args, AttrsId::NONE, ty, false, Some("lv"));
         let in_dataflow = body.value_at(group.header as usize).kind() == kind::DATAFLOW;
         self.update(call, |node| node.flags |= if in_dataflow { flag::INNER } else { 0 });

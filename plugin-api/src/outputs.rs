@@ -90,10 +90,9 @@ impl<'b> Edit<'b> {
             (kind::TUPLE, _) if known => Type::Tuple(value.operands().map(now).collect()),
             (kind::TUPLE_GET, Some(tuple)) if known => {
                 let element = value.as_tuple_get().map_or(0, |(_, index)| index as usize);
-                match now(tuple) {
-                    Type::Tuple(mut fields) if element < fields.len() => fields.swap_remove(element),
-                    _ => return,
-                }
+                let Type::Tuple(fields) = now(tuple) else { return };
+                let Some(field) = fields.into_iter().nth(element) else { return };
+                field
             }
             _ => return,
         };

@@ -262,14 +262,16 @@ fn hide(ty: &mut Type, values: bool, unknown: &dyn Fn(Sym) -> bool) {
     };
     match ty {
         Type::Prim { value, .. } => *value = value.take().filter(|value| !values && !uses_unknown(value)),
-        Type::Tuple(fields) => fields.iter_mut().for_each(|field| hide(field, values, unknown)),
+        Type::Tuple(fields) => {
+            fields.edit(|fields| fields.iter_mut().for_each(|field| hide(field, values, unknown)));
+        }
         Type::Tensor(TensorType { shape: dims, .. })
         | Type::DTensor(DTensorType { tensor: TensorType { shape: dims, .. }, .. })
         | Type::Shape { dims, .. } => *dims = dims.take().filter(|dims| !dims.iter().any(uses_unknown)),
         Type::Callable { params, ret, .. } => {
             // What its parameters define is its own.
             let own = params.as_deref().map_or(Vec::new(), symbols_of);
-            hide(ret, false, &|sym| !own.contains(&sym) && unknown(sym));
+            ret.edit(|ret| hide(ret, false, &|sym| !own.contains(&sym) && unknown(sym)));
         }
         _ => {}
     }
@@ -312,7 +314,7 @@ mod tests {
     }
 
     fn function(params: Vec<Type>, ret: Type, pure: bool) -> Type {
-        Type::Callable { params: Some(params), ret: Box::new(ret), pure }
+        Type::callable(Some(params), ret, pure)
     }
 
     #[test]
@@ -323,7 +325,7 @@ mod tests {
         for said in &wider {
             assert_eq!(relation(said, &found), Relation::Wider, "{said:?}");
             assert_eq!(relation(&found, said), Relation::Unknown, "{said:?}");
-            let (said, found) = (Type::Tuple(vec![said.clone()]), Type::Tuple(vec![found.clone()]));
+            let (said, found) = (Type::tuple([said.clone()]), Type::tuple([found.clone()]));
             assert_eq!(relation(&said, &found), Relation::Wider);
         }
         assert_eq!(relation(&tensor(&[var(1), Dim::Int(4)]), &found), Relation::Unknown);
@@ -332,7 +334,7 @@ mod tests {
         assert!(against(&tensor(&[Dim::binary(prim::ADD, var(0), Dim::Int(1)), Dim::Int(4)])));
         assert!(against(&Type::tensor_ndim(3, DType::F32)));
         assert!(against(&Type::tensor_ndim(2, DType::F16)));
-        assert!(against(&Type::Tuple(vec![])));
+        assert!(against(&Type::tuple([])));
     }
 
     #[test]
@@ -352,7 +354,7 @@ mod tests {
     #[test]
     fn what_is_not_known_may_have_an_effect() {
         assert!(calls_are_pure(&function(vec![], Type::Object, true)));
-        let opaque = |pure| Type::Callable { params: None, ret: Box::new(Type::Object), pure };
+        let opaque = |pure| Type::callable(None, Type::Object, pure);
         assert!(calls_are_pure(&opaque(true)));
         let may = [opaque(false), function(vec![], Type::Object, false), Type::Object, Type::Unknown(9)];
         assert!(may.iter().all(|ty| !calls_are_pure(ty)));

@@ -56,7 +56,7 @@ impl HostServices for Host {
         format!("<{} nodes>", body.len())
     }
     fn config(&self, key: &str) -> Option<OptionValue> {
-        (key == "example.key").then(|| OptionValue::List(vec![OptionValue::Str("a\nb".into()), OptionValue::Int(3)]))
+        (key == "example.key").then(|| OptionValue::List([OptionValue::Str("a\nb".into()), OptionValue::Int(3)].into()))
     }
     fn pass_name(&self) -> String {
         "example.Talk".to_string()
@@ -93,7 +93,7 @@ fn metadata_says_what_the_source_declares() {
     assert_eq!(options[3], r#"label: string = Some(Str("two\nlines, \"quoted\""))"#);
     assert_eq!(options[5], "axes: list of int = Some(List([Int(0), Int(-2)]))");
     assert_eq!(pass.options[6].ty, OptionType::FloatList);
-    assert_eq!(pass.options[6].default, Some(OptionValue::List(vec![])));
+    assert_eq!(pass.options[6].default, Some(OptionValue::List([].into())));
     assert_eq!(pass.options[1].doc.trim(), "A number.");
     let kinds: Vec<_> = meta.passes.iter().map(|pass| pass.granularity).take(3).collect();
     assert_eq!(kinds, [Granularity::Module, Granularity::Function, Granularity::DataflowBlock]);
@@ -202,7 +202,7 @@ fn rules_of_operators_are_asked() {
     let mut b = BodyBuilder::new();
     let (n, m) = (b.sym("n", DType::I64), b.sym("m", DType::I64));
     let dim = Dim::binary(prim::ADD, Dim::Var(m), Dim::Var(n));
-    let symbolic = Type::Tuple(vec![Type::tensor([dim, Dim::from(2)], DType::F16), Type::shape(vec![Dim::Var(m)])]);
+    let symbolic = Type::tuple([Type::tensor([dim, Dim::from(2)], DType::F16), Type::shape(vec![Dim::Var(m)])]);
     let ty = b.ty(&symbolic);
     b.begin_function(0, AttrsId::NONE, None);
     let (x, op) = (b.param("x", ty), b.op("example.identity"));

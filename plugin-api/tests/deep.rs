@@ -3,13 +3,19 @@
 mod common;
 
 use common::*;
+use plugin_api::arith::substitute;
 use plugin_api::functor::Results;
 use plugin_api::index::index_to_dim;
+use plugin_api::ir::Part;
+use plugin_api::ir::nested::{Nests, TOO_DEEP};
 use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::meta::{OptionType, OptionValue};
 use plugin_api::normalize::normalize;
 use plugin_api::prelude::*;
 use plugin_api::rewrite::ExprMutatorBase;
+use plugin_api::ty_rel::{Relation, relation, substitute_type};
 use plugin_api::visit::post_order_visit_value;
+use std::hash::{Hash, Hasher};
 
 const N: usize = 100_000;
 
@@ -17,6 +23,72 @@ const N: usize = 100_000;
 fn on_2_mib(f: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(f).expect("a thread");
     thread.join().expect("no panic");
+}
+
+/// A million values of a kind inside each other.
+fn million<T>(inner: T, outer: impl Fn(T) -> T) -> T {
+    (0..1_000_000).fold(inner, |inner, _| outer(inner))
+}
+
+/// Uses a value in all ways that the standard traits have.
+fn use_value<T: Clone + PartialEq + std::fmt::Debug>(value: T) {
+    let copy = value.clone();
+    assert!(value == copy);
+    assert!(!format!("{copy:?}").is_empty());
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Types, attributes, option values and dimensions of any depth are made, used and dropped without a deep stack.
+#[test]
+fn values_of_any_depth_cost_no_stack() {
+    on_2_mib(|| {
+        let tuples = million(Type::Object, |ty| Type::tuple([ty]));
+        assert_eq!(Nests::depth(&tuples), TOO_DEEP);
+        let results = million(tuples.clone(), |ret| Type::callable(None, ret, true));
+        let params = million(Type::Object, |param| Type::callable(Some(vec![param]), Type::Object, true));
+        for ty in [tuples, results, params] {
+            assert_eq!(hash(&ty), hash(&ty.clone()));
+            ty.each_dim(true, &mut |_| ());
+            assert!(!matches!(relation(&ty, &Type::tuple([Type::Object])), Relation::Equal));
+            use_value(substitute_type(&ty, &|_| None));
+            use_value(Attr::list([Attr::Type(ty)]));
+        }
+        use_value(million(Attr::None, |item| Attr::list([item])));
+        use_value(million(Attr::None, |value| Attr::dict([("k", value)])));
+        use_value(million(Attr::None, |arg| Attr::Object("o".into(), [(None, arg)].into())));
+        let list = million(OptionValue::Int(1), |item| OptionValue::List([item].into()));
+        assert_eq!(list.clone().coerce(OptionType::IntList), None);
+        use_value(list);
+        let sum = million(Dim::Int(1), |dim| Dim::binary(prim::ADD, dim, Dim::Int(2)));
+        let other = million(Dim::Int(1), |dim| Dim::binary(prim::ADD, Dim::Int(2), dim));
+        assert!(sum != other && hash(&sum) != hash(&other));
+        assert_eq!(hash(&sum), hash(&million(Dim::Int(1), |dim| Dim::binary(prim::ADD, dim, Dim::Int(2)))));
+        sum.vars(&mut |_| ());
+        assert!(substitute(&sum, &|_| None) == sum);
+        use_value(Type::shape(vec![sum, other]));
+    });
+}
+
+/// What may be as deep as it is stays as it is, also after a change in place.
+#[test]
+fn parts_know_their_depth() {
+    let nest = |depth: usize| (0..depth).fold(Type::Object, |ty, _| Type::tuple([ty]));
+    assert_eq!((Nests::depth(&nest(1_000)), Nests::depth(&nest(1_001))), (1_000, TOO_DEEP));
+    let mut ty = nest(600);
+    let Type::Tuple(fields) = &mut ty else { panic!("a tuple") };
+    fields.edit(|fields| fields.push(nest(700)));
+    assert_eq!((fields.len(), fields.depth()), (2, 701));
+    fields.edit(|fields| fields.push(nest(1_000)));
+    assert_eq!((fields.len(), fields.depth()), (0, TOO_DEEP));
+    assert_ne!(ty, Type::tuple([]));
+    let mut ret = Part::from(nest(3));
+    ret.edit(|ret| *ret = Type::tuple([Type::Object, nest(1)]));
+    assert_eq!((ret.depth(), ret.into_inner()), (3, Type::tuple([Type::Object, Type::tuple([Type::Object])])));
 }
 
 /// `y = relu(add(relu(add(… x …, x)), x))`, without names in between.

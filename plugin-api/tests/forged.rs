@@ -13,7 +13,7 @@ fn samples() -> Vec<Sections> {
         let n = b.sym("n");
         let x = b.param("x", Type::tensor([n.clone(), Dim::Int(4)], DType::F32));
         let c = b.param("c", cond());
-        b.func_attrs(&[("k", Attr::Dict(vec![("a".into(), Attr::List(vec![Attr::Int(1), Attr::Type(tensor())]))]))]);
+        b.func_attrs(&[("k", Attr::dict([("a", Attr::list([Attr::Int(1), Attr::Type(tensor())]))]))]);
         let out = b.dataflow(|b| {
             let t = b.emit(b.tuple(&[b.relu(x), x]));
             b.emit_output(b.add(b.get(t, 0), b.call("relax.concat", &[b.tuple(&[x, x])])))

@@ -162,9 +162,9 @@ fn what_is_written_is_read() {
     assert_eq!(pass.doc, " Summary.\n\n Rest.\n");
     assert_eq!((pass.name.as_str(), pass.opt_level, pass.summary()), ("test.First", 2, "Summary."));
     assert_eq!(pass.required[0].to_string(), "test.Second (>=0.2, <0.4)");
-    assert_eq!(pass.options[0].default, Some(OptionValue::List(vec![OptionValue::Str("a".into())])));
+    assert_eq!(pass.options[0].default, Some(OptionValue::List([OptionValue::Str("a".into())].into())));
     let defaults: Vec<_> = meta.operators[0].attrs.iter().map(|attr| attr.default.clone()).collect();
-    let list = OptionValue::List(vec![OptionValue::Int(1), OptionValue::Int(-1)]);
+    let list = OptionValue::List([OptionValue::Int(1), OptionValue::Int(-1)].into());
     assert_eq!(defaults, [None, Some(AttrDefault::None), Some(AttrDefault::Value(list))]);
     assert!(meta.operators[0].args[0].optional);
 }

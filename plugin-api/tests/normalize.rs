@@ -190,7 +190,7 @@ fn missing_types_are_inferred_and_said_ones_kept() {
     let body = normalize(&p.b.finish().expect("valid"), &Elementwise).expect("valid");
     let ty = |name: &str| named(&body, name).ty().is_known().then(|| named(&body, name).ty().to_owned());
     assert_eq!((ty("a"), ty("u"), ty("said")), (Some(tensor()), None, Some(Type::Object)));
-    assert_eq!(ty("pair"), Some(Type::Tuple(vec![tensor(), cond()])));
+    assert_eq!(ty("pair"), Some(Type::tuple([tensor(), cond()])));
     assert_eq!((ty("first"), ty("either")), (Some(tensor()), Some(tensor())));
 }
 

@@ -293,7 +293,7 @@ fn what_an_instrument_leaves_open_is_left() {
     let _alone = alone();
     set_filter("info");
     let make = |panics: &str| {
-        let made = plugin().make_instrument(1, &[OptionValue::List(vec![OptionValue::Str(panics.into())])]);
+        let made = plugin().make_instrument(1, &[OptionValue::List([OptionValue::Str(panics.into())].into())]);
         host();
         made.unwrap()
     };

@@ -333,7 +333,7 @@ fn depth_is_limited_and_the_limit_is_safe() {
     let types = |depth: usize| {
         let mut b = BodyBuilder::new();
         b.begin_function(0, AttrsId::NONE, None);
-        let ty = (0..depth).fold(Type::Object, |ty, _| Type::Tuple(vec![ty]));
+        let ty = (0..depth).fold(Type::Object, |ty, _| Type::tuple([ty]));
         let ty = b.ty(&ty);
         let x = b.param("x", ty);
         b.end_function(x, TypeId::NONE);
@@ -543,7 +543,7 @@ fn a_body_without_names_can_be_edited() {
 fn a_dict_that_is_no_number_of_one_is_refused() {
     let body = build(|b| {
         let x = b.param("x", tensor());
-        b.func_attrs(&[("k", Attr::Dict(vec![("a".into(), Attr::Int(1))]))]);
+        b.func_attrs(&[("k", Attr::dict([("a", Attr::Int(1))]))]);
         b.emit_func_output(x);
     });
     let good = Sections::copy_of(body.raw());

@@ -302,7 +302,7 @@ pub(crate) fn sequential_options(
     let known = [
         option("name", OptionType::Str, name, "what plans and summaries call it"),
         option("opt_level", OptionType::Int, OptionValue::Int(0), "lowest opt_level at which it runs"),
-        option("required", OptionType::StrList, OptionValue::List(Vec::new()), needs),
+        option("required", OptionType::StrList, OptionValue::List([].into()), needs),
     ];
     let all = resolve(Named::Pass, SEQUENTIAL, &known, given)?;
     let text = |value: &OptionValue| match value {

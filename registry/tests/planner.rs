@@ -320,7 +320,9 @@ mod properties {
             (-1e9f64..1e9).prop_map(OptionValue::Float),
             "(?s).{0,12}".prop_map(OptionValue::Str),
         ];
-        scalar.prop_recursive(2, 8, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(OptionValue::List))
+        scalar.prop_recursive(2, 8, 4, |inner| {
+            prop::collection::vec(inner, 0..4).prop_map(|items| OptionValue::List(items.into()))
+        })
     }
 
     fn options() -> impl Strategy<Value = Vec<(String, OptionValue)>> {

@@ -81,7 +81,7 @@ pub fn module(choices: &Choices<'_>, ops: &dyn Operators) -> Module {
         let ty = body.root().ty().to_owned();
         let name = bb.add_func(choices.of(NAMES), body);
         let Type::Callable { params, pure, .. } = ty else { continue };
-        callees.push(Callee { name, params, pure, buffers: None });
+        callees.push(Callee { name, params: params.map(Into::into), pure, buffers: None });
     }
     let module = bb.get().unwrap_or_else(|error| panic!("the generator builds what the builder refuses: {error}"));
     with_attrs(&module, choices, vocabulary.devices)
@@ -93,7 +93,7 @@ fn external(choices: &Choices<'_>, i: usize) -> Body {
         0 => Type::opaque_callable(),
         _ => {
             let params = Some(vec![Type::tensor([2i64, 4], DType::F32)]);
-            Type::Callable { params, ret: Box::new(Type::tensor([2i64], DType::F32)), pure: true }
+            Type::callable(params, Type::tensor([2i64], DType::F32), true)
         }
     };
     let ty = b.ty(&ty);
@@ -106,7 +106,7 @@ fn with_attrs(module: &Module, choices: &Choices<'_>, devices: usize) -> Module 
     let attrs = relax::module_attrs(choices);
     let device = |i: usize| {
         let target = ["keys", "kind", "mtriple", "tag"].into_iter().zip([
-            Attr::List(vec![Attr::Str("cpu".into())]),
+            Attr::list([Attr::Str("cpu".into())]),
             Attr::Str("llvm".into()),
             Attr::Str("x86_64-conda-linux-gnu".into()),
             Attr::Str(String::new()),

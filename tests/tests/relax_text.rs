@@ -105,7 +105,7 @@ fn with_constant(bytes: &[u8], ty: &Type) -> Module {
     b.end_function(constant, ret);
     let module = Module::new([("main", b.finish().expect("a function"))]);
     let mut edit = module.edit();
-    let attrs = vec![("state".to_string(), Attr::List(vec![Attr::Tensor(Tensor::new(bytes), ty.clone())]))];
+    let attrs = vec![("state".to_string(), Attr::list(vec![Attr::Tensor(Tensor::new(bytes), ty.clone())]))];
     edit.set_attrs(attrs, Vec::new()).expect("attributes");
     edit.finish()
 }

@@ -1,6 +1,7 @@
 //! The byte format of the metadata section and of options: tagged, length-prefixed records, so that a reader passes
 //! over what it does not know. Writing works in constants.
 
+use crate::ir::nested::TOO_DEEP;
 use crate::meta::OptionValue;
 
 /// Start of a metadata block.
@@ -197,6 +198,8 @@ pub(crate) fn value_bytes(value: &OptionValue) -> Vec<u8> {
         OptionValue::Int(v) => [&[value::INT][..], &v.to_le_bytes()].concat(),
         OptionValue::Float(v) => [&[value::FLOAT][..], &v.to_bits().to_le_bytes()].concat(),
         OptionValue::Str(v) => [&[value::STR][..], v.as_bytes()].concat(),
+        // Nobody reads it: what it was is lost.
+        OptionValue::List(items) if items.depth() == TOO_DEEP => Vec::new(),
         OptionValue::List(items) => {
             let mut out = vec![value::LIST];
             items.iter().for_each(|item| put_field(&mut out, tag::DEFAULT, &value_bytes(item)));
@@ -229,12 +232,10 @@ fn read_nested(bytes: &[u8], depth: u32) -> Option<OptionValue> {
         value::INTS => OptionValue::List(words()?.map(|word| OptionValue::Int(word as i64)).collect()),
         value::FLOATS => OptionValue::List(words()?.map(|word| OptionValue::Float(f64::from_bits(word))).collect()),
         value::BOOLS => OptionValue::List(rest.iter().map(|byte| OptionValue::Bool(*byte != 0)).collect()),
-        value::STRS => {
-            OptionValue::List(Fields::new(rest).map(|field| text(field.ok()?.1)).collect::<Option<Vec<_>>>()?)
-        }
+        value::STRS => OptionValue::List(Fields::new(rest).map(|field| text(field.ok()?.1)).collect::<Option<_>>()?),
         value::LIST if depth < DEEPEST => {
             let items = Fields::new(rest).map(|field| read_nested(field.ok()?.1, depth + 1));
-            OptionValue::List(items.collect::<Option<Vec<_>>>()?)
+            OptionValue::List(items.collect::<Option<_>>()?)
         }
         _ => return None,
     })
@@ -252,7 +253,9 @@ mod tests {
             any::<f64>().prop_map(OptionValue::Float),
             any::<String>().prop_map(OptionValue::Str),
         ];
-        leaf.prop_recursive(4, 24, 5, |item| proptest::collection::vec(item, 0..5).prop_map(OptionValue::List))
+        leaf.prop_recursive(4, 24, 5, |item| {
+            proptest::collection::vec(item, 0..5).prop_map(|items| OptionValue::List(items.into()))
+        })
     }
 
     proptest! {

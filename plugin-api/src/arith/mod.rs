@@ -136,17 +136,50 @@ pub fn apply(op: u16, a: &Dim, b: &Dim) -> Dim {
 
 /// The dimension with variables replaced; those for which `with` gives `None` stay.
 pub fn substitute(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
-    match dim {
-        Dim::Int(_) => dim.clone(),
-        Dim::Var(sym) => with(*sym).unwrap_or_else(|| dim.clone()),
-        Dim::Expr(e) => match &**e {
-            DimExpr::Int(..) | DimExpr::Float(..) => dim.clone(),
-            DimExpr::Unary(op, t, a) => Dim::Expr(Arc::new(DimExpr::Unary(*op, *t, substitute(a, with)))),
-            DimExpr::Binary(op, t, a, b) => {
-                Dim::Expr(Arc::new(DimExpr::Binary(*op, *t, substitute(a, with), substitute(b, with))))
-            }
-        },
+    let expr = match dim {
+        Dim::Int(_) => return dim.clone(),
+        Dim::Var(sym) => return with(*sym).unwrap_or_else(|| dim.clone()),
+        Dim::Expr(expr) => expr,
+    };
+    // What is nested may be deeper than the stack allows: an expression is made when its operands are.
+    enum Todo<'d> {
+        Operand(&'d Dim),
+        Make(&'d Arc<DimExpr>),
     }
+    fn operands<'d>(expr: &'d Arc<DimExpr>, todo: &mut Vec<Todo<'d>>) {
+        todo.push(Todo::Make(expr));
+        match &**expr {
+            DimExpr::Int(..) | DimExpr::Float(..) => {}
+            DimExpr::Unary(_, _, a) => todo.push(Todo::Operand(a)),
+            DimExpr::Binary(_, _, a, b) => todo.extend([Todo::Operand(b), Todo::Operand(a)]),
+        }
+    }
+    let (mut todo, mut made) = (Vec::new(), Vec::new());
+    operands(expr, &mut todo);
+    while let Some(next) = todo.pop() {
+        let expr = match next {
+            Todo::Operand(Dim::Expr(inner)) => {
+                operands(inner, &mut todo);
+                continue;
+            }
+            Todo::Operand(leaf) => {
+                made.push(substitute(leaf, with));
+                continue;
+            }
+            Todo::Make(expr) => expr,
+        };
+        let mut operand = || made.pop().unwrap_or(Dim::Int(0));
+        let new = match **expr {
+            DimExpr::Int(..) | DimExpr::Float(..) => Dim::Expr(Arc::clone(expr)),
+            DimExpr::Unary(op, t, _) => Dim::Expr(Arc::new(DimExpr::Unary(op, t, operand()))),
+            DimExpr::Binary(op, t, ..) => {
+                let (b, a) = (operand(), operand());
+                Dim::Expr(Arc::new(DimExpr::Binary(op, t, a, b)))
+            }
+        };
+        made.push(new);
+    }
+    made.pop().unwrap_or_else(|| dim.clone())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Attributes: owned values, and views of dicts and entries inside a body.
 
+use super::nested::{Nests, Parts};
 use super::records::*;
 use super::types::{DType, Dim, Ty, Type, dim_at};
 use crate::abi::view::{RawView, Tensor};
@@ -26,11 +27,11 @@ pub enum Attr {
     /// Constant tensor with its type.
     Tensor(Tensor, Type),
     /// List.
-    List(Vec<Attr>),
+    List(Parts<Attr>),
     /// Dict.
-    Dict(Vec<(String, Attr)>),
+    Dict(Parts<(String, Attr)>),
     /// Constructed object, such as `T.target({...})`: name of the constructor, then arguments with their keywords.
-    Object(String, Vec<(Option<String>, Attr)>),
+    Object(String, Parts<(Option<String>, Attr)>),
 }
 
 impl PartialEq for Attr {
@@ -53,6 +54,30 @@ impl PartialEq for Attr {
     }
 }
 
+impl Nests for Attr {
+    fn depth(&self) -> u32 {
+        match self {
+            Attr::List(items) => items.depth(),
+            Attr::Dict(entries) => entries.depth(),
+            Attr::Object(_, args) => args.depth(),
+            Attr::Type(ty) | Attr::Tensor(_, ty) => ty.depth(),
+            _ => 0,
+        }
+    }
+}
+
+impl Attr {
+    /// List of these items.
+    pub fn list(items: impl IntoIterator<Item = impl Into<Attr>>) -> Attr {
+        Attr::List(items.into_iter().map(Into::into).collect())
+    }
+
+    /// Dict of these entries.
+    pub fn dict(entries: impl IntoIterator<Item = (impl Into<String>, impl Into<Attr>)>) -> Attr {
+        Attr::Dict(entries.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+    }
+}
+
 macro_rules! attr_from {
     ($($ty:ty => $variant:ident),*) => {$(
         impl From<$ty> for Attr {
@@ -66,13 +91,13 @@ attr_from!(bool => Bool, i64 => Int, i32 => Int, f64 => Float, &str => Str, Stri
 
 impl<T: Into<Attr>> From<Vec<T>> for Attr {
     fn from(items: Vec<T>) -> Attr {
-        Attr::List(items.into_iter().map(Into::into).collect())
+        Attr::list(items)
     }
 }
 
 impl<T: Into<Attr> + Clone> From<&[T]> for Attr {
     fn from(items: &[T]) -> Attr {
-        Attr::List(items.iter().cloned().map(Into::into).collect())
+        Attr::list(items.iter().cloned())
     }
 }
 
@@ -190,7 +215,7 @@ impl<'a> AttrView<'a> {
                 _ => Attr::None,
             },
             attr::LIST => Attr::List(self.items().map(AttrView::to_owned).collect()),
-            attr::DICT => Attr::Dict(Dict { raw: self.raw, id: rec.val as u32 }.to_owned()),
+            attr::DICT => Attr::Dict(Dict { raw: self.raw, id: rec.val as u32 }.to_owned().into()),
             attr::OBJECT => Attr::Object(
                 self.object_name().unwrap_or("").to_string(),
                 self.items().map(|item| (item.key().map(str::to_string), item.to_owned())).collect(),

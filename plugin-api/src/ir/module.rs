@@ -204,7 +204,7 @@ impl ModuleEdit {
         let mut b = BodyBuilder::new();
         let mut entries = attrs;
         if !global_infos.is_empty() {
-            entries.push((GLOBAL_INFOS.to_string(), Attr::Dict(global_infos)));
+            entries.push((GLOBAL_INFOS.to_string(), Attr::Dict(global_infos.into())));
         }
         let attrs: AttrsId = b.attrs(entries.iter().map(|(k, v)| (k.as_str(), v.clone())));
         b.node(NodeSpec::new(kind::MODULE).attrs(attrs).a(NONE), &[], None);

@@ -2,6 +2,7 @@
 
 use super::attrs::Attr;
 use super::forms::usual_float;
+use super::nested::{Nests, TOO_DEEP};
 use super::records::*;
 use super::types::*;
 use super::verify::SealError;
@@ -103,6 +104,13 @@ impl Pool {
         let added = add(self);
         self.level -= 1;
         added
+    }
+
+    /// Notes a value of which inner parts were left out.
+    fn whole(&mut self, what: &'static str, value: &impl Nests) {
+        if value.depth() == TOO_DEEP {
+            self.too_deep.get_or_insert(what);
+        }
     }
 
     fn ready(&mut self) {
@@ -247,6 +255,7 @@ impl Pool {
     }
 
     pub(crate) fn ty(&mut self, ty: &Type) -> u32 {
+        self.whole("type", ty);
         self.part("type", |pool| pool.add_type(&Type::Object), |pool| pool.add_type(ty))
     }
 
@@ -413,16 +422,7 @@ impl Pool {
     /// A dict; keys are sorted here, of two equal keys the last one stays.
     pub(crate) fn dict<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
         let entries: Vec<(&str, Attr)> = entries.into_iter().collect();
-        let id = self.dict_of(entries.iter().map(|(key, value)| (*key, value)).collect());
-        self.end(entries);
-        id
-    }
-
-    /// Drops what was added, unless it is nested so deeply that this would take more stack than there is.
-    fn end(&self, entries: Vec<(&str, Attr)>) {
-        if self.too_deep.is_some() {
-            std::mem::forget(entries);
-        }
+        self.dict_of(entries.iter().map(|(key, value)| (*key, value)).collect())
     }
 
     fn dict_of(&mut self, mut entries: Vec<(&str, &Attr)>) -> u32 {
@@ -443,9 +443,7 @@ impl Pool {
 
     /// A dict whose entries stand as they were given; their keys are distinct.
     pub(crate) fn dict_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
-        let entries: Vec<(&str, Attr)> = entries.into_iter().collect();
-        let recs: Vec<AttrRec> = entries.iter().map(|(key, value)| self.entry(key, value)).collect();
-        self.end(entries);
+        let recs: Vec<AttrRec> = entries.into_iter().map(|(key, value)| self.entry(key, &value)).collect();
         if recs.is_empty() { NONE } else { self.dict_rec(&recs) }
     }
 
@@ -456,6 +454,7 @@ impl Pool {
 
     /// One attribute entry without a key.
     pub(crate) fn attr(&mut self, value: &Attr) -> AttrRec {
+        self.whole("attribute", value);
         self.part("attribute", |pool| pool.add_attr(&Attr::None), |pool| pool.add_attr(value))
     }
 

@@ -1,5 +1,6 @@
 //! Types and dimensions: owned forms to compute with, and [`Ty`], the view of a type inside a body.
 
+use super::nested::{Nests, Part, Parts};
 use super::records::*;
 use crate::abi::view::RawView;
 use std::cell::Cell;
@@ -180,7 +181,7 @@ pub struct Sym {
 }
 
 /// A dimension, or another scalar expression over symbolic variables.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub enum Dim {
     /// An `int64`. Numbers of other types, as the `int32` of most loops of TIR, are none: [`Dim::as_int`] tells the value
     /// of an integer of any type.
@@ -192,7 +193,7 @@ pub enum Dim {
 }
 
 /// A compound dimension.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub enum DimExpr {
     /// Integer of a type other than `int64`.
     Int(i64, DType),
@@ -285,18 +286,11 @@ impl Dim {
 
     /// Calls `f` with every symbolic variable, left to right, repeated ones repeatedly.
     pub fn vars(&self, f: &mut impl FnMut(Sym)) {
-        match self {
-            Dim::Int(_) => {}
-            Dim::Var(sym) => f(*sym),
-            Dim::Expr(e) => match &**e {
-                DimExpr::Int(..) | DimExpr::Float(..) => {}
-                DimExpr::Binary(_, _, a, b) => {
-                    a.vars(f);
-                    b.vars(f);
-                }
-                DimExpr::Unary(_, _, a) => a.vars(f),
-            },
-        }
+        self.each_part(|part| {
+            if let Dim::Var(sym) = part {
+                f(*sym);
+            }
+        });
     }
 }
 
@@ -307,9 +301,10 @@ impl From<i64> for Dim {
 }
 
 /// A type, owned.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Type {
     /// Any value.
+    #[default]
     Object,
     /// Scalar.
     Prim {
@@ -328,13 +323,13 @@ pub enum Type {
     /// Tensor.
     Tensor(TensorType),
     /// Tuple.
-    Tuple(Vec<Type>),
+    Tuple(Parts<Type>),
     /// Function.
     Callable {
         /// Parameters; `None`: any.
-        params: Option<Vec<Type>>,
+        params: Option<Parts<Type>>,
         /// Result.
-        ret: Box<Type>,
+        ret: Part<Type>,
         /// Whether it has no effects.
         pure: bool,
     },
@@ -351,6 +346,16 @@ pub enum Type {
     },
     /// A type of a kind that this API does not know; the id is that of the body it came from.
     Unknown(u16),
+}
+
+impl Nests for Type {
+    fn depth(&self) -> u32 {
+        match self {
+            Type::Tuple(fields) => fields.depth(),
+            Type::Callable { params, ret, .. } => params.as_ref().map_or(0, Parts::depth).max(ret.depth()),
+            _ => 0,
+        }
+    }
 }
 
 /// Type of a tensor.
@@ -409,12 +414,22 @@ impl BufferType {
 impl Type {
     /// A function of which nothing is known: any parameters, any result, perhaps with effects.
     pub fn opaque_callable() -> Type {
-        Type::Callable { params: None, ret: Box::new(Type::Object), pure: false }
+        Type::callable(None, Type::Object, false)
     }
 
     /// A TIR function as Relax functions see it: of any arguments, with what it returns, if that is anything.
     pub fn prim_func(ret: Option<Type>) -> Type {
-        Type::Callable { params: None, ret: Box::new(ret.unwrap_or(Type::Tuple(Vec::new()))), pure: false }
+        Type::callable(None, ret.unwrap_or(Type::tuple([])), false)
+    }
+
+    /// A function of these parameters, or of any, with its result; `pure`: whether it has no effects.
+    pub fn callable(params: Option<Vec<Type>>, ret: Type, pure: bool) -> Type {
+        Type::Callable { params: params.map(Into::into), ret: ret.into(), pure }
+    }
+
+    /// Tuple of these fields.
+    pub fn tuple(fields: impl IntoIterator<Item = Type>) -> Type {
+        Type::Tuple(fields.into_iter().collect())
     }
 
     /// A function type with this purity; any other type as it is.
@@ -458,7 +473,7 @@ impl Type {
             Type::Tuple(fields) => Type::Tuple(all(fields)),
             Type::Callable { params, ret, pure } if callables => Type::Callable {
                 params: params.as_deref().map(all),
-                ret: Box::new(ret.map_dims(callables, f)),
+                ret: ret.map_dims(callables, f).into(),
                 pure: *pure,
             },
             other => other.clone(),
@@ -659,9 +674,8 @@ impl<'a> Ty<'a> {
             tykind::TUPLE => Type::Tuple(self.children().map(child).collect()),
             tykind::CALLABLE => {
                 let mut types: Vec<Type> = self.children().map(child).collect();
-                let ret = Box::new(types.pop().unwrap_or(Type::Object));
-                let pure = rec.flags & tyflag::IMPURE == 0;
-                Type::Callable { params: (rec.ndim >= 0).then_some(types), ret, pure }
+                let ret = types.pop().unwrap_or(Type::Object);
+                Type::callable((rec.ndim >= 0).then_some(types), ret, rec.flags & tyflag::IMPURE == 0)
             }
             tykind::DTENSOR => {
                 let mut parts = self.children().map(child);

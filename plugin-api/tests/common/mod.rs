@@ -13,7 +13,7 @@ impl Infer for Elementwise {
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
         let first = || call.arg(0).map_or(Type::Object, |arg| arg.ty().to_owned());
         match call.op() {
-            Some("relax.print") => Ok(Inferred { ty: Type::Tuple(vec![]), pure: false }),
+            Some("relax.print") => Ok(Inferred { ty: Type::tuple([]), pure: false }),
             Some("relax.shape_of") => Ok(Inferred { ty: Type::Shape { ndim: 2, dims: None }, pure: true }),
             Some(name) if name.starts_with("relax.") => Ok(Inferred { ty: first(), pure: true }),
             name => Err(InferError::UnknownOp { name: name.unwrap_or("?").to_string(), near: vec![] }),

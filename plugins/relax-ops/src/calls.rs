@@ -53,7 +53,7 @@ fn given(call: Call<'_>) -> Inferred {
     match types.len() {
         0 => Ok(Type::Object),
         1 => Ok(types.remove(0)),
-        _ => Ok(Type::Tuple(types)),
+        _ => Ok(Type::tuple(types)),
     }
 }
 
@@ -106,5 +106,5 @@ fn any(_: Call<'_>) -> Inferred {
 }
 
 fn nothing(_: Call<'_>) -> Inferred {
-    Ok(Type::Tuple(Vec::new()))
+    Ok(Type::tuple([]))
 }

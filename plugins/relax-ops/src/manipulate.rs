@@ -277,7 +277,7 @@ fn split(call: Call<'_>) -> Inferred {
             _ => with_shape(&x, x.ndim, None),
         })
         .collect();
-    Ok(if parts.len() == 1 { parts.remove(0) } else { Type::Tuple(parts) })
+    Ok(if parts.len() == 1 { parts.remove(0) } else { Type::tuple(parts) })
 }
 
 /// Lengths of a number of parts, of which the last may be shorter.
@@ -435,5 +435,5 @@ fn meshgrid(call: Call<'_>) -> Inferred {
     }
     let dims: Option<Vec<Dim>> = items.iter().map(|item| item.shape.as_ref()?.first().cloned()).collect();
     let one = with_shape(&out, items.len() as i32, dims);
-    Ok(Type::Tuple(vec![one; items.len()]))
+    Ok(Type::tuple(vec![one; items.len()]))
 }

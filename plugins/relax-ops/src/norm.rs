@@ -122,7 +122,7 @@ fn batch_norm(call: Call<'_>) -> Inferred {
         let t = tensor(call, i)?;
         Ok(if unknown { with_shape(&t, t.ndim, None) } else { Type::Tensor(t) })
     };
-    Ok(Type::Tuple(vec![Type::Tensor(data), moved(3)?, moved(4)?]))
+    Ok(Type::tuple([Type::Tensor(data), moved(3)?, moved(4)?]))
 }
 
 fn layer_norm(call: Call<'_>) -> Inferred {
@@ -177,7 +177,7 @@ fn channels_fit(call: Call<'_>, data: &TensorType, channel: usize) -> Result<(),
 
 fn dropout(call: Call<'_>) -> Inferred {
     let data = Type::Tensor(tensor(call, 0)?);
-    Ok(Type::Tuple(vec![data.clone(), data]))
+    Ok(Type::tuple([data.clone(), data]))
 }
 
 fn along_axis(call: Call<'_>) -> Inferred {

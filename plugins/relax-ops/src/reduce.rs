@@ -64,7 +64,7 @@ fn median(call: Call<'_>) -> Inferred {
     match (given, values) {
         (Some(given), Type::Tensor(values)) if given.len() < 2 => {
             let indices = with_dtype(values.clone(), DType::I64);
-            Ok(Type::Tuple(vec![Type::Tensor(values), indices]))
+            Ok(Type::tuple([Type::Tensor(values), indices]))
         }
         (_, values) => Ok(values),
     }

@@ -78,7 +78,7 @@ fn object(_: Call<'_>) -> Inferred {
 }
 
 fn nothing(_: Call<'_>) -> Inferred {
-    Ok(Type::Tuple(Vec::new()))
+    Ok(Type::tuple([]))
 }
 
 /// The data type that an argument is: `R.dtype("float32")`, or its name.

@@ -69,7 +69,7 @@ fn unique(call: Call<'_>) -> Inferred {
     for i in 2..5 {
         results.extend(wanted(i)?.then(|| places.clone()));
     }
-    Ok(if results.len() == 1 { results.swap_remove(0) } else { Type::Tuple(results) })
+    Ok(if results.len() == 1 { results.swap_remove(0) } else { Type::tuple(results) })
 }
 
 fn bucketize(call: Call<'_>) -> Inferred {

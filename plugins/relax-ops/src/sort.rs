@@ -59,7 +59,7 @@ fn topk(call: Call<'_>) -> Inferred {
         other => other.clone(),
     };
     match text(call, "ret_type") {
-        Some("both") => Ok(Type::Tuple(vec![values, indices])),
+        Some("both") => Ok(Type::tuple([values, indices])),
         Some("values") => Ok(values),
         Some("indices") => Ok(indices),
         other => {

@@ -322,7 +322,7 @@ impl<'a> FnReader<'a> {
             Expr::StringLiteral(text) => Ok(Attr::Str(text.value.to_str().to_string())),
             Expr::List(list) => list.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
             Expr::Tuple(tuple) => tuple.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
-            Expr::Dict(_) => self.attr_dict(expr).map(Attr::Dict),
+            Expr::Dict(_) => self.attr_dict(expr).map(Attr::dict),
             Expr::Call(call) if !is_path(&call.func, &["float"]) => self.object(call),
             Expr::Subscript(_) => match self.scope.metadata(expr)? {
                 Some(Object::Tensor(tensor, ty)) => Ok(Attr::Tensor(tensor, ty)),
@@ -373,7 +373,7 @@ impl<'a> FnReader<'a> {
         for keyword in &call.arguments.keywords {
             args.push((keyword.arg.as_ref().map(|arg| arg.to_string()), self.attr(&keyword.value)?));
         }
-        Ok(Attr::Object(name, args))
+        Ok(Attr::Object(name, args.into()))
     }
 
     /// `T.index_map(lambda i, j: (j, i // 4))`: a list of the variables, and a list of the new indices.
@@ -407,7 +407,7 @@ impl<'a> FnReader<'a> {
         };
         self.syms = outer;
         let results = Attr::List(results?.into_iter().map(Attr::Dim).collect());
-        Ok(Attr::Object(name, vec![(None, Attr::List(variables)), (None, results)]))
+        Ok(Attr::Object(name, [(None, Attr::list(variables)), (None, results)].into()))
     }
 }
 

@@ -177,7 +177,7 @@ impl<'a> FnReader<'a> {
             Some(ret) => reader.ty(ret)?,
             None => Type::Object,
         };
-        let ty = Type::Callable { params: Some(params), ret: Box::new(ret), pure: facts.pure };
+        let ty = Type::callable(Some(params), ret, facts.pure);
         Ok((ty, reader.syms.len() as u32))
     }
 
@@ -292,8 +292,7 @@ impl<'a> FnReader<'a> {
             && !def.parameters.args.iter().any(|param| param.parameter.name.as_str() == name)
         {
             // A local function whose result is declared can call itself.
-            let ret = Box::new(ret.clone());
-            let ty = self.b.ty(&Type::Callable { params: Some(params), ret, pure: facts.pure });
+            let ty = self.b.ty(&Type::callable(Some(params), ret.clone(), facts.pure));
             self.b.set_type(function, ty);
             self.define(name, function, span(&def.name))?;
         }

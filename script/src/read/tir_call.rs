@@ -344,7 +344,7 @@ impl<'a> TirReader<'a> {
         }
         let args = self.positional(&call.arguments.args)?;
         let ty = self.prim_type(dtype);
-        let attrs = self.b.attrs([("launch_params", Attr::List(params))]);
+        let attrs = self.b.attrs([("launch_params", Attr::list(params))]);
         let callee = self.b.op("tirx.call_ffi_kernel");
         let ops: Vec<V> = std::iter::once(callee).chain(args.iter().map(|e| e.v)).collect();
         let v = self.b.node(NodeSpec::new(kind::CALL).ty(ty).attrs(attrs), &ops, None);

@@ -189,7 +189,7 @@ impl<'a> TirReader<'a> {
             Expr::Name(name) => {
                 let e = self.lookup(name.id.as_str(), span(name))?;
                 ops.push(e.v);
-                Ok(Attr::Object("operand".to_string(), vec![(None, Attr::Int(ops.len() as i64 - 1))]))
+                Ok(Attr::Object("operand".to_string(), [(None, Attr::Int(ops.len() as i64 - 1))].into()))
             }
             Expr::List(list) => {
                 let items = list.elts.iter().map(|item| self.annotation(item, ops)).collect::<Read<_>>()?;
@@ -447,15 +447,15 @@ impl<'a> TirReader<'a> {
                 (Some("thread"), Expr::StringLiteral(tag)) if kind == "thread_binding" => thread = Some(tag),
                 (Some("annotations"), dict) => match self.plain_dict(dict)? {
                     none if none.is_empty() => {}
-                    some => entries.push(("annotations", Attr::Dict(some))),
+                    some => entries.push(("annotations", Attr::dict(some))),
                 },
                 (Some("step"), value) => step = Some(value),
                 (Some("unroll"), Expr::BooleanLiteral(value)) if !value.value => {
-                    entries.push(("annotations", Attr::Dict(vec![("disable_unroll".to_string(), Attr::Bool(true))])));
+                    entries.push(("annotations", Attr::dict([("disable_unroll".to_string(), Attr::Bool(true))])));
                 }
                 (Some("unroll"), value) => {
                     let value = self.plain_attr(value)?;
-                    entries.push(("annotations", Attr::Dict(vec![("pragma_unroll".to_string(), value)])));
+                    entries.push(("annotations", Attr::dict([("pragma_unroll".to_string(), value)])));
                 }
                 _ => return Err(Diagnostic::new(span(item), "no such argument of a loop").help(usage)),
             }

@@ -30,7 +30,7 @@ impl<'a> FnReader<'a> {
                 let text = self.scope.text;
                 match path_after(text, expr, "R") {
                     Some("Tensor") => Ok(Type::tensor_ndim(-1, DType::VOID)),
-                    Some("Tuple") => Ok(Type::Tuple(Vec::new())),
+                    Some("Tuple") => Ok(Type::tuple([])),
                     Some("Shape") => Ok(Type::Shape { ndim: -1, dims: None }),
                     Some("Any" | "Object") => Ok(Type::Object),
                     Some("Callable") => Ok(Type::opaque_callable()),
@@ -193,7 +193,7 @@ impl<'a> FnReader<'a> {
             Some(ret) => self.ty(ret)?,
             None => Type::Object,
         };
-        Ok(Type::Callable { params, ret: Box::new(ret), pure })
+        Ok(Type::callable(params, ret, pure))
     }
 
     /// The dimensions in a tuple or list.

@@ -100,10 +100,10 @@ impl<'g, 'b> Relax<'g, 'b> {
             9 => Type::Tuple((0..self.c.below(3)).map(|_| self.ty(syms, depth - 1)).collect()),
             _ => match self.c.below(3) {
                 0 => Type::opaque_callable(),
-                1 => Type::Callable { params: None, ret: Box::new(self.ty(&[], 0)), pure: self.c.coin() },
+                1 => Type::callable(None, self.ty(&[], 0), self.c.coin()),
                 _ => {
                     let params = (0..self.c.below(3)).map(|_| self.ty(&[], 0)).collect();
-                    Type::Callable { params: Some(params), ret: Box::new(self.ty(&[], 0)), pure: self.c.coin() }
+                    Type::callable(Some(params), self.ty(&[], 0), self.c.coin())
                 }
             },
         }
@@ -347,7 +347,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         let out = match self.c.below(3) {
             0 => Type::tensor(dims(self.c, &self.syms.borrow()), DType::F32),
             1 => Type::Object,
-            _ => Type::Tuple(vec![Type::tensor([2i64], DType::I32), Type::Object]),
+            _ => Type::tuple([Type::tensor([2i64], DType::I32), Type::Object]),
         };
         let out = b.type_arg(&out);
         let func = b.extern_func(self.c.of(&["vm.builtin.f", "ext_f"]));

@@ -122,7 +122,7 @@ fn for_(t: &mut Tir<'_, '_>, depth: usize) {
         attrs.push(("thread", Attr::Str(t.c.of(&["threadIdx.x", "blockIdx.y", "vthread.x"]).to_string())));
     }
     if t.c.one_in(5) {
-        attrs.push(("annotations", Attr::Dict(entries(t.c, 1))));
+        attrs.push(("annotations", Attr::Dict(entries(t.c, 1).into())));
     }
     let attrs = if attrs.is_empty() { AttrsId::NONE } else { t.b.attrs(attrs) };
     t.b.begin(NodeSpec::new(kind::FOR).attrs(attrs), &ops, None);
@@ -222,8 +222,8 @@ fn annotate(t: &mut Tir<'_, '_>) {
     let mut ops = Vec::new();
     if let Some((buffer, _)) = any_buffer(t).filter(|_| t.c.coin()) {
         ops.push(buffer);
-        let operand = Attr::Object("operand".to_string(), vec![(None, Attr::Int(0))]);
-        attrs.push(("layout_free".to_string(), Attr::List(vec![operand])));
+        let operand = Attr::Object("operand".to_string(), vec![(None, Attr::Int(0))].into());
+        attrs.push(("layout_free".to_string(), Attr::list([operand])));
     }
     let attrs = t.b.attrs(attrs.iter().map(|(key, value)| (key.as_str(), value.clone())));
     t.b.node(NodeSpec::new(kind::ANNOTATE).attrs(attrs).flags(flag::IMPURE), &ops, None);

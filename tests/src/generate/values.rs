@@ -78,7 +78,7 @@ pub(super) fn attr(c: &Choices<'_>, depth: usize) -> Attr {
         2 => Attr::Bool(c.coin()),
         3 => Attr::Float(c.of(&[0.5, -1.25, 3.0, 1e-5, 1e30])),
         4 => Attr::List((0..c.below(3)).map(|_| attr(c, depth - 1)).collect()),
-        _ => Attr::Dict(entries(c, depth - 1)),
+        _ => Attr::Dict(entries(c, depth - 1).into()),
     }
 }
 

@@ -232,7 +232,7 @@ fn first_binding(body: &Body) -> Option<Value<'_>> {
 
 fn print(edit: &mut Edit<'_>, flags: u16) -> V {
     let b = edit.builder();
-    let (op, text, ty) = (b.op("relax.print"), b.string("text"), b.ty(&Type::Tuple(Vec::new())));
+    let (op, text, ty) = (b.op("relax.print"), b.string("text"), b.ty(&Type::tuple([])));
     let attrs = b.attrs([("format", Attr::Str(String::new()))]);
     let spec = NodeSpec::new(kind::CALL).ty(ty).attrs(attrs).flags(flag::IMPURE | flags);
     edit.node(spec, &[op, text], Some("printed"))

@@ -98,13 +98,13 @@ fn values(text: &mut String) {
     let mut field = Vec::new();
     put_field(&mut field, 0x0102, b"abc");
     bytes(text, "field", &field);
-    let items = vec![OptionValue::Int(-2), OptionValue::List(vec![OptionValue::Str("x".to_string())])];
+    let items = vec![OptionValue::Int(-2), OptionValue::List([OptionValue::Str("x".to_string())].into())];
     let values = [
         ("Bool", OptionValue::Bool(true)),
         ("Int", OptionValue::Int(-0x0102_0304_0506_0708)),
         ("Float", OptionValue::Float(-1.5)),
         ("Str", OptionValue::Str("é".to_string())),
-        ("List", OptionValue::List(items)),
+        ("List", OptionValue::List(items.into())),
     ];
     for (name, value) in &values {
         let written = value_bytes(value);
@@ -311,7 +311,7 @@ fn answers(text: &mut String) {
         assert_eq!(decode_inferred(status, &written), answer, "{name}");
     };
     put("pure", Ok(Inferred { ty: Type::Object, pure: true }));
-    put("impure", Ok(Inferred { ty: Type::Tuple(vec![Type::tensor(vec![Dim::Int(4)], DType::F32)]), pure: false }));
+    put("impure", Ok(Inferred { ty: Type::tuple([Type::tensor(vec![Dim::Int(4)], DType::F32)]), pure: false }));
     put("wrong", Err(InferError::wrong("why")));
     let near = vec!["a".to_string(), "b".to_string()];
     put("unknown", Err(InferError::UnknownOp { name: "x".to_string(), near }));
@@ -443,9 +443,9 @@ fn each_type(text: &mut String) {
     put("Shape of any", &|_| Type::Shape { ndim: -1, dims: None });
     let tensor = TensorType { dtype: DType::F32, ndim: 1, shape: Some(vec![Dim::Int(4)]), vdevice: Some(1) };
     put("Tensor", &|_| Type::Tensor(tensor.clone()));
-    put("Tuple", &|_| Type::Tuple(vec![Type::Object]));
-    put("Callable", &|_| Type::Callable { params: Some(vec![]), ret: Box::new(Type::Object), pure: false });
-    put("Callable of any", &|_| Type::Callable { params: None, ret: Box::new(Type::Object), pure: true });
+    put("Tuple", &|_| Type::tuple([Type::Object]));
+    put("Callable", &|_| Type::callable(Some(vec![]), Type::Object, false));
+    put("Callable of any", &|_| Type::callable(None, Type::Object, true));
     put("DTensor", &|_| Type::DTensor(DTensorType { tensor: tensor.clone(), mesh: 1, placement: vec![Some(0), None] }));
     put("Buffer", &|b| Type::Buffer(BufferType::new(vec![n(b)], DType::F32)));
     put("Buffer with all", &|_| {
@@ -476,9 +476,9 @@ fn each_attr(text: &mut String) {
         ("Type", Attr::Type(Type::Object)),
         ("Dim", Attr::Dim(Dim::Int(4))),
         ("Tensor", Attr::Tensor(tensor, scalar)),
-        ("List", Attr::List(vec![Attr::Int(1), Attr::Int(2)])),
-        ("Dict", Attr::Dict(vec![("a".to_string(), Attr::Int(1))])),
-        ("Object", Attr::Object("O".to_string(), keyed)),
+        ("List", Attr::list([Attr::Int(1), Attr::Int(2)])),
+        ("Dict", Attr::dict([("a".to_string(), Attr::Int(1))])),
+        ("Object", Attr::Object("O".to_string(), keyed.into())),
     ];
     for (name, attr) in attrs {
         let mut b = BodyBuilder::new();

@@ -1,0 +1,147 @@
+//! Comparison, hash and text of dimensions, which may be nested deeper than the stack allows.
+
+use super::types::{DType, Dim, DimExpr};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// What an expression is without its operands.
+#[derive(PartialEq, Eq, Hash)]
+enum Head {
+    Int(i64, DType),
+    Float(u64, DType),
+    Binary(u16, DType),
+    Unary(u16, DType),
+}
+
+impl DimExpr {
+    fn head(&self) -> Head {
+        match *self {
+            DimExpr::Int(value, dtype) => Head::Int(value, dtype),
+            DimExpr::Float(bits, dtype) => Head::Float(bits, dtype),
+            DimExpr::Binary(op, dtype, ..) => Head::Binary(op, dtype),
+            DimExpr::Unary(op, dtype, _) => Head::Unary(op, dtype),
+        }
+    }
+
+    fn operands(&self) -> [Option<&Dim>; 2] {
+        match self {
+            DimExpr::Int(..) | DimExpr::Float(..) => [None, None],
+            DimExpr::Binary(_, _, a, b) => [Some(a), Some(b)],
+            DimExpr::Unary(_, _, a) => [Some(a), None],
+        }
+    }
+}
+
+impl Dim {
+    /// Calls `f` with this dimension and all within it, each before its operands, from left to right.
+    pub(super) fn each_part<'d>(&'d self, mut f: impl FnMut(&'d Dim)) {
+        let mut rest = Vec::new();
+        let mut next = Some(self);
+        while let Some(dim) = next.or_else(|| rest.pop()) {
+            f(dim);
+            next = None;
+            if let Dim::Expr(expr) = dim {
+                let [first, second] = expr.operands();
+                rest.extend(second);
+                next = first;
+            }
+        }
+    }
+}
+
+impl PartialEq for Dim {
+    fn eq(&self, other: &Dim) -> bool {
+        let mut rest = Vec::new();
+        let mut next = Some((self, other));
+        while let Some((a, b)) = next.or_else(|| rest.pop()) {
+            next = None;
+            match (a, b) {
+                (Dim::Int(a), Dim::Int(b)) if a == b => {}
+                (Dim::Var(a), Dim::Var(b)) if a == b => {}
+                (Dim::Expr(a), Dim::Expr(b)) if std::sync::Arc::ptr_eq(a, b) => {}
+                (Dim::Expr(a), Dim::Expr(b)) if a.head() == b.head() => {
+                    let ([a, c], [b, d]) = (a.operands(), b.operands());
+                    rest.extend(c.zip(d));
+                    next = a.zip(b);
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+impl Eq for Dim {}
+
+impl Hash for Dim {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.each_part(|part| {
+            std::mem::discriminant(part).hash(state);
+            match part {
+                Dim::Int(value) => value.hash(state),
+                Dim::Var(sym) => sym.hash(state),
+                Dim::Expr(expr) => expr.head().hash(state),
+            }
+        });
+    }
+}
+
+impl PartialEq for DimExpr {
+    fn eq(&self, other: &DimExpr) -> bool {
+        self.head() == other.head() && self.operands() == other.operands()
+    }
+}
+
+impl Eq for DimExpr {}
+
+impl Hash for DimExpr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.head().hash(state);
+        self.operands().iter().flatten().for_each(|operand| operand.hash(state));
+    }
+}
+
+/// What remains to be written.
+enum Text<'d> {
+    Dim(&'d Dim),
+    Operands(&'d DimExpr),
+    Mark(&'static str),
+}
+
+fn write(mut rest: Vec<Text<'_>>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    while let Some(text) = rest.pop() {
+        match text {
+            Text::Mark(mark) => f.write_str(mark)?,
+            Text::Dim(Dim::Int(value)) => write!(f, "Int({value})")?,
+            Text::Dim(Dim::Var(sym)) => write!(f, "Var({sym:?})")?,
+            Text::Dim(Dim::Expr(expr)) => {
+                f.write_str("Expr(")?;
+                rest.extend([Text::Mark(")"), Text::Operands(expr)]);
+            }
+            Text::Operands(expr) => {
+                match expr.head() {
+                    Head::Int(value, dtype) => write!(f, "Int({value}, {dtype:?}")?,
+                    Head::Float(bits, dtype) => write!(f, "Float({bits}, {dtype:?}")?,
+                    Head::Binary(op, dtype) => write!(f, "Binary({op}, {dtype:?}")?,
+                    Head::Unary(op, dtype) => write!(f, "Unary({op}, {dtype:?}")?,
+                }
+                rest.push(Text::Mark(")"));
+                let operands = expr.operands().into_iter().rev().flatten();
+                rest.extend(operands.flat_map(|operand| [Text::Dim(operand), Text::Mark(", ")]));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(vec![Text::Dim(self)], f)
+    }
+}
+
+impl fmt::Debug for DimExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(vec![Text::Operands(self)], f)
+    }
+}

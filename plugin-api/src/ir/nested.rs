@@ -1,0 +1,172 @@
+//! The parts of values that contain values of their own kind. They have a greatest depth from the start: whatever goes
+//! through such a value, even its drop, takes a stack of bounded size.
+
+use super::records::MAX_DEPTH;
+use std::fmt;
+use std::ops::Deref;
+
+/// A value that may contain values of its own kind.
+pub trait Nests {
+    /// How many values are inside each other, without the outermost one; [`TOO_DEEP`] if some were left out.
+    fn depth(&self) -> u32;
+}
+
+/// The depth of a value of which inner parts were left out.
+pub const TOO_DEEP: u32 = u32::MAX;
+
+/// A name or keyword does not count.
+impl<K, T: Nests> Nests for (K, T) {
+    fn depth(&self) -> u32 {
+        self.1.depth()
+    }
+}
+
+/// The parts of a type, attribute or option value: a list that knows how deep its items are nested. It reads like a
+/// slice; `vec.into()` or `collect()` makes one, [`Parts::edit`] changes one.
+///
+/// If they are nested more than [`MAX_DEPTH`] deep, the items are left out, and what contains them is refused: nothing
+/// can hold it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Parts<T> {
+    items: Vec<T>,
+    depth: u32,
+}
+
+impl<T: Nests> Parts<T> {
+    /// Changes the items as a vector.
+    pub fn edit<R>(&mut self, change: impl FnOnce(&mut Vec<T>) -> R) -> R {
+        let mut items = std::mem::take(&mut self.items);
+        let out = change(&mut items);
+        *self = items.into();
+        out
+    }
+}
+
+impl<T> Parts<T> {
+    /// How deep they are nested, from 1; [`TOO_DEEP`] if they were left out for that.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+}
+
+impl<T: Nests> From<Vec<T>> for Parts<T> {
+    fn from(items: Vec<T>) -> Parts<T> {
+        match one_more(items.iter().map(Nests::depth).max().unwrap_or(0)) {
+            TOO_DEEP => Parts { items: Vec::new(), depth: TOO_DEEP },
+            depth => Parts { items, depth },
+        }
+    }
+}
+
+/// The depth of what contains something of a depth.
+fn one_more(depth: u32) -> u32 {
+    if depth < MAX_DEPTH { depth + 1 } else { TOO_DEEP }
+}
+
+impl<T: Nests, const N: usize> From<[T; N]> for Parts<T> {
+    fn from(items: [T; N]) -> Parts<T> {
+        Vec::from(items).into()
+    }
+}
+
+impl<T> From<Parts<T>> for Vec<T> {
+    fn from(parts: Parts<T>) -> Vec<T> {
+        parts.items
+    }
+}
+
+impl<T: Nests> FromIterator<T> for Parts<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Parts<T> {
+        Vec::from_iter(items).into()
+    }
+}
+
+impl<T> Default for Parts<T> {
+    fn default() -> Parts<T> {
+        Parts { items: Vec::new(), depth: 1 }
+    }
+}
+
+impl<T> Deref for Parts<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.items
+    }
+}
+
+impl<T> IntoIterator for Parts<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Parts<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.iter()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Parts<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.depth == TOO_DEEP { f.write_str("[too deep]") } else { self.items.fmt(f) }
+    }
+}
+
+/// One part of a type, on the heap. What [`Parts`] says of its items holds for it: what is too deep becomes the default.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Part<T> {
+    inner: Box<T>,
+    depth: u32,
+}
+
+impl<T> Part<T> {
+    /// How deep it is nested, from 1; [`TOO_DEEP`] if it was left out for that.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// The part itself.
+    pub fn into_inner(self) -> T {
+        *self.inner
+    }
+}
+
+impl<T: Nests + Default> Part<T> {
+    /// Changes the part.
+    pub fn edit<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
+        let mut inner = std::mem::take(&mut *self.inner);
+        let out = change(&mut inner);
+        *self = inner.into();
+        out
+    }
+}
+
+impl<T: Nests + Default> From<T> for Part<T> {
+    fn from(inner: T) -> Part<T> {
+        match one_more(inner.depth()) {
+            TOO_DEEP => Part { inner: Box::default(), depth: TOO_DEEP },
+            depth => Part { inner: Box::new(inner), depth },
+        }
+    }
+}
+
+impl<T> Deref for Part<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Part<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.depth == TOO_DEEP { f.write_str("too deep") } else { self.inner.fmt(f) }
+    }
+}
