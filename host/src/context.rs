@@ -84,8 +84,9 @@ thread_local! {
     static OUTSIDE: PassContext = PassContext::default();
 }
 
-/// Contexts that are entered inside of each other on one thread: more is a pass that runs itself without end.
-const DEEPEST: usize = 64;
+/// How many contexts may be entered inside each other on one thread. Each run enters one: a pass that runs itself would
+/// do so until the stack ends.
+const DEEPEST: usize = 32;
 
 impl Default for PassContext {
     fn default() -> Self {
@@ -238,8 +239,9 @@ impl PassContext {
     /// none itself.
     pub(crate) fn begin(&self, run: Option<(&Engine, &[PlannedInstrument])>) -> Result<ContextScope, Error> {
         if ENTERED.with_borrow(Vec::len) >= DEEPEST {
-            let message = format!("{DEEPEST} contexts are entered inside of each other; does a pass run itself?");
-            return Err(Error::Request { message, help: "end the recursion in the pass".to_string() });
+            let message = format!("runs and contexts are entered inside each other, {DEEPEST} deep");
+            let help = "a pass that runs others must not lead back to itself; leave contexts that are done".to_string();
+            return Err(Error::Request { message, help });
         }
         if self.scope.entered.get() == 0 {
             if self.instruments().try_borrow_mut().is_err() {

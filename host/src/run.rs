@@ -5,7 +5,6 @@ mod calls;
 mod claims;
 mod frames;
 mod marks;
-mod nested;
 mod parallel;
 mod properties;
 mod services;
@@ -36,7 +35,6 @@ use std::time::{Duration, Instant};
 use claims::Claims;
 use frames::Frames;
 use marks::{Marks, Rules};
-use nested::Nested;
 use parallel::Workers;
 use services::{Input, Shown};
 pub use statistics::Statistic;
@@ -286,7 +284,6 @@ impl<'e> Runner<'e> {
             let message = "the plan was made for an engine with other passes".to_string();
             return Err(Error::Request { message, help: "plan anew with the engine that runs it".to_string() });
         }
-        let _nested = Nested::enter()?;
         verify_kinds(&module).map_err(|violation| Error::Request {
             message: format!("the module to run passes over: {violation}"),
             help: "make it of functions that were read, or built as functions".to_string(),

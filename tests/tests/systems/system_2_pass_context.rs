@@ -202,7 +202,7 @@ fn an_embedder_is_warned() {
     assert!(warnings.contains("t.High") && log.take().is_empty(), "{warnings}");
 }
 
-/// A pass that runs itself, with the number of passes that are running.
+/// A pass that runs itself, and a program that enters contexts without leaving them, meet the same limit.
 #[test]
 fn a_pass_that_runs_itself_without_end_is_stopped() {
     let shared: Arc<OnceLock<Arc<Engine>>> = Arc::default();
@@ -213,9 +213,14 @@ fn a_pass_that_runs_itself_without_end_is_stopped() {
     });
     let engine = shared.get_or_init(|| engine([made]));
     let error = pass(engine, "t.Itself").run(&module(engine, &["main"])).expect_err("it is stopped").to_string();
-    assert!(error.contains("passes run passes inside each other, 32 deep"), "{error}");
-    let empty = PassContext::current().enter().expect("all were left");
-    empty.exit().expect("leaves");
+    let limit = "runs and contexts are entered inside each other, 32 deep";
+    assert!(error.contains(limit), "{error}");
+    // Each run ended and left its context: all 32 can be entered, and a run inside them cannot.
+    let entered: Vec<_> = (0..32).map(|_| PassContext::current().enter().expect("all were left")).collect();
+    assert_eq!(PassContext::current().enter().err().expect("one too many").to_string(), limit);
+    assert_eq!(pass(engine, "t.Itself").run(&module(engine, &["main"])).expect_err("too deep").to_string(), limit);
+    entered.into_iter().rev().for_each(|scope| scope.exit().expect("leaves"));
+    PassContext::current().enter().expect("all were left again").exit().expect("leaves");
 }
 
 #[test]
