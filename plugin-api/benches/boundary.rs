@@ -6,37 +6,15 @@
 mod opened;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use opened::host::Host;
 use plugin_api::abi::host::*;
 use plugin_api::ir::records::kind;
-use plugin_api::ir::{AttrsId, Body, BodyBuilder, Call, DType, Module, NodeSpec, Type};
+use plugin_api::ir::{AttrsId, Body, BodyBuilder, DType, Module, NodeSpec, Type};
 use plugin_api::meta::{OptionValue, PluginMeta};
-use plugin_api::op::{InferError, Inferred};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{EnvFilter, fmt, reload};
-
-/// Answers nothing.
-struct Host;
-
-impl HostServices for Host {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        Err(InferError::NoHost(call.op().unwrap_or_default().to_string()))
-    }
-    fn print(&self, _: &Body) -> String {
-        String::new()
-    }
-    fn config(&self, _: &str) -> Option<OptionValue> {
-        None
-    }
-    fn pass_name(&self) -> String {
-        String::new()
-    }
-    fn target(&self) -> Option<String> {
-        None
-    }
-    fn diagnose(&self, _: &Diagnostic<'_>) {}
-}
 
 /// `f(x) { with dataflow: lv = example.identity(x); return lv }`
 fn function() -> Body {
@@ -79,7 +57,7 @@ fn calls(c: &mut Criterion) {
     let functions: Vec<_> = module.functions().collect();
     let call = body.values().find_map(|value| value.as_call_to("example.identity")).unwrap();
     let mut group = c.benchmark_group("call");
-    with_current(&Host, 2, || {
+    with_current(&Host::default(), 2, || {
         let (same, none) = pass(&meta, "example.SameModule");
         group.bench_function("module pass", |b| b.iter(|| plugin.run_module(same, &module, &none)));
         let (talks, options) = pass(&meta, "example.WithOptions");
@@ -119,7 +97,7 @@ fn logs(c: &mut Criterion) {
         for what in ["event", "span"] {
             let options = [OptionValue::Str(what.into()), OptionValue::Int(MANY)];
             group.bench_function(BenchmarkId::new(what, state), |b| {
-                b.iter(|| with_current(&Host, 2, || plugin.run_module(0, &module, &options)).unwrap());
+                b.iter(|| with_current(&Host::default(), 2, || plugin.run_module(0, &module, &options)).unwrap());
             });
         }
         // The host's own, to compare with.

@@ -4,16 +4,15 @@
 mod opened;
 
 use object::Object;
+use opened::host::Host;
 use opened::{library, meta, open, section, symbol};
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::*;
-use plugin_api::diagnostics::Severity;
 use plugin_api::ir::records::{kind, prim};
-use plugin_api::ir::{AttrsId, Body, BodyBuilder, Call, DType, Dim, Module, NodeSpec, Type};
+use plugin_api::ir::{AttrsId, Body, BodyBuilder, DType, Dim, Module, NodeSpec, Type};
 use plugin_api::meta::{Granularity, OptionType, OptionValue, PluginMeta};
-use plugin_api::op::{InferError, Inferred};
+use plugin_api::op::Inferred;
 use plugin_api::pass::Ctx;
-use std::cell::RefCell;
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -40,35 +39,11 @@ fn default_options(meta: &PluginMeta, pass: &str) -> (usize, Vec<OptionValue>) {
     (at, meta.passes[at].options.iter().map(|option| option.default.clone().unwrap()).collect())
 }
 
-/// Function, node and message of a diagnostic.
-type Told = (Option<String>, Option<usize>, String);
-
-#[derive(Default)]
-struct Host {
-    diagnostics: RefCell<Vec<Told>>,
-}
-
-impl HostServices for Host {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        Err(InferError::NoHost(call.op().unwrap_or_default().to_string()))
-    }
-    fn print(&self, body: &Body) -> String {
-        format!("<{} nodes>", body.len())
-    }
-    fn config(&self, key: &str) -> Option<OptionValue> {
-        (key == "example.key").then(|| OptionValue::List([OptionValue::Str("a\nb".into()), OptionValue::Int(3)].into()))
-    }
-    fn pass_name(&self) -> String {
-        "example.Talk".to_string()
-    }
-    fn target(&self) -> Option<String> {
-        Some("llvm".to_string())
-    }
-    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        assert_ne!(diagnostic.severity, Severity::Error);
-        let function = diagnostic.function.map(str::to_string);
-        self.diagnostics.borrow_mut().push((function, diagnostic.node, diagnostic.message.to_string()));
-    }
+/// The host of `example.Talk`.
+fn host() -> Host {
+    let items = || [OptionValue::Str("a\nb".into()), OptionValue::Int(3)];
+    let config = move |key: &str| (key == "example.key").then(|| OptionValue::List(items().into()));
+    Host { pass: "example.Talk", target: Some("llvm"), config: Some(Box::new(config)), ..Host::default() }
 }
 
 #[test]
@@ -121,7 +96,7 @@ fn metadata_survives_strip() {
 fn what_changes_nothing_gives_the_same_handle() {
     let (plugin, _) = open("every_kind");
     let module = module();
-    with_current(&Host::default(), 2, || {
+    with_current(&host(), 2, || {
         assert!(plugin.run_module(0, &module, &[]).unwrap().same(&module));
         let functions: Vec<_> = module.functions().collect();
         for pass in [1, 2] {
@@ -170,7 +145,7 @@ fn failures_are_told_for_each_function_and_panics_are_caught() {
     let module = module();
     let functions: Vec<_> = module.functions().collect();
     let run = |how: &str| {
-        with_current(&Host::default(), 2, || {
+        with_current(&host(), 2, || {
             let results = plugin.run_functions(pass, &functions, &[OptionValue::Str(how.into())]);
             assert!(results[2].as_ref().unwrap().same(module.get("good").unwrap()), "{how}");
             let texts = results[..2].iter().map(|result| result.as_ref().unwrap_err());
@@ -232,7 +207,7 @@ fn a_pass_talks_with_its_host() {
     set_log_sink(Box::new(Collect(&EVENTS)), tracing::level_filters::LevelFilter::DEBUG);
     let (plugin, meta) = open("every_kind");
     let (pass, _) = default_options(&meta, "example.Talk");
-    let (host, module) = (Host::default(), module());
+    let (host, module) = (host(), module());
     let failure = with_current(&host, 3, || plugin.run_module(pass, &module, &[])).unwrap_err();
     let RunFailure::Error(error) = failure else { panic!("{failure}") };
     assert_eq!(error.message, r#"target Some("llvm"), function None"#);
@@ -246,17 +221,17 @@ fn a_pass_talks_with_its_host() {
     let fields = [("level", "3"), ("pass", "\"example.Talk\"")].map(|(k, v)| (k.to_string(), v.to_string()));
     assert_eq!(event.fields, fields);
     let expected = (Some("bad".to_string()), Some(0), "<5 nodes>".to_string());
-    assert_eq!(*host.diagnostics.borrow(), [expected]);
+    assert_eq!(*host.told.borrow(), [expected]);
 }
 
 #[test]
 fn diagnostics_name_the_function_of_the_batch() {
     let (plugin, meta) = open("every_kind");
     let (pass, _) = default_options(&meta, "example.CountBlocks");
-    let (host, module) = (Host::default(), module());
+    let (host, module) = (host(), module());
     let functions: Vec<_> = module.functions().collect();
     with_current(&host, 2, || plugin.run_functions(pass, &functions, &[]));
-    let told = host.diagnostics.into_inner();
+    let told = host.told.into_inner();
     let names: Vec<_> = told.iter().map(|(name, node, _)| (name.as_deref().unwrap(), node.unwrap())).collect();
     assert_eq!(names, [("bad", 2), ("bad_too", 2), ("good", 2)]);
 }
@@ -275,7 +250,7 @@ fn a_context_that_is_kept_has_no_answers() {
     let (plugin, meta) = open("every_kind");
     let (pass, _) = default_options(&meta, "example.Keep");
     let run = || plugin.run_module(pass, &module(), &[]).unwrap_err().to_string();
-    let told: Vec<_> = (3..5).map(|level| with_current(&Host::default(), level, run)).collect();
+    let told: Vec<_> = (3..5).map(|level| with_current(&host(), level, run)).collect();
     assert_eq!(told, ["(3, true) None Ok((2, false)) true", "(4, true) Some((3, false)) Ok((2, false)) true"]);
     assert_eq!(run(), "(2, false) Some((4, false)) Ok((2, false)) true");
 }

@@ -3,11 +3,11 @@
 
 mod opened;
 
+use opened::host::Host;
 use plugin_api::abi::host::*;
 use plugin_api::instrument::{PassFacts, PassInstrument};
-use plugin_api::ir::{AttrsId, Body, BodyBuilder, Call, DType, Module, Type};
+use plugin_api::ir::{AttrsId, Body, BodyBuilder, DType, Module, Type};
 use plugin_api::meta::{Granularity, OptionValue};
-use plugin_api::op::{InferError, Inferred};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
@@ -53,30 +53,13 @@ fn lines() -> Vec<String> {
     text.lines().map(|line| line.trim_start().to_string()).collect()
 }
 
-/// Changes the filter when it is asked.
-#[derive(Default)]
-struct Host {
-    filter: Option<&'static str>,
-}
-
-impl HostServices for Host {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        Err(InferError::NoHost(call.op().unwrap_or_default().to_string()))
-    }
-    fn print(&self, _: &Body) -> String {
-        String::new()
-    }
-    fn config(&self, _: &str) -> Option<OptionValue> {
-        self.filter.iter().for_each(|filter| set_filter(filter));
+/// A host that changes the filter when it is asked for config options.
+fn with_filter(filter: &'static str) -> Host {
+    let config = move |_: &str| {
+        set_filter(filter);
         None
-    }
-    fn pass_name(&self) -> String {
-        "logs.Log".to_string()
-    }
-    fn target(&self) -> Option<String> {
-        None
-    }
-    fn diagnose(&self, _: &Diagnostic<'_>) {}
+    };
+    Host { config: Some(Box::new(config)), ..Host::default() }
 }
 
 fn plugin() -> &'static OpenPlugin {
@@ -198,7 +181,7 @@ fn a_filter_that_changes_while_a_pass_runs_applies() {
     let _alone = alone();
     let run = |before, after| {
         set_filter(before);
-        try_log(&Host { filter: Some(after) }, "levels", 2).unwrap();
+        try_log(&with_filter(after), "levels", 2).unwrap();
         of_the_plugin(lines())
     };
     let up = run("info", "debug");

@@ -1,6 +1,8 @@
 //! Opens the plugins under `examples/` as the host does it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod host;
+
 use libloading::Library;
 use object::{Object, ObjectSection};
 use plugin_api::abi::entry::ENTRY_SYMBOL;

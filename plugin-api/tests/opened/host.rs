@@ -1,0 +1,54 @@
+//! A host for passes that are called without a run: it answers as it is told, and keeps what passes report.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use plugin_api::abi::host::{Diagnostic, HostServices};
+use plugin_api::diagnostics::Severity;
+use plugin_api::ir::{Body, Call};
+use plugin_api::meta::OptionValue;
+use plugin_api::op::{InferError, Inferred};
+use std::cell::RefCell;
+
+/// Function, node and message of a diagnostic.
+pub(crate) type Told = (Option<String>, Option<usize>, String);
+
+/// Answers questions about the config.
+type Config = Box<dyn Fn(&str) -> Option<OptionValue>>;
+
+/// The host. No pass of these tests asks for a type.
+#[derive(Default)]
+pub(crate) struct Host {
+    pub(crate) pass: &'static str,
+    pub(crate) target: Option<&'static str>,
+    /// Without it no key is set.
+    pub(crate) config: Option<Config>,
+    /// What was reported: no errors.
+    pub(crate) told: RefCell<Vec<Told>>,
+}
+
+impl HostServices for Host {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        Err(InferError::NoHost(call.op().unwrap_or_default().to_string()))
+    }
+
+    fn print(&self, body: &Body) -> String {
+        format!("<{} nodes>", body.len())
+    }
+
+    fn config(&self, key: &str) -> Option<OptionValue> {
+        self.config.as_ref().and_then(|config| config(key))
+    }
+
+    fn pass_name(&self) -> String {
+        self.pass.to_string()
+    }
+
+    fn target(&self) -> Option<String> {
+        self.target.map(str::to_string)
+    }
+
+    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
+        assert_ne!(diagnostic.severity, Severity::Error);
+        let function = diagnostic.function.map(str::to_string);
+        self.told.borrow_mut().push((function, diagnostic.node, diagnostic.message.to_string()));
+    }
+}
