@@ -6,7 +6,6 @@ use object::elf::FileHeader64;
 use object::read::elf::FileHeader;
 use object::read::{ReadCache, ReadRef};
 use object::{Architecture, BinaryFormat, Endianness, Object, ObjectKind, ObjectSection, ObjectSegment};
-use std::fs::File;
 use std::path::Path;
 
 /// Bytes of metadata; those of 100,000 passes with some lines of documentation each are fewer.
@@ -82,7 +81,7 @@ pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
 /// # Errors
 /// As there.
 pub fn metadata_if(library: &Library, allowed: impl FnOnce() -> bool) -> Result<Vec<u8>, ObjectError> {
-    let file: &File = library.file();
+    let file = library.file();
     let len = file.metadata().map_err(|error| ObjectError::Open(error.to_string()))?.len();
     let cache = ReadCache::new(library.reader());
     let not_a_library = |error: object::Error| ObjectError::NotALibrary(error.to_string());

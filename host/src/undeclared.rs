@@ -21,8 +21,8 @@ pub struct UndeclaredOperator {
     pub near: Vec<String>,
 }
 
-/// Operators that Relax functions of `after` call, that nobody declares, and that no function of `before` calls; each once,
-/// in the order in which they are found.
+/// Returns the operators that Relax functions of `after` call, that no plugin declares, and that no function of `before`
+/// calls. Each is listed once, in the order in which it was found.
 pub fn undeclared_operators(before: &Module, after: &Module, ops: &dyn Operators) -> Vec<UndeclaredOperator> {
     undeclared_among(&affected(before, after), before, ops)
 }

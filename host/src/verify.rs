@@ -404,7 +404,7 @@ impl Check<'_> {
             Expr::Op(_) => {
                 match suggestions(0, || self.infer.infer(call)) {
                     Ok(inferred) => (inferred.ty, inferred.pure),
-                    // Of an operator that nobody declares, what the call says of itself is all that is known.
+                    // Of an operator that no plugin declares, what the call says of itself is all that is known.
                     Err(InferError::UnknownOp { .. }) => (value.ty().to_owned(), !value.has(flag::IMPURE)),
                     Err(error) => return Err(error.to_string()),
                 }

@@ -89,8 +89,8 @@ fn type_kind(kind: u16) -> &'static str {
     }
 }
 
-/// Whether calls have attributes that nobody declares: those of the function that an operator with any number of
-/// arguments, and no attributes of its own, calls.
+/// Whether calls have attributes that their operator does not declare: those of the function that an operator with any
+/// number of arguments, and no attributes of its own, calls.
 pub fn takes_any_attributes(info: &OpInfo) -> bool {
     info.attrs.is_empty() && info.args.last().is_some_and(|arg| arg.name.starts_with('*'))
 }

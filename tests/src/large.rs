@@ -230,7 +230,7 @@ pub fn manifest(what: &str, n: usize) -> String {
     out + MANIFEST
 }
 
-/// A module of a function in which `n` operators are called that nobody declares, each once.
+/// A module of a function in which `n` operators are called that no plugin declares, each once.
 pub fn undeclared(n: usize) -> String {
     let ty = "R.Tensor((2, 3), dtype=\"float32\")";
     let mut out = format!("@I.ir_module\nclass Module:\n    @R.function\n    def main(x: {ty}) -> {ty}:\n");

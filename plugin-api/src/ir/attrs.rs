@@ -243,7 +243,7 @@ impl<'a> Dict<'a> {
         self.recs().is_empty()
     }
 
-    /// Entries, sorted by key; those of an operator that nobody declares, as they were written.
+    /// Entries, sorted by key; those of an operator that no plugin declares, as they were written.
     pub fn iter(self) -> impl ExactSizeIterator<Item = (&'a str, AttrView<'a>)> + 'a {
         self.recs().iter().map(move |rec| (self.raw.str(rec.key), AttrView { raw: self.raw, rec }))
     }

@@ -209,7 +209,7 @@ impl BodyBuilder {
         AttrsId(self.pool.dict(entries))
     }
 
-    /// The same in the order that is given, of distinct keys: for operators that nobody declares, of which only the text
+    /// The same in the order that is given, of distinct keys: for operators that no plugin declares, of which only the text
     /// says in what order their attributes stand. Programs that differ in that order only are equal.
     pub fn attrs_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> AttrsId {
         AttrsId(self.pool.dict_as_given(entries))

@@ -435,7 +435,7 @@ impl<'b> Writer<'_, '_, 'b> {
         let known: Vec<&str> = info.iter().flat_map(|info| &info.attrs).map(|attr| attr.name.as_str()).collect();
         let declared = known.iter().filter_map(|key| attrs.get(key).map(|value| (*key, value)));
         let mut others: Vec<_> = attrs.iter().filter(|(key, _)| !known.contains(key)).collect();
-        // Of an operator that nobody declares, only the text says in what order they are.
+        // Of an operator that no plugin declares, only the text says in what order they are.
         if info.is_some() {
             others.sort_by_key(|(key, _)| *key);
         }

@@ -78,7 +78,7 @@ impl<'a> FnReader<'a> {
         Ok(self.b.node(plugin_api::ir::NodeSpec::new(kind::MATCH_CAST).ty(ty), &[value], None))
     }
 
-    /// A call of an operator that nobody declares, kept as it stands. Its type is what its binding declares; it counts
+    /// A call of an operator that no plugin declares, kept as it stands. Its type is what its binding declares; it counts
     /// as having an effect, except where nothing that has one may stand.
     fn opaque_call(&mut self, name: &str, call: &'a ExprCall) -> Read<V> {
         let at = span(&*call.func);

@@ -63,7 +63,7 @@ pub(crate) struct FnReader<'a> {
     pure: Vec<bool>,
     /// Names that were declared as `n = TypeVar("n")` above a local function.
     local_type_vars: HashSet<&'a str, RandomState>,
-    /// Calls of operators that nobody declares.
+    /// Calls of operators that no plugin declares.
     pub(crate) opaque: HashSet<V, RandomState>,
     /// Functions whose results the text had not said before they are called.
     pub(crate) later: HashSet<V, RandomState>,

@@ -52,7 +52,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) meshes: usize,
     /// Objects that the text refers to.
     pub(crate) metadata: Metadata,
-    /// Operators that nobody declares: where each is called first, and how often it is called.
+    /// Operators that no plugin declares: where each is called first, and how often it is called.
     pub(crate) opaque: RefCell<BTreeMap<String, (Range<usize>, usize)>>,
     /// Declared results that contradict what is returned.
     pub(crate) contradictions: RefCell<Vec<Diagnostic>>,

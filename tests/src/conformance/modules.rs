@@ -36,7 +36,7 @@ pub fn run(case: &ModuleCase, engine: &Engine) -> Outcome {
     Outcome { id: case.id.clone(), group: String::new(), failure: failure.err(), text, opaque_calls }
 }
 
-/// Reads a text; the number of calls of operators that nobody declares comes with it.
+/// Reads a text; the number of calls of operators that no plugin declares comes with it.
 pub(super) fn read(kind: &'static str, text: &str, engine: &Engine) -> Result<(Module, usize), Failure> {
     script::read_with_warnings(text, engine).map(|read| (read.module, read.opaque_calls)).map_err(|error| {
         let first = error.diagnostics.first();
