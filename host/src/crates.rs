@@ -301,7 +301,10 @@ fn remedy(said: &str) -> &'static str {
         "download of config.json failed",
         "network failure",
         "spurious network error",
+        "failed to clone into",
         "attempting to make an HTTP request, but --offline",
+        "in the offline mode",
+        "using offline mode",
     ];
     const MOVED: &[&str] = &["failed to load source for dependency", "failed to read `", "failed to load manifest for"];
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));

@@ -381,6 +381,11 @@ cases! {
         |case| case.crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]), ["run", "small.py", "--passes", "bad.UsesRemoved"];
     a_pass_that_warns:
         |case| case.crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]), ["run", "small.py", "--passes", "bad.Warns"];
+    an_operator_that_nobody_declares:
+        |case| case.crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]), ["run", "small.py", "--passes", "bad.Divides"];
+    an_operator_that_nobody_declares_is_denied:
+        |case| case.crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]),
+        ["run", "small.py", "-o", "out.py", "--deny-unknown-operators", "--passes", "bad.Warns,bad.Divides"];
     same_plugin_twice:
         |case| case.crates(&["plugins/relax-ops", "plugins/relax-ops"]), ["plan", "--passes", ""];
     usage_error: |case| case, ["run"];

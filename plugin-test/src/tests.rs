@@ -57,6 +57,30 @@ fn goldens_and_passes_belong_together() {
     assert_eq!(found[1], "pass `template_plugin.MarkLeaves` has no goldens; write tests/goldens/mark_leaves.txt");
 }
 
+/// A pass that writes an operator which no plugin declares fails both ways, as a golden can say.
+#[test]
+fn an_operator_that_nobody_declares_is_an_error() {
+    let case = |outcome: &str| {
+        let module = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2,), \"float32\")):\n        \
+                      y = R.add(x, x)\n        return y\n";
+        format!("== divides\npasses: bad.Divides\n-- before\n{module}{outcome}")
+    };
+    let message = "-- error\nstep 1, pass `bad.Divides` of plugin `passhost-misbehaves`: writes a call of `relax.div`, an \
+                   operator that no plugin declares; did you mean `relax.min`, `relax.sin` or `relax.divide`?\n\n";
+    for (outcome, problems) in [(message, 0), ("-- unchanged\n\n", 1)] {
+        let folder = folder(|text| text.to_string() + &case(outcome));
+        let manifest = folder.path().join("passes.toml");
+        let misbehaves = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/bad-plugins/misbehaves");
+        let misbehaves = misbehaves.canonicalize().expect("a plugin");
+        let text = std::fs::read_to_string(&manifest).expect("a manifest");
+        let text = format!("{text}[[plugin]]\ncrate = \"{}\"\n", misbehaves.display());
+        std::fs::write(&manifest, text).expect("a manifest");
+        let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder);
+        assert_eq!(found.len(), problems, "{found:?}");
+        assert!(found.iter().all(|problem| problem.contains("+step 1, pass `bad.Divides` of")));
+    }
+}
+
 /// The passes of the library, but one of them does nothing in this process.
 static OTHER: PluginDecl = PluginDecl {
     passes: &[&IDLE, &template_plugin::mark_leaves::MARK_LEAVES, &template_plugin::share_calls::SHARE_CALLS],

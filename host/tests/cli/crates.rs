@@ -1,7 +1,9 @@
 //! Plugins that are listed as crates: which one cargo builds, and which library is whose.
 
 use super::{Case, root};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 impl Case {
     /// A crate without dependencies; its library is no plugin, which is as far as these tests go.
@@ -128,6 +130,45 @@ fn a_broken_crate_does_not_hide_its_neighbours() {
     assert!(said.contains("is no passhost plugin"), "{said}");
     assert!(said.contains("2 problems in passes.toml"), "{said}");
     assert!(!said.contains(&*root().to_string_lossy()), "{said}");
+}
+
+/// What cargo could not fetch is not blamed on the crate.
+#[test]
+fn a_build_without_a_network_says_so() {
+    let case = Case::new("offline").file("passes.toml", "[[plugin]]\ncrate = \"far\"\n");
+    let rest = "[dependencies]\nserde = \"1\"\n[workspace]\n";
+    let case = case.crate_at("far", &cargo_toml("far", rest));
+    let mut command = case.command(&["build"]);
+    // Nothing was ever fetched here.
+    command.env_remove("CARGO_TARGET_DIR").env("CARGO_HOME", case.path("home")).env("CARGO_NET_OFFLINE", "true");
+    let (_, said, code) = case.finish(command, b"");
+    assert_eq!(code, 3, "{said}");
+    let remedy = "`cargo build` failed while building far; the crates that it depends on cannot be fetched: run `cargo \
+                  fetch` in its folder where there is a network, or list its built library with `path`";
+    assert!(said.contains(remedy) && said.contains("no matching package named `serde`"), "{said}");
+}
+
+/// Another cargo has the target folder: whoever waits learns why, and the build goes on when it is done.
+#[test]
+fn a_build_that_waits_for_another_cargo_says_so() {
+    let case = Case::new("waits").file("passes.toml", "[[plugin]]\ncrate = \"nothing\"\n");
+    let case = case.crate_at("nothing", &cargo_toml("nothing", OWN));
+    std::fs::create_dir_all(case.path("nothing/target/debug")).expect("a folder");
+    let lock = std::fs::File::create(case.path("nothing/target/debug/.cargo-lock")).expect("the lock of cargo");
+    lock.lock().expect("it is free");
+    let mut command = case.command(&["build"]);
+    command.env_remove("CARGO_TARGET_DIR").env("XDG_CACHE_HOME", case.path("cache"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    let waits = |line: &String| line.starts_with("passhost: another cargo is at work: Blocking waiting for file lock");
+    assert_eq!(said.next().as_deref(), Some("passhost: building nothing …"));
+    assert!(said.next().is_some_and(|line| waits(&line)));
+    lock.unlock().expect("it is held");
+    let rest: Vec<String> = said.collect();
+    assert!(rest.iter().any(|line| line.contains("is no passhost plugin")), "{rest:?}");
+    assert_eq!(child.wait().expect("it ends").code(), Some(3));
+    assert!(case.path("nothing/target/debug").join(library("nothing")).exists());
 }
 
 fn library(name: &str) -> String {

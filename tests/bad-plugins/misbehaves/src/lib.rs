@@ -3,7 +3,7 @@
 
 use plugin_api::prelude::*;
 
-export_plugin! { passes: [PING, PONG, PANICS, FAILS, WRONG_TYPE, USES_REMOVED, WARNS] }
+export_plugin! { passes: [PING, PONG, PANICS, FAILS, WRONG_TYPE, USES_REMOVED, WARNS, DIVIDES] }
 
 declare_pass! {
     /// Requires `bad.Pong`.
@@ -78,4 +78,23 @@ fn warns(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
         ctx.diagnostics().warning(value, "the first binding");
     }
     Ok(body.clone())
+}
+
+declare_pass! {
+    /// Calls an operator that no plugin declares.
+    pub function pass DIVIDES = "bad.Divides" { opt_level: 0, run: divides }
+}
+
+struct Divides;
+
+impl<'b> ExprMutator<'b> for Divides {
+    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        let (Some(a), Some(b)) = (call.arg(0), call.arg(1)) else { return Ok(Action::Keep) };
+        let args = [rw.v(a), rw.v(b)];
+        Ok(Action::Replace(rw.call("relax.div", &args, &[], &a.ty().to_owned())))
+    }
+}
+
+fn divides(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    Ok(Divides.mutate(body)?)
 }
