@@ -354,7 +354,7 @@ fn functions<'a>(
                 let ty = body.root().ty();
                 if !later.is_empty() {
                     let result = match ty.to_owned() {
-                        Type::Callable { ret, .. } if undeclared => Some(*ret),
+                        Type::Callable { ret, .. } if undeclared => Some(ret.into_inner()),
                         _ => None,
                     };
                     early.push((bodies.len(), *def, Again { later, result }));
