@@ -220,16 +220,16 @@ fn variables_that_python_takes_for_one_stay_two() {
 }
 
 #[test]
-fn two_spellings_of_one_name_are_refused_in_a_text() {
+fn names_that_python_spells_otherwise_are_refused_in_a_text() {
     let text = |dims: &str, type_vars: &str| {
         let ty = format!("R.Tensor(({dims}), dtype=\"float32\")");
         format!(
             "{type_vars}@I.ir_module\nclass Module:\n    @R.function\n    def main(x: {ty}) -> {ty}:\n        return x\n"
         )
     };
-    let why = |text: &str| script::read(text, &script::NoOps).expect_err("two spellings").to_string();
+    let why = |text: &str| script::read(text, &script::NoOps).expect_err("another spelling").to_string();
     let declared = why(&text("ｎ, n", "ｎ = TypeVar(\"ｎ\")\nn = TypeVar(\"n\")\n"));
-    assert!(declared.contains("`n` and `ｎ` are one name for Python"), "{declared}");
+    assert!(declared.contains("Python takes `ｎ` for `n`"), "{declared}");
     let quoted = why(&text("\"ｎ\", \"n\"", ""));
     assert!(quoted.contains("Python takes `ｎ` for `n`"), "{quoted}");
     script::read(&text("\"n\", \"π\"", ""), &script::NoOps).expect("two names");
