@@ -1,16 +1,19 @@
 //! Plugins that are listed as crates: built with cargo when their library is missing or stale.
 
+mod env;
 mod inputs;
 mod look;
 mod record;
 mod settings;
 
+pub(crate) use env::values;
 pub(crate) use inputs::{Part, Parts, Survey};
 
 use crate::error::Error;
 use crate::library::Library;
+use crate::lock::CratePin;
 use crate::lock::hashes::Hashes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::DLL_EXTENSION;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -55,8 +58,8 @@ pub(crate) struct Found {
     pub(crate) copy: Option<Library>,
     /// Whether the crate changed since it was built.
     pub(crate) stale: bool,
-    /// Digest of what the crate is made of, and of the other files that cargo read, where they had to be known.
-    pub(crate) digests: Option<(String, Option<String>)>,
+    /// What the crate is made of, where that had to be known.
+    pub(crate) digests: Option<CratePin>,
 }
 
 /// Looks at crates, and remembers what it saw.
@@ -213,6 +216,8 @@ fn modified(path: &Path) -> Option<SystemTime> {
 struct Artifact {
     library: PathBuf,
     fresh: bool,
+    /// The environment variables that its build read; an error if cargo does not say.
+    env: Result<BTreeSet<String>, String>,
 }
 
 /// Builds crates of one workspace with one call of cargo. The error is that of all of them.
@@ -225,9 +230,12 @@ fn build(root: &Path, plugins: &[&PluginCrate], how: How<'_>, quiet: bool) -> Ve
     match cargo(&mut command, &what, if quiet { &() } else { how.watcher }) {
         Ok(stdout) => {
             let mut artifacts = artifacts(&stdout);
+            let read = env::Read::of(&stdout);
             let missing = || "cargo built no dynamic library for it".to_string();
-            let library =
-                |plugin: &PluginCrate| artifacts.remove(&plugin.folder).ok_or_else(|| failed(plugin, missing()));
+            let library = |plugin: &PluginCrate| {
+                let found = artifacts.remove(&plugin.folder).ok_or_else(|| failed(plugin, missing()))?;
+                Ok(Artifact { env: read.below(root, &plugin.package), ..found })
+            };
             plugins.iter().copied().map(library).collect()
         }
         Err((message, output)) => {
@@ -330,7 +338,7 @@ fn artifacts(stdout: &str) -> BTreeMap<PathBuf, Artifact> {
         let library = files.map(PathBuf::from).find(|file| file.extension().is_some_and(|ext| ext == DLL_EXTENSION));
         let folder = message["manifest_path"].as_str().and_then(|path| Path::new(path).parent()?.canonicalize().ok());
         let fresh = message["fresh"] == true;
-        out.extend(folder.zip(library.map(|library| Artifact { library, fresh })));
+        out.extend(folder.zip(library.map(|library| Artifact { library, fresh, env: Ok(BTreeSet::new()) })));
     }
     out
 }

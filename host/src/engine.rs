@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::instruments::trace::{self, Trace};
 use crate::library::Library;
 use crate::loader::{self, Listed};
-use crate::lock::Keeper;
+use crate::lock::{CratePin, Keeper};
 use crate::made::{Code, MadePass};
 use crate::manifest::{Manifest, PluginEntry, Source};
 use crate::output::{Identity, identity};
@@ -254,8 +254,8 @@ struct Located {
     file: PathBuf,
     /// A private copy, where one was made.
     copy: Option<Library>,
-    /// Of a crate: digests of what it is made of.
-    digests: Option<(String, Option<String>)>,
+    /// Of a crate: what it is made of.
+    digests: Option<CratePin>,
 }
 
 impl Located {

@@ -2,10 +2,10 @@
 //!
 //! It lies beside the manifest and has its name (`late.toml` → `late.lock`). A built library is pinned by one sha256 for
 //! each target triple, so that a lockfile made on one system does not fail on another. A crate is pinned by a digest of
-//! its sources, manifests and Cargo.lock, since a rebuilt library differs with profile and path, and one of the other
-//! files that cargo says it was built from: included files, what its build script names, crates by path. Crates of a
-//! registry are pinned by Cargo.lock. Entries are sorted, with one field on a line,
-//! so that two changes merge.
+//! its sources, manifests and Cargo.lock, since a rebuilt library differs with profile and path, and by names with
+//! digests of what else cargo says that the build read: other files, and environment variables. The names let the next
+//! host check them before it builds. Crates of a registry are pinned by Cargo.lock. Entries are sorted, with one field
+//! on a line, so that two changes merge.
 
 pub(crate) mod hashes;
 mod keeper;
@@ -53,13 +53,23 @@ pub enum Pin {
     /// sha256 of a built library, for each target triple on which it was used.
     Built(BTreeMap<String, String>),
     /// A crate.
-    Sources {
-        /// Digest of its sources, manifests and Cargo.lock.
-        sources: String,
-        /// Digest of the other files that cargo built it from, if there are any.
-        inputs: Option<String>,
-    },
+    Crate(CratePin),
 }
+
+/// What a crate was built from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CratePin {
+    /// Digest of its sources, manifests and Cargo.lock.
+    pub sources: String,
+    /// The other files that cargo built it from, by their names from the workspace, with their sha256. A name that ends
+    /// with `/` is a folder, whose digest is that of the names in it.
+    pub inputs: BTreeMap<String, String>,
+    /// The environment variables that were read, with the sha256 of their values; [`UNSET`] for those without.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Said of an environment variable that has no value.
+pub const UNSET: &str = "unset";
 
 /// Entries by where the manifest has the plugin from: `crate plugins/a`, `path liba.so`, `name a`.
 pub type Entries = BTreeMap<String, Entry>;
@@ -79,15 +89,13 @@ pub fn write(entries: &Entries) -> String {
         text("version", &entry.version.to_string());
         text("api", &entry.api.to_string());
         match &entry.pin {
-            Pin::Sources { sources, inputs } => {
-                inputs.iter().for_each(|inputs| drop(text("inputs", inputs)));
-                text("sources", sources)
+            Pin::Crate(CratePin { sources, inputs, env }) => {
+                text("sources", sources);
+                let others = [("inputs", inputs), ("env", env)].into_iter().filter(|(_, digests)| !digests.is_empty());
+                others.for_each(|(key, digests)| drop(table.insert(key.to_string(), digest_table(digests))));
             }
-            Pin::Built(hashes) => {
-                let hashes = hashes.iter().map(|(target, hash)| (target.clone(), hash.as_str().into()));
-                table.insert("sha256".to_string(), toml::Value::Table(hashes.collect()))
-            }
-        };
+            Pin::Built(hashes) => drop(table.insert("sha256".to_string(), digest_table(hashes))),
+        }
         toml::Value::Table(table)
     };
     let mut table = toml::Table::new();
@@ -96,6 +104,10 @@ pub fn write(entries: &Entries) -> String {
         table.insert("plugin".to_string(), toml::Value::Array(entries.iter().map(plugin).collect()));
     }
     format!("{HEAD}{table}")
+}
+
+fn digest_table(digests: &BTreeMap<String, String>) -> toml::Value {
+    toml::Value::Table(digests.iter().map(|(name, digest)| (name.clone(), digest.as_str().into())).collect())
 }
 
 /// Reads a lockfile; nothing if there is none.
@@ -217,7 +229,7 @@ fn read_entry(value: &Value<'_>) -> Result<(String, Entry), Wrong> {
     let DeValue::Table(table) = value.get_ref() else {
         return wrong("`plugin` must be a list of tables: [[plugin]]", value.span());
     };
-    known_keys(table, &["from", "name", "version", "api", "sources", "inputs", "sha256"])?;
+    known_keys(table, &["from", "name", "version", "api", "sources", "inputs", "env", "sha256"])?;
     let text = |key: &str| match table.get(key).map(|value| (value.get_ref(), value.span())) {
         Some((DeValue::String(text), span)) => Ok((text.to_string(), span)),
         Some((_, span)) => wrong(format!("`{key}` must be a string"), span),
@@ -227,32 +239,39 @@ fn read_entry(value: &Value<'_>) -> Result<(String, Entry), Wrong> {
         let (text, span) = text(key)?;
         Version::parse(&text).or_else(|error| wrong(format!("`{key}` is no version: {error}"), span))
     };
-    let hash = |what: &str, (text, span): (String, Range<usize>)| {
-        if is_hash(&text) { Ok(text) } else { wrong(format!("{what} is not 64 digits 0-9 and a-f"), span) }
-    };
     let pin = match (table.get("sources"), table.get("sha256")) {
         (Some(_), None) => {
-            let inputs = table.contains_key("inputs").then(|| hash("`inputs`", text("inputs")?)).transpose()?;
-            Pin::Sources { sources: hash("`sources`", text("sources")?)?, inputs }
+            let (sources, span) = text("sources")?;
+            if !is_hash(&sources) {
+                return wrong("`sources` is not 64 digits 0-9 and a-f", span);
+            }
+            let others =
+                |key: &str, unset| table.get(key).map_or(Ok(BTreeMap::new()), |it| read_digests(key, it, unset));
+            Pin::Crate(CratePin { sources, inputs: others("inputs", None)?, env: others("env", Some(UNSET))? })
         }
-        (None, Some(hashes)) => {
-            let DeValue::Table(hashes) = hashes.get_ref() else {
-                return wrong("`sha256` must be a table with one hash for each target triple", hashes.span());
-            };
-            let read = |(target, value): (&toml::Spanned<std::borrow::Cow<'_, str>>, &Value<'_>)| {
-                let target = target.get_ref().to_string();
-                let DeValue::String(text) = value.get_ref() else {
-                    return wrong(format!("the sha256 for {target} must be a string"), value.span());
-                };
-                let hash = hash(&format!("the sha256 for {target}"), (text.to_string(), value.span()))?;
-                Ok((target, hash))
-            };
-            Pin::Built(hashes.iter().map(read).collect::<Result<_, _>>()?)
-        }
+        (None, Some(hashes)) => Pin::Built(read_digests("sha256", hashes, None)?),
         _ => return wrong("an entry has either `sources` (a crate) or `sha256` (a built library)", value.span()),
     };
     let entry = Entry { name: text("name")?.0, version: version("version")?, api: version("api")?, pin };
     Ok((text("from")?.0, entry))
+}
+
+/// A table of names with digests; `other` is a word that can take the place of one.
+fn read_digests(key: &str, value: &Value<'_>, other: Option<&str>) -> Result<BTreeMap<String, String>, Wrong> {
+    let DeValue::Table(table) = value.get_ref() else {
+        return wrong(format!("`{key}` must be a table of names with digests"), value.span());
+    };
+    let read = |(name, value): (&toml::Spanned<std::borrow::Cow<'_, str>>, &Value<'_>)| match value.get_ref() {
+        DeValue::String(text) if is_hash(text) || Some(text.as_ref()) == other => {
+            Ok((name.get_ref().to_string(), text.to_string()))
+        }
+        DeValue::String(_) => {
+            let message = format!("`{key}`: what it has for {} is not 64 digits 0-9 and a-f", name.get_ref());
+            wrong(message, value.span())
+        }
+        _ => wrong(format!("`{key}`: what it has for {} must be a string", name.get_ref()), value.span()),
+    };
+    table.iter().map(read).collect()
 }
 
 #[cfg(test)]
@@ -263,13 +282,20 @@ mod tests {
         let version = |text| Version::parse(text).expect("a version");
         let entry =
             |name: &str, pin| Entry { name: name.to_string(), version: version("1.2.3-a"), api: version("0.1.0"), pin };
-        let crate_pin = |inputs| Pin::Sources { sources: "0".repeat(64), inputs };
+        let crate_pin = |inputs: &[(&str, &str)], env: &[(&str, &str)]| {
+            let table = |rows: &[(&str, &str)]| rows.iter().map(|row| (row.0.to_string(), row.1.to_string())).collect();
+            Pin::Crate(CratePin { sources: "0".repeat(64), inputs: table(inputs), env: table(env) })
+        };
+        let digest = "1".repeat(64);
         let hashes = [("x86_64-unknown-linux-gnu", "a"), ("aarch64-apple-darwin", "b")];
         let hashes = hashes.map(|(target, digit)| (target.to_string(), digit.repeat(64)));
         BTreeMap::from([
             ("path lib/libb.so".to_string(), entry("b", Pin::Built(hashes.into()))),
-            ("crate \"a\"\n".to_string(), entry("a", crate_pin(Some("1".repeat(64))))),
-            ("crate c".to_string(), entry("c", crate_pin(None))),
+            (
+                "crate \"a\"\n".to_string(),
+                entry("a", crate_pin(&[("../b \"c\"/", &digest), ("\n", &digest)], &[("A", UNSET), ("B", &digest)])),
+            ),
+            ("crate c".to_string(), entry("c", crate_pin(&[], &[]))),
         ])
     }
 
@@ -285,7 +311,7 @@ mod tests {
     fn entries_are_sorted_with_one_field_on_a_line() {
         let text = write(&entries());
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
-        assert_eq!(lines.iter().filter(|line| line.contains(" = ")).count(), 1 + 6 + 6 + 5, "{text}");
+        assert_eq!(lines.iter().filter(|line| line.contains(" = ")).count(), 1 + 9 + 6 + 5, "{text}");
         let at = |what: &str| lines.iter().position(|line| line.contains(what)).unwrap_or_else(|| panic!("{text}"));
         assert!(at("crate") < at("path lib") && at("aarch64") < at("x86_64"), "{text}");
     }

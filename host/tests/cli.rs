@@ -138,8 +138,25 @@ impl Case {
 
     fn finish(&self, mut command: Command, input: &[u8]) -> (String, String, i32) {
         // Nothing of a test is remembered beyond it.
+        command.env("XDG_CACHE_HOME", self.path("cache"));
+        self.end(command, input)
+    }
+
+    /// Where there is no folder to remember anything in.
+    fn finish_without_cache(&self, mut command: Command) -> (String, String, i32) {
+        let cargo = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+        let rustup = std::env::var_os("HOME").map(|home| Path::new(&home).join(".rustup"));
+        for (name, folder) in [("CARGO_HOME", cargo), ("RUSTUP_HOME", rustup)] {
+            if let (None, Some(folder)) = (std::env::var_os(name), folder) {
+                command.env(name, folder);
+            }
+        }
+        command.env_remove("XDG_CACHE_HOME").env("HOME", "");
+        self.end(command, b"")
+    }
+
+    fn end(&self, mut command: Command, input: &[u8]) -> (String, String, i32) {
         let mut child = command
-            .env("XDG_CACHE_HOME", self.path("cache"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

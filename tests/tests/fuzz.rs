@@ -1,7 +1,7 @@
 //! Seeds of the fuzz targets, and what the targets found: the tests of the workspace run both.
 #![forbid(unsafe_code)]
 
-use passhost::lock::{Entries, Entry, Pin, parse, write};
+use passhost::lock::{CratePin, Entries, Entry, Pin, parse, write};
 use passhost::{Manifest, object_file};
 use passhost_tests::{engine, fuzz, root};
 use plugin_api::contributions::Contributions;
@@ -150,7 +150,14 @@ fn lockfile() -> String {
         ("path lib/libb.so".to_string(), entry("b", Pin::Built(hashes))),
         (
             "crate \"a\"\n".to_string(),
-            entry("a", Pin::Sources { sources: "0".repeat(64), inputs: Some("1".repeat(64)) }),
+            entry(
+                "a",
+                Pin::Crate(CratePin {
+                    sources: "0".repeat(64),
+                    inputs: [("../table.txt".to_string(), "1".repeat(64))].into(),
+                    env: [("CC".to_string(), "unset".to_string())].into(),
+                }),
+            ),
         ),
     ]))
 }

@@ -127,7 +127,7 @@ impl Survey {
     /// # Errors
     /// If the `.d` file or a folder cannot be read.
     pub(super) fn compiled(&mut self, plugin: &PluginCrate, library: &Path) -> Result<Parts, Error> {
-        let target = library.parent().and_then(Path::parent).and_then(|target| target.canonicalize().ok());
+        let target = target_of(library);
         let text = std::fs::read_to_string(library.with_extension("d"));
         let text = text.map_err(|error| failed(plugin, format!("cannot read what cargo built it from: {error}")))?;
         let mut waiting: Vec<PathBuf> = dep_info(&text).iter().map(|input| plugin.root.join(input)).collect();
@@ -140,9 +140,9 @@ impl Survey {
             }
             if path.is_dir() {
                 let cannot = |error: std::io::Error| failed(plugin, format!("cannot read {}: {error}", path.display()));
-                for entry in std::fs::read_dir(&path).map_err(cannot)? {
-                    waiting.push(entry.map_err(cannot)?.path());
-                }
+                let (names, found) = folder(&path, target.as_deref()).map_err(cannot)?;
+                waiting.extend(found);
+                files.insert(named_from(&plugin.root, &path) + "/", Part::Text(names));
                 continue;
             }
             let new = path.ancestors().skip(1).take_while(|folder| folders.insert(folder.to_path_buf()));
@@ -152,15 +152,31 @@ impl Survey {
         Ok(files.into_iter().collect())
     }
 
-    /// Those of the files that cargo read which are not among the sources.
+    /// Those of the files and folders that cargo read which are not among the sources.
     pub(super) fn other_inputs(&mut self, compiled: &Parts, sources: &Parts) -> Parts {
         let files = sources.iter().filter_map(|(_, part)| match part {
             Part::File(path) => self.resolver.path(path),
             Part::Text(_) => None,
         });
         let known: BTreeSet<PathBuf> = files.collect();
-        let other = |part: &Part| matches!(part, Part::File(path) if !known.contains(path));
+        let other = |part: &Part| !matches!(part, Part::File(path) if known.contains(path));
         compiled.iter().filter(|(_, part)| other(part)).cloned().collect()
+    }
+
+    /// The files and folders of these names, as [`Survey::compiled`] has them; nothing for one that is not there.
+    pub(super) fn named<'n>(&self, plugin: &PluginCrate, names: impl Iterator<Item = &'n String>) -> Parts {
+        let target = target_of(&plugin.library);
+        let part = |name: &String| {
+            let path = plugin.root.join(name);
+            let part = match name.strip_suffix('/') {
+                Some(_) => {
+                    folder(&path.canonicalize().ok()?, target.as_deref()).ok().map(|(names, _)| Part::Text(names))
+                }
+                None => path.is_file().then_some(Part::File(path)),
+            };
+            Some((name.clone(), part?))
+        };
+        names.filter_map(part).collect()
     }
 
     /// Names, sizes and times of parts as one text: what it was before, nothing was written to them since.
@@ -182,6 +198,23 @@ impl Survey {
     pub(super) fn look_again(&mut self) {
         *self = Survey::default();
     }
+}
+
+/// The folder in which cargo builds.
+fn target_of(library: &Path) -> Option<PathBuf> {
+    library.parent().and_then(Path::parent).and_then(|target| target.canonicalize().ok())
+}
+
+/// The names in a folder, sorted, one on a line, and their paths; without what builds made.
+fn folder(path: &Path, target: Option<&Path>) -> std::io::Result<(String, Vec<PathBuf>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        found.push(entry?.path());
+    }
+    found.retain(|path| target.is_none_or(|target| !path.starts_with(target)));
+    found.sort();
+    let names = found.iter().filter_map(|path| path.file_name()).map(|name| format!("{}\n", name.to_string_lossy()));
+    Ok((names.collect(), found))
 }
 
 /// What tells a file from what it was before; nothing where nothing does.
@@ -233,7 +266,8 @@ fn beside(crate_folder: &Path, file: &Path, files: &mut BTreeMap<String, PathBuf
             let name = name.trim_start_matches('/').to_string();
             if path.is_dir() {
                 let built = path.join("CACHEDIR.TAG").exists() || last.as_encoded_bytes().starts_with(b".");
-                // Another crate says itself what it is made of.
+                // Another crate by path counts by itself; what a module has from such folders is among the other
+                // inputs of the build.
                 let other = only_rust && path.join("Cargo.toml").exists();
                 if !built && !other {
                     waiting.push((path, name));

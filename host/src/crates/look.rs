@@ -1,13 +1,15 @@
 //! Whether the library of a crate is the one that its files make, and what is done if it is not.
 
+use super::env::values;
 use super::inputs::stamp_of;
 use super::record::Record;
 use super::{Artifact, Found, How, Look, Part, Parts, PluginCrate, build, failed};
 use crate::error::Error;
 use crate::library::Library;
+use crate::lock::CratePin;
 use crate::lock::hashes::hex;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -39,6 +41,21 @@ impl Look<'_> {
         self.digest(&plugin, &sources)
     }
 
+    /// Digests of the files and folders of these names, as [`CratePin::inputs`] has them; those that are not there are
+    /// left out.
+    ///
+    /// # Errors
+    /// If something cannot be read.
+    pub(crate) fn inputs<'n>(
+        &mut self,
+        folder: &Path,
+        names: impl Iterator<Item = &'n String>,
+    ) -> Result<BTreeMap<String, String>, Error> {
+        let plugin = self.plugin(folder)?;
+        let parts = self.survey.named(&plugin, names);
+        self.each(&plugin, &parts)
+    }
+
     /// What decides about the build of a crate and cannot be covered by a lockfile.
     ///
     /// # Errors
@@ -66,46 +83,57 @@ impl Look<'_> {
         Ok(parts.chain([plugin.library]).collect())
     }
 
-    fn digest(&mut self, plugin: &PluginCrate, parts: &Parts) -> Result<String, Error> {
-        let mut digest = Sha256::new();
+    fn hash(&mut self, plugin: &PluginCrate, path: &Path) -> Result<String, Error> {
+        let hash = self.hashes.sha256(path);
+        hash.map_err(|error| failed(plugin, format!("cannot hash {}: {error}", path.display())))
+    }
+
+    /// The digest of each part.
+    fn each(&mut self, plugin: &PluginCrate, parts: &Parts) -> Result<BTreeMap<String, String>, Error> {
+        let mut out = BTreeMap::new();
         for (name, part) in parts {
             let hash = match part {
                 Part::Text(text) => hex(&Sha256::digest(text)),
-                Part::File(path) => {
-                    let hash = self.hashes.sha256(path);
-                    hash.map_err(|error| failed(plugin, format!("cannot hash {}: {error}", path.display())))?
-                }
+                Part::File(path) => self.hash(plugin, path)?,
             };
+            out.insert(name.clone(), hash);
+        }
+        Ok(out)
+    }
+
+    fn digest(&mut self, plugin: &PluginCrate, parts: &Parts) -> Result<String, Error> {
+        let mut digest = Sha256::new();
+        for (name, hash) in self.each(plugin, parts)? {
             digest.update(format!("{} {name}\n{hash}\n", name.len()));
         }
         Ok(hex(&digest.finalize()))
     }
 
-    /// What a record would say by now; `hash` is that of the library.
-    fn now(&mut self, plugin: &PluginCrate, library: &Path, hash: Option<&str>) -> Result<Record, Error> {
+    /// What a record would say by now; `hash` is that of the library, `env` the variables that its build read.
+    fn now<'n>(
+        &mut self,
+        plugin: &PluginCrate,
+        library: &Path,
+        hash: Option<&str>,
+        env: impl Iterator<Item = &'n String>,
+    ) -> Result<Record, Error> {
         let (sources, compiled) = (self.survey.sources(plugin)?, self.survey.compiled(plugin, library)?);
         let inputs = self.survey.other_inputs(&compiled, &sources);
-        let inputs = if inputs.is_empty() { None } else { Some(self.digest(plugin, &inputs)?) };
-        let hash = match hash {
-            Some(hash) => hash.to_string(),
-            None => {
-                let hash = self.hashes.sha256(library);
-                hash.map_err(|error| failed(plugin, format!("cannot hash {}: {error}", library.display())))?
-            }
-        };
+        let env = values(env);
+        let pin = CratePin { sources: self.digest(plugin, &sources)?, inputs: self.each(plugin, &inputs)?, env };
+        let hash = hash.map_or_else(|| self.hash(plugin, library), |hash| Ok(hash.to_string()))?;
         Ok(Record {
             folder: plugin.folder.display().to_string(),
-            inputs,
-            compiled: self.digest(plugin, &compiled)?,
+            compiled: self.digest(plugin, &compiled)? + &env_text(&pin.env),
             library: hash,
             built: false,
-            stamps: self.stamps(&sources, &compiled, library),
-            sources: self.digest(plugin, &sources)?,
+            stamps: self.stamps(&sources, &compiled, &pin.env, library),
+            pin,
         })
     }
 
-    fn stamps(&mut self, sources: &Parts, compiled: &Parts, library: &Path) -> String {
-        let text = self.survey.stamps(sources) + &self.survey.stamps(compiled);
+    fn stamps(&mut self, sources: &Parts, compiled: &Parts, env: &BTreeMap<String, String>, library: &Path) -> String {
+        let text = self.survey.stamps(sources) + &self.survey.stamps(compiled) + &env_text(env);
         hex(&Sha256::digest(format!("{text}{:?}", stamp_of(library))))
     }
 
@@ -115,15 +143,15 @@ impl Look<'_> {
         let record = Record::read(&path).filter(|record| Path::new(&record.folder) == plugin.folder)?;
         if how.quick {
             let (sources, compiled) = (self.survey.sources(plugin).ok()?, self.survey.compiled(plugin, &path).ok()?);
-            if self.stamps(&sources, &compiled, &path) == record.stamps {
-                return Some(Found { path, copy: None, stale: false, digests: Some((record.sources, record.inputs)) });
+            if self.stamps(&sources, &compiled, &values(record.pin.env.keys()), &path) == record.stamps {
+                return Some(Found { path, copy: None, stale: false, digests: Some(record.pin) });
             }
         }
         if how.locked && !record.built {
             return None;
         }
         let copy = if how.locked { Some(copy_of(plugin, &path).ok()?) } else { None };
-        let now = self.now(plugin, &path, copy.as_ref().and_then(Library::sha256)).ok()?;
+        let now = self.now(plugin, &path, copy.as_ref().and_then(Library::sha256), record.pin.env.keys()).ok()?;
         if !record.is_of(&now) {
             return None;
         }
@@ -131,7 +159,7 @@ impl Look<'_> {
         if how.builds && now != record {
             now.write(&path);
         }
-        Some(Found { path, copy, stale: false, digests: Some((now.sources, now.inputs)) })
+        Some(Found { path, copy, stale: false, digests: Some(now.pin) })
     }
 
     /// The library of a crate without building it, although it is not known to be made of its files.
@@ -206,9 +234,9 @@ impl Look<'_> {
         before: &Before,
         how: How<'_>,
     ) -> Result<Ended, Error> {
-        let path = artifact.library;
+        let (path, env) = (artifact.library, variables(plugin, artifact.env, how)?);
         let copy = if how.locked { Some(copy_of(plugin, &path)?) } else { None };
-        let now = self.now(plugin, &path, copy.as_ref().and_then(Library::sha256))?;
+        let now = self.now(plugin, &path, copy.as_ref().and_then(Library::sha256), env.iter())?;
         let record = Record::read(&path);
         let same = record.as_ref().filter(|record| record.is_of(&now));
         let built = !artifact.fresh || same.is_some_and(|record| record.built);
@@ -224,7 +252,7 @@ impl Look<'_> {
         if !changed {
             now.write(&path);
         }
-        Ok(Ended::Done(Found { path, copy, stale: false, digests: Some((now.sources, now.inputs)) }))
+        Ok(Ended::Done(Found { path, copy, stale: false, digests: Some(now.pin) }))
     }
 
     /// Lets cargo build a library that it takes for fresh, by removing its own copy of it.
@@ -245,6 +273,26 @@ impl Look<'_> {
             }
         }
     }
+}
+
+/// The variables that a build read. A cargo that does not say them is one whose crates cannot be locked.
+fn variables(
+    plugin: &PluginCrate,
+    found: Result<BTreeSet<String>, String>,
+    how: How<'_>,
+) -> Result<BTreeSet<String>, Error> {
+    match found {
+        Err(error) if how.quick => {
+            tracing::warn!(%error, "the lockfile does not have these variables");
+            Ok(BTreeSet::new())
+        }
+        found => found.map_err(|error| failed(plugin, format!("{error}; without it, the crate cannot be locked"))),
+    }
+}
+
+/// Variables as a part of a digest; nothing if there are none.
+fn env_text(env: &BTreeMap<String, String>) -> String {
+    env.iter().map(|(name, digest)| format!("${} {name} {digest}\n", name.len())).collect()
 }
 
 /// Without Cargo.lock, which cargo itself brings up to date.

@@ -1,10 +1,16 @@
 //! What passhost knows of a library that cargo built: from which files, with which content, and whether it was passhost
-//! that had it built. It lies beside the library, for this machine alone.
+//! that had it built. `--locked` relies on it, so it does not lie beside the library, where others may write, but in the
+//! user's own cache folder. Without such a folder nothing is recorded.
 //!
 //! Cargo judges by times. So a library that was written over, or sources that were replaced by older files, look to it as
 //! if nothing had happened; the hashes here tell.
 
+use crate::lock::CratePin;
+use crate::lock::hashes::{cache_folder, hex};
 use crate::output::replace;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The record of one library.
@@ -12,11 +18,9 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Record {
     /// Folder of its crate: in a shared target folder, the library of another crate can have the same name.
     pub(super) folder: String,
-    /// Digest of what the crate is made of, as the lockfile has it.
-    pub(crate) sources: String,
-    /// Digest of the other files that cargo read, as the lockfile has it, if there are any.
-    pub(crate) inputs: Option<String>,
-    /// Digest of all files that cargo read.
+    /// What the crate is made of, as the lockfile has it.
+    pub(crate) pin: CratePin,
+    /// Digest of everything that cargo read.
     pub(super) compiled: String,
     /// sha256 of the library.
     pub(super) library: String,
@@ -26,48 +30,57 @@ pub(crate) struct Record {
     pub(super) stamps: String,
 }
 
-const HEAD: &str = "# What passhost knows of the library beside this file. To delete it costs a build, no more.";
-
 /// Where the record of a library is.
-fn path_of(library: &Path) -> PathBuf {
-    library.with_extension("passhost")
+fn path_of(library: &Path) -> Option<PathBuf> {
+    let name = hex(&Sha256::digest(library.as_os_str().as_encoded_bytes()));
+    Some(cache_folder()?.join("builds").join(&name[..32]).with_extension("json"))
 }
 
 impl Record {
     /// The record of a library; nothing if there is none, or it is damaged.
     pub(super) fn read(library: &Path) -> Option<Record> {
-        let text = std::fs::read_to_string(path_of(library)).ok()?;
-        let mut lines = text.lines().filter(|line| !line.starts_with('#'));
-        let mut field = |name: &str| {
-            let value = lines.next()?.strip_prefix(name)?.strip_prefix(' ')?;
-            Some(value.to_string())
+        Record::parse(&std::fs::read_to_string(path_of(library)?).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Record> {
+        let record: Value = serde_json::from_str(text).ok()?;
+        let field = |name: &str| record[name].as_str().map(str::to_string);
+        let table = |name: &str| -> Option<BTreeMap<String, String>> {
+            let digest = |(name, digest): (&String, &Value)| Some((name.clone(), digest.as_str()?.to_string()));
+            record[name].as_object()?.iter().map(digest).collect()
         };
-        let folder = field("crate")?;
-        let sources = field("sources")?;
-        let inputs = field("inputs").map(|inputs| (inputs != "none").then_some(inputs))?;
-        let (compiled, library) = (field("compiled")?, field("library")?);
-        let built = field("built")? == "yes";
-        Some(Record { folder, sources, inputs, compiled, library, built, stamps: field("stamps")? })
+        Some(Record {
+            folder: field("crate")?,
+            pin: CratePin { sources: field("sources")?, inputs: table("inputs")?, env: table("env")? },
+            compiled: field("compiled")?,
+            library: field("library")?,
+            built: record["built"].as_bool()?,
+            stamps: field("stamps")?,
+        })
+    }
+
+    fn text(&self) -> String {
+        let Record { folder, pin: CratePin { sources, inputs, env }, compiled, library, built, stamps } = self;
+        let record = json!({
+            "crate": folder, "sources": sources, "inputs": inputs, "env": env, "compiled": compiled,
+            "library": library, "built": built, "stamps": stamps,
+        });
+        record.to_string()
     }
 
     /// Writes the record. One that cannot be written is only logged: the library is built again some time.
     pub(super) fn write(&self, library: &Path) {
-        let Record { folder, sources, inputs, compiled, library: hash, built, stamps } = self;
-        let (inputs, built) = (inputs.as_deref().unwrap_or("none"), if *built { "yes" } else { "no" });
-        let text = format!(
-            "{HEAD}\ncrate {folder}\nsources {sources}\ninputs {inputs}\ncompiled {compiled}\nlibrary {hash}\n\
-             built {built}\nstamps {stamps}\n"
-        );
-        if let Err(error) = replace(&path_of(library), &text) {
-            tracing::debug!(%error, path = %path_of(library).display(), "the build is not recorded");
+        let Some(path) = path_of(library) else { return };
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        if let Err(error) = made.and_then(|()| replace(&path, &self.text())) {
+            tracing::debug!(%error, path = %path.display(), "the build is not recorded");
         }
     }
 
     /// Whether both are of the same crate as it is now, and of the same library.
     pub(super) fn is_of(&self, now: &Record) -> bool {
-        let Record { folder, sources, inputs, compiled, library, built: _, stamps: _ } = self;
-        (folder, sources, inputs) == (&now.folder, &now.sources, &now.inputs)
-            && (compiled, library) == (&now.compiled, &now.library)
+        let Record { folder, pin, compiled, library, built: _, stamps: _ } = self;
+        (folder, pin, compiled, library) == (&now.folder, &now.pin, &now.compiled, &now.library)
     }
 
     /// Whether it is of an older state of the crate, from which the library is still: cargo, which goes by times, did not
@@ -83,17 +96,17 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let library = folder.path().join("libx.so");
-        assert_eq!(Record::read(&library), None);
         let text = |text: &str| text.to_string();
-        for (inputs, built) in [(None, true), (Some(text("2")), false)] {
-            let (folder, sources, compiled) = (text("/a folder/x"), text("1"), text("3"));
-            let record = Record { folder, sources, inputs, compiled, library: text("4"), built, stamps: text("5") };
-            record.write(&library);
-            assert_eq!(Record::read(&library), Some(record));
+        let some = BTreeMap::from([(text("a \"b\"\n"), text("2"))]);
+        for (others, built) in [(BTreeMap::new(), true), (some, false)] {
+            let pin = CratePin { sources: text("1"), inputs: others.clone(), env: others };
+            let (folder, compiled) = (text("/a folder/x"), text("3"));
+            let record = Record { folder, pin, compiled, library: text("4"), built, stamps: text("5") };
+            assert_eq!(Record::parse(&record.text()), Some(record.clone()));
+            for end in 0..record.text().len() {
+                assert_eq!(Record::parse(&record.text()[..end]), None);
+            }
         }
-        std::fs::write(path_of(&library), "crate x\n").expect("a file");
-        assert_eq!(Record::read(&library), None);
+        assert_eq!(Record::parse("crate x\n"), None);
     }
 }

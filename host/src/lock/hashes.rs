@@ -148,7 +148,7 @@ pub(crate) fn stamp(_: &Metadata) -> Option<Stamp> {
 }
 
 /// Where programs of this user keep what they can make again.
-fn cache_folder() -> Option<PathBuf> {
+pub(crate) fn cache_folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let folder = match variable("XDG_CACHE_HOME") {

@@ -1,15 +1,20 @@
 //! Compares plugins with the lockfile while they are listed.
 
 use super::hashes::Hashes;
-use super::{Entries, Entry, Pin, load, path_of, write};
+use super::{CratePin, Entries, Entry, Pin, UNSET, load, path_of, write};
 use crate::crates::{self, Found, How, Look, Survey, Watcher};
 use crate::error::{Error, Problem};
 use crate::library::Library;
 use crate::manifest::{Manifest, PluginEntry, Source};
 use crate::output::{follow, replace};
 use plugin_api::meta::PluginMeta;
+use plugin_api::visible::visible_line;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Of so many files and variables of a crate that changed, the names are shown.
+const SHOWN: usize = 4;
 
 /// Target triple of this host, and so of each library that it can open.
 const TARGET: &str = env!("PASSHOST_TARGET");
@@ -51,7 +56,7 @@ pub struct Keeper {
     /// Crates that changed since their libraries were built.
     stale: Vec<PathBuf>,
     /// Libraries that the file does not have as they are.
-    unknown: Vec<PathBuf>,
+    unknown: HashSet<PathBuf>,
     /// Hash of the plugin that is being listed.
     pending: Option<String>,
 }
@@ -61,7 +66,18 @@ impl Keeper {
     pub fn off() -> Keeper {
         let (path, old, new, hashes) = (PathBuf::new(), None, Entries::new(), Hashes::fresh());
         let (survey, builds, stale) = (Survey::default(), true, Vec::new());
-        Keeper { mode: Mode::Off, path, old, new, hashes, survey, builds, stale, unknown: Vec::new(), pending: None }
+        Keeper {
+            mode: Mode::Off,
+            path,
+            old,
+            new,
+            hashes,
+            survey,
+            builds,
+            stale,
+            unknown: HashSet::new(),
+            pending: None,
+        }
     }
 
     /// Reads the lockfile of a manifest.
@@ -92,7 +108,8 @@ impl Keeper {
             let help = "write it with `passhost lock`, look at it, and keep it under version control";
             return wrong("not found, and --locked needs it".to_string(), help);
         };
-        match old.iter().find(|(from, _)| !manifest.plugins.iter().any(|entry| entry.from == **from)) {
+        let listed: HashSet<&str> = manifest.plugins.iter().map(|entry| entry.from.as_str()).collect();
+        match old.iter().find(|(from, _)| !listed.contains(from.as_str())) {
             Some((from, entry)) => wrong(
                 format!(
                     "it has plugin `{}` from `{from}`, which {} does not list",
@@ -159,19 +176,19 @@ impl Keeper {
             let help = "choose the toolchain by name, or run without --locked";
             return Err(refuse(folder, format!("cannot be locked: {what}, which no lockfile covers"), help));
         }
+        let Pin::Crate(locked) = pin else { return Err(self.differs(folder, "it", "a crate", "a built library")) };
         let found = self.look().sources(folder)?;
-        match pin {
-            Pin::Sources { sources, .. } if sources == found => Ok(()),
-            Pin::Sources { sources: locked, .. } => {
-                let mut what = "the digest of its sources, manifests and Cargo.lock".to_string();
-                let settings = self.look().setting_names(folder);
-                if !settings.is_empty() {
-                    what.push_str(&format!(" (with {})", settings.join(", ")));
-                }
-                Err(self.differs(folder, &what, &found, &locked))
+        if found != locked.sources {
+            let mut what = "the digest of its sources, manifests and Cargo.lock".to_string();
+            let settings = self.look().setting_names(folder);
+            if !settings.is_empty() {
+                what.push_str(&format!(" (with {})", settings.join(", ")));
             }
-            Pin::Built(_) => Err(self.differs(folder, "it", "a crate", "a built library")),
+            return Err(self.differs(folder, &what, &found, &locked.sources));
         }
+        let inputs = self.look().inputs(folder, locked.inputs.keys())?;
+        let env = crates::values(locked.env.keys());
+        self.same_reads(folder, &CratePin { sources: found, inputs, env }, &locked)
     }
 
     /// Before the metadata of a library is read: with [`Mode::Locked`], whether it is the one of the lockfile.
@@ -215,7 +232,7 @@ impl Keeper {
         entry: &PluginEntry,
         file: &Path,
         meta: &PluginMeta,
-        digests: Option<(String, Option<String>)>,
+        digests: Option<CratePin>,
     ) -> Result<(), Error> {
         match self.mode {
             Mode::Off => Ok(()),
@@ -230,14 +247,22 @@ impl Keeper {
                     return Err(self.differs(file, what, found, locked));
                 }
                 match (&entry.source, digests) {
-                    (Source::Crate(folder), Some((_, inputs))) => self.same_inputs(entry, folder, &inputs),
+                    (Source::Crate(folder), Some(found)) => match &locked.pin {
+                        Pin::Crate(locked) => {
+                            // What only builds on another system read was compared before this build.
+                            let mut locked = locked.clone();
+                            locked.inputs.retain(|name, _| found.inputs.contains_key(name));
+                            self.same_reads(folder, &found, &locked)
+                        }
+                        Pin::Built(_) => Ok(()),
+                    },
                     _ => Ok(()),
                 }
             }
             Mode::Update | Mode::Renew => {
                 let from = entry.from.clone();
                 let pin = match (digests, self.pending.take()) {
-                    (Some((sources, inputs)), _) => Pin::Sources { sources, inputs },
+                    (Some(found), _) => Pin::Crate(self.with_other_variables(&from, found)),
                     (_, Some(hash)) => self.with_other_targets(&from, meta, hash),
                     (_, None) => return Ok(()),
                 };
@@ -245,7 +270,7 @@ impl Keeper {
                 if let Pin::Built(hashes) = &pin
                     && hashes.get(TARGET) != self.old_hash(&from)
                 {
-                    self.unknown.push(file.to_path_buf());
+                    self.unknown.insert(file.to_path_buf());
                 }
                 self.new.insert(from, Entry { name, version, api, pin });
                 Ok(())
@@ -253,14 +278,13 @@ impl Keeper {
         }
     }
 
-    /// With [`Mode::Locked`], whether a crate was built from the files of the lockfile, those outside its sources, too.
-    fn same_inputs(&self, entry: &PluginEntry, folder: &Path, found: &Option<String>) -> Result<(), Error> {
-        match &self.locked(entry, folder)?.pin {
-            Pin::Sources { inputs: locked, .. } if locked != found => {
-                let what = "the digest of the other files that it is built from";
-                Err(self.differs(folder, what, said(found), said(locked)))
-            }
-            _ => Ok(()),
+    /// With [`Mode::Locked`], whether a crate is built from the files and variables of the lockfile, those outside its
+    /// sources, too.
+    fn same_reads(&self, folder: &Path, found: &CratePin, locked: &CratePin) -> Result<(), Error> {
+        let [inputs, env] = other_reads(locked, found);
+        match inputs.into_iter().chain(env).next() {
+            Some(Read { what, old, new }) => Err(self.differs(folder, &what, new, old)),
+            None => Ok(()),
         }
     }
 
@@ -274,6 +298,20 @@ impl Keeper {
         };
         hashes.insert(TARGET.to_string(), hash);
         Pin::Built(hashes)
+    }
+
+    /// Variables that only builds on other systems read stay in the file as long as the sources are the same.
+    fn with_other_variables(&self, from: &str, mut found: CratePin) -> CratePin {
+        let old = self.old.as_ref().and_then(|old| old.get(from)).map(|entry| &entry.pin);
+        if let Some(Pin::Crate(old)) = old
+            && old.sources == found.sources
+        {
+            let unset = crates::values(old.env.keys()).into_iter().filter(|(_, value)| value == UNSET);
+            for (name, value) in unset {
+                found.env.entry(name).or_insert(value);
+            }
+        }
+        found
     }
 
     fn locked(&self, entry: &PluginEntry, file: &Path) -> Result<&Entry, Error> {
@@ -293,13 +331,13 @@ impl Keeper {
     fn old_hash(&self, from: &str) -> Option<&String> {
         match &self.old.as_ref()?.get(from)?.pin {
             Pin::Built(hashes) => hashes.get(TARGET),
-            Pin::Sources { .. } => None,
+            Pin::Crate(_) => None,
         }
     }
 
     /// Whether a library is one that the lockfile does not know: one that is new, or another than it was.
     pub fn is_unknown(&self, library: &Path) -> bool {
-        self.unknown.iter().any(|other| other == library)
+        self.unknown.contains(library)
     }
 
     /// Plugins that are not those of the lockfile any more. One that is new there is none.
@@ -355,8 +393,29 @@ fn cannot_be_hashed(path: &Path, error: &io::Error) -> Error {
     refuse(path, format!("cannot be hashed: {error}"), "make it readable")
 }
 
-fn said(digest: &Option<String>) -> &str {
-    digest.as_deref().unwrap_or("none")
+/// A file or variable that a build read and that changed.
+struct Read<'a> {
+    what: String,
+    old: &'a str,
+    new: &'a str,
+}
+
+/// What differs in what a build reads beyond the sources: files, and environment variables.
+fn other_reads<'a>(old: &'a CratePin, new: &'a CratePin) -> [Vec<Read<'a>>; 2] {
+    type Digests = BTreeMap<String, String>;
+    let changed = |old: &'a Digests, new: &'a Digests, none: &'static str, say: fn(&str) -> String| {
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let of = |digests: &'a Digests, name: &String| digests.get(name).map_or(none, String::as_str);
+        let read = |name: &String| Read { what: say(name), old: of(old, name), new: of(new, name) };
+        names.into_iter().map(read).filter(|read| read.old != read.new).collect()
+    };
+    let file = |name: &str| match name.strip_suffix('/') {
+        Some(folder) => format!("the digest of the names in {}, which its build reads,", visible_line(folder)),
+        None => format!("the sha256 of {}, which its build reads,", visible_line(name)),
+    };
+    let variable = |name: &str| format!("the sha256 of the variable {}, which its build reads,", visible_line(name));
+    // A variable that only builds on another system read changes nothing as long as it is unset.
+    [changed(&old.inputs, &new.inputs, "none", file), changed(&old.env, &new.env, UNSET, variable)]
 }
 
 /// What differs, old and new.
@@ -371,9 +430,13 @@ fn differences(old: &Entry, new: &Entry) -> Vec<String> {
     compare("version", &old.version.to_string(), &new.version.to_string());
     compare("plugin API", &old.api.to_string(), &new.api.to_string());
     match (&old.pin, &new.pin) {
-        (Pin::Sources { sources: old, inputs: others }, Pin::Sources { sources: new, inputs: now }) => {
-            compare("digest of its sources", old, new);
-            compare("digest of the other files that it is built from", said(others), said(now));
+        (Pin::Crate(old), Pin::Crate(new)) => {
+            compare("digest of its sources", &old.sources, &new.sources);
+            let reads = other_reads(old, new);
+            let names = reads.iter().flatten().take(SHOWN).map(|read| read.what.trim_end_matches(',').to_string());
+            out.extend(names.map(|what| what + " changed"));
+            let more = reads.iter().map(Vec::len).sum::<usize>().saturating_sub(SHOWN);
+            out.extend((more > 0).then(|| format!("and {more} more")));
         }
         (Pin::Built(old), Pin::Built(new)) => {
             // A target that was not there is no change.
@@ -381,8 +444,8 @@ fn differences(old: &Entry, new: &Entry) -> Vec<String> {
                 compare("sha256", old, new);
             }
         }
-        (Pin::Sources { .. }, Pin::Built(_)) => compare("kind", "crate", "built library"),
-        (Pin::Built(_), Pin::Sources { .. }) => compare("kind", "built library", "crate"),
+        (Pin::Crate(_), Pin::Built(_)) => compare("kind", "crate", "built library"),
+        (Pin::Built(_), Pin::Crate(_)) => compare("kind", "built library", "crate"),
     }
     out
 }

@@ -3,6 +3,7 @@
 use super::Case;
 use super::lock::{SOURCE, built, mine, text};
 use super::odd::shared_target;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -106,6 +107,103 @@ fn crates_by_path_are_locked_before_they_are_built() {
     refused(&case, &[], "the digest of its sources, manifests and Cargo.lock is ");
 }
 
+/// What sources and build scripts read of the environment is refused before anything runs, on a fresh system, too.
+#[test]
+fn variables_that_a_build_reads_are_locked() {
+    let case =
+        mine("variables", &format!("{SOURCE}pub const A: [Option<&str>; 2] = [option_env!(\"ZZ_SOURCE\"), None];\n"));
+    write(&case, "mine/src/more.rs", "");
+    let reads = "pub const SET: [&str; 2] = [env!(\"ZZ_SET\"), env!(\"CARGO_PKG_NAME\")];\n";
+    write(&case, "mine/src/lib.rs", text(&case.path("mine/src/lib.rs")) + reads);
+    let says =
+        "println!(\"cargo::rerun-if-env-changed=ZZ_SCRIPT\\ncargo::rustc-env=ZZ_SET={:?}\", option_env!(\"ZZ_OF\"));";
+    write(&case, "mine/build.rs", BUILD_SCRIPT.replacen("{\n", &format!("{{\n    {says}\n"), 1));
+    let manifest = text(&case.path("mine/Cargo.toml"));
+    write(&case, "mine/Cargo.toml", manifest + "helper_of_variables = { path = \"../helper\" }\n");
+    write(
+        &case,
+        "helper/Cargo.toml",
+        "[package]\nname = \"helper_of_variables\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
+    );
+    write(&case, "helper/src/lib.rs", "pub const A: Option<&str> = option_env!(\"ZZ_HELPER\");\n");
+    fine(&case, &["lock"]);
+    fine(&case, &["build", "--locked"]);
+    ran(&case);
+    let lock = text(&case.path("passes.lock"));
+    for name in ["ZZ_HELPER", "ZZ_OF", "ZZ_SCRIPT", "ZZ_SOURCE"] {
+        assert!(lock.contains(&format!("\n{name} = \"unset\"\n")), "{name}: {lock}");
+        for value in ["", "other"] {
+            refused(&case, &[(name, value)], &format!("the sha256 of the variable {name}, which its build reads, is "));
+        }
+    }
+    assert!(!lock.contains("ZZ_SET") && !lock.contains("CARGO_"), "{lock}");
+    // On another system other variables are read: without a value they count for nothing, and nobody drops them.
+    let other = lock.replace("ZZ_OF = \"unset\"\n", "ZZ_OTHER = \"unset\"\n");
+    write(&case, "passes.lock", &other);
+    fine(&case, &["list", "--locked"]);
+    fine(&case, &["lock"]);
+    let both = text(&case.path("passes.lock"));
+    assert!(both.contains("ZZ_OF = ") && both.contains("ZZ_OTHER = "), "{both}");
+    write(&case, "passes.lock", &lock);
+    std::fs::remove_dir_all(case.path("cache")).expect("a folder");
+    refused(&case, &[("ZZ_SOURCE", "other")], "the sha256 of the variable ZZ_SOURCE");
+    let with = |args: &[&str]| {
+        let mut command = case.command(args);
+        command.env("CARGO_TARGET_DIR", shared_target()).env("ZZ_SOURCE", "other");
+        let (stdout, stderr, code) = case.finish(command, b"");
+        assert_eq!(code, 0, "{args:?}: {stderr}");
+        stdout
+    };
+    assert!(with(&["lock"]).contains("the variable ZZ_SOURCE, which its build reads changed"));
+    with(&["build", "--locked"]);
+    with(&["list", "--locked"]);
+    ran(&case);
+    let (said, code) = built(&case, &["run", "small.py", "--passes", "", "--locked"]);
+    assert!(code == 3 && said.contains("the variable ZZ_SOURCE") && !ran(&case), "{said}");
+    // Without --locked, the library is built again, and the lockfile says so.
+    let said = fine(&case, &["run", "small.py", "--passes", "", "-o", "out.py"]);
+    assert!(said.contains("the variable ZZ_SOURCE, which its build reads changed"), "{said}");
+    fine(&case, &["list", "--locked"]);
+}
+
+/// Modules from places where nobody looks for sources, and outside of the crate.
+#[test]
+fn modules_from_elsewhere_are_locked_before_they_are_built() {
+    let places = ["mine/.hidden/a.rs", "mine/src/.hidden/b.rs", "mine/sub/c.rs", "mine/tagged/d.rs", "beside/e.rs"];
+    let uses = |files: &[&str], above: &str| -> String {
+        let module = |file: &&str| {
+            let name = file.rsplit('/').next().and_then(|last| last.strip_suffix(".rs")).expect("a name");
+            format!("#[path = \"{above}{file}\"]\npub mod {name};\n")
+        };
+        files.iter().map(module).collect()
+    };
+    let case = mine("elsewhere", &(SOURCE.to_string() + &uses(&["beside/f.rs"], "../../")));
+    write(&case, "mine/sub/Cargo.toml", "[package]\nname = \"sub\"\nversion = \"0.1.0\"\n[workspace]\n");
+    write(&case, "mine/tagged/CACHEDIR.TAG", "");
+    let script = "fn main() {\n    a::f();\n    b::f();\n    c::f();\n    d::f();\n    e::f();\n}\n";
+    write(&case, "mine/build.rs", uses(&places, "../") + script);
+    places.iter().for_each(|place| write(&case, place, "pub fn f() {}\n"));
+    write(&case, "beside/f.rs", "");
+    fine(&case, &["lock"]);
+    fine(&case, &["build", "--locked"]);
+    for fresh in [false, true] {
+        if fresh {
+            std::fs::remove_dir_all(case.path("cache")).expect("a folder");
+            fine(&case, &["build", "--locked"]);
+            std::fs::remove_dir_all(case.path("cache")).expect("a folder");
+        }
+        for place in places.into_iter().chain(["beside/f.rs"]) {
+            let before = text(&case.path(place));
+            write(&case, place, BUILD_SCRIPT.replace("fn main", "pub fn f"));
+            refused(&case, &[], "which its build reads, is ");
+            write(&case, place, before);
+        }
+        std::fs::remove_file(case.path("beside/f.rs")).expect("a file");
+        refused(&case, &[], "the sha256 of ../beside/f.rs, which its build reads, is none, ");
+        write(&case, "beside/f.rs", "");
+    }
+}
+
 fn library(name: &str) -> PathBuf {
     shared_target().join("debug").join(format!("libmine_{name}.so"))
 }
@@ -143,6 +241,40 @@ fn a_library_that_was_written_over_is_built_again() {
     assert!(fine(&case, &["list", "--locked"]).contains("mine.Nothing"));
 }
 
+/// Whoever can write to the target folder cannot say what passhost built.
+#[test]
+fn records_in_the_target_folder_are_not_believed() {
+    let case = mine("forged", SOURCE);
+    fine(&case, &["lock"]);
+    fine(&case, &["build", "--locked"]);
+    let file = library("forged");
+    let good = std::fs::read(&file).expect("a library");
+    let mut bad = good.clone();
+    let names = (0..bad.len() - 12).filter(|at| good[*at..].starts_with(b"mine.Nothing"));
+    names.for_each(|at| bad[at..at + 12].copy_from_slice(b"mine.Notihng"));
+    let digest = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let records = std::fs::read_dir(case.path("cache/passhost/builds")).expect("a folder");
+    let records: Vec<PathBuf> = records.flatten().map(|entry| entry.path()).collect();
+    let [record] = &records[..] else { panic!("{records:?}") };
+    let forged = text(record).replace(&digest(&good), &digest(&bad));
+    assert_ne!(forged, text(record));
+    std::fs::write(&file, &bad).expect("a library");
+    for name in [PathBuf::from("libmine_forged.passhost"), PathBuf::from(record.file_name().expect("a name"))] {
+        std::fs::write(file.with_file_name(&name), &forged).expect("a file");
+        let (said, code) = built(&case, &["list", "--locked"]);
+        assert!(code == 3 && said.contains("`passhost build --locked` builds it"), "{said}");
+        std::fs::remove_file(file.with_file_name(name)).expect("a file");
+    }
+    // The test itself can write to the cache folder: then it would be believed.
+    std::fs::write(record, &forged).expect("a file");
+    assert!(fine(&case, &["list", "--locked"]).contains("mine.Notihng"));
+    // Without a folder for records, everything is built again.
+    let mut command = case.command(&["run", "small.py", "--passes", "mine.Nothing", "--locked"]);
+    command.env("CARGO_TARGET_DIR", shared_target());
+    let (_, stderr, code) = case.finish_without_cache(command);
+    assert_eq!(code, 0, "{stderr}");
+}
+
 #[test]
 fn commands_that_build_nothing() {
     let case = mine("no_build", SOURCE);
@@ -156,7 +288,6 @@ fn commands_that_build_nothing() {
         &["plan", "--json", "--passes", "mine.Nothing"],
     ];
     let _ = std::fs::remove_file(library("no_build"));
-    let _ = std::fs::remove_file(library("no_build").with_extension("passhost"));
     for args in &commands[..5] {
         let (said, code) = built(&case, args);
         assert!(code == 3 && said.contains("`passhost build` builds it") && !ran(&case), "{args:?}: {said}");
