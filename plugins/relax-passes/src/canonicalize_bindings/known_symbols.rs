@@ -15,7 +15,8 @@ pub(super) fn without_known_symbols(body: &Body, ctx: &Ctx) -> Result<Body, Pass
     if !body.values().any(|value| value.kind() == kind::MATCH_CAST) {
         return Ok(body.clone());
     }
-    let mut walk = Walk { edit: body.edit(), fixed: fixed(body), known: BTreeMap::new(), open: Vec::new() };
+    let mut walk =
+        Walk { edit: body.edit(), fixed: fixed(body), known: BTreeMap::new(), log: Vec::new(), open: Vec::new() };
     for value in body.values() {
         walk.leave(value);
         walk.value(value)?;
@@ -91,15 +92,19 @@ struct Walk<'b> {
     edit: Edit<'b>,
     fixed: BTreeSet<Sym>,
     known: Known<'b>,
-    /// Branches and functions around: where each ends, and what was known before.
-    open: Vec<(usize, Known<'b>)>,
+    /// What is known, in the order in which it was found.
+    log: Vec<Sym>,
+    /// Branches and functions around: where each ends, and how much was known before it.
+    open: Vec<(usize, usize)>,
 }
 
 impl<'b> Walk<'b> {
     /// What is known in a branch or function is not known after it.
     fn leave(&mut self, value: Value<'b>) {
         while let Some((_, before)) = self.open.pop_if(|(end, _)| Some(*end) <= value.index()) {
-            self.known = before;
+            for sym in self.log.drain(before..) {
+                self.known.remove(&sym);
+            }
         }
     }
 
@@ -112,7 +117,7 @@ impl<'b> Walk<'b> {
             self.replace(value);
         }
         if matches!(value.kind(), kind::FUNC | kind::BRANCH) {
-            self.open.push((value.end(), self.known.clone()));
+            self.open.push((value.end(), self.log.len()));
         }
         Ok(())
     }
@@ -142,7 +147,10 @@ impl<'b> Walk<'b> {
                 None if self.fixed.contains(sym) || sym.dtype != found.dtype() => {}
                 // A variable that nothing else is known of stays what it is.
                 None if *found == Dim::Var(*sym) => self.fixed.extend([*sym]),
-                None => self.known.extend([(*sym, (found.clone(), cast))]),
+                None => {
+                    self.known.insert(*sym, (found.clone(), cast));
+                    self.log.push(*sym);
+                }
             }
         }
         Ok(())
