@@ -33,10 +33,10 @@ pub(crate) fn undeclared_among(
     before: &Module,
     ops: &dyn Operators,
 ) -> Vec<UndeclaredOperator> {
-    let mut found: Vec<UndeclaredOperator> = Vec::new();
+    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
     for (function, body) in affected.iter().filter_map(Affected::changed) {
         for (name, node) in undeclared(body, ops) {
-            if found.iter().all(|known| known.name != name) {
+            if known.insert(name) {
                 let (name, function) = (name.to_string(), function.to_string());
                 found.push(UndeclaredOperator { name, function, node, near: Vec::new() });
             }
