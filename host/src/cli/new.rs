@@ -91,8 +91,12 @@ fn name(args: &NewArgs) -> Result<String, Error> {
     if args.path.is_some() {
         return Ok(args.folder.to_string_lossy().into_owned());
     }
-    let absolute = std::path::absolute(&args.folder).map(|path| without_dots(&path)).ok();
-    let last = absolute.as_deref().and_then(Path::file_name).map(|last| last.to_string_lossy().into_owned());
+    let absolute = std::path::absolute(&args.folder).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => refuse("the current folder is gone".into(), "change to a folder that exists"),
+        _ => refuse(format!("the current folder cannot be found: {error}"), "change to a folder that exists"),
+    })?;
+    let absolute = without_dots(&absolute);
+    let last = absolute.file_name().map(|last| last.to_string_lossy().into_owned());
     last.ok_or_else(|| refuse(format!("{} has no name", args.folder.display()), "name the crate with --name NAME"))
 }
 
