@@ -763,7 +763,9 @@ impl<'e> Runner<'e> {
     fn violation(&self, pass: PassId, after: &Module, violation: &Violation) -> Error {
         let place = self.place(after, &violation.function, violation.node, "what the pass returned");
         let message = format!("returned an ill-formed module: {}", violation.message);
-        self.step_error(pass, Some(violation.function.clone()), message, place)
+        // What is wrong with the attributes of the module is in no function.
+        let function = Some(violation.function.clone()).filter(|name| !name.is_empty());
+        self.step_error(pass, function, message, place)
     }
 
     fn step_error(&self, pass: PassId, function: Option<String>, message: String, place: Option<ShownPlace>) -> Error {
