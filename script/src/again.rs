@@ -1,8 +1,9 @@
 //! Whether a function is what its text says: printed and read again.
 
 use crate::Operators;
+use crate::devices::Devices;
 use crate::print::print_alone;
-use crate::read::{Around, n_meshes, read_within, vdevice_names};
+use crate::read::{Around, n_meshes, read_within};
 use plugin_api::ir::records::{kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyBuilder, BodyKind, DType, Dict, Module, NodeSpec, Type, Value};
 use std::collections::BTreeSet;
@@ -101,7 +102,7 @@ fn around<'a>(body: &'a Body, module: &'a Module) -> Around<'a> {
     let named = named.map(|leaf| body.raw().str(leaf.val as u32));
     let functions = named.filter_map(|name| module.get_entry(name)).map(|(name, callee)| (name, signature(callee)));
     let infos = module.global_infos().map(Dict::to_owned).unwrap_or_default();
-    Around { functions: functions.collect(), vdevices: vdevice_names(&infos), meshes: n_meshes(&infos) }
+    Around { functions: functions.collect(), vdevices: Devices::of(&infos), meshes: n_meshes(&infos) }
 }
 
 /// The type of a function as its callers see it, with the number of symbolic variables that it can hold.
@@ -144,4 +145,49 @@ fn another(body: &Body, again: &Body) -> String {
         () => format!("payload {}, read as {}", one.a, other.a),
     };
     differs(&format!("node {at} has {field}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NoOps, read};
+    use plugin_api::ir::Call;
+    use plugin_api::meta::OpInfo;
+    use plugin_api::names::nearest;
+    use plugin_api::op::{Infer, InferError, Inferred};
+    use std::cell::Cell;
+
+    /// Counts suggestions that it gives.
+    #[derive(Default)]
+    struct Suggests(Cell<usize>);
+
+    impl Infer for Suggests {
+        fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+            NoOps.infer(call)
+        }
+    }
+
+    impl Operators for Suggests {
+        fn op_info(&self, _: &str) -> Option<&OpInfo> {
+            None
+        }
+
+        fn near_ops(&self, name: &str) -> Vec<String> {
+            let near = nearest(name, ["relax.made.up"]);
+            self.0.set(self.0.get() + near.len());
+            near
+        }
+    }
+
+    /// Each looks at the names of all operators, and nobody reads it.
+    #[test]
+    fn what_is_printed_is_read_without_suggestions() {
+        let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Any):\n        \
+                    y = R.made.upp(x)\n        return y\n";
+        let (module, ops) = (read(text, &NoOps).expect("a module"), Suggests::default());
+        assert_eq!(reads_back("main", module.get("main").expect("main"), &module, &ops), Ok(()));
+        assert_eq!(ops.0.get(), 0);
+        read(text, &ops).expect("a module");
+        assert_eq!(ops.0.get(), 1);
+    }
 }

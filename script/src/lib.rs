@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod again;
+mod devices;
 mod diagnostic;
 mod guard;
 mod metadata;

@@ -11,8 +11,8 @@ mod tir_stmt;
 mod types;
 
 use crate::Operators;
+use crate::devices::Devices;
 use crate::metadata::Writer as Metadata;
-use crate::read::vdevice_name;
 use names::Taken;
 pub(crate) use ops::operation_name;
 use plugin_api::ir::module::GLOBAL_INFOS;
@@ -108,7 +108,7 @@ struct Printer<'a> {
     ops: &'a dyn Operators,
     out: String,
     with_spans: bool,
-    vdevices: Vec<String>,
+    vdevices: Devices,
     uses_tir: bool,
     uses_ir: bool,
     uses_relax: bool,
@@ -122,6 +122,8 @@ struct Printer<'a> {
     typed_ints: bool,
     /// Names that the header declares: those of each function sorted, the functions in the order of the text.
     type_vars: Vec<String>,
+    /// The same names, to look them up.
+    declared: HashSet<String, foldhash::fast::RandomState>,
     /// Names of the function that is printed.
     taken: Taken,
     metadata: Metadata,
@@ -142,7 +144,7 @@ impl<'a> Printer<'a> {
             ops,
             out: String::new(),
             with_spans,
-            vdevices: Vec::new(),
+            vdevices: Devices::default(),
             uses_tir: false,
             uses_ir: false,
             uses_relax: false,
@@ -151,6 +153,7 @@ impl<'a> Printer<'a> {
             in_indices: false,
             typed_ints: false,
             type_vars: Vec::new(),
+            declared: HashSet::default(),
             taken: Taken::default(),
             metadata: Metadata::default(),
             function: String::new(),
@@ -195,13 +198,12 @@ impl<'a> Printer<'a> {
         else {
             return;
         };
-        let mut counts = BTreeMap::new();
-        self.vdevices = devices.iter().map(|device| vdevice_name(device, &mut counts)).collect();
+        self.vdevices = Devices::listed(&devices);
     }
 
     /// A symbolic variable of a signature, to be declared above the module.
     fn declare_type_var(&mut self, name: String) {
-        if !self.type_vars.contains(&name) {
+        if self.declared.insert(name.clone()) {
             self.type_vars.push(name);
         }
     }

@@ -61,7 +61,11 @@ fn faults_are_told_with_their_place() {
     refused("A[0] = T.float32(1.0)", "1 indices for a buffer of 2 dimensions", "0");
     refused("B[0, 0] = T.float32(1.0)", "undefined variable `B`", "B");
     refused("A[0, 0] = A", "a buffer is no value", "A");
-    refused("A[0, 0] = T.expp(A[0, 0])", "no expression `T.expp`; did you mean `exp`, `exp2` or `exp10`?", "T.expp");
+    refused(
+        "A[0, 0] = T.expp(A[0, 0])",
+        "no expression `T.expp`; did you mean `T.exp`, `T.exp2` or `T.exp10`?",
+        "T.expp",
+    );
     refused("for i in T.sequential(4):\n    T.evaluate(i)", "no loop `T.sequential`", "T.sequential");
     refused("with T.sblok(\"b\"):\n    T.evaluate(n)", "`T.sblok` opens no scope", "T.sblok(\"b\")");
     refused("with T.sblock(\"b\"):\n    vi = T.axis.remap(\"S\", [n])", "expected a loop variable", "n");

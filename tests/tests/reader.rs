@@ -62,6 +62,9 @@ fn arguments_that_nothing_takes_are_refused() {
     prints(X, "y = R.const(1, dtype=\"float16\")\nreturn y", "R.const(1.0, \"float16\")");
     for (call, message, place) in [
         ("R.const(1, foo=3)", "no argument `foo`", "foo=3"),
+        ("R.nn.relu(x, data=x)", "argument `data` is given twice", "data=x"),
+        ("R.add(x, x, x1=x)", "argument `x1` is given twice", "x1=x"),
+        ("R.add(x, x, foo=x)", "no attribute `foo`", "foo=x"),
         ("R.const(1, \"int8\", dtype=\"int8\")", "given twice", "dtype=\"int8\""),
         ("R.match_cast(x, R.Any, foo=1)", "no argument `foo`", "foo=1"),
         ("R.match_cast(x, R.Any)[0]", "a binding, not a part", "R.match_cast(x, R.Any)"),
@@ -216,6 +219,12 @@ fn a_string_is_a_dimension_only_where_a_shape_has_it() {
     prints("x: R.Tensor((\"n + 1\", \"n\"), dtype=\"float32\")", "return x", "R.Tensor((\"n + 1\", n)");
 }
 
+#[test]
+fn suggestions_are_written_as_in_the_text() {
+    let text = prim_func("A: T.Buffer((4,), \"float32\")", "A[0] = T.Brodcast(T.float32(0), 4)");
+    refused(&text, "no expression `T.Brodcast`; did you mean `T.Broadcast`?", "T.Brodcast");
+}
+
 /// A module of a TIR function.
 fn prim_func(signature: &str, body: &str) -> String {
     module(signature, body).replace("@R.function", "@T.prim_func(s_tir=True)")
@@ -264,6 +273,40 @@ fn a_scalar_is_printed_with_the_store_that_follows_it() {
 fn a_module_has_no_other_decorator() {
     let text = format!("@foo\n{}", module(X, "return x"));
     refused(&text, "only `@I.ir_module` decorates a module", "@foo");
+}
+
+#[test]
+fn a_module_is_a_plain_class() {
+    let text = module(X, "return x");
+    assert_eq!(printed(&text.replace("class Module:", "class Module():")), printed(&text));
+    for (given, place) in
+        [("(Base)", "Base"), ("(Base, metaclass=X)", "Base"), ("(metaclass=X)", "metaclass=X"), ("[T]", "[T]")]
+    {
+        refused(&text.replace("class Module:", &format!("class Module{given}:")), "a module is a plain class", place);
+    }
+}
+
+/// As in TVM, the number of a device is 0 if it is left out, and the memory scope is that of the device.
+#[test]
+fn a_virtual_device_has_a_short_name() {
+    let devices = "    I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\", 0, \"global\"), \
+                   I.vdevice(\"cuda\", 0, \"global\"), I.vdevice(\"cuda\", 5, \"shared\")]})\n";
+    let text = |device: &str| {
+        let text = module(&format!("x: R.Tensor((2,), dtype=\"float32\", vdevice=\"{device}\")"), "return x");
+        text.replace("class Module:\n", &format!("class Module:\n{devices}"))
+    };
+    for (given, device) in [("cuda", "cuda:0:global"), ("cuda:1", "cuda:1:shared"), ("llvm:0:global", "llvm:0:global")]
+    {
+        assert!(printed(&text(given)).contains(&format!("vdevice=\"{device}\"")), "{given}");
+    }
+    for device in ["cuda:2", "cuda:0:shared", "rocm", "cuda:", ""] {
+        refused(&text(device), &format!("no virtual device `{device}` in the module"), &format!("\"{device}\""));
+        let error = script::read(&text(device), engine()).expect_err("no such device");
+        let help = error.diagnostics[0].help.as_deref().unwrap_or_default();
+        assert!(help.contains("`llvm:0:global`, `cuda:0:global`, `cuda:1:shared`"), "{help}");
+    }
+    let error = script::read(&text("cuda").replace(devices, ""), engine()).expect_err("no devices");
+    assert!(error.diagnostics[0].help.as_deref().is_some_and(|help| help.contains("module_global_infos")));
 }
 
 /// Sums are not multiplied out.

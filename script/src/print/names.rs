@@ -236,7 +236,8 @@ struct Uses {
     dtype: DType,
 }
 
-/// Where each symbolic variable stands in anything that is printed (types of other functions are not). The header of a function stands before its content, and its type holds its signature.
+/// Where each symbolic variable stands in anything that is printed (types of other functions are not). The header of a
+/// function stands before its content, and its type holds its signature.
 fn uses_of_syms(body: &Body) -> HashMap<u32, Uses> {
     let mut found = HashMap::new();
     for (at, value) in body.values().enumerate() {

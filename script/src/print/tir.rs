@@ -5,7 +5,7 @@ use super::{Printer, by_key};
 use plugin_api::ir::records::{LEAF_BIT, NONE, buffer_of, flag, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{AttrView, Body, DType, Dict, RawView, Ty, Value};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// What a symbolic variable is called.
@@ -292,7 +292,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         for param in params.iter().filter(|param| param.ty().kind() != tykind::BUFFER) {
             self.name_node(*param);
         }
-        let mut bound: Vec<u32> = Vec::new();
+        let mut bound: HashSet<u32> = HashSet::new();
         for (i, param) in params.iter().enumerate() {
             self.p.comma(i);
             let from = self.p.out.len();

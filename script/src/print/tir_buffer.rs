@@ -4,16 +4,17 @@ use super::text::python_string;
 use super::tir::{SymText, Tir};
 use plugin_api::ir::records::{BufferRec, NONE, buffer_of, kind, prim, tyflag};
 use plugin_api::ir::{DType, Ty, Value};
+use std::collections::HashSet;
 use std::fmt::Write;
 
 impl<'b> Tir<'_, '_, 'b> {
     /// The buffer of a parameter, as its annotation.
-    pub(super) fn buffer_param(&mut self, param: Value<'b>, bound: &mut Vec<u32>) {
+    pub(super) fn buffer_param(&mut self, param: Value<'b>, bound: &mut HashSet<u32>) {
         let ty = param.ty();
         let Some(buffer) = ty.buffer().copied() else { return };
         self.push("T.Buffer((");
         // Variables of 32 bits that nothing before brought in are quoted where they stand first.
-        let (mut new, mut seen) = (Vec::new(), Vec::new());
+        let (mut new, mut seen) = (Vec::new(), HashSet::new());
         for (i, id) in self.raw.list(buffer.shape_off, buffer.shape_len).iter().enumerate() {
             self.p.comma(i);
             let (mut fresh, mut compound) = (false, false);
@@ -29,7 +30,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 let type_var = dtype == DType::I64 && !node;
                 fresh |= !type_var && !bound.contains(&sym) && !seen.contains(&sym);
                 compound |= type_var && !bare;
-                seen.push(sym);
+                seen.insert(sym);
                 if matches!(self.syms.get(sym as usize), Some(SymText::New)) {
                     let name = self.define_sym(sym);
                     new.push((name, dtype, bare));

@@ -93,7 +93,7 @@ impl Printer<'_> {
         if let Some(device) = t.vdevice {
             open(self);
             self.out.push_str("vdevice=");
-            match self.vdevices.get(device as usize) {
+            match self.vdevices.name(device) {
                 Some(name) => python_string(&mut self.out, name),
                 None => self.cannot(format!("virtual device {device}, which the module does not have,")),
             }

@@ -135,6 +135,7 @@ impl<'a> FnReader<'a> {
         {
             values.push(self.operand(value, Some(arg))?);
         }
+        self.no_gap(info, call, values.len())?;
         let least = info.args.iter().filter(|arg| !arg.optional && !arg.name.starts_with('*')).count();
         if values.len() < least {
             return Err(self.wrong_number(info, call, values.len()));
@@ -187,6 +188,22 @@ impl<'a> FnReader<'a> {
         Some(known)
     }
 
+    /// An argument that is given by name can only follow one that is there: calls have no gaps.
+    fn no_gap(&self, info: &OpInfo, call: &ExprCall, n: usize) -> Read<()> {
+        let Some((missing, rest)) = info.args.get(n..).and_then(<[ArgInfo]>::split_first) else { return Ok(()) };
+        let of_rest = |keyword: &&Keyword| {
+            keyword.arg.as_ref().is_some_and(|name| rest.iter().any(|arg| arg.name == name.as_str()))
+        };
+        match call.arguments.keywords.iter().find(of_rest) {
+            Some(keyword) => {
+                let name = keyword.arg.as_ref().map_or("", |name| name.as_str());
+                let message = format!("argument `{name}` is given without `{}`, which comes before it", missing.name);
+                Err(Diagnostic::new(span(keyword), message).help(signature(info)))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn wrong_number(&self, info: &OpInfo, call: &ExprCall, found: usize) -> Diagnostic {
         let wanted: Vec<&str> = info.args.iter().map(|arg| arg.name.as_str()).collect();
         let message = format!("{} takes {} arguments, found {found}", info.name, wanted.len());
@@ -230,6 +247,10 @@ impl<'a> FnReader<'a> {
                 continue;
             }
             let Some(attr) = info.attrs.iter().find(|attr| attr.name == name) else {
+                if info.args.iter().any(|arg| arg.name == name) {
+                    let message = format!("argument `{name}` is given twice: by its place and by its name");
+                    return Err(Diagnostic::new(span(keyword), message).help(signature(info)));
+                }
                 return Err(Diagnostic::new(span(keyword), format!("{} has no attribute `{name}`", info.name))
                     .help(signature(info)));
             };

@@ -15,13 +15,14 @@ mod tir_view;
 mod types;
 
 use crate::Operators;
+use crate::devices::Devices;
 use crate::diagnostic::{Diagnostic, ReadError};
 use crate::guard;
 use crate::metadata::{Metadata, Object};
 use func::FnReader;
 use plugin_api::ir::records::leaf;
 use plugin_api::ir::{Attr, Module, SealError, Type};
-use plugin_api::names::{did_you_mean, few_suggestions};
+use plugin_api::names::{did_you_mean, few_suggestions, suggestions};
 use ruff_python_ast::{Decorator, Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
 use std::cell::RefCell;
@@ -47,7 +48,7 @@ pub(crate) struct Scope<'a> {
     /// Name of the class that holds the module.
     pub(crate) class: &'a str,
     /// Global infos, to which types refer.
-    pub(crate) vdevices: Vec<String>,
+    pub(crate) vdevices: Devices,
     /// Number of device meshes among the global infos.
     pub(crate) meshes: usize,
     /// Objects that the text refers to.
@@ -134,19 +135,21 @@ pub fn read_with_warnings(text: &str, ops: &dyn Operators) -> Result<ReadModule,
 pub(crate) struct Around<'a> {
     /// Functions that it names, each with its type and the number of the symbolic variables of that.
     pub(crate) functions: BTreeMap<&'a str, (Type, u32)>,
-    /// Names of the virtual devices of its module.
-    pub(crate) vdevices: Vec<String>,
+    /// The virtual devices of its module.
+    pub(crate) vdevices: Devices,
     /// Number of device meshes of its module.
     pub(crate) meshes: usize,
 }
 
-/// Reads a text of functions of a module that has more than these.
+/// Reads a text of functions of a module that has more than these. Nobody reads its warnings, and its errors are about a
+/// text that the host printed: no misspelt name gets suggestions.
 ///
 /// # Errors
 /// As [`read`].
 pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<Module, ReadError> {
     guard::check(text)?;
-    stacker::maybe_grow(STACK, STACK, || read_shallow(text, around, ops)).map(|read| read.module)
+    let read = stacker::maybe_grow(STACK, STACK, || suggestions(0, || read_shallow(text, around, ops)));
+    read.map(|read| read.module)
 }
 
 /// Bytes of stack that the deepest text needs, also without optimization.
@@ -229,7 +232,19 @@ fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtC
         let message = "only `@I.ir_module` decorates a module; what this would do to it is not known here";
         return Err(Diagnostic::new(span(decorator), message).help("remove it").into());
     }
-    Ok(class)
+    match class.arguments.as_deref().map(|all| (all.args.first(), all.keywords.first())) {
+        Some((Some(base), _)) => Err(no_bases(&class.name, span(base))),
+        Some((None, Some(keyword))) => Err(no_bases(&class.name, span(keyword))),
+        _ => match &class.type_params {
+            Some(params) => Err(no_bases(&class.name, span(&**params))),
+            None => Ok(class),
+        },
+    }
+}
+
+fn no_bases(class: &str, at: Range<usize>) -> ReadError {
+    let message = "a module is a plain class: its bases, keywords and type parameters would be lost";
+    Diagnostic::new(at, message).help(format!("write `class {class}:`")).into()
 }
 
 /// `tvm.ir.load_json("""…""")`.
@@ -278,7 +293,7 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
         }
     }
     if !infos.is_empty() {
-        scope.vdevices = vdevice_names(&infos);
+        scope.vdevices = Devices::of(&infos);
         scope.meshes = n_meshes(&infos);
     }
     let mut bodies = Vec::new();
@@ -428,31 +443,6 @@ pub(crate) fn n_meshes(infos: &[(String, Attr)]) -> usize {
         Some((_, Attr::List(meshes))) => meshes.len(),
         _ => 0,
     }
-}
-
-/// How types call the virtual devices, `llvm:0:global`: kind of target, number within that kind, memory scope.
-pub(crate) fn vdevice_names(infos: &[(String, Attr)]) -> Vec<String> {
-    let Some((_, Attr::List(items))) = infos.iter().find(|(key, _)| key == "vdevice") else { return Vec::new() };
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    items.iter().map(|item| vdevice_name(item, &mut counts)).collect()
-}
-
-pub(crate) fn vdevice_name(item: &Attr, counts: &mut BTreeMap<String, usize>) -> String {
-    let Attr::Object(_, args) = item else { return String::new() };
-    let kind = match args.first() {
-        Some((_, Attr::Dict(target))) => target.iter().find(|(key, _)| key == "kind").map(|(_, value)| value.clone()),
-        Some((_, other)) => Some(other.clone()),
-        None => None,
-    };
-    let text = |attr: Option<&Attr>, default: &str| match attr {
-        Some(Attr::Str(text)) => text.clone(),
-        _ => default.to_string(),
-    };
-    let kind = text(kind.as_ref(), "");
-    let scope = text(args.get(2).map(|(_, value)| value), "global");
-    let count = counts.entry(kind.clone()).or_insert(0);
-    *count += 1;
-    format!("{kind}:{}:{scope}", *count - 1)
 }
 
 pub(crate) fn sealed(error: &SealError, at: Range<usize>) -> Diagnostic {

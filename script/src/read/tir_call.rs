@@ -354,7 +354,8 @@ impl<'a> TirReader<'a> {
     fn intrinsic_call(&mut self, name: &'a str, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
         let name = tir_ops::printed_name(name);
         let Some(facts) = tir_ops::find(name) else {
-            let near = did_you_mean(&nearest(name, tir_ops::names()));
+            let near: Vec<String> = nearest(name, tir_ops::names()).iter().map(|near| format!("T.{near}")).collect();
+            let near = did_you_mean(&near);
             return Err(Diagnostic::new(span(&*call.func), format!("no expression `T.{name}`{near}"))
                 .label("not known as an operator of TIR"));
         };

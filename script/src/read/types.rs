@@ -7,6 +7,7 @@ use super::{Read, is_path, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
+use plugin_api::names::listed;
 use ruff_python_ast::{BoolOp, Expr, ExprCall, Keyword, Number, UnaryOp};
 use std::sync::Arc;
 
@@ -158,10 +159,16 @@ impl<'a> FnReader<'a> {
     }
 
     fn vdevice(&self, name: &str, at: std::ops::Range<usize>) -> Read<u32> {
-        let found = self.scope.vdevices.iter().position(|known| known == name);
-        found.map(|i| i as u32).ok_or_else(|| {
-            Diagnostic::new(at, format!("no virtual device `{name}` in the module"))
-                .help("declare it with I.module_global_infos({\"vdevice\": [I.vdevice(...)]})")
+        let devices = &self.scope.vdevices;
+        devices.find(name).ok_or_else(|| {
+            let help = match devices.names() {
+                [] => "declare it with I.module_global_infos({\"vdevice\": [I.vdevice(...)]})".to_string(),
+                names => format!(
+                    "the module has {}: kind of target, number among the devices of that kind, memory scope",
+                    listed(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
+                ),
+            };
+            Diagnostic::new(at, format!("no virtual device `{name}` in the module")).help(help)
         })
     }
 
