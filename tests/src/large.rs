@@ -239,3 +239,63 @@ pub fn undeclared(n: usize) -> String {
     }
     out + "        return x\n"
 }
+
+/// What a module has much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Much {
+    /// Functions, each with a symbolic variable of its own.
+    Functions,
+    /// Symbolic variables of one function.
+    Symbols,
+    /// Symbolic variables that match_casts define, and branches after them.
+    Casts,
+    /// Operators that nobody declares, and two equal calls.
+    Undeclared,
+    /// Virtual devices, each with a parameter.
+    Devices,
+}
+
+/// A module that has `n` of a kind.
+pub fn module(much: Much, n: usize) -> String {
+    let mut out = "@I.ir_module\nclass Module:\n".to_string();
+    let tensor = |i: usize| format!("R.Tensor((\"n{i}\",), dtype=\"float32\")");
+    let main = |params: &str| format!("    @R.function\n    def main({params}) -> R.Object:\n");
+    let params =
+        |ty: &dyn Fn(usize) -> String| (0..n).map(|i| format!("x{i}: {}", ty(i))).collect::<Vec<_>>().join(", ");
+    match much {
+        Much::Functions => {
+            let function =
+                |i| format!("    @R.function\n    def f{i}(x: {}) -> R.Object:\n        return x\n", tensor(i));
+            (0..n).for_each(|i| out.push_str(&function(i)));
+        }
+        Much::Symbols => out.push_str(&(main(&params(&tensor)) + "        return x0\n")),
+        Much::Casts => {
+            out.push_str(&main("x: R.Tensor((\"m\",), dtype=\"float32\"), c: R.Tensor((), dtype=\"bool\")"));
+            let cast = |i| {
+                format!(
+                    "        n{i} = T.int64()\n        y{i} = R.match_cast(x, R.Tensor((n{i},), dtype=\"float32\"))\n"
+                )
+            };
+            (0..n).for_each(|i| out.push_str(&cast(i)));
+            let branch = |i| {
+                format!(
+                    "        if c:\n            z{i} = R.add(x, x)\n        else:\n            z{i} = R.nn.relu(x)\n"
+                )
+            };
+            (0..n).for_each(|i| out.push_str(&branch(i)));
+            out.push_str("        return x\n");
+        }
+        Much::Undeclared => {
+            out.push_str(&main("x: R.Tensor((2,), dtype=\"float32\")"));
+            (0..n).for_each(|i| out.push_str(&format!("        y{i} = R.made.up{i}(x)\n")));
+            out.push_str("        a = R.nn.relu(x)\n        b = R.nn.relu(x)\n        return (a, b)\n");
+        }
+        Much::Devices => {
+            let devices: Vec<String> = (0..n).map(|i| format!("I.vdevice(\"cuda\", {i}, \"global\")")).collect();
+            let _ = writeln!(out, "    I.module_global_infos({{\"vdevice\": [{}]}})", devices.join(", "));
+            let ty = |i| format!("R.Tensor((2,), dtype=\"float32\", vdevice=\"cuda:{i}:global\")");
+            out.push_str(&(main(&params(&ty)) + "        return x0\n"));
+        }
+    }
+    out
+}

@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::bad_plugins::example;
-use inputs::{Kind, manifest, undeclared, write_plugin};
+use inputs::{Kind, Much, manifest, module, undeclared, write_plugin};
 
 #[path = "../../../tests/src/large.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a file of another crate")]
@@ -11,6 +11,7 @@ mod inputs;
 /// A case with a plugin that has `n` of a kind.
 fn case(name: &'static str, kind: Kind, n: usize, keys: &str) -> Case {
     let case = Case::new(name).file("undeclared.py", undeclared(n));
+    let case = case.file("functions.py", module(Much::Functions, n)).file("symbols.py", module(Much::Symbols, n));
     write_plugin(&case.path("."), &example("many"), kind, n).expect("a plugin");
     if keys.is_empty() { case } else { case.file("passes.toml", manifest(keys, n)) }
 }
@@ -49,6 +50,8 @@ fn every_command_takes_time_in_proportion() {
         (Kind::Passes, "", &["run", "small.py", "-o", "out.py", "--passes", "all()"]),
         (Kind::Passes, "", &["run", "small.py", "-o", "out.py", "--passes", "many.Counts{n=N}", "--statistics"]),
         (Kind::Passes, "", &["run", "undeclared.py", "-o", "out.py", "--passes", "many.Counts"]),
+        (Kind::Passes, "", &["run", "functions.py", "-o", "out.py", "--passes", "many.Counts"]),
+        (Kind::Passes, "", &["run", "symbols.py", "-o", "out.py", "--passes", "many.Counts"]),
         (Kind::Chain, "", &["check"]),
         (Kind::Chain, "", &["plan", "--passes", LAST]),
         (Kind::Chain, "", &["run", "small.py", "-o", "out.py", "--passes", "all()"]),

@@ -1,0 +1,47 @@
+//! Modules of sizes that nobody writes: reading, a pass with verification, and printing take time in proportion.
+#![forbid(unsafe_code)]
+
+use passhost::{Engine, Pass, PassContext, Runner};
+use passhost_tests::large::{Much, module};
+use passhost_tests::shared_engine;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long it takes to read a text, to run a pass over it and to print the result.
+fn measured(engine: &Arc<Engine>, pass: &str, text: &str) -> Duration {
+    let start = Instant::now();
+    let module = script::read(text, &**engine).expect("a module");
+    let plan = Pass::find(engine, pass).expect("a standard pass").plan(&PassContext::default()).expect("a plan");
+    let report = Runner::new(engine, BTreeMap::new()).run(&plan, module).expect("plugins open");
+    assert!(report.error.is_none(), "{:?}", report.error);
+    let printed = script::print(&report.module, &**engine).expect("everything in it has a text");
+    assert!(!printed.is_empty());
+    start.elapsed()
+}
+
+/// What is quadratic takes 64 times as long with eight times as much, and minutes with so much.
+#[test]
+fn modules_of_any_size_take_time_in_proportion() {
+    const FEW: usize = 3_000;
+    const LONGEST: Duration = Duration::from_secs(60);
+    let engine = shared_engine();
+    for (much, pass) in [
+        (Much::Functions, "relax.CanonicalizeBindings"),
+        (Much::Symbols, "relax.CanonicalizeBindings"),
+        (Much::Casts, "relax.CanonicalizeBindings"),
+        (Much::Undeclared, "relax.EliminateCommonSubexpr"),
+        (Much::Devices, "relax.CanonicalizeBindings"),
+    ] {
+        let (few, many) = (module(much, FEW), module(much, 8 * FEW));
+        let ratio = || {
+            let few = measured(engine, pass, &few).max(Duration::from_millis(20));
+            let many = measured(engine, pass, &many);
+            assert!(many < LONGEST, "{much:?}: {many:?}");
+            many.as_secs_f64() / few.as_secs_f64()
+        };
+        // On a busy machine even that varies.
+        let found: Vec<f64> = (0..3).map(|_| ratio()).take_while(|ratio| *ratio > 20.0).collect();
+        assert!(found.len() < 3, "{much:?} took {found:.1?} times as long with eight times as much");
+    }
+}
