@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Kept, Problem, exit, input_warning};
 use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
-use crate::output::{Output, from_start, to_stdout};
+use crate::output::{Output, from_start, keep_stdout, to_stdout};
 use crate::process;
 use crate::report::Report;
 use crate::run::{RunReport, Runner};
@@ -353,6 +353,10 @@ fn start_log(verbose: u8, messages: Messages) {
 }
 
 fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
+    // A probed plugin has no standard output: its process answers there.
+    if !matches!(command, Command::OpenPlugin { .. }) {
+        keep_stdout()?;
+    }
     match command {
         Command::Run(args) => return args.look.seen(args, messages, |seen| run(args, seen, messages)),
         Command::Plan(args) => plan(args, messages),

@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 use crate::{process, stdio};
-use std::fs::{FileType, Metadata, OpenOptions, Permissions};
+use anstream::AutoStream;
+use std::fs::{File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -140,12 +141,38 @@ impl Output {
 /// If it cannot be written. A reader that went away gets no message, but what was to be written is lost.
 pub fn to_stdout(text: &str) -> Result<(), Error> {
     check_stdout()?;
-    let mut stdout = anstream::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let written = match KEPT.get() {
+        Some(file) => file.try_clone().and_then(|file| AutoStream::auto(file).write_all(text.as_bytes())),
+        None => {
+            let mut stdout = anstream::stdout().lock();
+            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+        }
+    };
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Error::ReaderLeft,
         _ => stdout_error(error.to_string()),
     })
+}
+
+/// Standard output, once [`keep_stdout`] was called.
+static KEPT: OnceLock<File> = OnceLock::new();
+
+/// Keeps standard output for results: what plugins print there goes to standard error from now on. On systems other than
+/// Unix it stays where it is.
+///
+/// # Errors
+/// If the system has no more file descriptors.
+pub(crate) fn keep_stdout() -> Result<(), Error> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        let kept = io::stdout().as_fd().try_clone_to_owned();
+        let kept = kept.and_then(|kept| Ok(rustix::stdio::dup2_stdout(io::stderr()).map(|()| kept)?));
+        let kept = kept.map_err(|error| stdout_error(format!("it cannot be kept for the result: {error}")))?;
+        // Called once, before plugins are opened.
+        let _ = KEPT.set(File::from(kept));
+    }
+    Ok(())
 }
 
 fn stdout_error(message: String) -> Error {

@@ -111,8 +111,10 @@ pub(crate) struct Affected<'m> {
     pub(crate) body: &'m Body,
     /// What it was before.
     before: Option<&'m Body>,
-    /// It is new; else only functions that it names may be other ones.
+    /// All of it; else only functions that it names may be other ones.
     whole: bool,
+    /// It is new.
+    new: bool,
 }
 
 impl Affected<'_> {
@@ -126,7 +128,7 @@ impl Affected<'_> {
 
     /// Its name and body, if it is new.
     pub(crate) fn changed(&self) -> Option<(&str, &Body)> {
-        self.whole.then_some((self.name, self.body))
+        self.new.then_some((self.name, self.body))
     }
 }
 
@@ -136,18 +138,26 @@ pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module) -> Vec<Affecte
         return Vec::new();
     }
     // A changed set of functions, or a changed signature, can make calls in unchanged functions wrong.
-    let pairs = pairs(before, after).filter(|_| same_devices(before, after));
-    let Some(pairs) = pairs else {
+    let same_devices = same_devices(before, after);
+    let Some(pairs) = pairs(before, after).filter(|_| same_devices) else {
         let affected = |(name, body): (&'m str, &'m Body)| {
             let old = before.get(name);
-            Affected { name, body, before: old, whole: !old.is_some_and(|old| old.same(body)) }
+            let new = !old.is_some_and(|old| old.same(body));
+            // Types name devices by their place: what did not change may mean others now.
+            Affected { name, body, before: old.filter(|_| same_devices), whole: new || !same_devices, new }
         };
         return after.functions().map(affected).collect();
     };
     let whole: Vec<bool> = pairs.clone().map(|(_, old, new)| !old.same(new)).collect();
     let other_type = |(_, old, new): (&str, &Body, &Body)| old.root().ty().to_owned() != new.root().ty().to_owned();
     let signatures_changed = pairs.clone().zip(&whole).any(|(pair, whole)| *whole && other_type(pair));
-    let all = pairs.zip(whole).map(|((name, old, body), whole)| Affected { name, body, before: Some(old), whole });
+    let all = pairs.zip(whole).map(|((name, old, body), whole)| Affected {
+        name,
+        body,
+        before: Some(old),
+        whole,
+        new: whole,
+    });
     all.filter(|affected| affected.whole || signatures_changed).collect()
 }
 

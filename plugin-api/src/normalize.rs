@@ -168,13 +168,14 @@ fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
     }
 }
 
-/// A nested value that must have a name: all but tuples, and the value of a binding at a wider type.
+/// A nested value that must have a name: all but tuples, and the value of a binding at another type.
 fn needs_name(value: Value<'_>) -> bool {
-    value.is_nested() && value.kind() != kind::TUPLE && !is_value_of_alias(value)
+    value.is_nested() && value.kind() != kind::TUPLE && !is_value_of_binding(value)
 }
 
-/// Its user follows it directly, since nothing can stand between an alias and its one operand.
-fn is_value_of_alias(value: Value<'_>) -> bool {
+/// Whether this is what a binding at a wider type or a match_cast binds, as TVM leaves it. Its user follows it directly,
+/// since nothing can stand between them.
+fn is_value_of_binding(value: Value<'_>) -> bool {
     let next = value.sibling(value.end());
-    next.kind() == kind::ALIAS && next.operand(0) == Some(value)
+    matches!(next.kind(), kind::ALIAS | kind::MATCH_CAST) && next.operand(0) == Some(value)
 }

@@ -16,9 +16,8 @@ pub(crate) fn check(text: &str, tokens: &Tokens) -> Result<(), Diagnostic> {
 
 /// The same for an expression in quotes, of which nothing else is known.
 pub(crate) fn check_quoted(text: &str, tokens: &Tokens) -> Result<(), String> {
-    first_other(text, tokens).map_or(Ok(()), |(spelt, _)| {
-        Err(format!("Python takes `{spelt}` for `{}`; write that", as_python_sees(spelt)))
-    })
+    first_other(text, tokens)
+        .map_or(Ok(()), |(spelt, _)| Err(format!("Python takes `{spelt}` for `{}`; write that", as_python_sees(spelt))))
 }
 
 /// The first name that Python spells in another way, and its place.

@@ -404,3 +404,31 @@ fn findings_of_forge_stay_mended() {
         assert!(!matches!(outcome, fuzz::Outcome::Bad(_)), "seed {seed}: {outcome:?}");
     }
 }
+
+/// Types name virtual devices by their place in a list: another list makes functions that did not change mean others.
+#[test]
+fn virtual_devices_are_looked_at_in_functions_that_did_not_change() {
+    let text = "@I.ir_module\nclass Module:\n    I.module_global_infos({\"vdevice\": [I.vdevice({\"kind\": \"llvm\"}, 0, \
+                \"global\"), I.vdevice({\"kind\": \"cuda\"}, 0, \"global\")]})\n    @R.function\n    def main(x: \
+                R.Tensor((2,), \"float32\", \"cuda:0:global\")) -> R.Tensor((2,), \"float32\", \"cuda:0:global\"):\n        \
+                return x\n";
+    let refusal = |devices: fn(Vec<Attr>) -> Attr| {
+        let engine = engine(Box::new(move |module| {
+            let Some(Attr::List(known)) =
+                module.global_infos().and_then(|infos| Some(infos.get("vdevice")?.to_owned()))
+            else {
+                bail!("the module has devices")
+            };
+            let mut edit = module.edit();
+            let devices = devices(known.iter().cloned().collect());
+            edit.set_attrs(Vec::<(String, Attr)>::new(), vec![("vdevice".to_string(), devices)])?;
+            Ok(edit.finish())
+        }));
+        let module = script::read(text, &*engine).expect("a module");
+        Pass::find(&engine, "t.Returns").expect("it is there").run(&module).expect_err("devices differ").to_string()
+    };
+    let fewer = refusal(|known| Attr::list(known.into_iter().take(1)));
+    assert!(fewer.contains("pass `t.Returns`") && fewer.contains("virtual device 1"), "{fewer}");
+    let others = refusal(|known| Attr::list(known.into_iter().map(|_| Attr::Int(1))));
+    assert!(others.contains("pass `t.Returns`") && others.contains("must be a list of I.vdevice"), "{others}");
+}

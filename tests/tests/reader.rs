@@ -356,3 +356,31 @@ fn results_that_are_not_declared_are_those_of_the_functions() {
     ];
     lines.iter().for_each(|line| assert!(printed.contains(line), "no `{line}` in\n{printed}"));
 }
+
+/// What only a pattern, an argument that is a type, or an attribute speaks of is declared, too.
+#[test]
+fn symbolic_variables_that_no_variable_has_are_declared() {
+    let cast = "n = T.int64()\nm = T.int64()\ny: R.Tensor((n, 3), dtype=\"float32\") = R.match_cast(x, R.Tensor((n, m), \
+                dtype=\"float32\"))\nreturn y";
+    prints("x: R.Tensor(ndim=2)", cast, "m = T.int64()");
+    let call =
+        "m = T.int64()\ny: R.Any = R.call_pure_packed(\"f\", x, ty_args=(R.Tensor((m,), dtype=\"int64\"),))\nreturn y";
+    prints(X, call, "m = T.int64()");
+}
+
+/// The truth value that a branch gives is none of a tensor, whatever the other branch gives.
+#[test]
+fn a_truth_value_stays_one_in_a_branch() {
+    let branches = "if R.const(True, \"bool\"):\n    y: T.bool = True\nelse:\n    y = R.add(x, x)\nreturn y";
+    prints(X, branches, "y: R.Any = T.bool(True)");
+}
+
+/// Truth values are numbers where shapes calculate with them.
+#[test]
+fn truth_values_in_the_shape_of_a_buffer() {
+    let text = prim_func(
+        "A: T.Buffer((\"n\",), \"float32\")",
+        "n = T.int32()\nB = A.view(n * True)\nC = A.view(n + T.bool(False))\nA[0] = B[0] + C[0]",
+    );
+    assert!(printed(&text).contains("A.view(T.Mul(n, 1))"), "{}", printed(&text));
+}

@@ -42,3 +42,16 @@ fn floods() {
     let (said, code) = check(&case, &[("ZOO_TALK", "child")]);
     assert!(code == 0, "{said}");
 }
+
+/// Standard output is for results: what a pass prints there goes to standard error.
+#[test]
+fn what_a_pass_prints_is_not_the_result() {
+    let case = Case::new("what_a_pass_prints").libraries(&[example("talks")]).operators();
+    let run = ["run", "small.py", "--passes", "zoo.Talks"];
+    let (quiet, _, _) = case.run(&run, b"");
+    let mut command = case.command(&run);
+    command.env("ZOO_TALK", "print");
+    let (stdout, stderr, code) = case.finish(command, b"");
+    assert_eq!((stdout, code), (quiet, 0), "{stderr}");
+    assert!(stderr.contains("said to standard output\n") && stderr.contains("said to the device\n"), "{stderr}");
+}

@@ -47,6 +47,7 @@ fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
     }
 }
 
+/// Blocks become plain, and what a match_cast of them casts gets a name, as in TVM.
 fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     let has_scalars = body.bindings().any(|value| value.symbol().is_some());
@@ -57,6 +58,13 @@ fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
             node.flags &= !flag::DATAFLOW;
         });
         for binding in block.region().bindings() {
+            if let Expr::MatchCast(source) = binding.view()
+                && source.is_nested()
+                && (binding.has(flag::INNER) || uses_inner(source))
+            {
+                let v = edit.v(source);
+                edit.bind(v, "gv");
+            }
             let v = edit.v(binding);
             edit.update(v, |node| node.flags &= !flag::INNER);
             if has_scalars {
@@ -65,4 +73,9 @@ fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
         }
     }
     Ok(edit.finish()?)
+}
+
+/// Whether an expression uses a variable that only its block sees.
+fn uses_inner(value: Value<'_>) -> bool {
+    value.operands().any(|operand| operand.has(flag::INNER) || operand.is_nested() && uses_inner(operand))
 }

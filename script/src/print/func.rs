@@ -267,6 +267,14 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.uses_tir = true;
                 self.p.out.push_str(&format!("T.int64({v})"));
             }
+            // Alone it would be read as a tensor.
+            Some(Dim::Expr(e))
+                if let DimExpr::Int(v, DType::BOOL) = *e
+                    && ty.kind() != tykind::PRIM =>
+            {
+                self.p.uses_tir = true;
+                self.p.out.push_str(if v != 0 { "T.bool(True)" } else { "T.bool(False)" });
+            }
             _ => self.bare(value),
         }
     }

@@ -3,7 +3,7 @@
 use super::Printer;
 use super::text::{each_sym, is_valid_name, valid_name};
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Body, DType, Sym, Value};
+use plugin_api::ir::{Body, DType, Expr, Sym, Value};
 use std::collections::{BTreeSet, HashMap};
 
 /// Names within one function.
@@ -236,7 +236,7 @@ struct Uses {
     dtype: DType,
 }
 
-/// Where each symbolic variable stands in anything that is printed (types of other functions are not). The header of a
+/// Where each symbolic variable stands in anything that is printed; types of other functions are not. The header of a
 /// function stands before its content, and its type holds its signature.
 fn uses_of_syms(body: &Body) -> HashMap<u32, Uses> {
     let mut found = HashMap::new();
@@ -244,10 +244,13 @@ fn uses_of_syms(body: &Body) -> HashMap<u32, Uses> {
         let mut add = |sym: Sym| {
             found.entry(sym.id).or_insert(Uses { first: at, last: at, dtype: sym.dtype }).last = at;
         };
-        if value.is_bound() || value.kind() == kind::FUNC {
+        if value.is_bound() || matches!(value.kind(), kind::FUNC | kind::MATCH_CAST) {
             each_sym(&value.ty().to_owned(), &mut add);
         }
         for operand in value.operands().filter(|operand| operand.is_leaf()) {
+            if let Expr::TypeArg(ty) = operand.view() {
+                each_sym(&ty.to_owned(), &mut add);
+            }
             operand.dims().into_iter().flatten().chain(operand.dim()).for_each(|dim| dim.vars(&mut add));
         }
     }

@@ -430,11 +430,25 @@ fn module_statement(
             return Ok(());
         }
         if is_path(&call.func, &["I", "module_global_infos"]) {
-            infos.extend(FnReader::new(scope).attr_dict(argument)?);
+            let said = FnReader::new(scope).attr_dict(argument)?;
+            // Types name these by their place, so they must be what they are taken for.
+            check_list(&said, "vdevice", "I.vdevice", span(argument))?;
+            check_list(&said, "mesh", "R.device_mesh", span(argument))?;
+            infos.extend(said);
             return Ok(());
         }
     }
     Err(Diagnostic::new(span(expr), "expected `I.module_attrs({...})`, `I.module_global_infos({...})` or a function"))
+}
+
+/// Refuses global infos under a key that are not a list of objects of one constructor.
+fn check_list(infos: &[(String, Attr)], key: &str, constructor: &str, at: Range<usize>) -> Read<()> {
+    let is_one = |item: &Attr| matches!(item, Attr::Object(name, _) if name == constructor);
+    let right = |value: &Attr| matches!(value, Attr::List(items) if items.iter().all(is_one));
+    match infos.iter().find(|(name, value)| name == key && !right(value)) {
+        Some(_) => Err(Diagnostic::new(at, format!("the global info `{key}` must be a list of {constructor}(...)"))),
+        None => Ok(()),
+    }
 }
 
 /// Number of device meshes among the global infos.

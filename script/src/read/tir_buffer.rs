@@ -305,10 +305,19 @@ impl<'a> TirReader<'a> {
         }
     }
 
+    /// A part of a dimension. A truth value is a number where it is calculated with.
+    fn operand_dim(&mut self, expr: &Expr, quoted: bool) -> Read<Option<Dim>> {
+        match truth(expr) {
+            Some(value) => Ok(Some(Dim::int(value.into(), DType::I32))),
+            None => self.dim(expr, quoted),
+        }
+    }
+
     fn dim_pair(&mut self, op: u16, a: &Expr, b: &Expr, quoted: bool) -> Read<Option<Dim>> {
-        let (Some(x), Some(y)) = (self.dim(a, quoted)?, self.dim(b, quoted)?) else { return Ok(None) };
+        let (Some(x), Some(y)) = (self.operand_dim(a, quoted)?, self.operand_dim(b, quoted)?) else { return Ok(None) };
         // A number without a type takes that of the other side; so does one of fewer bits, as TVM computes.
-        let untyped = (wide_int(a).is_some(), wide_int(b).is_some());
+        let is_untyped = |expr: &Expr| wide_int(expr).is_some() || truth(expr).is_some();
+        let untyped = (is_untyped(a), is_untyped(b));
         let (x, y) = match (x.as_int(), y.as_int()) {
             (Some(v), _) if untyped == (true, false) && y.dtype().is_int() || is_narrower(x.dtype(), y.dtype()) => {
                 (Dim::int(v, y.dtype()), y)
@@ -397,4 +406,18 @@ fn not_a_type(expr: &Expr) -> Diagnostic {
 /// A typed expression.
 pub(super) fn typed(v: V, ty: TypeId, dtype: DType) -> E {
     E { v, ty, dtype, is: Is::Value, end: HERE }
+}
+
+/// The value of `True`, `T.bool(True)` and their like.
+fn truth(expr: &Expr) -> Option<bool> {
+    match expr {
+        Expr::BooleanLiteral(literal) => Some(literal.value),
+        Expr::Call(call) if super::is_path(&call.func, &["T", "bool"]) && call.arguments.keywords.is_empty() => {
+            match &*call.arguments.args {
+                [Expr::BooleanLiteral(literal)] => Some(literal.value),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }

@@ -1,5 +1,6 @@
 //! Says more than it should when the library is opened, as `ZOO_TALK` says: `flood`s standard error, `forge`s the answer of
-//! a process that opened it well, or leaves a `child` behind that keeps everything open.
+//! a process that opened it well, or leaves a `child` behind that keeps everything open. With `print`, its pass writes to
+//! standard output.
 #![allow(unsafe_code, reason = "a constructor is a function in a section")]
 
 use plugin_api::prelude::*;
@@ -7,11 +8,17 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 export_plugin! {
-    /// Does nothing.
-    function pass "zoo.Talks" { opt_level: 0, run: nothing }
+    /// Changes nothing.
+    function pass "zoo.Talks" { opt_level: 0, run: talks }
 }
 
-fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+fn talks(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    if std::env::var("ZOO_TALK").is_ok_and(|what| what == "print") {
+        println!("said to standard output");
+        if let Ok(mut file) = std::fs::OpenOptions::new().write(true).open("/dev/stdout") {
+            let _ = writeln!(file, "said to the device");
+        }
+    }
     Ok(body.clone())
 }
 
