@@ -261,11 +261,11 @@ fn temporary(path: &Path) -> io::Result<Temporary> {
         io::ErrorKind::NotFound => {
             io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
         }
-        kind => match error.get_ref().and_then(|error| error.source()) {
+        kind => {
             // Its own words: not every error has a kind.
-            Some(why) => io::Error::new(kind, why.to_string()),
-            None => io::Error::from(kind),
-        },
+            let own = error.get_ref().and_then(|error| error.source()).map(ToString::to_string);
+            own.map_or(error, |why| io::Error::new(kind, why))
+        }
     })?;
     Ok(Temporary { file, noted })
 }
