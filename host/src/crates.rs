@@ -3,11 +3,13 @@
 mod env;
 mod inputs;
 mod look;
+mod named;
 mod record;
 mod settings;
 
 pub(crate) use env::values;
 pub(crate) use inputs::{Part, Parts, Survey};
+pub(crate) use settings::Uncovered;
 
 use crate::error::Error;
 use crate::library::Library;
@@ -249,7 +251,9 @@ fn build(root: &Path, plugins: &[&PluginCrate], how: How<'_>, quiet: bool) -> Ve
 }
 
 fn command(root: &Path, plugins: &[&PluginCrate]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // Cargo sets the variable CARGO for what it runs; whoever else sets it must not choose the program that builds.
+    let mut command = Command::new("cargo");
+    command.env_remove("CARGO");
     command.arg("build").arg("--lib").arg("--message-format=json-render-diagnostics").current_dir(root);
     command.args(RELEASE.then_some("--release"));
     match plugins {

@@ -1,7 +1,7 @@
 //! What a plugin crate is made of: files of its own and of crates by path, settings of cargo, and what a build said that
 //! it read beyond these.
 
-use super::settings::{Settings, patched};
+use super::settings::{Settings, Uncovered, patched};
 use super::{Place, PluginCrate, failed, read_cargo_toml, workspace_root};
 use crate::error::Error;
 use crate::lock::hashes::Stamp;
@@ -86,7 +86,7 @@ impl Survey {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub(super) fn uncovered(&mut self, plugin: &PluginCrate) -> Result<Vec<String>, Error> {
+    pub(super) fn uncovered(&mut self, plugin: &PluginCrate) -> Result<Vec<Uncovered>, Error> {
         let settings = self.settings(&plugin.root).map_err(|message| failed(plugin, message))?;
         Ok(settings.uncovered.clone())
     }

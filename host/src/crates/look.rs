@@ -3,7 +3,7 @@
 use super::env::values;
 use super::inputs::stamp_of;
 use super::record::Record;
-use super::{Artifact, Found, How, Look, Part, Parts, PluginCrate, build, failed};
+use super::{Artifact, Found, How, Look, Part, Parts, PluginCrate, Uncovered, build, failed};
 use crate::error::Error;
 use crate::library::Library;
 use crate::lock::CratePin;
@@ -60,7 +60,7 @@ impl Look<'_> {
     ///
     /// # Errors
     /// If something cannot be read.
-    pub(crate) fn uncovered(&mut self, folder: &Path) -> Result<Vec<String>, Error> {
+    pub(crate) fn uncovered(&mut self, folder: &Path) -> Result<Vec<Uncovered>, Error> {
         let plugin = self.plugin(folder)?;
         self.survey.uncovered(&plugin)
     }

@@ -6,6 +6,7 @@
 
 use super::Place;
 use super::inputs::Part;
+use super::named::{Named, Setting};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +18,19 @@ pub(super) struct Settings {
     /// Folders of crates that configuration puts in the place of others.
     pub(super) crates: Vec<PathBuf>,
     /// What cannot be covered: a folder with a toolchain, for instance.
-    pub(super) uncovered: Vec<String>,
+    pub(super) uncovered: Vec<Uncovered>,
     /// Where cargo puts what it builds.
     pub(super) place: Place,
 }
+
+/// A setting that no lockfile covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Uncovered {
+    pub(crate) what: String,
+    pub(crate) help: &'static str,
+}
+
+const TOOLCHAIN: &str = "choose the toolchain by name, or run without --locked";
 
 impl Settings {
     /// Everything that cargo reads when it is run in a folder.
@@ -32,14 +42,14 @@ impl Settings {
         settings.place.triple = std::env::var("CARGO_BUILD_TARGET").ok();
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut named) = (BTreeSet::new(), Named::default());
         for (level, folder) in root.ancestors().enumerate() {
             let up = "../".repeat(level);
-            settings.config(&folder.join(".cargo"), &format!("{up}.cargo"), &mut seen)?;
+            settings.config(root, &folder.join(".cargo"), &format!("{up}.cargo"), &mut seen, &mut named)?;
             settings.toolchain(folder, &up, root)?;
         }
         if let Some(home) = home {
-            settings.config(&home, "$CARGO_HOME", &mut seen)?;
+            settings.config(root, &home, "$CARGO_HOME", &mut seen, &mut named)?;
         }
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.into_string().ok().filter(|name| counts(name))?;
@@ -48,25 +58,43 @@ impl Settings {
         let mut variables: Vec<(String, String)> = variables.collect();
         variables.sort();
         for (name, value) in variables {
-            settings.files_in(&value, root, &format!("${name}"));
-            settings.parts.push((format!("${name}"), Part::Text(value)));
+            let shown = format!("${name}");
+            named.add(&Setting { key: &name, text: &value, shown: &shown, bases: [root; 2] });
+            settings.parts.push((shown, Part::Text(value)));
         }
+        settings.parts.extend(named.files.into_iter().map(|(name, file)| (name, Part::File(file))));
+        settings.uncovered.extend(named.uncovered);
         let toolchain = std::env::var("RUSTUP_TOOLCHAIN").unwrap_or_default();
         if toolchain.contains(std::path::is_separator) {
-            settings.uncovered.push(format!("RUSTUP_TOOLCHAIN names the folder {toolchain}"));
+            let what = format!("RUSTUP_TOOLCHAIN names the folder {toolchain}");
+            settings.uncovered.push(Uncovered { what, help: TOOLCHAIN });
         }
         Ok(settings)
     }
 
     /// The configuration file of a folder, of which the one without extension comes first, as in cargo.
-    fn config(&mut self, folder: &Path, shown: &str, seen: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+    fn config(
+        &mut self,
+        root: &Path,
+        folder: &Path,
+        shown: &str,
+        seen: &mut BTreeSet<PathBuf>,
+        named: &mut Named,
+    ) -> Result<(), String> {
         match ["config", "config.toml"].into_iter().find(|name| folder.join(name).is_file()) {
-            Some(name) => self.config_file(&folder.join(name), &format!("{shown}/{name}"), seen),
+            Some(name) => self.config_file(root, &folder.join(name), &format!("{shown}/{name}"), seen, named),
             None => Ok(()),
         }
     }
 
-    fn config_file(&mut self, path: &Path, shown: &str, seen: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+    fn config_file(
+        &mut self,
+        root: &Path,
+        path: &Path,
+        shown: &str,
+        seen: &mut BTreeSet<PathBuf>,
+        named: &mut Named,
+    ) -> Result<(), String> {
         // The home folder of cargo can be the `.cargo` of a folder above, and files can include each other.
         if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf())) {
             return Ok(());
@@ -76,7 +104,8 @@ impl Settings {
         let base = path.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_path_buf();
         let relevant = relevant(&table);
         if !relevant.is_empty() {
-            strings(&toml::Value::Table(relevant.clone()), &mut |text| self.files_in(text, &base, shown));
+            let mut each = |key: &str, text: &str| named.add(&Setting { key, text, shown, bases: [&base, root] });
+            strings("", &toml::Value::Table(relevant.clone()), &mut each);
             self.parts.push((shown.to_string(), Part::Text(relevant.to_string())));
         }
         self.other_crates(&table, &base);
@@ -88,7 +117,7 @@ impl Settings {
         for included in includes(&table) {
             let file = path.with_file_name(&included);
             if file.is_file() {
-                self.config_file(&file, &format!("{shown} {included}"), seen)?;
+                self.config_file(root, &file, &format!("{shown} {included}"), seen, named)?;
             }
         }
         Ok(())
@@ -110,16 +139,6 @@ impl Settings {
         }
     }
 
-    /// Files that a setting names: wrappers, linkers. One without a folder is looked up on the PATH.
-    fn files_in(&mut self, text: &str, base: &Path, shown: &str) {
-        for word in text.split(|c: char| c.is_whitespace() || c == '=' || c == '\u{1f}') {
-            let file = base.join(word);
-            if !word.is_empty() && file.is_file() {
-                self.parts.push((format!("{shown}: {word}"), Part::File(file)));
-            }
-        }
-    }
-
     fn toolchain(&mut self, folder: &Path, up: &str, root: &Path) -> Result<(), String> {
         for name in ["rust-toolchain", "rust-toolchain.toml"] {
             let file = folder.join(name);
@@ -131,7 +150,8 @@ impl Settings {
             let path = table.get("toolchain").and_then(|toolchain| toolchain.get("path")?.as_str());
             if let Some(path) = path {
                 let shown = super::inputs::named_from(root, &file);
-                self.uncovered.push(format!("{shown} names the folder {path} as toolchain"));
+                let what = format!("{shown} names the folder {path} as toolchain");
+                self.uncovered.push(Uncovered { what, help: TOOLCHAIN });
             }
             self.parts.push((format!("{up}{name}"), Part::File(file)));
         }
@@ -172,7 +192,9 @@ fn counts(name: &str) -> bool {
         "CARGO_BUILD_INCREMENTAL",
         "CARGO_BUILD_WARNINGS",
     ];
-    NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start)) && !HARMLESS.contains(&name)
+    // What asks for a password is a program.
+    let asks = name.starts_with("CARGO_") && name.contains("CREDENTIAL");
+    NAMES.contains(&name) || asks || STARTS.iter().any(|start| name.starts_with(start)) && !HARMLESS.contains(&name)
 }
 
 /// A configuration without what changes nothing in what is built or run, so that machines may differ in it: network,
@@ -235,11 +257,12 @@ pub(super) fn patched(table: &toml::Table, base: &Path) -> Vec<PathBuf> {
     patches.chain(replaced).filter_map(folder).collect()
 }
 
-fn strings(value: &toml::Value, each: &mut impl FnMut(&str)) {
+/// Each text of a configuration with its key.
+fn strings(key: &str, value: &toml::Value, each: &mut impl FnMut(&str, &str)) {
     match value {
-        toml::Value::String(text) => each(text),
-        toml::Value::Array(values) => values.iter().for_each(|value| strings(value, each)),
-        toml::Value::Table(table) => table.values().for_each(|value| strings(value, each)),
+        toml::Value::String(text) => each(key, text),
+        toml::Value::Array(values) => values.iter().for_each(|value| strings(key, value, each)),
+        toml::Value::Table(table) => table.iter().for_each(|(key, value)| strings(key, value, each)),
         _ => {}
     }
 }
@@ -284,8 +307,14 @@ mod tests {
 
     #[test]
     fn variables_that_change_a_build_count() {
-        for name in ["RUSTFLAGS", "RUSTC_WRAPPER", "CARGO_BUILD_RUSTC", "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER"]
-        {
+        for name in [
+            "RUSTFLAGS",
+            "RUSTC_WRAPPER",
+            "CARGO_BUILD_RUSTC",
+            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
+            "CARGO_REGISTRIES_M_CREDENTIAL_PROVIDER",
+            "CARGO_REGISTRY_GLOBAL_CREDENTIAL_PROVIDERS",
+        ] {
             assert!(counts(name), "{name}");
         }
         for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_JOBS", "CARGO_PKG_NAME", "CARGO_HOME", "RUST_BACKTRACE", "PATH"] {
@@ -319,6 +348,7 @@ mod tests {
             assert!(names.contains(&name), "{name}: {names:?}");
         }
         assert_eq!(settings.crates, [root.join("other"), root.join("x")]);
-        assert_eq!(settings.uncovered, ["rust-toolchain.toml names the folder /opt/rust as toolchain"]);
+        let uncovered: Vec<&str> = settings.uncovered.iter().map(|it| it.what.as_str()).collect();
+        assert_eq!(uncovered, ["rust-toolchain.toml names the folder /opt/rust as toolchain"]);
     }
 }

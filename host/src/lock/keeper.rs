@@ -2,7 +2,7 @@
 
 use super::hashes::Hashes;
 use super::{CratePin, Entries, Entry, Pin, UNSET, load, path_of, write};
-use crate::crates::{self, Found, How, Look, Survey, Watcher};
+use crate::crates::{self, Found, How, Look, Survey, Uncovered, Watcher};
 use crate::error::{Error, Problem};
 use crate::library::Library;
 use crate::manifest::{Manifest, PluginEntry, Source};
@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// Of so many files and variables of a crate that changed, the names are shown.
 const SHOWN: usize = 4;
+
+/// Of so many settings of cargo, the names are shown.
+const MOST_SETTINGS: usize = 12;
 
 /// Target triple of this host, and so of each library that it can open.
 const TARGET: &str = env!("PASSHOST_TARGET");
@@ -172,8 +175,7 @@ impl Keeper {
             return Ok(());
         }
         let pin = self.locked(entry, folder)?.pin.clone();
-        if let Some(what) = self.look().uncovered(folder)?.first() {
-            let help = "choose the toolchain by name, or run without --locked";
+        if let Some(Uncovered { what, help }) = self.look().uncovered(folder)?.first() {
             return Err(refuse(folder, format!("cannot be locked: {what}, which no lockfile covers"), help));
         }
         let Pin::Crate(locked) = pin else { return Err(self.differs(folder, "it", "a crate", "a built library")) };
@@ -182,7 +184,8 @@ impl Keeper {
             let mut what = "the digest of its sources, manifests and Cargo.lock".to_string();
             let settings = self.look().setting_names(folder);
             if !settings.is_empty() {
-                what.push_str(&format!(" (with {})", settings.join(", ")));
+                let more = if settings.len() > MOST_SETTINGS { ", ..." } else { "" };
+                what.push_str(&format!(" (with {}{more})", settings[..settings.len().min(MOST_SETTINGS)].join(", ")));
             }
             return Err(self.differs(folder, &what, &found, &locked.sources));
         }

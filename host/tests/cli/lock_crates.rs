@@ -81,7 +81,35 @@ fn settings_of_cargo_are_locked() {
     fine(&case, &["build", "--locked"]);
     assert!(ran(&case), "the wrapper did not run");
     write(&case, "wrap.sh", format!("{}# More.\n", text(&case.path("wrap.sh"))));
-    refused(&case, &[], "/wrap.sh, .cargo/config.toml) is ");
+    refused(&case, &[], "/wrap.sh) is ");
+}
+
+/// Files that settings name in any way, and programs that are not there yet.
+#[test]
+fn files_of_settings_are_locked() {
+    let case = mine("named_files", SOURCE);
+    std::fs::create_dir_all(case.path("mine/my tools")).expect("a folder");
+    marking(&case, "mine/my tools/wrap.sh");
+    write(&case, "mine/.cargo/config.toml", "[build]\nrustc-wrapper = \"my tools/wrap.sh\"\n");
+    fine(&case, &["lock"]);
+    fine(&case, &["build", "--locked"]);
+    assert!(ran(&case), "the wrapper did not run");
+    let wrapper = text(&case.path("mine/my tools/wrap.sh"));
+    write(&case, "mine/my tools/wrap.sh", format!("{wrapper}# More.\n"));
+    refused(&case, &[], "/config.toml: my tools/wrap.sh) is ");
+    std::fs::remove_file(case.path("mine/my tools/wrap.sh")).expect("a file");
+    refused(&case, &[], "cannot be locked: .cargo/config.toml names my tools/wrap.sh, and there is no such file");
+    // The variable CARGO chooses nobody that builds.
+    std::fs::remove_dir_all(case.path("mine/.cargo")).expect("a folder");
+    marking(&case, "cargo.sh");
+    fine(&case, &["lock"]);
+    write(&case, "mine/src/lib.rs", format!("{SOURCE}// More.\n"));
+    for args in [&["lock"][..], &["build", "--locked"], &["run", "small.py", "--passes", "", "--locked"]] {
+        let mut command = case.command(args);
+        command.env("CARGO_TARGET_DIR", shared_target()).env("CARGO", case.path("cargo.sh"));
+        let (_, said, code) = case.finish(command, b"");
+        assert!(code == 0 && !ran(&case), "{args:?}: {code} {said}");
+    }
 }
 
 /// Build scripts run before the library is there: those of crates by path count before anything is built.
