@@ -9,6 +9,7 @@ mod settings;
 
 pub(crate) use env::values;
 pub(crate) use inputs::{Part, Parts, Survey};
+pub(crate) use look::ReadByRuns;
 pub(crate) use settings::Uncovered;
 
 use crate::error::Error;

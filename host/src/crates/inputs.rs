@@ -36,6 +36,8 @@ pub(crate) struct Survey {
 struct CrateFiles {
     /// Below its folder, by name from there.
     files: BTreeMap<String, PathBuf>,
+    /// Folders in which each new file is one more of these.
+    folders: Vec<PathBuf>,
     /// Folders of the crates that it has by path.
     needs: Vec<PathBuf>,
 }
@@ -80,6 +82,11 @@ impl Survey {
             parts.extend(found.files.iter().map(|(name, path)| (format!("{start}{name}"), Part::File(path.clone()))));
         }
         Ok(parts.into_iter().collect())
+    }
+
+    /// Folders in which each new file becomes a source of a crate, of those whose sources were looked at.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &PathBuf> {
+        self.crates.values().flat_map(|found| &found.folders)
     }
 
     /// What cannot be covered of the settings of a crate.
@@ -230,10 +237,10 @@ fn crate_files(folder: &Path) -> Result<CrateFiles, String> {
     };
     let (lib, script) = (path("lib", "path", "src/lib.rs"), path("package", "build", "build.rs"));
     let mut files = BTreeMap::from([("Cargo.toml".to_string(), folder.join("Cargo.toml"))]);
-    beside(folder, &lib, &mut files)?;
+    let mut folders = Vec::from_iter(beside(folder, &lib, &mut files)?);
     if folder.join(&script).is_file() {
         files.insert(slashes(&script), folder.join(&script));
-        beside(folder, &script, &mut files)?;
+        folders.extend(beside(folder, &script, &mut files)?);
     }
     let root = workspace_root(folder, &table);
     if root != folder {
@@ -241,7 +248,7 @@ fn crate_files(folder: &Path) -> Result<CrateFiles, String> {
     }
     let shared = read_cargo_toml(&root).unwrap_or_default();
     let shared = shared.get("workspace").and_then(|workspace| workspace.get("dependencies")).cloned();
-    Ok(CrateFiles { files, needs: needs(folder, &table, &root, shared.as_ref()) })
+    Ok(CrateFiles { files, folders, needs: needs(folder, &table, &root, shared.as_ref()) })
 }
 
 fn slashes(path: &Path) -> String {
@@ -249,11 +256,12 @@ fn slashes(path: &Path) -> String {
 }
 
 /// Everything in the folder of a file, and in those below. Beside a Cargo.toml lie other things, too, so there only files
-/// of Rust count.
-fn beside(crate_folder: &Path, file: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), String> {
+/// of Rust count. Gives the folder if all in it counts.
+fn beside(crate_folder: &Path, file: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<Option<PathBuf>, String> {
     let below = file.parent().unwrap_or(Path::new(""));
     let start = crate_folder.join(below);
     let only_rust = start.canonicalize().is_ok_and(|start| start == crate_folder);
+    let all = (!only_rust).then(|| start.clone());
     let (mut waiting, mut seen) = (vec![(start, slashes(below))], BTreeSet::new());
     while let Some((folder, name)) = waiting.pop() {
         let cannot = |error: std::io::Error| format!("cannot read {}: {error}", folder.display());
@@ -277,7 +285,7 @@ fn beside(crate_folder: &Path, file: &Path, files: &mut BTreeMap<String, PathBuf
             }
         }
     }
-    Ok(())
+    Ok(all)
 }
 
 /// Folders of the crates that a crate has by path, for its library and its build script.

@@ -2,7 +2,7 @@
 
 use super::env::values;
 use super::inputs::stamp_of;
-use super::record::Record;
+use super::record::{Record, path_of};
 use super::{Artifact, Found, How, Look, Part, Parts, PluginCrate, Uncovered, build, failed};
 use crate::error::Error;
 use crate::library::Library;
@@ -17,6 +17,13 @@ use std::time::SystemTime;
 struct Before {
     stamps: String,
     start: SystemTime,
+}
+
+/// What runs read of a crate.
+pub(crate) struct ReadByRuns {
+    pub(crate) files: Vec<PathBuf>,
+    /// Folders in which each new file becomes a part of the crate.
+    pub(crate) folders: Vec<PathBuf>,
 }
 
 /// How a build ended.
@@ -70,17 +77,30 @@ impl Look<'_> {
         self.plugin(folder).map(|plugin| self.survey.setting_names(&plugin)).unwrap_or_default()
     }
 
-    /// The files that a crate is made of.
+    /// The files that a crate is made of, and what is kept of its build.
     ///
     /// # Errors
     /// If something cannot be read.
-    pub(crate) fn files(&mut self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    pub(crate) fn read_by_runs(&mut self, folder: &Path) -> Result<ReadByRuns, Error> {
         let plugin = self.plugin(folder)?;
-        let parts = self.survey.sources(&plugin)?.into_iter().filter_map(|(_, part)| match part {
+        let sources = self.survey.sources(&plugin)?;
+        // Without a build there is none.
+        let compiled = self.survey.compiled(&plugin, &plugin.library).unwrap_or_default();
+        let named = compiled.iter().filter_map(|(name, _)| name.strip_suffix('/').map(|name| plugin.root.join(name)));
+        let folders = self.survey.folders().cloned().chain(named).collect();
+        let files = sources.into_iter().chain(compiled).filter_map(|(_, part)| match part {
             Part::File(path) => Some(path),
             Part::Text(_) => None,
         });
-        Ok(parts.chain([plugin.library]).collect())
+        let mut files: Vec<PathBuf> = files.collect();
+        let library = plugin.library;
+        let name = library.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let deps = library.with_file_name("deps");
+        let list = deps.join(format!("{}.d", name.strip_prefix(std::env::consts::DLL_PREFIX).unwrap_or(&name)));
+        files.extend(library.file_name().map(|name| deps.join(name)));
+        files.extend(path_of(&library));
+        files.extend([list, library.with_extension("d"), library]);
+        Ok(ReadByRuns { files, folders })
     }
 
     fn hash(&mut self, plugin: &PluginCrate, path: &Path) -> Result<String, Error> {

@@ -31,7 +31,7 @@ pub(crate) struct Record {
 }
 
 /// Where the record of a library is.
-fn path_of(library: &Path) -> Option<PathBuf> {
+pub(super) fn path_of(library: &Path) -> Option<PathBuf> {
     let name = hex(&Sha256::digest(library.as_os_str().as_encoded_bytes()));
     Some(cache_folder()?.join("builds").join(&name[..32]).with_extension("json"))
 }

@@ -81,6 +81,28 @@ fn every_command_takes_time_in_proportion() {
     }
 }
 
+/// So does the comparison of a manifest with its lockfile.
+#[test]
+fn lockfiles_take_time_in_proportion() {
+    let measured = |n: usize| {
+        let (mut manifest, mut lock) = (String::new(), "format = 1\n".to_string());
+        let digest = "0".repeat(64);
+        for i in 0..n {
+            manifest += &format!("[[plugin]]\npath = \"lib{i}.so\"\n");
+            lock += &format!(
+                "[[plugin]]\napi = \"0.2.0\"\nfrom = \"path lib{i}.so\"\nname = \"p{i}\"\nversion = \"1.0.0\"\n\
+                 [plugin.sha256]\nx = \"{digest}\"\n"
+            );
+        }
+        let case = Case::new("lock_proportion").file("passes.toml", manifest).file("passes.lock", lock);
+        let (_, stderr, code) = run(&case, &["list", "--locked"]);
+        assert!(code == 3 && stderr.contains("lib0.so"), "{code}: {}", &stderr[..stderr.len().min(500)]);
+        on_processor(&case, &["list".to_string(), "--locked".to_string()])
+    };
+    let found: Vec<f64> = (0..3).map(|_| measured(80_000) / measured(10_000)).take_while(|it| *it > 20.0).collect();
+    assert!(found.len() < 3, "it took {found:.1?} times as long with eight times as much");
+}
+
 #[test]
 fn of_many_errors_the_first_are_shown() {
     let n = 5_000;

@@ -51,7 +51,8 @@ fn what_the_run_reads_is_not_overwritten() {
     let (manifest, lock) = (text(&case.path("passes.toml")), text(&case.path("passes.lock")));
     let two = format!("{manifest}[[plugin]]\ncrate = \"mine\"\n");
     let case = case.file("mine/src/lib.rs", "").file("mine/Cargo.toml", crate_toml).file("two.toml", two);
-    let outputs: [(&[&str], &str); 12] = [
+    std::fs::create_dir_all(case.path("mine/target/debug/deps")).expect("a folder");
+    let outputs: [(&[&str], &str); 20] = [
         (&["-o", "passes.toml"], "is the manifest"),
         (&["-o", "link.py"], "is the manifest"),
         (&["-o", "passes.lock"], "is the lockfile"),
@@ -64,11 +65,21 @@ fn what_the_run_reads_is_not_overwritten() {
         (&["--trace", "libodd.so"], "is part of the plugin of `path libodd.so`"),
         (&["--trace", "passes.lock"], "is the lockfile"),
         (&["--dump", "dump"], "is the lockfile"),
+        (&["-o", "mine/target/debug/libmine.so", "--manifest", "two.toml"], "is part of the plugin of `crate mine`"),
+        (&["-o", "mine/target/debug/libmine.d", "--manifest", "two.toml"], "is part of the plugin of `crate mine`"),
+        (&["-o", "mine/target/debug/deps/libmine.so", "--manifest", "two.toml"], "is part of the plugin of"),
+        (&["-o", "mine/target/debug/deps/mine.d", "--manifest", "two.toml"], "is part of the plugin of"),
+        (&["--dump", "mine/src", "--manifest", "two.toml"], "would become part of the plugin of `crate mine`"),
+        (&["--dump", "mine/src/new/more", "--manifest", "two.toml"], "would become part of the plugin of"),
+        (&["-o", "mine/src/new.py", "--manifest", "two.toml"], "would become part of the plugin of"),
+        (&["--trace", "mine/src/new.json", "--manifest", "two.toml"], "would become part of the plugin of"),
     ];
     for (args, why) in outputs {
         let passes: &[&str] = if args.contains(&"--passes") { &[] } else { &["--passes", ""] };
         let all = [&["run", "small.py"][..], passes, args].concat();
-        let (_, stderr, code) = case.run(&all, b"");
+        let mut command = case.command(&all);
+        command.env_remove("CARGO_TARGET_DIR");
+        let (_, stderr, code) = case.finish(command, b"");
         assert!(code == 2 && stderr.contains(why), "{args:?}: {code} {stderr}");
         assert_eq!(
             (text(&case.path("passes.toml")), text(&case.path("passes.lock"))),
