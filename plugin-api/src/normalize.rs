@@ -7,7 +7,8 @@ use crate::op::Infer;
 use crate::pass::PassError;
 
 /// The first value that is not in A-normal form: computed inside another expression, or by blocks inside one. Tuples,
-/// constants and shapes may stand where they are used. Nothing in a TIR function: its expressions are nested.
+/// constants and shapes may stand where they are used, and so may what a match_cast casts. Nothing in a TIR function: its
+/// expressions are nested.
 pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
     let mut values = body.function().into_iter().flat_map(|_| body.values());
     values.find(|value| value.kind() == kind::SEQ || needs_name(*value))
