@@ -21,14 +21,14 @@ use crate::engine::Engine;
 use crate::error::{Error, Kept, Problem, exit, input_warning};
 use crate::lock::{Keeper, Mode};
 use crate::manifest::{self, Manifest};
-use crate::output::{Output, from_start, keep_stdout, to_stdout};
+use crate::output::{Output, from_start, keep_stdout, read_large, read_stream, to_stdout};
 use crate::process;
 use crate::report::Report;
 use crate::run::{RunReport, Runner};
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use plugin_api::ir::Module;
 use std::ffi::OsString;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -452,21 +452,21 @@ fn foreign_input(origin: String, foreign::Foreign { what, help }: foreign::Forei
 fn read_input(path: &Path) -> Result<(String, Arc<str>), Error> {
     let is_stdin = path.as_os_str() == "-";
     let origin = if is_stdin { "<stdin>".to_string() } else { path.display().to_string() };
-    let mut bytes = Vec::new();
-    let read = if is_stdin {
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
-    } else {
-        std::fs::read(path).map(|data| bytes = data)
-    };
-    if let Err(error) = read {
-        if error.kind() == std::io::ErrorKind::NotFound {
-            return Err(missing_input(path));
+    let bytes = if is_stdin { read_stream(std::io::stdin().lock()) } else { read_large(path) };
+    let bytes = bytes.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => missing_input(path),
+        _ => {
+            let help = "name a file with TVMScript, or `-` for standard input".to_string();
+            Error::InputFile { origin: origin.clone(), message: error.to_string(), help }
         }
-        let help = "name a file with TVMScript, or `-` for standard input".to_string();
-        return Err(Error::InputFile { origin, message: error.to_string(), help });
-    }
+    })?;
     if let Some(foreign) = foreign::of_bytes(&bytes) {
         return Err(foreign_input(origin, foreign));
+    }
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        let line = bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let message = format!("not a text: byte {at}, in line {line}, is 0");
+        return Err(Error::InputFile { origin, message, help: "TVMScript is UTF-8 text".to_string() });
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();

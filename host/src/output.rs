@@ -306,6 +306,42 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// More than any module has: places in a text are numbers of 32 bits.
+const LARGEST: u64 = u32::MAX as u64;
+
+/// Reads a module from a file; from another kind of file as [`read_stream`] does.
+///
+/// # Errors
+/// If it cannot be read, or is too long.
+pub(crate) fn read_large(path: &Path) -> io::Result<Vec<u8>> {
+    let file = std::fs::File::open(path)?;
+    let found = file.metadata()?;
+    if found.is_file() && found.len() > LARGEST {
+        return Err(too_long());
+    }
+    if found.is_file() && found.len() > 0 { std::fs::read(path) } else { read_stream(file) }
+}
+
+/// Reads a module from what says nothing of its length. What begins with anything but text is read no further: it may have
+/// no end.
+///
+/// # Errors
+/// As [`read_large`].
+pub(crate) fn read_stream(mut from: impl Read) -> io::Result<Vec<u8>> {
+    const START: u64 = 64 << 10;
+    let mut bytes = Vec::new();
+    from.by_ref().take(START).read_to_end(&mut bytes)?;
+    if bytes.contains(&0) {
+        return Ok(bytes);
+    }
+    from.take(LARGEST + 1 - bytes.len() as u64).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST { Err(too_long()) } else { Ok(bytes) }
+}
+
+fn too_long() -> io::Error {
+    io::Error::other("longer than 4 GiB, which no module can be")
+}
+
 #[cfg(unix)]
 fn is_pipe(kind: FileType) -> bool {
     std::os::unix::fs::FileTypeExt::is_fifo(&kind)

@@ -245,3 +245,21 @@ fn another_result_than_declared() {
     assert_eq!(code, 1, "{stderr}");
     assert!(stderr.contains("the type says otherwise than what it returns"), "{stderr}");
 }
+
+/// An input may have no end: what is no text, or longer than a module can be, is not read to its end.
+#[test]
+fn an_input_without_end_is_refused() {
+    let case = Case::new("an_input_without_end_is_refused").file("passes.toml", "").file("nul.py", "# a\nb\0");
+    let large = std::fs::File::create(case.path("large.py")).expect("a file");
+    large.set_len(5 << 30).expect("it takes no place");
+    for (input, message) in [
+        ("/dev/zero", "not a text: byte 0, in line 1, is 0"),
+        ("nul.py", "not a text: byte 5, in line 2, is 0"),
+        ("large.py", "longer than 4 GiB, which no module can be"),
+    ] {
+        let (_, stderr, code) = case.run(&["run", input, "-o", "out.py", "--passes", ""], b"");
+        assert!(code != 0 && stderr.contains(message), "{input}: {code}\n{stderr}");
+    }
+    let (_, stderr, _) = case.run(&["run", "-", "-o", "out.py", "--passes", ""], b"a\0");
+    assert!(stderr.contains("not a text: byte 1, in line 1, is 0"), "{stderr}");
+}

@@ -235,3 +235,17 @@ fn what_new_refuses() {
     assert!(!case.path("mine").exists());
     case.golden(&transcript);
 }
+
+#[test]
+fn a_current_folder_that_is_gone_has_no_folders() {
+    let case = Case::new("a_current_folder_that_is_gone_has_no_folders");
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" new foo",
+        env!("CARGO_BIN_EXE_passhost"),
+    ]);
+    command.current_dir(case.path("."));
+    let (_, stderr, code) = case.finish(command, b"");
+    assert!(code != 0 && stderr.contains("the current folder is gone"), "{code}\n{stderr}");
+}
