@@ -682,7 +682,8 @@ impl<'e> Compact<'e> {
         }
     }
 
-    /// Writes a node, or lets it wait for its user. Regions do not wait, since their content follows.
+    /// Writes a node, or lets it wait for its user: the rule of `put_in_order` in `forms.rs`. Regions do not wait, since
+    /// their content follows.
     fn come_to(&mut self, op: u32) -> Result<(), SealError> {
         let node = &self.old.nodes[op as usize];
         if !is_nested(node) || node.has(flag::REGION) {

@@ -45,7 +45,8 @@ pub(crate) fn usual_float(bits: u64) -> u64 {
 
 /// Puts nested expressions directly before their users, in the order of the operands: where a text has them. They are
 /// evaluated with their user, so a binding that stood between them and their user comes first. Blocks of one kind that
-/// follow each other are one, and a plain block without content is none.
+/// follow each other are one, and a plain block without content is none. `Compact` in `edit.rs` writes the result of an edit
+/// by the same rule; the test `the_order_of_nested_expressions_is_one` holds both to it.
 fn put_in_order(s: &mut Sections) {
     let Order { order, becomes, headers } = Order::of(s);
     for word in s.operands.iter_mut().filter(|word| **word & LEAF_BIT == 0) {
