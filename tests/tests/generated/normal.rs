@@ -23,9 +23,15 @@ pub(super) fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, u
         let mut of = users.each(value);
         let (Some(user), None) = (of.next(), of.next()) else { continue };
         let once = user.operands().filter(|operand| *operand == value).count() == 1;
-        // A call that stands directly before its other name is its value.
+        // A call that stands directly before its other name, or a match_cast of it, is its value.
         let same_block = parents[user.index().expect("a node")] == parents[at];
-        if plain && !output && once && same_block && user.kind() != kind::ALIAS && choose(at) {
+        if plain
+            && !output
+            && once
+            && same_block
+            && !matches!(user.kind(), kind::ALIAS | kind::MATCH_CAST)
+            && choose(at)
+        {
             let v = edit.v(value);
             edit.update(v, |node| node.flags &= !(flag::BOUND | flag::INNER));
             n += 1;
