@@ -5,6 +5,7 @@ mod calls;
 mod claims;
 mod frames;
 mod marks;
+mod outcomes;
 mod parallel;
 mod properties;
 mod services;
@@ -24,111 +25,20 @@ use plugin_api::diagnostics::Severity;
 use plugin_api::instrument::PassFacts;
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::meta::OptionValue;
-use registry::{Doing, Driver, Facts, Frame, Job, Outcome, OwnerId, PassId, Plan, Registry, Step, StepRun, Unit, Why};
+use registry::{Doing, Driver, Facts, Frame, Job, Outcome, OwnerId, PassId, Plan, Step, StepRun, Unit, Why};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use claims::Claims;
 use frames::Frames;
 use marks::{Marks, Rules};
+pub use outcomes::{Fate, PassDiagnostic, RunReport, ShownPlace, StepReport};
 use parallel::Workers;
 use services::{Input, Shown};
 pub use statistics::Statistic;
-
-/// A step that was run or passed over, with what it cost.
-#[derive(Clone, Debug)]
-pub struct StepReport {
-    /// What it was about.
-    pub unit: Unit,
-    /// Options as given.
-    pub given: Vec<(String, OptionValue)>,
-    /// Why it was there.
-    pub why: Why,
-    /// In how many composite passes and Sequentials it stood.
-    pub nesting: usize,
-    /// Whether it is a composite pass or Sequential; its members stand behind it.
-    pub has_members: bool,
-    /// What became of it.
-    pub fate: Fate,
-    /// Time in the pass.
-    pub time: Duration,
-    /// Time to verify what it changed.
-    pub verify: Duration,
-    /// Bindings before and after.
-    pub bindings: (usize, usize),
-}
-
-impl StepReport {
-    /// Its name with the options that were given, as deep as it stood.
-    pub fn text(&self, registry: &Registry) -> String {
-        let indent = "  ".repeat(self.nesting);
-        match &self.unit {
-            Unit::Pass(pass) => {
-                let options = registry::pipeline::options_text(&self.given);
-                format!("{indent}{}{options}", registry.pass(*pass).name)
-            }
-            Unit::Sequential(name) => format!("{indent}{name}"),
-        }
-    }
-}
-
-/// What became of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// What the driver says of it.
-    Done(Outcome),
-    /// It failed, and the run went on.
-    Failed,
-    /// A member of it failed or was passed over; which.
-    Stopped(String),
-    /// It was passed over after something else had failed or was vetoed; why.
-    Skipped(String),
-    /// These instruments did not let it run.
-    Vetoed(String),
-}
-
-/// A diagnostic that a pass or an instrument reported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassDiagnostic {
-    /// Full name of the pass.
-    pub pass: String,
-    /// Full name of the instrument, if it was one.
-    pub instrument: Option<String>,
-    /// How bad it is.
-    pub severity: Severity,
-    /// Function that it is about.
-    pub function: Option<String>,
-    /// What it says.
-    pub message: String,
-    /// What the text shows, the text, and the place in it.
-    pub place: Option<ShownPlace>,
-}
-
-/// A place in a printed module: what is shown, the text, and the range in it.
-pub type ShownPlace = (String, Arc<str>, std::ops::Range<usize>);
-
-/// What a run gave.
-#[derive(Debug)]
-pub struct RunReport {
-    /// The module after the last step that succeeded.
-    pub module: Module,
-    /// Steps in the order in which they were looked at.
-    pub steps: Vec<StepReport>,
-    /// Diagnostics of passes.
-    pub diagnostics: Vec<PassDiagnostic>,
-    /// What passes counted, each counter once, in the order in which they were first heard of.
-    pub statistics: Vec<Statistic>,
-    /// What the driver noticed.
-    pub warnings: Vec<String>,
-    /// Failures after which the run went on.
-    pub failures: Vec<Error>,
-    /// What stopped the run, if anything did.
-    pub error: Option<Error>,
-}
 
 /// Runs plans.
 pub struct Runner<'e> {
