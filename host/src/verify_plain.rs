@@ -1,5 +1,5 @@
-//! Forms of Relax functions whose text reads as themselves, so that nobody has to read it: `tests/src/bin/forge.rs` holds
-//! them against the reader. Any other function is printed and read again.
+//! Recognizes Relax functions of usual forms. Their text always reads as the same function, so it is not read again;
+//! `tests/src/bin/forge.rs` compares this with the reader. Any other function is printed and read again.
 
 use plugin_api::ir::records::*;
 use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Dict, Expr, Module, RawView, Type, Value};
@@ -291,7 +291,7 @@ fn plain_function_attrs(raw: &RawView<'_>, id: u32) -> Plain {
     entries.iter().try_for_each(|entry| plain_attr(raw, entry, DEEP))
 }
 
-/// A text that stands on one line, in which each character stands for itself.
+/// Whether a text has only characters that are printed without escapes.
 fn plain_text(text: &str) -> bool {
     text.chars().all(|c| (' '..='~').contains(&c))
 }

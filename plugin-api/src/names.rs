@@ -166,7 +166,7 @@ pub fn is_identifier(name: &str) -> bool {
     letters && !is_keyword(name)
 }
 
-/// For each length the first letters of the keywords that have it, as bits: most names are told from them by these.
+/// For each length, the first letters of the keywords of that length, as bits. Most names fail this quick check.
 const FIRST_LETTERS: [u32; 9] = {
     let (mut letters, mut i) = ([0; 9], 0);
     while i < KEYWORDS.len() {

@@ -18,7 +18,7 @@ type Package = (String, String);
 #[derive(Debug, Default)]
 pub(super) struct Read {
     packages: BTreeMap<Package, Names>,
-    /// Packages of which nobody knows what they read.
+    /// Packages whose builds left no list of the variables that they read.
     unlisted: BTreeSet<Package>,
 }
 

@@ -397,9 +397,9 @@ impl BodyBuilder {
         Some(sym)
     }
 
-    /// Takes from the type of an output of the dataflow block that is open what speaks of scalar variables which the block
-    /// keeps to itself. `scalars` are the scalar variables of the function and of those around it, with the numbers of their
-    /// symbolic variables.
+    /// Removes from the type of `v`, an output of the open dataflow block, each shape or value that uses a scalar variable
+    /// of the block that is no output. `scalars` are the scalar variables of this function and of the functions around it,
+    /// each with the number of its symbolic variable.
     pub fn hide_inner(&mut self, v: V, scalars: impl Iterator<Item = (V, u32)>) {
         let block = self.open.iter().rev().find(|header| self.pool.s.nodes[**header as usize].kind == kind::DATAFLOW);
         let Some(block) = block.copied() else { return };

@@ -94,7 +94,7 @@ impl Pool {
         self.too_deep.map_or(Ok(()), |what| Err(SealError::TooDeep { what, index: 0, most: MAX_DEPTH }))
     }
 
-    /// Adds a part of a value, which takes the stack of one level; `none` stands for what is nested too deeply.
+    /// Adds a part of a value, one level deeper. Beyond `MAX_DEPTH` it adds `none` instead and notes `what`.
     fn part<T>(&mut self, what: &'static str, none: fn(&mut Self) -> T, add: impl FnOnce(&mut Self) -> T) -> T {
         if self.level > MAX_DEPTH {
             self.too_deep = Some(what);

@@ -1,4 +1,4 @@
-//! A host for passes that are called without a run: it answers as it is told, and keeps what passes report.
+//! A host for passes that tests call directly. Its answers are set in advance, and it records what passes report.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use plugin_api::abi::host::{Diagnostic, HostServices};

@@ -34,7 +34,7 @@ enum Reached {
     Wrong(usize),
 }
 
-/// How large the part of a plan is that a pass stands for.
+/// The size of the part of a plan that a pass expands to.
 #[derive(Clone, Copy, Default)]
 struct Size {
     /// Steps with those of its members.
