@@ -233,10 +233,15 @@ fn bind(param: &Type, arg: &Type, bound: &mut BTreeMap<Sym, Dim>) {
 /// The type with variables replaced in its dimensions, but for those in types of functions. Dimensions that this changes are
 /// simplified.
 pub fn substitute_type(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> Type {
-    ty.map_dims(false, &|dim| match substitute(dim, with) {
+    ty.map_dims(false, &|dim| substitute_dim(dim, with))
+}
+
+/// The dimension with variables replaced, simplified if that changes it.
+pub fn substitute_dim(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
+    match substitute(dim, with) {
         same if same == *dim => same,
         other => crate::arith::simplify(&other),
-    })
+    }
 }
 
 /// The type without shapes that use variables for which `unknown` is true.

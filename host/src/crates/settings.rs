@@ -30,6 +30,16 @@ pub(crate) struct Uncovered {
     pub(crate) help: &'static str,
 }
 
+/// What is known while the configuration files of cargo are looked for.
+struct Search<'r> {
+    /// The folder in which cargo runs.
+    root: &'r Path,
+    /// Files that were read already.
+    seen: BTreeSet<PathBuf>,
+    /// Files that settings name.
+    named: Named,
+}
+
 const TOOLCHAIN: &str = "choose the toolchain by name, or run without --locked";
 
 impl Settings {
@@ -42,15 +52,16 @@ impl Settings {
         settings.place.triple = std::env::var("CARGO_BUILD_TARGET").ok();
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
-        let (mut seen, mut named) = (BTreeSet::new(), Named::default());
+        let mut search = Search { root, seen: BTreeSet::new(), named: Named::default() };
         for (level, folder) in root.ancestors().enumerate() {
             let up = "../".repeat(level);
-            settings.config(root, &folder.join(".cargo"), &format!("{up}.cargo"), &mut seen, &mut named)?;
+            settings.config(&folder.join(".cargo"), &format!("{up}.cargo"), &mut search)?;
             settings.toolchain(folder, &up, root)?;
         }
         if let Some(home) = home {
-            settings.config(root, &home, "$CARGO_HOME", &mut seen, &mut named)?;
+            settings.config(&home, "$CARGO_HOME", &mut search)?;
         }
+        let mut named = search.named;
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.into_string().ok().filter(|name| counts(name))?;
             Some((name, value.to_string_lossy().into_owned()))
@@ -73,30 +84,16 @@ impl Settings {
     }
 
     /// The configuration file of a folder, of which the one without extension comes first, as in cargo.
-    fn config(
-        &mut self,
-        root: &Path,
-        folder: &Path,
-        shown: &str,
-        seen: &mut BTreeSet<PathBuf>,
-        named: &mut Named,
-    ) -> Result<(), String> {
+    fn config(&mut self, folder: &Path, shown: &str, search: &mut Search<'_>) -> Result<(), String> {
         match ["config", "config.toml"].into_iter().find(|name| folder.join(name).is_file()) {
-            Some(name) => self.config_file(root, &folder.join(name), &format!("{shown}/{name}"), seen, named),
+            Some(name) => self.config_file(&folder.join(name), &format!("{shown}/{name}"), search),
             None => Ok(()),
         }
     }
 
-    fn config_file(
-        &mut self,
-        root: &Path,
-        path: &Path,
-        shown: &str,
-        seen: &mut BTreeSet<PathBuf>,
-        named: &mut Named,
-    ) -> Result<(), String> {
+    fn config_file(&mut self, path: &Path, shown: &str, search: &mut Search<'_>) -> Result<(), String> {
         // The home folder of cargo can be the `.cargo` of a folder above, and files can include each other.
-        if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf())) {
+        if !search.seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf())) {
             return Ok(());
         }
         let table = read(path)?;
@@ -104,7 +101,8 @@ impl Settings {
         let base = path.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_path_buf();
         let relevant = relevant(&table);
         if !relevant.is_empty() {
-            let mut each = |key: &str, text: &str| named.add(&Setting { key, text, shown, bases: [&base, root] });
+            let bases = [&base, search.root];
+            let mut each = |key: &str, text: &str| search.named.add(&Setting { key, text, shown, bases });
             strings("", &toml::Value::Table(relevant.clone()), &mut each);
             self.parts.push((shown.to_string(), Part::Text(relevant.to_string())));
         }
@@ -117,7 +115,7 @@ impl Settings {
         for included in includes(&table) {
             let file = path.with_file_name(&included);
             if file.is_file() {
-                self.config_file(root, &file, &format!("{shown} {included}"), seen, named)?;
+                self.config_file(&file, &format!("{shown} {included}"), search)?;
             }
         }
         Ok(())

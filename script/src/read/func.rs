@@ -367,7 +367,11 @@ impl<'a> FnReader<'a> {
             let at = def.returns.as_ref().map_or(span(&def.name), |ret| span(&**ret));
             // TVM takes such functions, and some of its passes leave them: the declaration stays as it is.
             let message = format!("the declared result contradicts what is returned: {why}");
-            self.scope.contradictions.borrow_mut().push(Diagnostic::new(at, message).label("declared here"));
+            let at_start = at.start;
+            self.scope
+                .contradictions
+                .borrow_mut()
+                .insert(at_start, Diagnostic::new(at, message).label("declared here"));
         }
         Ok(id)
     }

@@ -55,8 +55,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) metadata: Metadata,
     /// Operators that no plugin declares: where each is called first, and how often it is called.
     pub(crate) opaque: RefCell<BTreeMap<String, (Range<usize>, usize)>>,
-    /// Declared results that contradict what is returned.
-    pub(crate) contradictions: RefCell<Vec<Diagnostic>>,
+    /// Declared results that contradict what is returned, by where they begin.
+    pub(crate) contradictions: RefCell<BTreeMap<usize, Diagnostic>>,
     /// What the function that is read did not know when it was read first.
     pub(crate) again: Again<'a>,
 }
@@ -181,7 +181,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
     let opaque = scope.opaque.take();
     let opaque_calls = opaque.values().map(|(_, calls)| calls).sum();
     let unknown = opaque.into_iter().map(|(name, (at, calls))| unknown_operator(&name, at, calls, ops));
-    let warnings = unknown.chain(scope.contradictions.take()).collect();
+    let warnings = unknown.chain(scope.contradictions.take().into_values()).collect();
     Ok(ReadModule { module, warnings, opaque_calls })
 }
 
@@ -342,17 +342,7 @@ fn functions<'a>(
     if !diagnostics.is_empty() {
         return Err(ReadError { diagnostics });
     }
-    // TIR first: calls from Relax have the effect that the body has. The order of the text is kept.
-    let mut tir_bodies = Vec::with_capacity(defs.len());
-    for def in defs {
-        let body = tir::is_prim_func(def).then(|| tir::TirReader::function(def, scope));
-        if let Some(Ok(body)) = &body
-            && let Some((ty, _)) = scope.globals.get_mut(def.name.as_str())
-        {
-            *ty = ty.clone().with_purity(body.is_pure_prim_func());
-        }
-        tir_bodies.push(body);
-    }
+    let tir_bodies = tir_bodies(defs, scope);
     let mut bodies = Vec::new();
     // Functions whose result nobody knows yet; those that name such functions, and which.
     let mut open: BTreeSet<&str> = defs
@@ -393,6 +383,24 @@ fn functions<'a>(
     if diagnostics.is_empty() { Ok(bodies) } else { Err(ReadError { diagnostics }) }
 }
 
+/// The bodies of PrimFuncs, which are read first: calls from Relax have the effect of the body. `None` for Relax functions.
+fn tir_bodies<'a>(
+    defs: &[&'a StmtFunctionDef],
+    scope: &mut Scope<'a>,
+) -> Vec<Option<Result<plugin_api::ir::Body, Vec<Diagnostic>>>> {
+    let mut bodies = Vec::with_capacity(defs.len());
+    for def in defs {
+        let body = tir::is_prim_func(def).then(|| tir::TirReader::function(def, scope));
+        if let Some(Ok(body)) = &body
+            && let Some((ty, _)) = scope.globals.get_mut(def.name.as_str())
+        {
+            *ty = ty.clone().with_purity(body.is_pure_prim_func());
+        }
+        bodies.push(body);
+    }
+    bodies
+}
+
 /// Those of `functions` that a body names.
 fn named<'a>(body: &plugin_api::ir::Body, functions: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     if functions.is_empty() {
@@ -402,17 +410,13 @@ fn named<'a>(body: &plugin_api::ir::Body, functions: &BTreeSet<&'a str>) -> BTre
     globals.filter_map(|leaf| functions.get(body.raw().str(leaf.val as u32)).copied()).collect()
 }
 
-/// Reads a function that named others before their results were known. Warnings of the first reading stay.
+/// Reads a function that named others before their results were known. Its calls of unknown operators are counted already.
 fn read_again<'a>(def: &'a StmtFunctionDef, again: Again<'a>, scope: &mut Scope<'a>) -> Read<plugin_api::ir::Body> {
-    let (opaque, contradictions) = (scope.opaque.take(), scope.contradictions.take());
+    let opaque = scope.opaque.take();
     scope.again = again;
     let body = FnReader::function(def, scope);
     scope.again = Again::default();
     scope.opaque = RefCell::new(opaque);
-    let mut new = scope.contradictions.replace(contradictions);
-    let known = scope.contradictions.get_mut();
-    new.retain(|new| known.iter().all(|known| known.span != new.span));
-    known.append(&mut new);
     body
 }
 

@@ -1,10 +1,10 @@
 //! Symbolic variables that a match_cast defines as a dimension that is known: the dimension takes their place.
 
-use plugin_api::arith::{prove_equal, simplify, substitute};
+use plugin_api::arith::prove_equal;
 use plugin_api::infer_types::{infer_types, narrow_results};
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
-use plugin_api::ty_rel::{Relation, relation};
+use plugin_api::ty_rel::{Relation, relation, substitute_dim};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The body without symbolic variables that are known; types follow. The same handle if nothing is known.
@@ -172,7 +172,7 @@ impl<'b> Walk<'b> {
 
     fn leaf(&mut self, leaf: Value<'b>) -> Option<V> {
         let known = |sym: Sym| self.known.get(&sym).map(|(dim, _)| dim.clone());
-        let dim = |dim: &Dim| simplify(&substitute(dim, &known));
+        let dim = |dim: &Dim| substitute_dim(dim, &known);
         match leaf.view() {
             Expr::Shape => {
                 let dims = leaf.dims()?;
@@ -208,9 +208,6 @@ impl<'b> Walk<'b> {
     /// The type with what is known in the place of variables, also in the types of functions that are nested here.
     fn substituted(&self, ty: &Type) -> Type {
         let known = |sym: Sym| self.known.get(&sym).map(|(dim, _)| dim.clone());
-        ty.map_dims(true, &|dim| match self.has_known(dim) {
-            true => simplify(&substitute(dim, &known)),
-            false => dim.clone(),
-        })
+        ty.map_dims(true, &|dim| substitute_dim(dim, &known))
     }
 }
