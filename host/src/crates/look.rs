@@ -279,19 +279,56 @@ impl Look<'_> {
     fn build_again(&mut self, plugin: &PluginCrate, library: &Path, how: How<'_>) -> Result<Found, Error> {
         let (folder, name) = (library.parent().unwrap_or(Path::new("")), library.file_name().unwrap_or_default());
         let own = folder.join("deps").join(name);
-        // Where there is none, cargo says so by being fresh again.
-        let _ = std::fs::remove_file(&own);
-        let before = self.before(plugin);
-        let artifact = build(&plugin.root, &[plugin], how, false).into_iter().next();
-        self.survey.look_again();
-        let artifact = artifact.unwrap_or_else(|| Err(failed(plugin, "cargo reports nothing of it".to_string())))?;
-        match self.ended(plugin, artifact, &before, how)? {
-            Ended::Done(found) => Ok(found),
-            Ended::NotBuilt(_) => {
-                let why = "its library is not made of its files, and cargo does not build it again";
-                Err(failed(plugin, format!("{why}; run `cargo clean -p {}`", plugin.package)))
+        let _turn = Turn::wait(folder, &plugin.package, how);
+        if let Some(found) = self.known(plugin, how) {
+            // Another passhost built it meanwhile.
+            return Ok(found);
+        }
+        for _ in 0..ATTEMPTS {
+            // Where there is none, cargo says so by being fresh again.
+            let _ = std::fs::remove_file(&own);
+            let before = self.before(plugin);
+            let artifact = build(&plugin.root, &[plugin], how, false).into_iter().next();
+            self.survey.look_again();
+            let artifact =
+                artifact.unwrap_or_else(|| Err(failed(plugin, "cargo reports nothing of it".to_string())))?;
+            if let Ended::Done(found) = self.ended(plugin, artifact, &before, how)? {
+                return Ok(found);
             }
         }
+        let why = "its library is not made of its files, and cargo does not build it again";
+        Err(failed(plugin, format!("{why}; run `cargo clean -p {}`", plugin.package)))
+    }
+}
+
+/// How often cargo is asked to build a library again: another cargo can be faster than the one that is asked.
+const ATTEMPTS: usize = 3;
+
+/// One passhost at a time builds libraries of a target folder again: if two did, the second cargo would find what the first
+/// one built, and that is not known to be made of the files that are there now.
+struct Turn(Option<std::fs::File>);
+
+impl Turn {
+    /// `folder` is where cargo puts the library. Where no file can be made or locked, nobody waits.
+    fn wait(folder: &Path, package: &str, how: How<'_>) -> Turn {
+        let file = std::fs::File::create(folder.join(".passhost-lock"));
+        let locked = file.and_then(|file| {
+            if let Err(std::fs::TryLockError::WouldBlock) = file.try_lock() {
+                how.watcher.begin(&format!("waiting for another passhost, to build {package}"));
+                let locked = file.lock();
+                how.watcher.end();
+                locked?;
+            }
+            Ok(file)
+        });
+        Turn(locked.inspect_err(|error| tracing::debug!(%error, "builds do not wait for each other")).ok())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Closing it would unlock it, too, but not while a child has it open.
+        let _ = self.0.take().map(|file| file.unlock());
     }
 }
 

@@ -5,6 +5,7 @@ use super::lock::{SOURCE, built, mine, text};
 use super::odd::shared_target;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime};
 
 /// Where programs leave a mark when they run.
@@ -267,6 +268,27 @@ fn a_library_that_was_written_over_is_built_again() {
     let (said, code) = built(&case, &["run", "small.py", "--passes", "", "--locked"]);
     assert!(!said.contains("Notihng"), "{code} {said}");
     assert!(fine(&case, &["list", "--locked"]).contains("mine.Nothing"));
+}
+
+/// Users who share a target folder each have it built once, and nobody's build is taken for another's.
+#[test]
+fn several_build_the_same_library_again() {
+    let case = mine("several", SOURCE);
+    fine(&case, &["lock"]);
+    fine(&case, &["build"]);
+    for same_cache in [true, false] {
+        let spawn = |user: usize| {
+            let mut command = case.command(&["build", "--locked"]);
+            let cache = case.path(&format!("cache-{same_cache}-{}", if same_cache { 0 } else { user }));
+            command.env("CARGO_TARGET_DIR", shared_target()).env("XDG_CACHE_HOME", cache);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("passhost runs")
+        };
+        let children: Vec<Child> = (0..4).map(spawn).collect();
+        for child in children {
+            let output = child.wait_with_output().expect("it ends");
+            assert!(output.status.success(), "{same_cache}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
 }
 
 /// Whoever can write to the target folder cannot say what passhost built.
