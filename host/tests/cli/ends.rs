@@ -208,7 +208,12 @@ fn signals_of_users_keep_their_meaning() {
 
 /// Sends a signal to a run that sleeps.
 fn interrupted(case: &Case, signal: i32) -> (String, std::process::ExitStatus) {
-    let mut command = case.run_of("zoo.Ends{how=sleep}", &["--jobs", "1"]);
+    let run = case.run_of("zoo.Ends{how=sleep}", &["--jobs", "1"]);
+    // Whoever runs the tests in the background of a shell ignores SIGINT, and what they start would, too.
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT,TERM").arg(run.get_program()).args(run.get_args());
+    command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(run.get_current_dir().expect("the folder of the case"));
     let child = command.process_group(0).stderr(Stdio::piped()).spawn().expect("the binary runs");
     let start = Instant::now();
     std::thread::sleep(Duration::from_millis(400));
