@@ -82,27 +82,43 @@ class Module:
         return gv
 ";
 
-/// Builds the standard plugins, once for all tests, as passhost does: commands that build nothing find them then, and
-/// `--locked` knows them.
-fn build_standard_crates() {
-    static BUILT: OnceLock<()> = OnceLock::new();
+/// Builds the plugins that cases list, once for all tests and as passhost does: commands that build nothing find them then,
+/// and no test builds them again while another one uses them. Gives the folder of what passhost knows of these builds.
+fn build_standard_crates() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let case = Case::new("standard crates");
+        let case = Case::empty("standard crates");
         let entry = |name: &str| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(name).display());
         let plugins = ["relax-ops", "relax-passes", "conv-grouping"].map(|name| format!("plugins/{name}"));
         let crates = plugins.iter().map(String::as_str).chain(["tests/bad-plugins/misbehaves"]);
         let case = case.file("passes.toml", crates.map(entry).collect::<String>());
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("standard-crates");
         for args in [&["lock"][..], &["build", "--locked"]] {
-            let (_, stderr, code) = case.run(args, b"");
+            let mut command = case.command(args);
+            command.env("XDG_CACHE_HOME", &cache);
+            let (_, stderr, code) = case.finish(command, b"");
             assert_eq!(code, 0, "{args:?}: {stderr}");
         }
-    });
+        cache.join(BUILDS)
+    })
 }
+
+/// Where the cache folder has what passhost knows of builds.
+const BUILDS: &str = "passhost/builds";
 
 impl Case {
     fn new(name: &'static str) -> Case {
-        let case = Case { name, folder: tempfile::tempdir().expect("a temporary folder") };
+        let case = Case::empty(name);
+        let own = case.path("cache").join(BUILDS);
+        std::fs::create_dir_all(&own).expect("a folder");
+        for record in std::fs::read_dir(build_standard_crates()).expect("records").flatten() {
+            std::fs::copy(record.path(), own.join(record.file_name())).expect("a copy");
+        }
         case.file("small.py", SMALL)
+    }
+
+    fn empty(name: &'static str) -> Case {
+        Case { name, folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -116,7 +132,6 @@ impl Case {
 
     /// A manifest of crates of this workspace.
     fn crates(self, folders: &[&str]) -> Case {
-        build_standard_crates();
         let entry = |folder: &&str| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(folder).display());
         let text: String = folders.iter().map(entry).collect();
         self.file("passes.toml", text)
@@ -133,13 +148,9 @@ impl Case {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_passhost"));
         command.args(args).current_dir(self.folder.path()).env_remove("PASSHOST_LOG");
-        command
-    }
-
-    fn finish(&self, mut command: Command, input: &[u8]) -> (String, String, i32) {
         // Nothing of a test is remembered beyond it.
         command.env("XDG_CACHE_HOME", self.path("cache"));
-        self.end(command, input)
+        command
     }
 
     /// Where there is no folder to remember anything in.
@@ -152,10 +163,10 @@ impl Case {
             }
         }
         command.env_remove("XDG_CACHE_HOME").env("HOME", "");
-        self.end(command, b"")
+        self.finish(command, b"")
     }
 
-    fn end(&self, mut command: Command, input: &[u8]) -> (String, String, i32) {
+    fn finish(&self, mut command: Command, input: &[u8]) -> (String, String, i32) {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

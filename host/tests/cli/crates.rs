@@ -157,7 +157,7 @@ fn a_build_that_waits_for_another_cargo_says_so() {
     let lock = std::fs::File::create(case.path("nothing/target/debug/.cargo-lock")).expect("the lock of cargo");
     lock.lock().expect("it is free");
     let mut command = case.command(&["build"]);
-    command.env_remove("CARGO_TARGET_DIR").env("XDG_CACHE_HOME", case.path("cache"));
+    command.env_remove("CARGO_TARGET_DIR");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary runs");
     let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
