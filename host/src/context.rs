@@ -7,8 +7,8 @@ use crate::instruments::{self, Instrument, Instruments, Mode, Speaking};
 use crate::run::PassDiagnostic;
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::ir::{Body, Call};
-use plugin_api::meta::OptionValue;
-use plugin_api::op::{Infer, InferError, Inferred};
+use plugin_api::metadata::OptionValue;
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use registry::{Pipeline, Plan, PlannedInstrument, Request, Selection};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,7 +135,7 @@ impl PassContext {
         PassContext { settings, scope: Rc::clone(&self.scope) }
     }
 
-    /// The context that is current on this thread, which is what [`Ctx::current`](plugin_api::pass::Ctx::current) sees
+    /// The context that is current on this thread, which is what [`Ctx::current`](plugin_api::declare::pass::Ctx::current) sees
     /// while a pass runs. Where none was entered, it is the default one of this thread.
     pub fn current() -> PassContext {
         ENTERED.with_borrow(|entered| entered.last().cloned()).unwrap_or_else(|| OUTSIDE.with(PassContext::clone))

@@ -2,13 +2,13 @@
 //! them, and functions of the module called at the type that they have.
 
 use crate::verify::pairs;
-use plugin_api::infer_types::infer_types;
+use plugin_api::PassError;
 use plugin_api::ir::import::Importer;
 use plugin_api::ir::{Body, Call, Module, TypeId};
-use plugin_api::op::{Infer, InferError, Inferred};
-use plugin_api::op_check::{with_declared_attributes, with_effects_of_unknown};
-use plugin_api::pass::PassError;
-use plugin_api::ty_rel::{Relation, relation};
+use plugin_api::typing::infer_types::infer_types;
+use plugin_api::typing::operator_checks::{with_declared_attributes, with_effects_of_unknown};
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
+use plugin_api::typing::relations::{Relation, relation};
 use script::Operators;
 use std::collections::BTreeMap;
 

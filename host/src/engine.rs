@@ -12,8 +12,8 @@ use crate::output::{Identity, identity};
 use crate::process::{self, Kind};
 use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
-use plugin_api::meta::{ConfigInfo, OpInfo};
-use plugin_api::op::{Infer, InferError, Inferred};
+use plugin_api::metadata::{ConfigInfo, OpInfo};
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use registry::{Brought, Owner, OwnerId, PassId, Plan, Registry};
 use std::cell::Cell;
 use std::collections::btree_map::Entry;
@@ -308,7 +308,7 @@ impl Infer for Engine {
             let near = self.registry.near_operators(name);
             return Err(InferError::UnknownOp { name: name.to_string(), near });
         };
-        plugin_api::op_check::check_call(info, call)?;
+        plugin_api::typing::operator_checks::check_call(info, call)?;
         let plugin = self.open(owner).map_err(|error| InferError::wrong(error.to_string()))?;
         let whose = &self.registry.owner(owner).name;
         nested_rule(name, whose, || self.ask_rule(plugin, (owner, at), name, call))

@@ -6,7 +6,7 @@ use crate::library::{Library, Seen};
 use crate::object_file;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::{OpenPlugin, fingerprint};
-use plugin_api::meta::{PluginHead, PluginMeta};
+use plugin_api::metadata::{PluginHead, PluginMeta};
 use semver::VersionReq;
 use std::ffi::c_void;
 use std::io;

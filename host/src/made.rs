@@ -1,12 +1,14 @@
 //! Passes that the program makes at run time which embeds the host. They have an owner of their own, `host`, and are in
 //! everything else like those of plugins: planned, verified, seen by instruments.
 
+use plugin_api::PassError;
 use plugin_api::abi::host::{OpenPlugin, RunFailure};
 use plugin_api::abi::in_process::{call_functions, call_module};
-use plugin_api::decl::each_dataflow_block;
-use plugin_api::ir::{Body, Edit, Module, Value};
-use plugin_api::meta::{Granularity, OptionValue, PassInfo};
-use plugin_api::pass::{Ctx, PassError};
+use plugin_api::declare::declarations::each_dataflow_block;
+use plugin_api::declare::pass::Ctx;
+use plugin_api::ir::{Body, Module, Value};
+use plugin_api::metadata::{Granularity, OptionValue, PassInfo};
+use plugin_api::rewrite::Edit;
 use std::sync::Arc;
 
 type ModuleFn = dyn Fn(&Module, &Ctx) -> Result<Module, PassError> + Send + Sync;

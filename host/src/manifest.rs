@@ -3,7 +3,7 @@
 use crate::context::Target;
 use crate::error::{Error, Problem};
 use crate::output::read_small;
-use plugin_api::meta::OptionValue;
+use plugin_api::metadata::OptionValue;
 use plugin_api::names::{did_you_mean, few_suggestions, nearest};
 use semver::VersionReq;
 use std::cell::RefCell;

@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::run::{RunReport, Runner};
 use plugin_api::ir::Module;
-use plugin_api::meta::{OptionValue, PassInfo};
+use plugin_api::metadata::{OptionValue, PassInfo};
 use registry::{Form, Pipeline, Plan, Stage};
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The one renderer of diagnostics.
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
-use plugin_api::visible::visible;
+use plugin_api::names::visible::visible;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;

@@ -3,9 +3,9 @@
 
 use plugin_api::ir::records::*;
 use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Dict, Expr, Module, RawView, Type, Value};
-use plugin_api::meta::{ArgKind, AttrType, OpInfo};
+use plugin_api::metadata::{ArgKind, AttrType, OpInfo};
 use plugin_api::names::is_dotted_name;
-use plugin_api::op_check::takes_any_attributes;
+use plugin_api::typing::operator_checks::takes_any_attributes;
 use script::Operators;
 
 /// Deepest nesting of types, dimensions and attributes that counts as plain.

@@ -10,7 +10,7 @@ use opened::host::Host;
 use plugin_api::abi::host::*;
 use plugin_api::ir::records::kind;
 use plugin_api::ir::{AttrsId, Body, BodyBuilder, DType, Module, NodeSpec, Type};
-use plugin_api::meta::{OptionValue, PluginMeta};
+use plugin_api::metadata::{OptionValue, PluginMeta};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;

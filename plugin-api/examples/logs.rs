@@ -1,7 +1,7 @@
 //! A plugin that logs: events and spans, and spans that it leaves open, in a pass, a checker and an instrument.
 #![forbid(unsafe_code)]
 
-use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::prelude::*;
 use std::cell::RefCell;
 use tracing::field::Empty;

@@ -8,11 +8,11 @@ use opened::host::Host;
 use opened::{library, meta, open, section, symbol};
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::*;
+use plugin_api::declare::pass::Ctx;
 use plugin_api::ir::records::{kind, prim};
 use plugin_api::ir::{AttrsId, Body, BodyBuilder, DType, Dim, Module, NodeSpec, Type};
-use plugin_api::meta::{Granularity, OptionType, OptionValue, PluginMeta};
-use plugin_api::op::Inferred;
-use plugin_api::pass::Ctx;
+use plugin_api::metadata::{Granularity, OptionType, OptionValue, PluginMeta};
+use plugin_api::typing::operators::Inferred;
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -50,7 +50,10 @@ fn host() -> Host {
 fn metadata_says_what_the_source_declares() {
     let meta = meta("every_kind");
     assert_eq!((meta.name.as_str(), meta.version.to_string()), ("passhost-plugin-api", "0.1.0".to_string()));
-    assert_eq!((meta.api.to_string().as_str(), meta.fingerprint), (plugin_api::decl::API_VERSION, FINGERPRINT));
+    assert_eq!(
+        (meta.api.to_string().as_str(), meta.fingerprint),
+        (plugin_api::declare::declarations::API_VERSION, FINGERPRINT)
+    );
     assert!(meta.target.contains(std::env::consts::ARCH) && meta.rustc.starts_with("rustc "), "{meta:?}");
     let pass = &meta.passes[3];
     assert_eq!(

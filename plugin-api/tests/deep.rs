@@ -3,18 +3,18 @@
 mod common;
 
 use common::*;
+use plugin_api::arith::index_to_dim;
 use plugin_api::arith::substitute;
-use plugin_api::functor::Results;
-use plugin_api::index::index_to_dim;
 use plugin_api::ir::Part;
 use plugin_api::ir::nested::{Nests, TOO_DEEP};
 use plugin_api::ir::records::{flag, kind, prim};
-use plugin_api::meta::{OptionType, OptionValue};
-use plugin_api::normalize::normalize;
+use plugin_api::metadata::{OptionType, OptionValue};
 use plugin_api::prelude::*;
-use plugin_api::rewrite::ExprMutatorBase;
-use plugin_api::ty_rel::{Relation, relation, substitute_type};
-use plugin_api::visit::post_order_visit_value;
+use plugin_api::rewrite::mutators::ExprMutatorBase;
+use plugin_api::typing::normalize::normalize;
+use plugin_api::typing::relations::{Relation, relation, substitute_type};
+use plugin_api::walk::functor::Results;
+use plugin_api::walk::visitors::post_order_visit_value;
 use std::hash::{Hash, Hasher};
 
 const N: usize = 100_000;
@@ -199,7 +199,7 @@ fn use_all(body: &Body, root: Value<'_>) {
     assert!(value_key(root, &|operand| operand).len() > N);
     assert!(body.structural_eq(&body.edit().finish().expect("valid")));
     assert!(remove_all_unused(body).expect("valid").same(body));
-    assert!(plugin_api::dump::dump(body).len() > N);
+    assert!(plugin_api::walk::dump::dump(body).len() > N);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 use plugin_api::abi::MetaError;
-use plugin_api::contributions::Contributions;
-use plugin_api::decl::{PluginDecl, encode, encoded_len, is_full_name};
-use plugin_api::meta::{AttrDefault, OptionValue, PluginHead, PluginMeta};
+use plugin_api::abi::export::{encode, encoded_len};
+use plugin_api::declare::contributions::Contributions;
+use plugin_api::declare::declarations::{PluginDecl, is_full_name};
+use plugin_api::metadata::{AttrDefault, OptionValue, PluginHead, PluginMeta};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 
@@ -29,11 +30,11 @@ fn first(module: &Module, _: &Options, _: &Ctx) -> Result<Module, PassError> {
 
 const OP: OpDecl = OpDecl {
     name: "test.op",
-    args: &[ArgDecl { name: "x", kind: plugin_api::meta::ArgKind::Tensor, optional: true }],
+    args: &[ArgDecl { name: "x", kind: plugin_api::metadata::ArgKind::Tensor, optional: true }],
     attrs: &[
-        AttrDecl { name: "must", ty: plugin_api::meta::AttrType::Int, default: DefaultDecl::Required },
-        AttrDecl { name: "none", ty: plugin_api::meta::AttrType::OptInt, default: DefaultDecl::None },
-        AttrDecl { name: "list", ty: plugin_api::meta::AttrType::IntList, default: DefaultDecl::Ints(&[1, -1]) },
+        AttrDecl { name: "must", ty: plugin_api::metadata::AttrType::Int, default: DefaultDecl::Required },
+        AttrDecl { name: "none", ty: plugin_api::metadata::AttrType::OptInt, default: DefaultDecl::None },
+        AttrDecl { name: "list", ty: plugin_api::metadata::AttrType::IntList, default: DefaultDecl::Ints(&[1, -1]) },
     ],
     pure: true,
     doc: "An operator.",
@@ -53,7 +54,7 @@ declare_instrument! {
 
 struct Sees;
 
-impl plugin_api::instrument::PassInstrument for Sees {}
+impl plugin_api::declare::instrument::PassInstrument for Sees {}
 
 fn sees(_: &SeesOptions, _: &Ctx) -> Result<Sees, PassError> {
     Ok(Sees)

@@ -3,10 +3,10 @@
 mod common;
 
 use common::*;
-use plugin_api::dump::dump;
 use plugin_api::ir::records::kind;
-use plugin_api::normalize::{first_not_normal, normalize};
 use plugin_api::prelude::*;
+use plugin_api::typing::normalize::{first_not_normal, normalize};
+use plugin_api::walk::dump::dump;
 use proptest::prelude::*;
 
 /// Parts that the tests put together.

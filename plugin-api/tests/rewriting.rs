@@ -4,9 +4,9 @@
 mod common;
 
 use common::*;
-use plugin_api::dump::dump;
 use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::prelude::*;
+use plugin_api::walk::dump::dump;
 
 struct Nothing;
 impl ExprMutator<'_> for Nothing {}
@@ -77,7 +77,7 @@ impl<'b> ExprMutator<'b> for Wrap {
     }
 }
 
-impl<'b> plugin_api::rewrite::ExprMutatorBase<'b> for Wrap {
+impl<'b> plugin_api::rewrite::mutators::ExprMutatorBase<'b> for Wrap {
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         Ok(self.wrapped(call, rw))
     }
@@ -89,7 +89,7 @@ fn ops(body: &Body) -> Vec<&str> {
 
 #[test]
 fn a_value_can_be_wrapped() {
-    use plugin_api::rewrite::ExprMutatorBase;
+    use plugin_api::rewrite::mutators::ExprMutatorBase;
 
     let body = chain();
     for (twice, outer) in [(false, "relax.abs"), (true, "relax.maximum")] {

@@ -5,9 +5,9 @@ mod opened;
 
 use opened::host::Host;
 use plugin_api::abi::host::*;
-use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::{AttrsId, Body, BodyBuilder, DType, Module, Type};
-use plugin_api::meta::{Granularity, OptionValue};
+use plugin_api::metadata::{Granularity, OptionValue};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;

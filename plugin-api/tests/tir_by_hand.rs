@@ -2,11 +2,11 @@
 //! two functions, and one simplifier for dimensions and index expressions.
 
 use plugin_api::arith;
-use plugin_api::dump::dump;
-use plugin_api::index::{atom_of, index_to_dim};
+use plugin_api::arith::{atom_of, index_to_dim};
 use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::ir::{BodyKind, BufferType, Sections};
 use plugin_api::prelude::*;
+use plugin_api::walk::dump::dump;
 
 fn buffer(shape: Vec<Dim>, strides: Vec<Dim>, elem_offset: Option<Dim>) -> BufferType {
     BufferType { strides, elem_offset, ..BufferType::new(shape, DType::F32) }

@@ -3,10 +3,10 @@
 mod common;
 
 use common::*;
-use plugin_api::dump::dump;
 use plugin_api::ir::records::*;
 use plugin_api::ir::{SealError, Sections};
 use plugin_api::prelude::*;
+use plugin_api::walk::dump::dump;
 
 #[test]
 fn removing_a_used_value_names_it() {
@@ -478,9 +478,10 @@ fn nested_tuples_are_refused_before_they_are_written_out() {
     let any = b.ty(&Type::Object);
     b.end_function(t, any);
     let body = b.finish().expect("small");
-    for error in
-        [plugin_api::normalize::normalize(&body, &ctx).err(), plugin_api::infer_types::infer_types(&body, &ctx).err()]
-    {
+    for error in [
+        plugin_api::typing::normalize::normalize(&body, &ctx).err(),
+        plugin_api::typing::infer_types::infer_types(&body, &ctx).err(),
+    ] {
         let error = error.expect("2^60 parts").to_string();
         assert!(error.contains("parts when"), "{error}");
     }

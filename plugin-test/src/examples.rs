@@ -1,7 +1,7 @@
 //! Examples in the documentation of passes.
 
 use crate::{Tested, diff};
-use plugin_api::meta::PassInfo;
+use plugin_api::metadata::PassInfo;
 
 /// One example: functions or a module, before and after the pass.
 #[derive(Debug, PartialEq, Eq)]

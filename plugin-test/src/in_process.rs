@@ -6,10 +6,10 @@ use passhost::declared::in_declared_form;
 use passhost::verify::{undeclared_operators, verify_changed};
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::abi::in_process;
-use plugin_api::decl::PassDecl;
+use plugin_api::declare::declarations::PassDecl;
 use plugin_api::ir::{Body, BodyKind, Call, Module};
-use plugin_api::meta::{Granularity, OptionValue};
-use plugin_api::op::{Infer, InferError, Inferred};
+use plugin_api::metadata::{Granularity, OptionValue};
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use registry::{Driver, Facts, Job, PassId, Plan};
 use std::cell::RefCell;
 

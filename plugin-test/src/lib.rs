@@ -74,7 +74,7 @@ mod outcome;
 mod tests;
 
 use passhost::{Engine, Manifest};
-use plugin_api::decl::PluginDecl;
+use plugin_api::declare::declarations::PluginDecl;
 use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

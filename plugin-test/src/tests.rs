@@ -1,9 +1,10 @@
 //! What a test of a plugin says when something is wrong, with the template as the plugin.
 
 use super::*;
-use plugin_api::decl::{PassDecl, RunFn};
-use plugin_api::meta::OptionValue;
-use plugin_api::pass::{Batch, PassError};
+use plugin_api::PassError;
+use plugin_api::declare::declarations::{PassDecl, RunFn};
+use plugin_api::declare::pass::Batch;
+use plugin_api::metadata::OptionValue;
 
 fn template() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/template")

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use plugin_api::meta::{PassInfo, Required};
+use plugin_api::metadata::{PassInfo, Required};
 use registry::{Brought, Owner, Pipeline, Plan, Registry, Request};
 use std::collections::BTreeSet;
 

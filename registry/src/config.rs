@@ -1,7 +1,7 @@
 //! Config values, compared with the options that plugins declare.
 
 use crate::registry::Registry;
-use plugin_api::meta::{ConfigInfo, OptionValue, summary};
+use plugin_api::metadata::{ConfigInfo, OptionValue, summary};
 use plugin_api::names::{did_you_mean, listed, nearest};
 
 /// Why a config value cannot be used.

@@ -2,7 +2,7 @@
 
 use crate::plan::{Numbers, Plan, Skip, Step, Unit, Why, without_default};
 use crate::registry::{PassId, Registry};
-use plugin_api::meta::{OptionValue, PassInfo, Required};
+use plugin_api::metadata::{OptionValue, PassInfo, Required};
 use plugin_api::names::did_you_mean;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};

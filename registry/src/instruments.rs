@@ -3,7 +3,7 @@
 use crate::pipeline::{Pipeline, Stage, resolve};
 use crate::plan::{PlanError, Selection};
 use crate::registry::{Named, Owner, OwnerId, Registry, RegistryError};
-use plugin_api::meta::{InstrumentInfo, OptionValue};
+use plugin_api::metadata::{InstrumentInfo, OptionValue};
 use plugin_api::names::{few_suggestions, nearest};
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ impl Registry {
     pub(crate) fn check_instruments(&self, owner: &Owner, instruments: &[InstrumentInfo]) -> Result<(), RegistryError> {
         let mut fresh = HashSet::new();
         for InstrumentInfo { name, .. } in instruments {
-            if !plugin_api::decl::is_full_name(name) {
+            if !plugin_api::declare::declarations::is_full_name(name) {
                 return Err(RegistryError::BadName {
                     what: Named::Instrument,
                     name: name.clone(),

@@ -3,7 +3,7 @@
 //! comma may stand behind the last item of each list.
 
 use crate::registry::Named;
-use plugin_api::meta::{OptionInfo, OptionType, OptionValue, PassInfo};
+use plugin_api::metadata::{OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, listed, nearest};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;

@@ -18,7 +18,7 @@ pub(crate) use self::walk::Numbers;
 use crate::instruments::{PlannedInstrument, planned};
 use crate::pipeline::{Pipeline, sequential_level};
 use crate::registry::{PassId, Registry, State};
-use plugin_api::meta::{OptionValue, PassInfo, Required};
+use plugin_api::metadata::{OptionValue, PassInfo, Required};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;

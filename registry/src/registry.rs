@@ -2,8 +2,8 @@
 
 use crate::instruments::InstrumentId;
 use crate::pipeline::{Pipeline, PipelineError, Stage};
-use plugin_api::contributions::is_record_of;
-use plugin_api::meta::{
+use plugin_api::declare::contributions::is_record_of;
+use plugin_api::metadata::{
     CompositeInfo, ConfigInfo, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
 };
 use plugin_api::names::{did_you_mean, listed, nearest, short_name};
@@ -431,7 +431,7 @@ impl Registry {
     }
 
     fn check_pass(&self, owner: &Owner, name: &str, twice: bool) -> Result<(), RegistryError> {
-        if !plugin_api::decl::is_full_name(name) {
+        if !plugin_api::declare::declarations::is_full_name(name) {
             return Err(RegistryError::BadName { what: Named::Pass, name: name.to_string(), owner: owner.describe() });
         }
         let first = self.pass_names.get(name).map(|first| self.pass_owner(*first).describe());
@@ -626,7 +626,7 @@ fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     let operators = brought.operators.iter().map(|operator| ("operator", &operator.name, "relax.add"));
     let options = brought.config.iter().map(|option| ("config option", &option.name, "acme.limit"));
     for (kind, name, right) in properties.chain(operators).chain(options) {
-        if !plugin_api::decl::is_full_name(name) {
+        if !plugin_api::declare::declarations::is_full_name(name) {
             return bad(kind, name, ("name", format!("is no full name, as `{right}`")));
         }
     }

@@ -1,7 +1,7 @@
 //! Composite passes and Sequentials: what they hold, what stands in their way, and in which order all of it runs.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
-use plugin_api::meta::{CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
+use plugin_api::metadata::{CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{Brought, Driver, Facts, Frame, Job, Outcome, Owner, Pipeline, Plan, Registry, Request, Selection};
 use std::cell::RefCell;
 use std::convert::Infallible;

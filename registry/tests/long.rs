@@ -1,7 +1,7 @@
 //! Sizes that no plugin has by accident: what is long is planned and run in proportion, what is deep costs no stack.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
-use plugin_api::meta::{
+use plugin_api::metadata::{
     CompositeInfo, ConfigInfo, Contract, InstrumentInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required,
 };
 use registry::{Brought, Checker, Driver, Facts, Job, Owner, Pipeline, Plan, Registry, Request, Selection, Unit};

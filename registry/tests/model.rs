@@ -2,7 +2,7 @@
 //! Sequentials of a pipeline, vetoes and outcomes: by our rules and by those of TVM. The model looks everything up again each
 //! time and remembers nothing but what holds.
 
-use plugin_api::meta::{CompositeInfo, Contract, PassInfo, Required};
+use plugin_api::metadata::{CompositeInfo, Contract, PassInfo, Required};
 use proptest::prelude::*;
 use registry::{
     Brought, Doing, Driver, Facts, Frame, Job, Outcome, Owner, Pipeline, Plan, Registry, Request, Selection, StepRun,

@@ -1,6 +1,6 @@
 //! The rows of the planner's table, and its clash rules, with a runner that only pretends.
 
-use plugin_api::meta::{ConfigInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
+use plugin_api::metadata::{ConfigInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{
     Brought, Driver, Facts, Form, Job, Outcome, Owner, Pipeline, Plan, PlanError, Registry, RegistryError, Request,
     Selection, Stage,

@@ -152,9 +152,9 @@ mod tests {
     use super::*;
     use crate::{NoOps, read};
     use plugin_api::ir::Call;
-    use plugin_api::meta::OpInfo;
+    use plugin_api::metadata::OpInfo;
     use plugin_api::names::nearest;
-    use plugin_api::op::{Infer, InferError, Inferred};
+    use plugin_api::typing::operators::{Infer, InferError, Inferred};
     use std::cell::Cell;
 
     /// Counts suggestions that it gives.

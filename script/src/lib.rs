@@ -17,8 +17,8 @@ pub use print::{Printed, Unprintable, print, print_function, print_with_spans};
 pub use read::{ReadModule, read, read_with_warnings};
 
 use plugin_api::ir::Call;
-use plugin_api::meta::OpInfo;
-use plugin_api::op::{Infer, InferError, Inferred};
+use plugin_api::metadata::OpInfo;
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
 
 /// Who knows the operators: the host with its plugins.
 pub trait Operators: Infer {

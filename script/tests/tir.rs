@@ -149,7 +149,7 @@ fn shapes_and_indices_speak_of_the_same_variables() {
     let body = module.get("f").expect("is there");
     let shape = body.lookup_binding("A").expect("is there").ty().prims();
     let n = body.values().find(|value| value.name() == Some("n")).expect("is there");
-    assert_eq!(plugin_api::index::index_to_dim(n).as_ref(), shape.first());
+    assert_eq!(plugin_api::arith::index_to_dim(n).as_ref(), shape.first());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use passhost::verify::{verify_changed, verify_module};
 use passhost::{Engine, Instrument, Manifest, Runner};
 use passhost_tests::synthetic::{convolutions_text, module_text};
 use passhost_tests::{engine, root};
-use plugin_api::instrument::PassInstrument;
+use plugin_api::declare::instrument::PassInstrument;
 use plugin_api::ir::Module;
 use registry::{Pipeline, Plan, Request, Selection};
 use std::collections::BTreeMap;

@@ -6,9 +6,9 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use passhost::{Engine, Instrument, Runner, create_function_pass, create_module_pass};
 use passhost_tests::synthetic::module_text;
-use plugin_api::instrument::PassInstrument;
+use plugin_api::declare::instrument::PassInstrument;
 use plugin_api::ir::Module;
-use plugin_api::meta::PassInfo;
+use plugin_api::metadata::PassInfo;
 use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::time::Duration;

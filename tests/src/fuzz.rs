@@ -14,7 +14,7 @@ pub use texts::{damaged, generated};
 use passhost::Manifest;
 use passhost::lock::{parse, write};
 use plugin_api::ir::Module;
-use plugin_api::meta::PluginMeta;
+use plugin_api::metadata::PluginMeta;
 use registry::Pipeline;
 use script::ReadError;
 use std::path::Path;

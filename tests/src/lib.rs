@@ -38,7 +38,7 @@ pub fn differing(a: &Module, b: &Module) -> String {
     for (name, body) in a.functions() {
         match b.get(name) {
             Some(other) if !other.structural_eq(body) => {
-                let (a, b) = (plugin_api::dump::dump(body), plugin_api::dump::dump(other));
+                let (a, b) = (plugin_api::walk::dump::dump(body), plugin_api::walk::dump::dump(other));
                 let lines = a.lines().zip(b.lines()).filter(|(a, b)| a != b).take(5);
                 lines.for_each(|(a, b)| out.push_str(&format!("{name}:\n  made {a}\n  read {b}\n")));
                 if a.lines().count() != b.lines().count() {

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use passhost_tests::{engine, root};
-use plugin_api::meta::{PassInfo, doc_lines};
+use plugin_api::metadata::{PassInfo, doc_lines};
 use registry::Registry;
 use std::fmt::Write;
 

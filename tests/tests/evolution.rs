@@ -9,7 +9,7 @@ use passhost_tests::root;
 use plugin_api::abi::host::with_current;
 use plugin_api::ir::Sections;
 use plugin_api::ir::records::{flag, kind, leaf};
-use plugin_api::meta::Granularity;
+use plugin_api::metadata::Granularity;
 use plugin_api::prelude::*;
 
 /// Leaves from here on are of vendors: no API version has this one.

@@ -4,10 +4,11 @@
 use passhost::lock::{CratePin, Entries, Entry, Pin, parse, write};
 use passhost::{Manifest, object_file};
 use passhost_tests::{engine, fuzz, root};
-use plugin_api::contributions::Contributions;
-use plugin_api::decl::{PluginDecl, encode, encoded_len};
-use plugin_api::instrument::PassInstrument;
-use plugin_api::meta::PluginMeta;
+use plugin_api::abi::export::{encode, encoded_len};
+use plugin_api::declare::contributions::Contributions;
+use plugin_api::declare::declarations::PluginDecl;
+use plugin_api::declare::instrument::PassInstrument;
+use plugin_api::metadata::PluginMeta;
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

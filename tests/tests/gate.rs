@@ -3,10 +3,10 @@
 
 use passhost::{Engine, Error, Manifest, Pass, PassContext, RunReport, Runner, create_module_pass};
 use passhost_tests::{fuzz, root};
-use plugin_api::diagnostics::Severity;
+use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::Sections;
 use plugin_api::ir::records::{flag, kind, prim, tykind};
-use plugin_api::meta::PassInfo;
+use plugin_api::metadata::PassInfo;
 use plugin_api::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

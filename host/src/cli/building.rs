@@ -3,7 +3,7 @@
 use super::messages::Messages;
 use crate::crates::Watcher;
 use indicatif::{ProgressBar, ProgressStyle};
-use plugin_api::visible::visible_line;
+use plugin_api::names::visible::visible_line;
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::Duration;

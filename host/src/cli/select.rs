@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::{CONFIG_HELP, Error, Problem};
 use crate::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
 use crate::output::read_small;
-use plugin_api::meta::OptionValue;
+use plugin_api::metadata::OptionValue;
 use plugin_api::names::{did_you_mean, few_suggestions, listed, nearest};
 use registry::{Pipeline, Plan, PlanError, Registry, Request, Selection};
 use std::collections::BTreeMap;

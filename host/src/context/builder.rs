@@ -4,7 +4,7 @@ use super::PassContext;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::instruments::Instrument;
-use plugin_api::meta::OptionValue;
+use plugin_api::metadata::OptionValue;
 use registry::{Request, Selection};
 use std::fmt;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::output::from_start;
-use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::PassError;
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
-use plugin_api::pass::PassError;
 use script::Operators;
 use std::cell::RefCell;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! What passes do to memory: bytes of the module's bodies, and resident memory of the process.
 
-use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::PassError;
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::{Body, Module};
-use plugin_api::pass::PassError;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -112,7 +112,7 @@ impl PassInstrument for Look {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::meta::Granularity;
+    use plugin_api::metadata::Granularity;
     use std::cell::Cell;
 
     #[test]

@@ -1,10 +1,10 @@
 //! Prints the module before and after passes: whole, single functions, or as what changed.
 
 use anstyle::{AnsiColor, Style};
-use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::PassError;
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
-use plugin_api::meta::Granularity;
-use plugin_api::pass::PassError;
+use plugin_api::metadata::Granularity;
 use script::Operators;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::*;
 use plugin_api::ir::Body;
-use plugin_api::meta::Granularity;
+use plugin_api::metadata::Granularity;
 
 /// What was called, in order.
 type Log = Rc<RefCell<Vec<String>>>;

@@ -2,10 +2,10 @@
 //! program.
 
 use super::trace::Trace;
-use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::PassError;
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
-use plugin_api::meta::Granularity;
-use plugin_api::pass::PassError;
+use plugin_api::metadata::Granularity;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};

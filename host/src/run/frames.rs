@@ -3,9 +3,9 @@
 use super::{Runner, Stop};
 use crate::error::{Error, Kept, exit};
 use crate::instruments::Started;
-use plugin_api::instrument::PassFacts;
+use plugin_api::declare::instrument::PassFacts;
 use plugin_api::ir::Module;
-use plugin_api::meta::{Granularity, Required};
+use plugin_api::metadata::{Granularity, Required};
 use registry::{Frame, Owner, Plan, Step, Unit};
 use std::cell::RefCell;
 

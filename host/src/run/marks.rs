@@ -2,8 +2,8 @@
 
 use crate::engine::Engine;
 use plugin_api::ir::Call;
-use plugin_api::meta::OpInfo;
-use plugin_api::op::{Infer, InferError, Inferred};
+use plugin_api::metadata::OpInfo;
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use registry::OwnerId;
 use script::Operators;
 use std::collections::BTreeMap;

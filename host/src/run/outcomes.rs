@@ -2,9 +2,9 @@
 
 use super::Statistic;
 use crate::error::Error;
-use plugin_api::diagnostics::Severity;
+use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::Module;
-use plugin_api::meta::OptionValue;
+use plugin_api::metadata::OptionValue;
 use registry::{Outcome, Registry, Unit, Why};
 use std::sync::Arc;
 use std::time::Duration;

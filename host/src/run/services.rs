@@ -7,8 +7,8 @@ use crate::context::Settings;
 use crate::engine::Engine;
 use plugin_api::abi::host::{Diagnostic, HostServices};
 use plugin_api::ir::{Body, Call, Module};
-use plugin_api::meta::OptionValue;
-use plugin_api::op::{Infer, InferError, Inferred};
+use plugin_api::metadata::OptionValue;
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -131,7 +131,7 @@ impl HostServices for Services<'_> {
 
     fn show_module(&self, module: &Module, header: &str) {
         let _span = self.engine.span("print", "print the module", || json!({ "pass": self.pass }));
-        let header = format!("{}: {}", self.pass, plugin_api::visible::visible(header));
+        let header = format!("{}: {}", self.pass, plugin_api::names::visible::visible(header));
         let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
         text.push_str(&script::print(module, self.engine).unwrap_or_else(|error| format!("# {error}\n")));
         text.push('\n');

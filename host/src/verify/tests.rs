@@ -1,8 +1,8 @@
 //! Faults of modules that are built by hand.
 
 use super::*;
-use plugin_api::op::Inferred;
 use plugin_api::prelude::*;
+use plugin_api::typing::operators::Inferred;
 
 /// Every operator gives what its first argument is.
 struct First;
@@ -14,7 +14,7 @@ impl Infer for First {
 }
 
 impl Operators for First {
-    fn op_info(&self, _: &str) -> Option<&plugin_api::meta::OpInfo> {
+    fn op_info(&self, _: &str) -> Option<&plugin_api::metadata::OpInfo> {
         None
     }
 

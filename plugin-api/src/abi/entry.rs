@@ -1,16 +1,20 @@
 //! The entry table of a plugin, and the shims behind it: every one catches panics on the plugin's side.
 
-use super::codec::encode_inferred;
-use super::layout::{FINGERPRINT, layout};
-use super::module::{Module, ModuleHdr};
-use super::services::{self, CtxRecord, NO_NODE, RawBytes, Services, Sink, level};
-use super::view::{Body, BodyHdr, RawView};
-use super::wire::{Fields, read_value, tag};
-use crate::decl::{PluginDecl, RunFn};
+use crate::PassError;
+use crate::abi::layout::FINGERPRINT;
+use crate::declare::declarations::{PluginDecl, RunFn};
+use crate::declare::pass::Batch;
+use crate::declare::pass::Ctx;
+use crate::ir::storage::body_handle::{Body, BodyHdr};
+use crate::ir::storage::layout::layout;
+use crate::ir::storage::module_handle::{Module, ModuleHdr};
+use crate::ir::storage::sections::RawView;
 use crate::ir::{Call, Value};
-use crate::meta::OptionValue;
-use crate::op::{InferError, Inferred};
-use crate::pass::{Batch, PassError};
+use crate::metadata::OptionValue;
+use crate::metadata::wire::{Fields, read_value, tag};
+use crate::services::inferred::encode_inferred;
+use crate::services::{self, CtxRecord, NO_NODE, RawBytes, Services, Sink, level};
+use crate::typing::operators::{InferError, Inferred};
 use abi_stable::StableAbi;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -126,17 +130,17 @@ impl Entry {
             n_passes: decl.passes.len() as u32,
             n_operators: decl.operators.len() as u32,
             fingerprint: FINGERPRINT,
-            api: RawBytes::of(crate::decl::API_VERSION.as_bytes()),
+            api: RawBytes::of(crate::declare::declarations::API_VERSION.as_bytes()),
             metadata: RawBytes::of(metadata),
             init,
-            layout: super::layout::layout_here,
+            layout: crate::abi::layout::layout_here,
             run_module,
             run_functions,
             infer,
             decl,
-            make_instrument: super::instrument::make,
-            call_instrument: super::instrument::call,
-            drop_instrument: super::instrument::drop_state,
+            make_instrument: crate::abi::instrument::make,
+            call_instrument: crate::abi::instrument::call,
+            drop_instrument: crate::abi::instrument::drop_state,
             check_property,
         }
     }
@@ -229,7 +233,7 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
             return Err("the host is older than the plugin API that the plugin was built against; use a newer host");
         }
         std::panic::set_hook(Box::new(hook));
-        super::log::forward();
+        crate::abi::log::forward();
         Ok(())
     };
     match caught(work) {
@@ -273,7 +277,9 @@ pub(crate) fn read_error(bytes: &[u8]) -> PassError {
 /// Values of options as bytes, in the order of their declaration.
 pub(crate) fn option_bytes(values: &[OptionValue]) -> Vec<u8> {
     let mut out = Vec::new();
-    values.iter().for_each(|value| super::wire::put_field(&mut out, tag::DEFAULT, &super::wire::value_bytes(value)));
+    values.iter().for_each(|value| {
+        crate::metadata::wire::put_field(&mut out, tag::DEFAULT, &crate::metadata::wire::value_bytes(value))
+    });
     out
 }
 
@@ -301,7 +307,7 @@ unsafe fn module_pass(
 ) -> Result<Module, PassError> {
     // SAFETY: as above.
     let (entry, module, options, ctx) =
-        unsafe { (&*entry, Module::clone_ptr(module), read_options(options)?, services::ctx(ctx)) };
+        unsafe { (&*entry, Module::clone_ptr(module), read_options(options)?, Ctx::of(services::context(ctx))) };
     let module = module.ok_or_else(|| PassError::new("the host gave no module"))?;
     match entry.decl().passes.get(pass as usize).map(|pass| pass.run) {
         Some(RunFn::Module(run)) => run(&module, &options, &ctx),
@@ -383,7 +389,7 @@ extern "C" fn run_functions(
     // handles is a slice of `Body` as long as nobody drops it.
     let (entry, bodies, out, ctx) = unsafe {
         let bodies = std::slice::from_raw_parts(bodies.cast::<Body>(), n);
-        (&*entry, bodies, std::slice::from_raw_parts_mut(out, n), services::ctx(ctx))
+        (&*entry, bodies, std::slice::from_raw_parts_mut(out, n), Ctx::of(services::context(ctx)))
     };
     let mut done = |i: usize, result: std::thread::Result<Result<Body, PassError>>| match result {
         Ok(Ok(body)) => out[i] = body.into_ptr(),
@@ -416,8 +422,9 @@ extern "C" fn check_property(
 ) -> u32 {
     // SAFETY: the host gives the plugin's own table, a live handle, and a context that is null or alive. A `Body` is a
     // transparent pointer, so a borrowed handle is a slice of one `Body` as long as nobody drops it.
-    let (entry, bodies, ctx) =
-        unsafe { (&*entry, std::slice::from_raw_parts((&raw const body).cast::<Body>(), 1), services::ctx(ctx)) };
+    let (entry, bodies, ctx) = unsafe {
+        (&*entry, std::slice::from_raw_parts((&raw const body).cast::<Body>(), 1), Ctx::of(services::context(ctx)))
+    };
     let mut status = OK;
     let mut done = |_, result: std::thread::Result<Result<Body, PassError>>| match result {
         Ok(Ok(_)) => {}

@@ -2,9 +2,9 @@
 //!
 //! `docs/decisions/0004-how-the-api-evolves.md` says which changes keep older plugins working; the tests here hold it.
 
-use super::entry::Entry;
-use super::layout::{Boundary, FINGERPRINT, RECORDS};
-use crate::decl::API_VERSION;
+use crate::abi::entry::Entry;
+use crate::abi::layout::{Boundary, FINGERPRINT, RECORDS};
+use crate::declare::declarations::API_VERSION;
 use abi_stable::StableAbi;
 use abi_stable::type_layout::TypeLayout;
 use semver::Version;
@@ -86,12 +86,14 @@ pub(super) fn entry_size(api: &Version) -> usize {
 
 /// Records that have grown since version 0.1, as they were in it. Those that have not are the same type.
 mod v0_1 {
-    use super::super::layout::{boundary, records};
-    use super::super::module::{FuncEntry, ModuleHdr};
-    use super::super::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Sink};
-    use super::super::view::{BodyHdr, RawSlice, RawView, TensorHdr};
     use crate::abi::entry::RunResult;
+    use crate::abi::layout::{boundary, records};
     use crate::ir::records::*;
+    use crate::ir::storage::body_handle::BodyHdr;
+    use crate::ir::storage::module_handle::{FuncEntry, ModuleHdr};
+    use crate::ir::storage::sections::{RawSlice, RawView};
+    use crate::ir::storage::tensor::TensorHdr;
+    use crate::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Sink};
     use abi_stable::StableAbi;
     use std::ffi::c_void;
     use std::sync::atomic::AtomicUsize;

@@ -1,19 +1,20 @@
 //! Runs passes of this process, without the boundary: those that a program made which embeds the host, and those of a
 //! plugin that is linked into a test that compares the two ways.
 
-use super::host::{NOTHING_DONE, RunFailure, with_batch};
-use super::module::Module;
-use super::services;
-use super::view::Body;
-use crate::decl::{PassDecl, RunFn};
-use crate::meta::OptionValue;
-use crate::pass::{Batch, Ctx, PassError};
+use crate::PassError;
+use crate::abi::host::{NOTHING_DONE, RunFailure, with_batch};
+use crate::declare::declarations::{PassDecl, RunFn};
+use crate::declare::pass::{Batch, Ctx};
+use crate::ir::Body;
+use crate::ir::Module;
+use crate::metadata::OptionValue;
+use crate::services;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The current context ([`with_current`](super::host::with_current)), as the passes of this process see it.
+/// The current context ([`with_current`](crate::abi::host::with_current)), as the passes of this process see it.
 fn context() -> Ctx {
-    services::install(&super::host_table::SERVICES);
+    services::install(&crate::abi::host::table::SERVICES);
     Ctx::current()
 }
 

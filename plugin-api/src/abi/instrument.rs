@@ -3,15 +3,16 @@
 //! The state of an instrument belongs to the plugin; the host keeps a pointer that it never looks behind. What an
 //! instrument sees of a pass crosses as tagged fields, so that later versions can add to it.
 
-use super::entry::{Entry, FAILED, OK, PANICKED, VETOED, caught, error_bytes, read_error, read_options};
-use super::host::{OpenPlugin, RunFailure};
-use super::host_spans;
-use super::module::{Module, ModuleHdr};
-use super::services::{self, RawBytes, Sink};
-use super::wire::{Fields, put_field};
-use crate::instrument::{PassFacts, PassInstrument};
-use crate::meta::{Granularity, OptionValue, Required};
-use crate::pass::PassError;
+use crate::PassError;
+use crate::abi::entry::{Entry, FAILED, OK, PANICKED, VETOED, caught, error_bytes, read_error, read_options};
+use crate::abi::host::spans;
+use crate::abi::host::{OpenPlugin, RunFailure};
+use crate::declare::instrument::{PassFacts, PassInstrument};
+use crate::declare::pass::Ctx;
+use crate::ir::storage::module_handle::{Module, ModuleHdr};
+use crate::metadata::wire::{Fields, put_field};
+use crate::metadata::{Granularity, OptionValue, Required};
+use crate::services::{RawBytes, Sink};
 use semver::VersionReq;
 
 /// Numbers of the events. Never reused.
@@ -102,7 +103,7 @@ pub(super) extern "C" fn make(
         let Some(decl) = entry.decl().more.instruments.get(at as usize) else {
             return Err(PassError::new("the host asked for an instrument that the plugin does not have"));
         };
-        (decl.new)(&options, &services::current())
+        (decl.new)(&options, &Ctx::current())
     };
     answer(caught(make), error, |instrument| {
         // SAFETY: the host gives room for a pointer.
@@ -178,16 +179,16 @@ fn functions(entry: &Entry) -> Option<Functions> {
 
 impl OpenPlugin {
     /// Makes an instrument with the values of all its options, in the order of their declaration. A context must be
-    /// current ([`with_current`](super::host::with_current)).
+    /// current ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
     /// How it failed.
     pub fn make_instrument(&self, at: usize, options: &[OptionValue]) -> Result<PluginInstrument, RunFailure> {
         let functions = functions(self.entry)
             .ok_or_else(|| RunFailure::Protocol("was built against a plugin API without instruments".to_string()))?;
-        let options = super::entry::option_bytes(options);
+        let options = crate::abi::entry::option_bytes(options);
         let mut state = std::ptr::null_mut();
-        let _call = host_spans::Call::begin();
+        let _call = spans::Call::begin();
         let make = |sink| (functions.make)(self.own, at as u32, RawBytes::of(&options), &raw mut state, sink);
         let (status, error) = Sink::to(make);
         if status != OK {
@@ -207,24 +208,24 @@ pub struct PluginInstrument {
     state: *mut u8,
     panicked: bool,
     /// Spans that it entered in events whose other half is still to come: `enter` and `run_before`.
-    kept: Vec<host_spans::Kept>,
+    kept: Vec<spans::Kept>,
 }
 
 impl PluginInstrument {
     /// The call for an event. One that ends what another event began has the spans that were entered in that.
-    fn begin(&mut self, what: u32) -> host_spans::Call {
+    fn begin(&mut self, what: u32) -> spans::Call {
         match what {
             event::EXIT | event::RUN_AFTER | event::RUN_FAILED => {
-                host_spans::Call::resume(self.kept.pop().unwrap_or_default())
+                spans::Call::resume(self.kept.pop().unwrap_or_default())
             }
-            _ => host_spans::Call::begin(),
+            _ => spans::Call::begin(),
         }
     }
 
     /// Leaves the spans of events whose other half does not come.
     fn leave_spans(&mut self) {
         while let Some(kept) = self.kept.pop() {
-            drop(host_spans::Call::resume(kept));
+            drop(spans::Call::resume(kept));
         }
     }
 
@@ -273,7 +274,7 @@ impl PluginInstrument {
         if state.is_null() {
             return Ok(());
         }
-        let spans = host_spans::Call::begin();
+        let spans = spans::Call::begin();
         let (status, error) = Sink::to(|sink| (self.functions.drop)(state, sink));
         drop(spans);
         self.leave_spans();
@@ -320,8 +321,8 @@ impl PassInstrument for PluginInstrument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contributions::Contributions;
-    use crate::decl::PluginDecl;
+    use crate::declare::contributions::Contributions;
+    use crate::declare::declarations::PluginDecl;
 
     /// A table of an older API ends before the functions of instruments.
     #[test]

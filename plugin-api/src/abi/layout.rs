@@ -1,90 +1,19 @@
 //! What both sides must agree on: a hash over the records that cross, for the metadata; and abi_stable's comparison of
 //! all fields, when a plugin is opened. The hash is quick and works without loading, the comparison finds the culprit.
 
-use super::entry::{Entry, RunResult};
-use super::module::{FuncEntry, ModuleHdr};
-use super::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services, Sink};
-use super::view::{BodyHdr, RawSlice, RawView, TensorHdr};
+use crate::abi::entry::{Entry, RunResult};
 use crate::ir::records::*;
+use crate::ir::storage::body_handle::BodyHdr;
+use crate::ir::storage::layout::{Layout, mix};
+use crate::ir::storage::module_handle::{FuncEntry, ModuleHdr};
+use crate::ir::storage::sections::{RawSlice, RawView};
+use crate::ir::storage::tensor::TensorHdr;
+use crate::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services, Sink};
 use abi_stable::StableAbi;
 use abi_stable::abi_stability::abi_checking::{
     AbiInstability, AbiInstabilityError, AbiInstabilityErrors, check_layout_compatibility,
 };
 use abi_stable::type_layout::{TLFieldOrFunction, TypeLayout};
-
-/// A record that crosses.
-pub(crate) trait Layout {
-    /// Hash over size, alignment and the place of every field that the first version of the API had.
-    const HASH: u64;
-    /// Names and places of all fields.
-    #[cfg(test)]
-    const FIELDS: &'static [(&'static str, usize)];
-    /// Size; 0 where the record may grow.
-    #[cfg(test)]
-    const SIZE: usize;
-}
-
-pub(crate) const fn mix(hash: u64, value: u64) -> u64 {
-    (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-}
-
-/// Implements [`Layout`]; to leave out a field is a compile error. Records that may grow at their end (`open`) are
-/// hashed without their size, and fields of later API versions stand behind `;`, so that older plugins still fit.
-macro_rules! layout {
-    (open $Ty:ident { $($field:ident),* $(; $($later:ident),*)? $(,)? }) => {
-        layout!(@ $Ty ($Ty) 0 { $($field),* } { $($($later),*)? });
-    };
-    ($Ty:ident as $full:ty { $($field:ident),* $(,)? }) => {
-        layout!(@ $Ty ($full) std::mem::size_of::<$full>() as u64; { $($field),* } {});
-    };
-    ($Ty:ident { $($field:ident),* $(,)? }) => {
-        layout!(@ $Ty ($Ty) std::mem::size_of::<$Ty>() as u64; { $($field),* } {});
-    };
-    (@ $Ty:ident ($full:ty) 0 { $($field:ident),* } { $($later:ident),* }) => {
-        layout!(@ $Ty ($full) 0; { $($field),* } { $($later),* });
-    };
-    (@ $Ty:ident ($full:ty) $size:expr; { $($field:ident),* } { $($later:ident),* }) => {
-        impl $crate::abi::layout::Layout for $full {
-            const HASH: u64 = {
-                let hash = $crate::abi::layout::mix($size, std::mem::align_of::<$full>() as u64);
-                $(let hash = $crate::abi::layout::mix(hash, std::mem::offset_of!($full, $field) as u64);)*
-                hash
-            };
-            #[cfg(test)]
-            const FIELDS: &'static [(&'static str, usize)] = &[
-                $((stringify!($field), std::mem::offset_of!($full, $field)),)*
-                $((stringify!($later), std::mem::offset_of!($full, $later)),)*
-            ];
-            #[cfg(test)]
-            const SIZE: usize = $size as usize;
-        }
-        const _: fn(&$full) = |record| {
-            let $Ty { $($field: _,)* $($later: _,)* } = record;
-        };
-    };
-}
-pub(crate) use layout;
-
-layout!(NodeRec { kind, flags, ty, ops, n_ops, attrs, a });
-layout!(LeafRec { kind, flags, ty, val });
-layout!(TypeRec { kind, flags, dtype, ndim, off, len, aux });
-layout!(PrimRec { op, flags, dtype, a, b });
-layout!(DictRec { off, len });
-layout!(AttrRec { key, kind, flags, reserved, val });
-layout!(StrRec { off, len });
-layout!(ConstRec { hash_lo, hash_hi, bytes, dtype, ty });
-layout!(BufferRec {
-    dtype,
-    scope,
-    shape_off,
-    shape_len,
-    strides_off,
-    strides_len,
-    elem_offset,
-    align,
-    offset_factor,
-    reserved
-});
 
 /// Calls `then` with every record that crosses.
 macro_rules! records {
@@ -238,6 +167,7 @@ fn describe(error: &AbiInstability) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::storage::layout::layout;
 
     macro_rules! variant {
         ($module:ident { $($field:ident: $ty:ty),* }) => {

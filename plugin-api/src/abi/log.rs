@@ -2,9 +2,9 @@
 //! dispatcher over would silently drop everything, so it is written out here and sent as text. Whether a span is current
 //! is known to the host alone, which also takes care of what a plugin leaves open.
 
-use super::host_log::number;
-use super::services::{self, NO_SPAN, RawBytes, SpanOp, SpanRecord, parent};
-use super::wire::{put_field, tag};
+use crate::abi::host::log::number;
+use crate::metadata::wire::{put_field, tag};
+use crate::services::{self, NO_SPAN, RawBytes, SpanOp, SpanRecord, parent};
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,10 +4,10 @@ use super::analyzer::Analyzer;
 use super::bounds::Bounds;
 use super::modular::ModularSet;
 use super::store::{IF_THEN_ELSE, Id, Node, SELECT};
-use crate::index::{FIRST_ATOM, atom_of, dtype_of, symbol_of};
+use super::to_dim::{FIRST_ATOM, atom_of, dtype_of, symbol_of};
 use crate::ir::records::{flag, kind, leaf, prim};
 use crate::ir::{Body, DType, Dim, NodeSpec, SealError, Sym, Type, V, Value};
-use crate::rewrite::{Action, Rewriter};
+use crate::rewrite::mutators::{Action, Rewriter};
 use std::collections::HashSet;
 
 /// Operator of a choice of which only one side is evaluated.
@@ -64,8 +64,8 @@ impl Analyzer {
             };
             let (Some(var), min, Some(extent)) = range else { continue };
             let Some(sym) = symbol_of(var) else { continue };
-            let min = min.map_or(Some(Dim::int(0, sym.dtype)), crate::index::index_to_dim);
-            if let (Some(min), Some(extent)) = (min, crate::index::index_to_dim(extent)) {
+            let min = min.map_or(Some(Dim::int(0, sym.dtype)), crate::arith::index_to_dim);
+            if let (Some(min), Some(extent)) = (min, crate::arith::index_to_dim(extent)) {
                 analyzer.bind_range(sym, &min, &extent);
             }
         }
@@ -106,7 +106,7 @@ impl Analyzer {
 
     /// The simpler expression, written at the place of the rewriter, or `None` if the one that is there stays: what does
     /// not get smaller is not touched. Call it from the hook of what uses the expression (a store, a load, a loop), and
-    /// put the result in its place with [`Edit::set_operand`](crate::ir::Edit::set_operand);
+    /// put the result in its place with [`Edit::set_operand`](crate::rewrite::Edit::set_operand);
     /// [`Analyzer::simplify_body`] does that everywhere. Costs time in proportion to the expression, loads and other
     /// operands of arithmetic not opened.
     pub fn simplify_index<'b>(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Option<V> {

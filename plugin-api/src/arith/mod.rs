@@ -30,11 +30,13 @@ mod simplify;
 mod split;
 mod store;
 mod sum;
+mod to_dim;
 
 pub use analyzer::Analyzer;
 pub use bounds::Bounds;
 pub use modular::ModularSet;
 pub use range::{IntSet, LinearForm};
+pub use to_dim::{FIRST_ATOM, atom_of, index_to_dim, symbol_of};
 
 use crate::ir::records::prim;
 use crate::ir::{Dim, DimExpr, Sym};

@@ -1,9 +1,10 @@
 //! Attributes: owned values, and views of dicts and entries inside a body.
 
-use super::nested::{Nests, Parts};
-use super::records::*;
-use super::types::{DType, Dim, Ty, Type, dim_at};
-use crate::abi::view::{RawView, Tensor};
+use crate::ir::nested::{Nests, Parts};
+use crate::ir::records::*;
+use crate::ir::storage::sections::RawView;
+use crate::ir::storage::tensor::Tensor;
+use crate::ir::types::{DType, Dim, Ty, Type, dim_at};
 
 /// Value of an attribute, owned.
 #[derive(Clone, Debug)]
@@ -115,7 +116,7 @@ impl std::fmt::Debug for AttrView<'_> {
 }
 
 impl<'a> AttrView<'a> {
-    /// Kind, one of [`super::records::attr`].
+    /// Kind, one of [`crate::ir::records::attr`].
     pub fn kind(self) -> u16 {
         self.rec.kind
     }

@@ -1,8 +1,9 @@
 //! What a body holds, and the ways into it.
 
-use super::records::*;
-use super::value::{Function, Value};
-use crate::abi::view::{Body, RawView};
+use crate::ir::records::*;
+use crate::ir::storage::body_handle::Body;
+use crate::ir::storage::sections::RawView;
+use crate::ir::value::{Function, Value};
 
 /// What the root of a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a TIR buffer means beyond what its type says: its offset, and views of it.
 
-use super::records::prim;
-use super::{BufferType, DType, Dim};
+use crate::ir::records::prim;
+use crate::ir::{BufferType, DType, Dim};
 
 impl BufferType {
     /// Data type of the offset where none is said: that of the first extent, and 64 bits without dimensions.

@@ -1,6 +1,6 @@
 //! Comparison, hash and text of dimensions, which may be nested deeper than the stack allows.
 
-use super::types::{DType, Dim, DimExpr};
+use crate::ir::types::{DType, Dim, DimExpr};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 

@@ -1,12 +1,12 @@
 //! Modules: an ordered map from name to body, with attributes. Functions are shared, never copied.
 
-use super::attrs::{Attr, Dict};
-use super::body::BodyKind;
-use super::builder::{AttrsId, BodyBuilder, NodeSpec};
-use super::records::{NONE, kind};
-use super::verify::SealError;
-use crate::abi::module::{FuncEntry, Module};
-use crate::abi::view::Body;
+use crate::ir::Body;
+use crate::ir::attrs::{Attr, Dict};
+use crate::ir::body::BodyKind;
+use crate::ir::make::builder::{AttrsId, BodyBuilder, NodeSpec};
+use crate::ir::make::validate::SealError;
+use crate::ir::records::{NONE, kind};
+use crate::ir::storage::module_handle::{FuncEntry, Module};
 use crate::names::function_name;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The parts of values that contain values of their own kind. They have a greatest depth from the start: whatever goes
 //! through such a value, even its drop, takes a stack of bounded size.
 
-use super::records::MAX_DEPTH;
+use crate::ir::records::MAX_DEPTH;
 use std::fmt;
 use std::ops::Deref;
 

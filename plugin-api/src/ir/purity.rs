@@ -1,7 +1,7 @@
 //! Whether a TIR function has an effect: Relax calls it as its body says.
 
-use super::records::{buffer_of, kind};
-use super::{Body, BodyKind, Type, Value};
+use crate::ir::records::{buffer_of, kind};
+use crate::ir::{Body, BodyKind, Type, Value};
 
 /// Operators of TIR, without `tirx.`, that change or ask for something outside of the function. Those with a dot in their
 /// name, of one device or library, are taken to.

@@ -1,7 +1,7 @@
 //! The attribute `target` of a function, as a name or as JSON.
 
-use super::attrs::AttrView;
-use crate::abi::view::Body;
+use crate::ir::Body;
+use crate::ir::attrs::AttrView;
 use std::fmt::Write;
 
 impl Body {
@@ -24,7 +24,7 @@ impl Body {
 
 /// What JSON has no word for is `null`.
 fn write_json(value: AttrView<'_>, out: &mut String) {
-    use super::records::attr;
+    use crate::ir::records::attr;
     match value.kind() {
         attr::BOOL => out.push_str(if value.as_bool() == Some(true) { "true" } else { "false" }),
         attr::INT => out.push_str(&value.as_int().unwrap_or_default().to_string()),

@@ -1,8 +1,8 @@
 //! Types and dimensions: owned forms to compute with, and [`Ty`], the view of a type inside a body.
 
-use super::nested::{Nests, Part, Parts};
-use super::records::*;
-use crate::abi::view::RawView;
+use crate::ir::nested::{Nests, Part, Parts};
+use crate::ir::records::*;
+use crate::ir::storage::sections::RawView;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -199,7 +199,7 @@ pub enum DimExpr {
     Int(i64, DType),
     /// Float, by its bits as `f64`.
     Float(u64, DType),
-    /// Operation of [`super::records::prim`] on two operands.
+    /// Operation of [`crate::ir::records::prim`] on two operands.
     Binary(u16, DType, Dim, Dim),
     /// `NOT` or `CAST`.
     Unary(u16, DType, Dim),
@@ -547,7 +547,7 @@ impl<'a> Ty<'a> {
         self.rec().is_some()
     }
 
-    /// Kind, one of [`super::records::tykind`]; 0 where there is no type.
+    /// Kind, one of [`crate::ir::records::tykind`]; 0 where there is no type.
     pub fn kind(self) -> u16 {
         self.rec().map_or(0, |rec| rec.kind)
     }

@@ -1,9 +1,10 @@
 //! Typed views of the flat body: `Copy`, 16 bytes, no recursion. This is what passes read.
 
-use super::attrs::{AttrView, Dict};
-use super::records::*;
-use super::types::{DType, Dim, Sym, Ty, dim_at};
-use crate::abi::view::{Body, RawView};
+use crate::ir::attrs::{AttrView, Dict};
+use crate::ir::records::*;
+use crate::ir::storage::body_handle::Body;
+use crate::ir::storage::sections::RawView;
+use crate::ir::types::{DType, Dim, Sym, Ty, dim_at};
 use std::fmt;
 
 /// A value of a body: a node (parameter, binding, nested expression, region) or a leaf (operator, constant, shape…).
@@ -81,7 +82,7 @@ impl<'a> Value<'a> {
     /// Whether it is a value without a name, nested in the operands of its one user.
     #[inline]
     pub fn is_nested(self) -> bool {
-        self.node().is_some_and(super::edit::is_nested)
+        self.node().is_some_and(crate::ir::make::validate::is_nested)
     }
 
     /// Whether it has an effect: a call, a region that holds one, or a value with one nested in it.

@@ -1,10 +1,10 @@
 //! Values seen as expressions and statements.
 
-use super::attrs::AttrView;
-use super::records::*;
-use super::types::{DType, Ty};
-use super::value::{Call, Function, Value};
-use crate::abi::view::Tensor;
+use crate::ir::Tensor;
+use crate::ir::attrs::AttrView;
+use crate::ir::records::*;
+use crate::ir::types::{DType, Ty};
+use crate::ir::value::{Call, Function, Value};
 
 /// What a value is. Match on it; kinds may be added.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub enum Expr<'a> {
     },
     /// TIR: arithmetic, comparison, logic, conversion.
     Arith {
-        /// One of [`super::records::prim`].
+        /// One of [`crate::ir::records::prim`].
         op: u16,
         /// First operand.
         a: Value<'a>,
@@ -117,7 +117,7 @@ pub enum Expr<'a> {
         /// What is computed with it.
         body: Value<'a>,
     },
-    /// TIR: data, offset or stride of a buffer; see [`super::records::kind::BUFFER_PART`].
+    /// TIR: data, offset or stride of a buffer; see [`crate::ir::records::kind::BUFFER_PART`].
     BufferPart {
         /// The buffer.
         buffer: Value<'a>,

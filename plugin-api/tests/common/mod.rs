@@ -1,10 +1,10 @@
 //! What the tests of the IR share: a stand-in for inference, and small functions.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use plugin_api::dump::dump;
 use plugin_api::ir::records::{self, *};
 use plugin_api::ir::{SealError, Sections};
 use plugin_api::prelude::*;
+use plugin_api::walk::dump::dump;
 
 /// Every operator is element by element; `relax.print` has an effect, `relax.shape_of` gives a shape.
 pub(crate) struct Elementwise;
@@ -104,7 +104,7 @@ pub(crate) fn use_all(body: &Body) {
         if let Some(call) = value.as_call() {
             let _ = (call.op(), call.args().len(), call.type_args().len());
         }
-        let _ = plugin_api::index::index_to_dim(value);
+        let _ = plugin_api::arith::index_to_dim(value);
     });
     let _ = (body.users().at(0), body.root().region().free_vars(), body.n_bindings());
     let _ = remove_all_unused(body);

@@ -2,10 +2,10 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use plugin_api::abi::host::{Diagnostic, HostServices};
-use plugin_api::diagnostics::Severity;
+use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::{Body, Call};
-use plugin_api::meta::OptionValue;
-use plugin_api::op::{InferError, Inferred};
+use plugin_api::metadata::OptionValue;
+use plugin_api::typing::operators::{InferError, Inferred};
 use std::cell::RefCell;
 
 /// Function, node and message of a diagnostic.

@@ -7,7 +7,7 @@ use libloading::Library;
 use object::{Object, ObjectSection};
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::OpenPlugin;
-use plugin_api::meta::PluginMeta;
+use plugin_api::metadata::PluginMeta;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::process::Command;

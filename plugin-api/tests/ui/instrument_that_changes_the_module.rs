@@ -1,4 +1,4 @@
-use plugin_api::instrument::PassInstrument;
+use plugin_api::declare::instrument::PassInstrument;
 use plugin_api::prelude::*;
 
 declare_instrument! {
@@ -12,7 +12,7 @@ impl PassInstrument for Changer {
     fn run_before(
         &mut self,
         module: &mut Module,
-        _: &plugin_api::instrument::PassFacts<'_>,
+        _: &plugin_api::declare::instrument::PassFacts<'_>,
     ) -> Result<(), PassError> {
         *module = Module::new(Vec::<(String, Body)>::new());
         Ok(())

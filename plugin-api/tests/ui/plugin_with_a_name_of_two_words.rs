@@ -1,4 +1,5 @@
-use plugin_api::decl::{PluginDecl, encode, encoded_len};
+use plugin_api::abi::export::{encode, encoded_len};
+use plugin_api::declare::declarations::PluginDecl;
 
 const PLUGIN: PluginDecl = PluginDecl { name: "two words", ..PluginDecl::EMPTY };
 

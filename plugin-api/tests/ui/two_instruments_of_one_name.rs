@@ -1,4 +1,4 @@
-use plugin_api::instrument::PassInstrument;
+use plugin_api::declare::instrument::PassInstrument;
 use plugin_api::prelude::*;
 
 declare_instrument! {

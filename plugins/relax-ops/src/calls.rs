@@ -2,9 +2,9 @@
 
 use crate::declare::*;
 use plugin_api::ir::{Call, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
-use plugin_api::ty_rel::{Relation, relation};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::typing::relations::{Relation, relation};
 
 const FUNC_ARGS: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("args", ArgKind::Tuple)];
 const PACKED: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("*args", ArgKind::Any)];

@@ -5,8 +5,8 @@ use crate::layout::Layout;
 use plugin_api::arith::{apply, prove_equal};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MUL, SUB};
 use plugin_api::ir::{Call, Dim, TensorType, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const ARGS: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("weight", ArgKind::Tensor)];
 

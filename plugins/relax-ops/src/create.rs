@@ -4,8 +4,8 @@ use crate::declare::*;
 use plugin_api::arith::apply;
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, SUB};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const SHAPE: &[ArgDecl] = &[arg("shape", ArgKind::Shape)];
 const FULL: &[ArgDecl] = &[arg("shape", ArgKind::Shape), arg("fill_value", ArgKind::Tensor)];

@@ -3,8 +3,8 @@
 use plugin_api::arith::prove_equal;
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type, Value};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
 
 /// A pure operator.
 pub(crate) const fn op(

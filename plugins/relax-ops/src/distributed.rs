@@ -2,8 +2,8 @@
 
 use crate::declare::*;
 use plugin_api::ir::{Attr, Call, DTensorType, DType, Dim, Sym, TensorType, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const INPUT: &[ArgDecl] = &[arg("input", ArgKind::Tensor)];
 const FUNC_ARGS: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("args", ArgKind::Tuple)];

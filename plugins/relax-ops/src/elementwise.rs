@@ -2,8 +2,8 @@
 
 use crate::declare::*;
 use plugin_api::ir::{Call, DType, TensorType, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, DefaultDecl, InferError, OpDecl};
 
 const TRIANGLE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("k", ArgKind::Prim)];
 

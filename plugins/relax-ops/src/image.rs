@@ -3,8 +3,8 @@
 use crate::declare::*;
 use crate::layout::Layout;
 use plugin_api::ir::{Call, DType, TensorType, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
 
 const DATA_SIZE: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("size", ArgKind::Shape)];
 const SCALED: &[ArgDecl] =

@@ -4,8 +4,8 @@ use crate::declare::*;
 use plugin_api::arith::apply;
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, SUB};
 use plugin_api::ir::{Call, Dim, Expr, TensorType, Type, Value};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const TAKE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("indices", ArgKind::Any)];
 const GATHER: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("indices", ArgKind::Tensor)];

@@ -7,7 +7,7 @@ use crate::declare::wrong;
 use plugin_api::arith::apply;
 use plugin_api::ir::records::prim::{FLOORDIV, MUL};
 use plugin_api::ir::{Dim, TensorType};
-use plugin_api::op::InferError;
+use plugin_api::typing::operators::InferError;
 
 /// More axes than any layout of TVM has.
 const MAX_AXES: usize = 12;

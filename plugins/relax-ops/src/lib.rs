@@ -27,7 +27,7 @@ mod train;
 mod view;
 
 use plugin_api::export_plugin;
-use plugin_api::op::OpDecl;
+use plugin_api::typing::operators::OpDecl;
 
 const FAMILIES: [&[OpDecl]; 17] = [
     elementwise::OPERATORS,

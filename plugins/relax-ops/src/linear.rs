@@ -3,8 +3,8 @@
 use crate::declare::*;
 use plugin_api::arith::prove_equal;
 use plugin_api::ir::{Call, Dim, TensorType};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{DefaultDecl, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{DefaultDecl, OpDecl};
 use std::collections::BTreeMap;
 
 pub(crate) const OPERATORS: &[OpDecl] = &[

@@ -4,8 +4,8 @@ use crate::declare::*;
 use plugin_api::arith::{apply, prove_equal};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, MUL, SUB};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const X_SHAPE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("shape", ArgKind::Shape)];
 const DATA_SHAPE: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("shape", ArgKind::Shape)];

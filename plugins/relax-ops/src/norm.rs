@@ -3,8 +3,8 @@
 use crate::declare::*;
 use plugin_api::arith::prove_equal;
 use plugin_api::ir::{Call, TensorType, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const BATCH: &[ArgDecl] = &[
     arg("data", ArgKind::Tensor),

@@ -6,8 +6,8 @@ use crate::layout::Layout;
 use plugin_api::arith::apply;
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, SUB};
 use plugin_api::ir::{Call, Dim};
-use plugin_api::meta::AttrType;
-use plugin_api::op::{AttrDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::AttrType;
+use plugin_api::typing::operators::{AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const fn attrs(ones: &'static [i64], zeros: &'static [i64], layout: &'static str, count_pad: bool) -> [AttrDecl; 8] {
     [

@@ -3,8 +3,8 @@
 use crate::declare::*;
 
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
-use plugin_api::meta::AttrType;
-use plugin_api::op::{AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::metadata::AttrType;
+use plugin_api::typing::operators::{AttrDecl, DefaultDecl, OpDecl};
 
 const AXES: &[AttrDecl] = &[
     attr_or("axis", AttrType::OptIntList, DefaultDecl::None),

@@ -2,8 +2,8 @@
 
 use crate::declare::*;
 use plugin_api::ir::{Call, DType, Expr, TensorType, Type, Value};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, DefaultDecl, InferError, OpDecl};
 
 const ANY: ArgKind = ArgKind::Any;
 const ONE: &[ArgDecl] = &[arg("value", ANY)];

@@ -5,8 +5,8 @@ use crate::declare::*;
 use plugin_api::arith::{apply, prove_equal};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, SUB};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, DefaultDecl, InferError, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, DefaultDecl, InferError, OpDecl};
 
 const UNIQUE: &[ArgDecl] = &[
     arg("x", ArgKind::Tensor),

@@ -2,8 +2,8 @@
 
 use crate::declare::*;
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
-use plugin_api::meta::AttrType;
-use plugin_api::op::{AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::metadata::AttrType;
+use plugin_api::typing::operators::{AttrDecl, DefaultDecl, OpDecl};
 
 const AXIS: AttrDecl = attr_or("axis", AttrType::Int, DefaultDecl::Int(-1));
 const DESCENDING: AttrDecl = attr_or("descending", AttrType::Bool, DefaultDecl::Bool(false));

@@ -4,8 +4,8 @@ use crate::declare::*;
 use plugin_api::arith::apply;
 use plugin_api::ir::records::prim::{FLOORDIV, MUL};
 use plugin_api::ir::{Call, Dim, Type};
-use plugin_api::meta::{ArgKind, AttrType};
-use plugin_api::op::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
 
 const ONE: &[ArgDecl] = &[arg("input", ArgKind::Any)];
 const GRAD_DATA: &[ArgDecl] = &[arg("output_grad", ArgKind::Tensor), arg("data", ArgKind::Tensor)];

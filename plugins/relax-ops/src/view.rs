@@ -4,8 +4,8 @@ use crate::declare::*;
 use plugin_api::arith::{apply, product};
 use plugin_api::ir::records::prim::{ADD, MUL, SUB};
 use plugin_api::ir::{Call, DType, Dim, Expr, TensorType, Type, Value};
-use plugin_api::meta::ArgKind;
-use plugin_api::op::{ArgDecl, InferError};
+use plugin_api::metadata::ArgKind;
+use plugin_api::typing::operators::{ArgDecl, InferError};
 
 const fn optional(name: &'static str) -> ArgDecl {
     ArgDecl { name, kind: ArgKind::Any, optional: true }

@@ -3,8 +3,8 @@
 mod common;
 
 use plugin_api::ir::{Expr, Module, Type};
-use plugin_api::op::Infer;
-use plugin_api::ty_rel::{Relation, relation};
+use plugin_api::typing::operators::Infer;
+use plugin_api::typing::relations::{Relation, relation};
 
 /// Bindings whose annotation is not the type that the rule of the operator gives.
 fn contradictions(module: &Module, ops: &common::Ops) -> (usize, Vec<String>) {

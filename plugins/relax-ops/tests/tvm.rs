@@ -4,7 +4,7 @@ mod common;
 
 use common::Ops;
 use plugin_api::ir::Type;
-use plugin_api::ty_rel::{Relation, relation};
+use plugin_api::typing::relations::{Relation, relation};
 use std::collections::BTreeSet;
 
 /// What differs in one line of data: parameters | call | type or `error`.

@@ -2,8 +2,8 @@
 //!
 //! *Expects* any function. *Keeps* the order of evaluation, blocks, names and types. *Never* changes what is computed.
 
-use plugin_api::normalize::{first_not_normal, normalize};
 use plugin_api::prelude::*;
+use plugin_api::typing::normalize::{first_not_normal, normalize};
 
 declare_pass! {
     /// Brings functions into A-normal form: nested calls become bindings.

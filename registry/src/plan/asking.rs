@@ -6,7 +6,7 @@ use crate::pipeline::{
     Form, PipelineError, SequentialOptions, Stage, all_options, form_of, resolve_options, sequential_options,
 };
 use crate::registry::{PassId, Registry, RegistryError};
-use plugin_api::meta::Required;
+use plugin_api::metadata::Required;
 
 /// What TVM calls a Sequential without a name.
 const TVM_SEQUENTIAL: &str = "sequential";

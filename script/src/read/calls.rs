@@ -6,10 +6,10 @@ use super::{Read, path_after, span};
 use crate::diagnostic::Diagnostic;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
-use plugin_api::meta::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
-use plugin_api::op::InferError;
-use plugin_api::op_check::{canonical_attr, default_attr, signature, takes_any_attributes, type_name};
-use plugin_api::ty_rel::{call_result, calls_are_pure};
+use plugin_api::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
+use plugin_api::typing::operator_checks::{canonical_attr, default_attr, signature, takes_any_attributes, type_name};
+use plugin_api::typing::operators::InferError;
+use plugin_api::typing::relations::{call_result, calls_are_pure};
 use ruff_python_ast::{Expr, ExprCall, Keyword};
 
 /// Keywords whose values are types of results rather than attributes.

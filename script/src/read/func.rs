@@ -8,9 +8,10 @@ use super::{Read, Scope, is_path, path_after, sealed, span, unexpected};
 use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
 use foldhash::fast::RandomState;
+use plugin_api::ir::erase::seen_outside;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
-use plugin_api::ty_rel::{Relation, relation, seen_outside};
+use plugin_api::typing::relations::{Relation, relation};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -56,7 +57,7 @@ pub(crate) struct FnReader<'a> {
     pub(crate) attrs: HashMap<&'a str, AttrsId, RandomState>,
     /// For which operator an entry of `attrs` was checked.
     pub(crate) attrs_op: HashMap<AttrsId, String, RandomState>,
-    pub(crate) operators: HashMap<&'a str, (&'a plugin_api::meta::OpInfo, V), RandomState>,
+    pub(crate) operators: HashMap<&'a str, (&'a plugin_api::metadata::OpInfo, V), RandomState>,
     /// Attributes so far of each function that is open.
     func_attrs: Vec<Vec<(String, Attr)>>,
     /// Whether each function that is open is declared pure.

@@ -5,7 +5,7 @@ use super::{Failure, Outcome, guarded};
 use passhost::verify::verify_read;
 use passhost::{Engine, PassContext, Runner};
 use plugin_api::ir::Module;
-use plugin_api::meta::{OptionValue, PassInfo};
+use plugin_api::metadata::{OptionValue, PassInfo};
 use registry::{Form, Pipeline, Plan, Request, Selection, Stage};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -204,5 +204,5 @@ fn places(rng: &mut Rng) -> u32 {
 }
 
 fn dump(body: &Body) -> String {
-    plugin_api::dump::dump(body)
+    plugin_api::walk::dump::dump(body)
 }

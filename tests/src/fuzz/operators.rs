@@ -1,9 +1,9 @@
 //! A few operators without a plugin: enough for texts to get deep into the reader.
 
 use plugin_api::ir::Call;
-use plugin_api::meta::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
-use plugin_api::op::{Infer, InferError, Inferred};
+use plugin_api::metadata::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
 use plugin_api::prelude::Type;
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
 use std::sync::LazyLock;
 

@@ -1,9 +1,9 @@
 //! Bodies as bytes: sections that are no body yet, and changes to them that keep them nearly one.
 
-use plugin_api::dump::dump;
 use plugin_api::ir::records::*;
 use plugin_api::ir::{Body, Sections};
 use plugin_api::prelude::*;
+use plugin_api::walk::dump::dump;
 
 /// What a section consists of.
 trait Plain: Sized {
@@ -136,7 +136,7 @@ fn use_all(body: &Body) {
         if let Some(call) = value.as_call() {
             let _ = (call.op(), call.args().len(), call.type_args().len());
         }
-        let _ = plugin_api::index::index_to_dim(value);
+        let _ = plugin_api::arith::index_to_dim(value);
     });
     let _ = (body.users().at(0), body.use_counts(), body.root().region().free_vars(), body.n_bindings());
     let _ = remove_all_unused(body);

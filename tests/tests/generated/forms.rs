@@ -6,9 +6,9 @@ use passhost::{Engine, Manifest, Runner, create_function_pass};
 use passhost_tests::{engine, root};
 use plugin_api::ir::Sections;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
-use plugin_api::meta::PassInfo;
-use plugin_api::normalize::normalize;
+use plugin_api::metadata::PassInfo;
 use plugin_api::prelude::*;
+use plugin_api::typing::normalize::normalize;
 use proptest::prelude::*;
 use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ proptest! {
             let relax = body.function().is_some();
             let body = if relax { broken_up(body, |at| mask >> (at % 64) & 1 == 1).0 } else { body.clone() };
             let moved = Body::seal(&scattered(&body, |at| (mask >> (at % 61)) as usize)).expect("operands come first");
-            prop_assert!(moved.structural_eq(&body), "{name}\n{}\n{}", plugin_api::dump::dump(&body), plugin_api::dump::dump(&moved));
+            prop_assert!(moved.structural_eq(&body), "{name}\n{}\n{}", plugin_api::walk::dump::dump(&body), plugin_api::walk::dump::dump(&moved));
             prop_assert_eq!(moved.structural_hash(), body.structural_hash());
             let (a, b) = (normalize(&body, engine()), normalize(&moved, engine()));
             prop_assert!(a.expect("well-typed").structural_eq(&b.expect("well-typed")));
@@ -139,7 +139,7 @@ fn data_types_and_nan_have_one_form() {
         }
     }
     let sealed = Body::seal(&s).expect("valid");
-    assert!(sealed.structural_eq(&name), "{}", plugin_api::dump::dump(&sealed));
+    assert!(sealed.structural_eq(&name), "{}", plugin_api::walk::dump::dump(&sealed));
     assert_eq!(sealed.structural_hash(), name.structural_hash());
 }
 
@@ -165,5 +165,10 @@ fn blocks_have_one_form() {
         b.finish().expect("valid")
     };
     let (one, three) = (body(false), body(true));
-    assert!(one.structural_eq(&three), "{}\n{}", plugin_api::dump::dump(&one), plugin_api::dump::dump(&three));
+    assert!(
+        one.structural_eq(&three),
+        "{}\n{}",
+        plugin_api::walk::dump::dump(&one),
+        plugin_api::walk::dump::dump(&three)
+    );
 }

@@ -91,7 +91,7 @@ proptest! {
             let mut b = BodyBuilder::new();
             b.importer(body.raw()).copy(&mut b, body.root()).expect("all operands are in the body");
             let copy = b.finish().expect("valid");
-            prop_assert!(copy.structural_eq(body), "{name}\n{}", plugin_api::dump::dump(body));
+            prop_assert!(copy.structural_eq(body), "{name}\n{}", plugin_api::walk::dump::dump(body));
         }
     }
 

@@ -3,11 +3,11 @@
 use super::{brief, cases, choices, made, shown};
 use passhost::verify::verify_module;
 use passhost_tests::engine;
-use plugin_api::infer_types::infer_types;
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::normalize::{first_not_normal, normalize};
 use plugin_api::prelude::*;
-use plugin_api::rewrite::ExprMutatorBase;
+use plugin_api::rewrite::mutators::ExprMutatorBase;
+use plugin_api::typing::infer_types::infer_types;
+use plugin_api::typing::normalize::{first_not_normal, normalize};
 use proptest::prelude::*;
 
 /// Takes the names from bindings that have one user, in the block in which they stand: they become parts of it. Gives
@@ -37,7 +37,7 @@ pub(super) fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, u
             n += 1;
         }
     }
-    (edit.finish().unwrap_or_else(|error| panic!("{error}\n{}", plugin_api::dump::dump(body))), n)
+    (edit.finish().unwrap_or_else(|error| panic!("{error}\n{}", plugin_api::walk::dump::dump(body))), n)
 }
 
 proptest! {
@@ -58,7 +58,7 @@ proptest! {
             prop_assert_eq!(first_not_normal(&normal), None);
             // Results may be declared wider than they are known.
             let whole = normalize(body, engine()).expect("well-typed");
-            prop_assert!(normal.structural_eq(&whole), "{}\n{}", plugin_api::dump::dump(&whole), plugin_api::dump::dump(&normal));
+            prop_assert!(normal.structural_eq(&whole), "{}\n{}", plugin_api::walk::dump::dump(&whole), plugin_api::walk::dump::dump(&normal));
             prop_assert!(normalize(&normal, engine()).expect("well-typed").same(&normal));
             nested.set(name, broken);
         }
@@ -92,7 +92,7 @@ proptest! {
             let untyped = edit.finish().expect("types are not needed");
             let typed = normalize(&untyped, engine()).map_err(|error| TestCaseError::fail(error.to_string()))?;
             let whole = normalize(body, engine()).expect("well-typed");
-            prop_assert!(typed.structural_eq(&whole), "{}\n{}", plugin_api::dump::dump(&whole), plugin_api::dump::dump(&typed));
+            prop_assert!(typed.structural_eq(&whole), "{}\n{}", plugin_api::walk::dump::dump(&whole), plugin_api::walk::dump::dump(&typed));
         }
     }
 }
@@ -177,7 +177,7 @@ proptest! {
             }
             let vague = edit.finish().expect("a type is a type");
             let found = infer_types(&vague, engine()).map_err(|error| TestCaseError::fail(error.to_string()))?;
-            prop_assert!(found.structural_eq(&once), "{}\n{}", plugin_api::dump::dump(&once), plugin_api::dump::dump(&found));
+            prop_assert!(found.structural_eq(&once), "{}\n{}", plugin_api::walk::dump::dump(&once), plugin_api::walk::dump::dump(&found));
         }
     }
 }

@@ -259,7 +259,7 @@ proptest! {
             for ((kind, was), (now, is)) in was.iter().zip(&is) {
                 prop_assert_eq!(kind, now);
                 let same = was.iter().zip(is).all(|(was, is)| was.is_none() || was == is);
-                prop_assert!(same, "{was:?} is {is:?} in {name} of\n{}\nand\n{}", brief(&module), plugin_api::dump::dump(simple));
+                prop_assert!(same, "{was:?} is {is:?} in {name} of\n{}\nand\n{}", brief(&module), plugin_api::walk::dump::dump(simple));
             }
             for value in simple.values() {
                 for dim in value.operands().filter_map(|operand| operand.dim()) {

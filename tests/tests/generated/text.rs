@@ -57,7 +57,7 @@ proptest! {
             prop_assert_eq!(again.structural_hash(), body.structural_hash());
             // As bytes, and everything that reads a body; bytes of large constants are left out of them.
             let small = body.raw().consts().iter().all(|constant| constant.bytes <= 4_096);
-            prop_assert!(!small || fuzz::seal(&fuzz::bytes(body)), "{name}\n{}", plugin_api::dump::dump(body));
+            prop_assert!(!small || fuzz::seal(&fuzz::bytes(body)), "{name}\n{}", plugin_api::walk::dump::dump(body));
         }
     }
 

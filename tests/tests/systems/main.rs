@@ -12,10 +12,10 @@ mod system_7_instruments;
 mod system_8_built_in_instruments;
 
 use passhost::{Engine, Error, Instrument, MadePass, Pass, PassContext, create_function_pass, create_module_pass};
-use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::PassError;
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
-use plugin_api::meta::{ConfigInfo, OptionType, OptionValue, PassInfo, Required};
-use plugin_api::pass::PassError;
+use plugin_api::metadata::{ConfigInfo, OptionType, OptionValue, PassInfo, Required};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};

@@ -2,8 +2,8 @@
 
 use super::*;
 use passhost::Runner;
-use plugin_api::diagnostics::Severity;
-use plugin_api::pass::Ctx;
+use plugin_api::declare::diagnostics::Severity;
+use plugin_api::declare::pass::Ctx;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 

@@ -2,9 +2,10 @@
 
 use super::*;
 use passhost::{Sequential, create_dataflow_block_pass, create_prim_func_pass};
+use plugin_api::declare::pass::Ctx;
 use plugin_api::ir::records::kind;
-use plugin_api::ir::{Body, BodyBuilder, BodyKind, Edit, NodeSpec, Value};
-use plugin_api::pass::Ctx;
+use plugin_api::ir::{Body, BodyBuilder, BodyKind, NodeSpec, Value};
+use plugin_api::rewrite::Edit;
 
 /// An empty PrimFunc, made by hand.
 fn prim_func() -> Body {

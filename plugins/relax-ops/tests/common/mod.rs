@@ -1,9 +1,9 @@
 //! The operators of this crate for the reader of TVMScript, without a host.
 
 use plugin_api::ir::Call;
-use plugin_api::meta::{ArgInfo, AttrDefault, AttrInfo, OpInfo, OptionValue};
-use plugin_api::op::{DefaultDecl, Infer, InferError, Inferred, OpDecl};
-use plugin_api::op_check::check_call;
+use plugin_api::metadata::{ArgInfo, AttrDefault, AttrInfo, OpInfo, OptionValue};
+use plugin_api::typing::operator_checks::check_call;
+use plugin_api::typing::operators::{DefaultDecl, Infer, InferError, Inferred, OpDecl};
 use script::Operators;
 use std::collections::BTreeMap;
 

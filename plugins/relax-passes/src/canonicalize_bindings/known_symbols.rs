@@ -1,10 +1,10 @@
 //! Symbolic variables that a match_cast defines as a dimension that is known: the dimension takes their place.
 
 use plugin_api::arith::prove_equal;
-use plugin_api::infer_types::{infer_types, narrow_results};
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
-use plugin_api::ty_rel::{Relation, relation, substitute_dim};
+use plugin_api::typing::infer_types::{infer_types, narrow_results};
+use plugin_api::typing::relations::{Relation, relation, substitute_dim};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The body without symbolic variables that are known; types follow. The same handle if nothing is known.

@@ -6,7 +6,7 @@ use crate::read::types::accept;
 use crate::read::{Read, is_path, path_after, span, unexpected};
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{NodeSpec, TypeId, V};
-use plugin_api::ty_rel::join;
+use plugin_api::typing::relations::join;
 use ruff_python_ast::{Expr, Stmt, StmtIf, StmtWith};
 use std::ops::Range;
 

@@ -3,9 +3,10 @@
 #![allow(unsafe_code, reason = "it stands in for a plugin that does not keep to the protocol")]
 
 use plugin_api::abi::entry::Entry;
-use plugin_api::abi::view::Sections;
-use plugin_api::contributions::Contributions;
-use plugin_api::decl::{PluginDecl, encode, encoded_len};
+use plugin_api::abi::export::{encode, encoded_len};
+use plugin_api::declare::contributions::Contributions;
+use plugin_api::declare::declarations::PluginDecl;
+use plugin_api::ir::Sections;
 use plugin_api::prelude::*;
 use std::ffi::c_void;
 use std::sync::OnceLock;

@@ -3,7 +3,7 @@
 
 use plugin_api::ir::AttrsId;
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::meta::ArgKind;
+use plugin_api::metadata::ArgKind;
 use plugin_api::prelude::*;
 
 export_plugin! {
@@ -101,7 +101,7 @@ fn asks(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     let value = |key: &str| ctx.config(key).map_or(format!("{key} is not set"), |value| format!("{key}={value}"));
     ctx.diagnostics().report(Severity::Remark, None, &keys.map(value).join(", "));
     let typed: Option<i64> = LIMIT.get(ctx);
-    let same = typed.map(plugin_api::meta::OptionValue::Int) == ctx.config(LIMIT.name);
+    let same = typed.map(plugin_api::metadata::OptionValue::Int) == ctx.config(LIMIT.name);
     if same { Ok(module.clone()) } else { Err(pass_error!("`zoo.limit` differs")) }
 }
 

@@ -1,9 +1,9 @@
 //! Code of a plugin that ends the process, in every way and place.
 #![allow(unsafe_code, reason = "most ways to end a process are functions of the system")]
 
-use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::AttrsId;
-use plugin_api::meta::ArgKind;
+use plugin_api::metadata::ArgKind;
 use plugin_api::prelude::*;
 use std::ffi::{c_char, c_int, c_void};
 use std::time::Duration;

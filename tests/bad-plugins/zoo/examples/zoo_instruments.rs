@@ -2,7 +2,7 @@
 //! see.
 #![forbid(unsafe_code)]
 
-use plugin_api::instrument::{PassFacts, PassInstrument};
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::prelude::*;
 use std::io::Write;
 

@@ -5,11 +5,12 @@
 #![allow(unsafe_code, reason = "a symbol that the host looks up")]
 
 use plugin_api::abi::entry::Entry;
-use plugin_api::contributions::Contributions;
-use plugin_api::decl::{PassDecl, PluginDecl, RunFn, encode, encoded_len};
-use plugin_api::meta::{OptionValue, PassInfo, PluginMeta};
-use plugin_api::op::{InferError, OpDecl};
+use plugin_api::abi::export::{encode, encoded_len};
+use plugin_api::declare::contributions::Contributions;
+use plugin_api::declare::declarations::{PassDecl, PluginDecl, RunFn};
+use plugin_api::metadata::{OptionValue, PassInfo, PluginMeta};
 use plugin_api::prelude::*;
+use plugin_api::typing::operators::{InferError, OpDecl};
 use std::sync::OnceLock;
 
 const EMPTY: PluginDecl =

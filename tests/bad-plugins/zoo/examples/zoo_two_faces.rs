@@ -2,8 +2,9 @@
 #![allow(unsafe_code, reason = "the section and the entry are written by hand")]
 
 use plugin_api::abi::entry::Entry;
-use plugin_api::contributions::Contributions;
-use plugin_api::decl::{PassDecl, PluginDecl, encode, encoded_len};
+use plugin_api::abi::export::{encode, encoded_len};
+use plugin_api::declare::contributions::Contributions;
+use plugin_api::declare::declarations::{PassDecl, PluginDecl};
 use plugin_api::prelude::*;
 
 declare_pass! {

@@ -1,11 +1,14 @@
 //! The contract of the present code, as text: a line for each fact that both sides must agree on.
 
 use super::super::super::entry::{Entry, RunResult};
-use super::super::super::layout::{Layout, RECORDS, records};
-use super::super::super::module::{FuncEntry, ModuleHdr};
-use super::super::super::services::*;
-use super::super::super::view::{BodyHdr, RawSlice, RawView, SECTIONS, TensorHdr};
+use super::super::super::layout::{RECORDS, records};
 use crate::ir::records::*;
+use crate::ir::storage::body_handle::BodyHdr;
+use crate::ir::storage::layout::Layout;
+use crate::ir::storage::module_handle::{FuncEntry, ModuleHdr};
+use crate::ir::storage::sections::{RawSlice, RawView, SECTIONS};
+use crate::ir::storage::tensor::TensorHdr;
+use crate::services::*;
 use abi_stable::StableAbi;
 use abi_stable::type_layout::TLField;
 use std::collections::BTreeSet;

@@ -1,21 +1,22 @@
 //! An example of everything that crosses as bytes, written by the code that writes it for real. What is read by tags
 //! may grow at the end (`form`), everything else may not change (`bytes`).
 
-use crate::abi::codec::{decode_inferred, encode_inferred};
+use crate::PassError;
 use crate::abi::entry::{FAILED, PANICKED, error_bytes, option_bytes, put_failure, read_error, read_failures};
 use crate::abi::instrument::{facts_bytes, with_facts};
 use crate::abi::log::{Text, describe};
-use crate::abi::services::{NO_NODE, Sink, function_key, read_function_key};
-use crate::abi::view::{Tensor, bytes_of};
-use crate::abi::wire::{Fields, MAGIC, Writer, put_field, read_value, tag, value_bytes};
-use crate::contributions::*;
-use crate::decl::{Built, OptionDecl, PassDecl, PluginDecl, RunFn, write_default, write_plugin};
-use crate::instrument::PassFacts;
+use crate::declare::contributions::*;
+use crate::declare::declarations::{Built, OptionDecl, PassDecl, PluginDecl, RunFn, write_default, write_plugin};
+use crate::declare::instrument::PassFacts;
 use crate::ir::records::{flag, prim};
+use crate::ir::storage::sections::bytes_of;
+use crate::ir::storage::tensor::Tensor;
 use crate::ir::*;
-use crate::meta::*;
-use crate::op::{ArgDecl, AttrDecl, DefaultDecl, InferError, Inferred, OpDecl};
-use crate::pass::PassError;
+use crate::metadata::wire::{Fields, MAGIC, Writer, put_field, read_value, tag, value_bytes};
+use crate::metadata::*;
+use crate::services::inferred::{decode_inferred, encode_inferred};
+use crate::services::{NO_NODE, Sink, function_key, read_function_key};
+use crate::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, Inferred, OpDecl};
 use std::sync::{Arc, Mutex};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -350,7 +351,7 @@ impl Subscriber for Sent {
         let mut values = Text::default();
         span.record(&mut values);
         // SAFETY: the bytes live during the call.
-        let keep = |record: &crate::abi::services::SpanRecord| unsafe { record.fields.get().to_vec() };
+        let keep = |record: &crate::services::SpanRecord| unsafe { record.fields.get().to_vec() };
         let fields = describe(span.metadata(), 0, values.fields, keep);
         self.0.lock().expect("one thread").push(fields);
         Id::from_u64(1)
@@ -376,7 +377,7 @@ fn logs(text: &mut String) {
     let sent = sent.0.lock().expect("one thread");
     bytes(text, "fields of an event", &sent[0]);
     bytes(text, "fields of a span", &sent[1]);
-    let (values, names) = crate::abi::host_log::fields(&sent[1]);
+    let (values, names) = crate::abi::host::log::fields(&sent[1]);
     assert_eq!((values, names), (vec![("n".into(), "7".into())], vec!["n".into(), "later".into()]));
 }
 

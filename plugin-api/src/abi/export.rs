@@ -1,0 +1,141 @@
+//! What makes a library a plugin: its metadata in a section of the file, and its entry.
+
+use crate::abi::layout::FINGERPRINT;
+use crate::declare::declarations::{API_VERSION, Built, PluginDecl, check, write_plugin};
+use crate::metadata::wire::Writer;
+
+impl Built {
+    const HERE: Built = Built {
+        api: API_VERSION,
+        fingerprint: FINGERPRINT,
+        target: env!("PASSHOST_TARGET"),
+        rustc: env!("PASSHOST_RUSTC"),
+    };
+}
+
+/// Number of bytes of the metadata block.
+pub const fn encoded_len(plugin: &PluginDecl) -> usize {
+    let mut w = Writer::<0>::new();
+    write_plugin(&mut w, plugin, &Built::HERE);
+    w.len()
+}
+
+/// The metadata block; `N` is [`encoded_len`].
+pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
+    check(plugin);
+    let mut w = Writer::<N>::new();
+    write_plugin(&mut w, plugin, &Built::HERE);
+    w.finish()
+}
+
+/// Makes a library a plugin. Name and version of the plugin are those of its crate.
+///
+/// ```ignore
+/// export_plugin! {
+///     passes: [dce::DEAD_CODE_ELIMINATION, cse::ELIMINATE_COMMON_SUBEXPR],
+///     operators: [conv::CONV2D],
+/// }
+/// ```
+///
+/// Each list may be left out; `operators: &OPERATORS` takes a constant array. `config`, `properties`, `composites` and
+/// `instruments` are lists of declarations, too ([`contributions`](crate::declare::contributions)). A plugin of one pass declares it in
+/// place, as [`declare_pass!`] does, but without a name for the constant:
+///
+/// ```ignore
+/// export_plugin! {
+///     /// Does nothing, politely.
+///     function pass "acme.Nothing" { opt_level: 0, run: nothing }
+/// }
+/// ```
+#[macro_export]
+macro_rules! export_plugin {
+    ($(#[doc = $doc:literal])* $granularity:ident pass $name:literal { $($facts:tt)* }) => {
+        $crate::declare_pass! { $(#[doc = $doc])* $granularity pass __PASS = $name { $($facts)* } }
+        $crate::__export! { @declare [[__PASS]] [] [] [] [] [] }
+    };
+    ($first:ident: $($rest:tt)*) => {
+        $crate::__export! { @lists [] [] [] [] [] [] $first: $($rest)* }
+    };
+    ($($other:tt)*) => {
+        compile_error!(
+            "a plugin is exported with `export_plugin! { passes: [PASS], operators: [OP] }`, or with one pass in \
+             place: `export_plugin! { module pass \"namespace.Name\" { opt_level: 0, run: a_function } }`"
+        );
+    };
+}
+
+/// Parts of [`export_plugin!`]. `@lists` sorts the lists into slots: passes, operators, config, properties, composites,
+/// instruments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export {
+    (@lists [] $o:tt $c:tt $r:tt $s:tt $i:tt passes: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists [[$($list)*]] $o $c $r $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt [] $c:tt $r:tt $s:tt $i:tt operators: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p [&[$($list)*]] $c $r $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt [] $c:tt $r:tt $s:tt $i:tt operators: $list:expr $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p [$list] $c $r $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt [] $r:tt $s:tt $i:tt config: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o [[$($list)*]] $r $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt [] $s:tt $i:tt properties: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c [[$($list)*]] $s $i $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt $r:tt [] $i:tt composites: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c $r [[$($list)*]] $i $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt [] instruments: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c $r $s [[$($list)*]] $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt) => { $crate::__export! { @declare $p $o $c $r $s $i } };
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt $($other:tt)*) => {
+        compile_error!(concat!(
+            "found `", stringify!($($other)*), "` where a list of the plugin is expected: `passes`, `operators`, \
+             `config`, `properties`, `composites` and `instruments`, each once, as `passes: [PASS]`"
+        ));
+    };
+    (@list) => { &[] };
+    (@list [$($item:path),* $(,)?]) => { &[$(&$item),*] };
+    (@operators) => { &[] };
+    (@operators $operators:expr) => { $operators };
+    (@declare [$($passes:tt)?] [$($operators:expr)?] [$($config:tt)?] [$($properties:tt)?] [$($composites:tt)?]
+        [$($instruments:tt)?]) => {
+        #[doc(hidden)]
+        pub const __PASSHOST_PLUGIN: $crate::declare::declarations::PluginDecl = $crate::declare::declarations::PluginDecl {
+            name: env!("CARGO_PKG_NAME"),
+            version: env!("CARGO_PKG_VERSION"),
+            passes: $crate::__export!(@list $($passes)?),
+            operators: $crate::__export!(@operators $($operators)?),
+            more: $crate::declare::contributions::Contributions {
+                config: $crate::__export!(@list $($config)?),
+                properties: $crate::__export!(@list $($properties)?),
+                composites: $crate::__export!(@list $($composites)?),
+                instruments: $crate::__export!(@list $($instruments)?),
+            },
+        };
+
+        #[cfg(not(panic = "unwind"))]
+        compile_error!(
+            "a plugin must be built with panic = \"unwind\", since the boundary catches the panics of passes; remove \
+             `panic = \"abort\"` from the profile in the workspace's Cargo.toml"
+        );
+
+        #[used]
+        #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".passhost"))]
+        #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__passhost"))]
+        static __PASSHOST_METADATA: [u8; $crate::abi::export::encoded_len(&__PASSHOST_PLUGIN)] =
+            $crate::abi::export::encode(&__PASSHOST_PLUGIN);
+
+        static __PASSHOST_ENTRY: $crate::abi::entry::Entry =
+            $crate::abi::entry::Entry::new(&__PASSHOST_PLUGIN, &__PASSHOST_METADATA);
+
+        #[doc(hidden)]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn passhost_plugin_entry_v0() -> *const $crate::abi::entry::Entry {
+            &__PASSHOST_ENTRY
+        }
+    };
+}

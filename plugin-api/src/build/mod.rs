@@ -1,0 +1,606 @@
+//! Building modules and functions by nested calls, as with TVM's `BlockBuilder`: `b.emit(b.add(b.add(x, y), z))`.
+//!
+//! Methods take `&self` and values are `Copy`, so calls nest. An expression that another one uses becomes a binding
+//! (`lv`, `lv1`… in dataflow blocks, `gv`, `gv1`… outside), so the result is in A-normal form; types are inferred as it
+//! grows. Nothing here fails at once: the first error is kept and comes out at the end.
+
+use crate::PassError;
+use crate::ir::make::import::Importer;
+use crate::ir::records::{flag, kind};
+use crate::ir::{
+    Attr, AttrsId, Body, BodyKind, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Tensor, Type, TypeId, V,
+};
+use crate::names::{function_name, is_function_name};
+use crate::typing::operators::Infer;
+use crate::typing::relations::{Relation, call_result, calls_are_pure, join, relation};
+use std::cell::RefCell;
+
+mod state;
+
+use state::{Frame, State};
+
+/// Builds a module function by function.
+pub struct BlockBuilder<'i> {
+    infer: &'i dyn Infer,
+    module: RefCell<ModuleEdit>,
+    error: RefCell<Option<PassError>>,
+}
+
+impl<'i> BlockBuilder<'i> {
+    /// An empty module; types come from `infer`, such as the context of a pass.
+    pub fn new(infer: &'i dyn Infer) -> BlockBuilder<'i> {
+        BlockBuilder::over(&Module::new(Vec::<(String, Body)>::new()), infer)
+    }
+
+    /// Goes on with a module.
+    pub fn over(module: &Module, infer: &'i dyn Infer) -> BlockBuilder<'i> {
+        BlockBuilder { infer, module: RefCell::new(module.edit()), error: RefCell::new(None) }
+    }
+
+    /// Builds a function under exactly this name. `f` adds parameters, then bindings, then says what is returned with
+    /// [`FunctionBuilder::emit_func_output`].
+    pub fn function(&self, name: &str, f: impl FnOnce(&FunctionBuilder<'_, 'i>)) {
+        if self.module.borrow().get(name).is_some() {
+            return self
+                .fail(PassError::new(format!("there is a function `{name}` already; `update_func` replaces one")));
+        }
+        if !is_function_name(name) {
+            let near = function_name(name);
+            return self
+                .fail(PassError::new(format!("`{name}` is no name that Python accepts; `{near}` would be one")));
+        }
+        if let Some(body) = self.body(name, f) {
+            self.module.borrow_mut().set(name, body);
+        }
+    }
+
+    /// Builds a function without adding it to the module; `None` after an error.
+    pub fn body(&self, name: &str, f: impl FnOnce(&FunctionBuilder<'_, 'i>)) -> Option<Body> {
+        let clean = self.error.borrow().is_none();
+        let b = FunctionBuilder { outer: self, state: RefCell::default() };
+        b.region(kind::FUNC, |b| f(b));
+        let state = b.state.into_inner();
+        if state.foreign && clean {
+            // What else is wrong in it may be wrong because of this.
+            let message = "uses a value of another function; pass it as an argument";
+            *self.error.borrow_mut() = Some(PassError::new(message).in_function(name));
+        }
+        match state.b.finish() {
+            Ok(body) if self.error.borrow().is_none() => Some(body),
+            Ok(_) => None,
+            Err(error) => {
+                self.fail(PassError::from(error).in_function(name));
+                None
+            }
+        }
+    }
+
+    /// A function in A-normal form with all types that can be inferred, of any nesting; see
+    /// [`normalize`](crate::typing::normalize::normalize). `None` after an error.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// b.begin_function(0, AttrsId::NONE, None);
+    /// let ty = b.ty(&Type::tensor([8, 8], DType::F32));
+    /// let (x, relu) = (b.param("x", ty), b.op("relax.nn.relu"));
+    /// let y = b.call(relu, &[x], AttrsId::NONE, ty, false, None);
+    /// b.end_function(y, ty);
+    /// let nested = b.finish()?;
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// let normal = bb.normalize(&nested).expect("no error");
+    /// bb.add_func("main", normal);
+    /// assert_eq!(bb.get()?.get("main").expect("is there").n_bindings(), 1);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn normalize(&self, body: &Body) -> Option<Body> {
+        crate::typing::normalize::normalize(body, self.infer).map_err(|error| self.fail(error)).ok()
+    }
+
+    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name. Characters that Python
+    /// does not accept in names become `_`.
+    pub fn add_func(&self, hint: &str, body: Body) -> String {
+        self.module.borrow_mut().add(hint, body)
+    }
+
+    /// Replaces a function.
+    pub fn update_func(&self, name: &str, body: Body) {
+        if self.module.borrow().get(name).is_none() {
+            return self.fail(PassError::new(format!("no function `{name}` to update; `add_func` adds one")));
+        }
+        self.module.borrow_mut().set(name, body);
+    }
+
+    /// The module.
+    ///
+    /// # Errors
+    /// The first error of anything that was done with this builder.
+    pub fn get(self) -> Result<Module, PassError> {
+        match self.error.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(self.module.into_inner().finish()),
+        }
+    }
+
+    fn fail(&self, error: PassError) {
+        self.error.borrow_mut().get_or_insert(error);
+    }
+}
+
+/// Builds one function. Values belong to it; using one of another function is an error.
+pub struct FunctionBuilder<'m, 'i> {
+    outer: &'m BlockBuilder<'i>,
+    state: RefCell<State>,
+}
+
+impl FunctionBuilder<'_, '_> {
+    /// Adds a parameter.
+    pub fn param(&self, name: &str, ty: impl Into<Type>) -> V {
+        let (mut s, ty) = (self.state.borrow_mut(), ty.into());
+        if s.b.pool.s.nodes.last().is_some_and(|last| !matches!(last.kind, kind::FUNC | kind::PARAM)) {
+            self.fail(PassError::new(format!("the parameter `{name}` stands behind a binding: parameters come first")));
+        }
+        let id = s.b.ty(&ty);
+        let v = s.b.param(name, id);
+        if matches!(ty, Type::Prim { value: None, .. })
+            && let Some(sym) = s.b.make_symbol(v, name)
+        {
+            s.defined.push(sym);
+            s.scalars.insert(sym.id, v);
+        }
+        s.define_syms(&ty);
+        let known = s.defined.len();
+        if let Some(frame) = s.frames.last_mut() {
+            frame.known = known;
+        }
+        v
+    }
+
+    /// The symbolic variable that a scalar variable is: types and scalar expressions speak of it by this one.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("main", |b| {
+    ///     let n = b.param("n", Type::Prim { dtype: DType::I64, value: None });
+    ///     let rows = b.symbol(n).expect("a scalar");
+    ///     let x = b.param("x", Type::tensor([rows, 8.into()], DType::F32));
+    ///     b.emit_func_output(x);
+    /// });
+    /// assert!(bb.get()?.get("main").is_some());
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn symbol(&self, v: V) -> Option<Dim> {
+        let mut s = self.state.borrow_mut();
+        let v = s.own(v);
+        s.b.with(v, |value| value.symbol()).map(Dim::Var)
+    }
+
+    /// A new symbolic variable (`int64`) for the types of parameters and match_casts.
+    pub fn sym(&self, name: &str) -> Dim {
+        Dim::Var(self.state.borrow_mut().b.sym(name, DType::I64))
+    }
+
+    /// Attributes of the function that is being built.
+    pub fn func_attrs(&self, attrs: &[(&str, Attr)]) {
+        let mut s = self.state.borrow_mut();
+        let attrs = s.b.attrs(attrs.iter().cloned());
+        if let Some(header) = s.frames.iter().rev().find(|frame| frame.kind == kind::FUNC).map(|frame| frame.header) {
+            s.b.set_attrs(header, attrs);
+        }
+    }
+
+    /// The function has no global symbol of its own.
+    pub fn private(&self) {
+        let mut s = self.state.borrow_mut();
+        if let Some(header) = s.frames.first().map(|frame| frame.header) {
+            s.b.add_flags(header, flag::PRIVATE);
+        }
+    }
+
+    /// A call of an operator without attributes.
+    pub fn call(&self, op: &str, args: &[V]) -> V {
+        self.call_with(op, args, &[])
+    }
+
+    /// A call of an operator.
+    pub fn call_with(&self, op: &str, args: &[V], attrs: &[(&str, Attr)]) -> V {
+        let mut s = self.state.borrow_mut();
+        let callee = s.b.op(op);
+        let v = s.call(callee, args, attrs);
+        match s.b.with(v, |value| self.outer.infer.infer(Call(value))) {
+            Ok(inferred) => {
+                s.set_type(v, &inferred.ty);
+                self.sized(&mut s, v);
+                if !inferred.pure {
+                    s.effect(v);
+                }
+            }
+            Err(error) => self.fail_in(&mut s, v, error.into()),
+        }
+        v
+    }
+
+    /// A call of a function of the module.
+    pub fn call_global(&self, name: &str, args: &[V]) -> V {
+        self.call_value(self.global_var(name), args)
+    }
+
+    /// A function of the module as a value, as `relax.call_tir` takes one.
+    pub fn global_var(&self, name: &str) -> V {
+        let (module, mut s) = (self.outer.module.borrow(), self.state.borrow_mut());
+        if let Some(known) = s.globals.get(name) {
+            return *known;
+        }
+        let Some(body) = module.get(name) else {
+            self.fail(PassError::new(format!("no function `{name}` in the module; add it before it is named")));
+            return s.b.op(name);
+        };
+        let ty = match body.kind() {
+            BodyKind::PrimFunc => {
+                let ty = body.prim_func_type();
+                s.b.ty(&ty.unwrap_or_else(Type::opaque_callable))
+            }
+            _ if !body.root().ty().is_known() => s.b.ty(&Type::opaque_callable()),
+            // Its symbolic variables are its own; here they get numbers of this body.
+            _ => Importer::of(body).ty(&mut s.b, body.root().ty()),
+        };
+        let v = s.b.global_var(name, ty);
+        s.globals.insert(name.to_string(), v);
+        v
+    }
+
+    /// A function that is not in the module, by its symbol: to call it, for `relax.call_dps_packed` and the like, and as a
+    /// value, of which nothing is known but that it is a function.
+    pub fn extern_func(&self, symbol: &str) -> V {
+        self.state.borrow_mut().b.extern_func(symbol, TypeId::NONE)
+    }
+
+    /// A data type as a value.
+    pub fn dtype(&self, dtype: DType) -> V {
+        self.state.borrow_mut().b.dtype(dtype)
+    }
+
+    /// A type argument of a call, such as the type that `relax.call_tir` gives; it follows all other arguments.
+    pub fn type_arg(&self, ty: &Type) -> V {
+        let mut s = self.state.borrow_mut();
+        let ty = s.b.ty(ty);
+        s.b.type_arg(ty)
+    }
+
+    /// A call of a value that is a function.
+    pub fn call_value(&self, callee: V, args: &[V]) -> V {
+        let mut s = self.state.borrow_mut();
+        let callee = s.operand(callee);
+        let args: Vec<V> = args.iter().map(|arg| s.own(*arg)).collect();
+        let v = s.call(callee, &args, &[]);
+        let callee = s.type_of(callee);
+        let args: Vec<Type> = args.iter().map(|arg| s.type_of(*arg)).collect();
+        match call_result(&callee, &args) {
+            Ok(ty) => {
+                s.set_type(v, &ty);
+                self.sized(&mut s, v);
+            }
+            Err(error) => self.fail_in(&mut s, v, error.into()),
+        }
+        if !calls_are_pure(&callee) {
+            s.effect(v);
+        }
+        v
+    }
+
+    /// A tuple.
+    pub fn tuple(&self, items: &[V]) -> V {
+        let mut s = self.state.borrow_mut();
+        let items: Vec<V> = items.iter().map(|v| s.item(*v)).collect();
+        s.open_block();
+        let v = s.b.tuple(&items, None);
+        self.sized(&mut s, v);
+        s.wait(v)
+    }
+
+    /// Element of a tuple.
+    pub fn get(&self, tuple: V, index: u32) -> V {
+        let mut s = self.state.borrow_mut();
+        let tuple = s.operand(tuple);
+        s.open_block();
+        let v = s.b.tuple_get(tuple, index, None);
+        if s.b.type_of(v) == TypeId::NONE {
+            let message = format!("no element {index} in a value of type {:?}", s.type_of(tuple));
+            self.fail_in(&mut s, v, PassError::new(message));
+        }
+        s.wait(v)
+    }
+
+    /// A constant.
+    pub fn constant(&self, tensor: &Tensor, ty: &Type) -> V {
+        self.state.borrow_mut().b.constant(tensor, ty)
+    }
+
+    /// A shape.
+    pub fn shape(&self, dims: &[Dim]) -> V {
+        self.state.borrow_mut().b.shape(dims)
+    }
+
+    /// A dimension as a value. The symbolic variable of a scalar variable is this variable.
+    pub fn prim_value(&self, dim: impl Into<Dim>) -> V {
+        let (mut s, dim) = (self.state.borrow_mut(), dim.into());
+        let scalar = if let Dim::Var(sym) = &dim { s.scalars.get(&sym.id).copied() } else { None };
+        scalar.unwrap_or_else(|| s.b.prim_value(&dim))
+    }
+
+    /// A string.
+    pub fn string(&self, text: &str) -> V {
+        self.state.borrow_mut().b.string(text)
+    }
+
+    /// Type of a value.
+    pub fn type_of(&self, v: V) -> Type {
+        let mut s = self.state.borrow_mut();
+        let v = s.own(v);
+        s.type_of(v)
+    }
+
+    /// Binds an expression to a variable; a variable or leaf gets another name.
+    pub fn emit(&self, v: V) -> V {
+        let flows = self.flows();
+        self.emit_as(v, flows)
+    }
+
+    /// Binds an expression to a variable that is visible behind the dataflow block that is open.
+    pub fn emit_output(&self, v: V) -> V {
+        if !self.flows() {
+            self.fail(PassError::new("`emit_output` outside of a dataflow block; use `emit`"));
+        }
+        self.emit_as(v, false)
+    }
+
+    fn emit_as(&self, v: V, inner: bool) -> V {
+        let mut s = self.state.borrow_mut();
+        let here = s.frames.last().is_some_and(|frame| frame.pending.contains(&v));
+        let v = if here {
+            s.take(v);
+            v
+        } else {
+            let source = s.item(v);
+            s.open_block();
+            let ty = s.b.type_of(source);
+            s.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[source], None)
+        };
+        if !inner {
+            s.hide_inner(v);
+        }
+        s.bind(v, inner, inner);
+        v
+    }
+
+    /// Binds a value at a type that is checked when run, and that defines symbolic variables.
+    pub fn match_cast(&self, v: V, ty: &Type) -> V {
+        let flows = self.flows();
+        let mut s = self.state.borrow_mut();
+        let source = s.operand(v);
+        s.open_block();
+        s.define_syms(ty);
+        let ty = s.b.ty(ty);
+        let v = s.b.node(NodeSpec::new(kind::MATCH_CAST).ty(ty), &[source], None);
+        s.bind(v, flows, flows);
+        v
+    }
+
+    /// Binds a value at a type that says less than its own.
+    pub fn emit_wider(&self, v: V, ty: &Type) -> V {
+        let flows = self.flows();
+        let mut s = self.state.borrow_mut();
+        let v = s.own(v);
+        let found = s.type_of(v);
+        if !matches!(relation(ty, &found), Relation::Equal | Relation::Wider) {
+            self.fail(PassError::new(format!("a value of type {found:?} is no {ty:?}; `match_cast` checks when run")));
+        }
+        // A call stays nested in the binding.
+        let here = s.frames.last().is_some_and(|frame| frame.pending.contains(&v));
+        let source = if here && s.b.kind(v) == kind::CALL {
+            s.take(v);
+            v
+        } else {
+            s.operand(v)
+        };
+        s.open_block();
+        let ty = s.b.ty(ty);
+        let v = s.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[source], None);
+        s.bind(v, flows, flows);
+        v
+    }
+
+    /// What the function returns.
+    pub fn emit_func_output(&self, v: V) {
+        let mut s = self.state.borrow_mut();
+        match s.frames.last().map(|frame| (frame.kind, frame.result)) {
+            Some((kind::FUNC, None)) => {}
+            Some((kind::FUNC, Some(_))) => return self.fail(PassError::new("the function has a result already")),
+            _ => {
+                return self
+                    .fail(PassError::new("a function can return only at its end, outside of blocks and branches"));
+            }
+        }
+        let v = s.own(v);
+        if let Some(frame) = s.frames.last_mut() {
+            frame.result = Some(v);
+        }
+    }
+
+    /// A dataflow block: what `f` emits is visible in it, its outputs behind it too.
+    pub fn dataflow<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
+        if self.flows() {
+            self.fail(PassError::new("a dataflow block cannot stand in another one"));
+            return f(self);
+        }
+        self.state.borrow_mut().close_block();
+        self.region(kind::DATAFLOW, f)
+    }
+
+    /// An If: each branch gives its result.
+    pub fn if_(&self, cond: V, then: impl FnOnce(&Self) -> V, other: impl FnOnce(&Self) -> V) -> V {
+        if self.flows() {
+            self.fail(PassError::new("an If cannot stand in a dataflow block; end the block before it"));
+            return cond;
+        }
+        let header = {
+            let mut s = self.state.borrow_mut();
+            let cond = s.operand(cond);
+            s.open_block();
+            s.b.begin(NodeSpec::new(kind::IF), &[cond], None)
+        };
+        let (a, b) = (self.branch(then), self.branch(other));
+        let mut s = self.state.borrow_mut();
+        s.b.end();
+        let ty = join(&s.type_of(a), &s.type_of(b));
+        s.set_type(header, &ty);
+        s.wait(header)
+    }
+
+    fn branch(&self, f: impl FnOnce(&Self) -> V) -> V {
+        self.region(kind::BRANCH, |b| {
+            let v = f(b);
+            let mut s = b.state.borrow_mut();
+            let v = s.own(v);
+            if let Some(frame) = s.frames.last_mut() {
+                frame.result = Some(v);
+            }
+            v
+        })
+    }
+
+    /// A nested function; values from outside can be used in it. Gives the function, for
+    /// [`FunctionBuilder::call_value`].
+    pub fn local_function(&self, name: &str, f: impl FnOnce(&Self)) -> V {
+        self.state.borrow_mut().open_block();
+        let header = self.region(kind::FUNC, |b| {
+            f(b);
+            b.state.borrow().frames.last().map(|frame| frame.header)
+        });
+        let mut s = self.state.borrow_mut();
+        let Some(header) = header else { return s.b.op(name) };
+        s.b.bind(header, name);
+        header
+    }
+
+    /// Opens a region, lets `f` fill it, and closes it with its result.
+    fn region<R>(&self, kind: u16, f: impl FnOnce(&Self) -> R) -> R {
+        {
+            let mut s = self.state.borrow_mut();
+            let header = match kind {
+                kind::FUNC => s.b.begin_function(0, AttrsId::NONE, None),
+                _ => s.b.begin(NodeSpec::new(kind), &[], None),
+            };
+            let outer = s.defined.len();
+            let frame = Frame {
+                kind,
+                header,
+                block: false,
+                pending: Vec::new(),
+                result: None,
+                effect: false,
+                outer,
+                known: outer,
+            };
+            s.frames.push(frame);
+        }
+        let out = f(self);
+        self.close();
+        out
+    }
+
+    fn close(&self) {
+        let mut s = self.state.borrow_mut();
+        let Some((kind, result)) = s.frames.last().map(|frame| (frame.kind, frame.result)) else { return };
+        if kind == kind::DATAFLOW {
+            s.close_block();
+            s.frames.pop();
+            return s.b.end();
+        }
+        let result = result.unwrap_or_else(|| {
+            self.fail(PassError::new("a function without a result; call `emit_func_output` at its end"));
+            s.b.tuple(&[], None)
+        });
+        let returned = s.returned(result);
+        s.close_block();
+        let Some(frame) = s.frames.pop() else { return };
+        let result = returned.map_or(result, |items| s.b.tuple(&items, None));
+        if kind != kind::FUNC {
+            s.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+            s.defined.truncate(frame.outer);
+            return s.b.end();
+        }
+        let ret = s.ret_type(result, frame.known);
+        s.defined.truncate(frame.outer);
+        if frame.effect {
+            s.b.mark_function_impure();
+        }
+        s.b.end_function(result, ret);
+    }
+
+    fn flows(&self) -> bool {
+        self.state.borrow().frames.last().is_some_and(|frame| frame.kind == kind::DATAFLOW)
+    }
+
+    fn fail(&self, error: PassError) {
+        self.outer.fail(error);
+    }
+
+    /// Refuses a type that no body may have before anybody writes it out: nested tuples double with each call.
+    fn sized(&self, s: &mut State, v: V) {
+        let ty = s.b.type_of(v);
+        if let Err(message) = s.b.refuse_large(ty) {
+            self.fail_in(s, v, PassError::new(message));
+        }
+    }
+
+    /// Keeps the error and goes on with a value of any type.
+    fn fail_in(&self, s: &mut State, v: V, error: PassError) {
+        s.set_type(v, &Type::Object);
+        self.fail(error);
+    }
+}
+
+macro_rules! ops {
+    ($($(#[$doc:meta])* $method:ident($($arg:ident),*) = $op:literal;)*) => {
+        /// Operators without attributes, under their short names.
+        impl FunctionBuilder<'_, '_> {
+            $($(#[$doc])* pub fn $method(&self, $($arg: V),*) -> V {
+                self.call($op, &[$($arg),*])
+            })*
+        }
+    };
+}
+
+ops! {
+    /// Sum.
+    add(x, y) = "relax.add";
+    /// Difference.
+    subtract(x, y) = "relax.subtract";
+    /// Product, element by element.
+    multiply(x, y) = "relax.multiply";
+    /// Quotient.
+    divide(x, y) = "relax.divide";
+    /// Larger one.
+    maximum(x, y) = "relax.maximum";
+    /// Smaller one.
+    minimum(x, y) = "relax.minimum";
+    /// Exponential.
+    exp(x) = "relax.exp";
+    /// Square root.
+    sqrt(x) = "relax.sqrt";
+    /// Opposite.
+    negative(x) = "relax.negative";
+    /// Rectified linear unit.
+    relu(x) = "relax.nn.relu";
+    /// Logistic function.
+    sigmoid(x) = "relax.sigmoid";
+    /// Hyperbolic tangent.
+    tanh(x) = "relax.tanh";
+}

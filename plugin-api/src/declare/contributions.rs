@@ -1,0 +1,343 @@
+//! What a plugin can bring besides passes and operators: config options, properties, composite passes, instruments.
+
+use crate::PassError;
+use crate::declare::declarations::OptionDecl;
+use crate::declare::declarations::{check_required, fail, is_blank, is_full_name, same, write_default, write_strs};
+use crate::declare::instrument::NewInstrument;
+use crate::declare::options::OptionField;
+use crate::declare::pass::Ctx;
+use crate::ir::Body;
+use crate::metadata::OptionType;
+use crate::metadata::wire::{Writer, tag};
+use crate::typing::operators::DefaultDecl;
+
+/// Declarations of everything but passes and operators.
+#[derive(Clone, Copy)]
+pub struct Contributions {
+    /// Config options.
+    pub config: &'static [&'static ConfigDecl],
+    /// Properties.
+    pub properties: &'static [&'static PropertyDecl],
+    /// Composite passes.
+    pub composites: &'static [&'static CompositeDecl],
+    /// Instruments.
+    pub instruments: &'static [&'static InstrumentDecl],
+}
+
+impl Contributions {
+    /// Nothing.
+    pub const NONE: Contributions = Contributions { config: &[], properties: &[], composites: &[], instruments: &[] };
+}
+
+/// One config option.
+#[derive(Clone, Copy)]
+pub struct ConfigDecl {
+    /// Key, `namespace.key`; more dots make a record of fields.
+    pub name: &'static str,
+    /// Documentation; the first line is the summary.
+    pub doc: &'static str,
+    /// Type of its value.
+    pub ty: OptionType,
+    /// Value when it is not set; `Required` and `None`: not set.
+    pub default: DefaultDecl,
+    /// Least and greatest value.
+    pub range: RangeDecl,
+}
+
+/// Values that a number may have, both ends included.
+#[derive(Clone, Copy)]
+pub enum RangeDecl {
+    /// Every one.
+    Any,
+    /// An integer from, and up to.
+    Int(Option<i64>, Option<i64>),
+    /// A float from, and up to.
+    Float(Option<f64>, Option<f64>),
+}
+
+/// The checker of a property: an error if a function does not have it.
+pub type CheckFn = fn(&Body, &Ctx) -> Result<(), PassError>;
+
+/// One property of Relax functions.
+#[derive(Clone, Copy)]
+pub struct PropertyDecl {
+    /// Full name, `namespace.name`.
+    pub name: &'static str,
+    /// Documentation; the first line is the summary.
+    pub doc: &'static str,
+    /// Its checker.
+    pub check: Option<CheckFn>,
+}
+
+/// One composite pass.
+#[derive(Clone, Copy)]
+pub struct CompositeDecl {
+    /// Full name, `namespace.Name`.
+    pub name: &'static str,
+    /// Documentation; the first line is the summary.
+    pub doc: &'static str,
+    /// Lowest opt_level at which it runs unasked.
+    pub opt_level: i32,
+    /// Full names of passes, each perhaps followed by a requirement, as in [`PassDecl`](crate::declare::declarations::PassDecl).
+    pub required: &'static [&'static str],
+    /// Its members in order, each as in a pipeline: `acme.Fold{times=2}`.
+    pub passes: &'static [&'static str],
+}
+
+/// One instrument.
+#[derive(Clone, Copy)]
+pub struct InstrumentDecl {
+    /// Full name, `namespace.Name`.
+    pub name: &'static str,
+    /// Documentation; the first line is the summary.
+    pub doc: &'static str,
+    /// Options.
+    pub options: &'static [OptionDecl],
+    /// Makes one for a run.
+    pub new: NewInstrument,
+}
+
+impl ConfigDecl {
+    /// Value in a context: as set, else the default. `None` if there is neither, or if `T` is not the declared type.
+    pub fn get<T: OptionField>(&self, ctx: &Ctx) -> Option<T> {
+        T::from_value(&ctx.config(self.name).or_else(|| self.default.value())?)
+    }
+
+    /// This declaration, if name, texts and numbers are right.
+    pub const fn checked(self) -> ConfigDecl {
+        let name = self.name;
+        if !is_full_name(name) {
+            fail(&["`", name, "` is no config key: it is `namespace.key`, as in `acme.limit`"]);
+        }
+        if is_blank(self.doc) {
+            fail(&["config option `", name, "` has no documentation: write `/// What it says.` above its declaration"]);
+        }
+        let (empty, outside) = match self.range {
+            RangeDecl::Any => (false, false),
+            RangeDecl::Int(from, to) => {
+                let value = if let DefaultDecl::Int(value) = self.default { Some(value) } else { None };
+                let (from, to) = (or_int(from, i64::MIN), or_int(to, i64::MAX));
+                (from > to, matches!(value, Some(value) if value < from || value > to))
+            }
+            RangeDecl::Float(from, to) => {
+                let value = if let DefaultDecl::Float(value) = self.default { Some(value) } else { None };
+                let (from, to) = (or_float(from, f64::NEG_INFINITY), or_float(to, f64::INFINITY));
+                (from > to, matches!(value, Some(value) if value < from || value > to))
+            }
+        };
+        if empty {
+            fail(&["the range of config option `", name, "` is empty: its start is greater than its end"]);
+        }
+        if outside {
+            fail(&["the default of config option `", name, "` is outside its range"]);
+        }
+        self
+    }
+}
+
+const fn or_int(value: Option<i64>, other: i64) -> i64 {
+    if let Some(value) = value { value } else { other }
+}
+
+const fn or_float(value: Option<f64>, other: f64) -> f64 {
+    if let Some(value) = value { value } else { other }
+}
+
+impl PropertyDecl {
+    /// This declaration, if its name and text are right.
+    pub const fn checked(self) -> PropertyDecl {
+        let name = self.name;
+        if !is_full_name(name) {
+            fail(&["`", name, "` is no name of a property: it is `namespace.name`, as in `relax.anf`"]);
+        }
+        if is_blank(self.doc) {
+            fail(&["property `", name, "` has no documentation: write `/// What holds.` above its declaration"]);
+        }
+        self
+    }
+}
+
+impl CompositeDecl {
+    /// This declaration, if its names and texts are right.
+    pub const fn checked(self) -> CompositeDecl {
+        let name = self.name;
+        if !is_full_name(name) {
+            fail(&["`", name, "` is no name of a composite pass: it is `namespace.Name`, as in `acme.Cleanup`"]);
+        }
+        if is_blank(self.doc) {
+            fail(&[
+                "composite pass `",
+                name,
+                "` has no documentation: write `/// What it does.` above its declaration",
+            ]);
+        }
+        check_required("composite pass", name, self.required);
+        if self.passes.is_empty() {
+            fail(&["`passes` of composite pass `", name, "` is empty: name at least one pass"]);
+        }
+        let mut i = 0;
+        while i < self.passes.len() {
+            let entry = self.passes[i];
+            if !is_member(entry) {
+                let right = "` is no pass with its full name: write it as in `relax.Normalize` or `acme.Fold{times=2}`";
+                fail(&["`passes` of composite pass `", name, "`: `", entry, right]);
+            }
+            if same(member_name(entry), name) {
+                fail(&["`passes` of composite pass `", name, "` has the composite pass itself"]);
+            }
+            i += 1;
+        }
+        self
+    }
+}
+
+/// The name in an entry of a composite pass.
+const fn member_name(entry: &str) -> &str {
+    let bytes = entry.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        if bytes[i] == b'{' {
+            return entry.split_at(i).0;
+        }
+        i += 1;
+    }
+    entry
+}
+
+/// Whether an entry is a full name, or one with something in braces.
+const fn is_member(entry: &str) -> bool {
+    let (bytes, name) = (entry.as_bytes(), member_name(entry));
+    is_full_name(name) && (name.len() == entry.len() || bytes[bytes.len() - 1] == b'}')
+}
+
+/// What a compiler can tell the author about all of them together. Passes are given by name.
+pub(crate) const fn check(more: &Contributions, passes: &[&crate::declare::declarations::PassDecl]) {
+    let mut i = 0;
+    while i < more.config.len() {
+        let mut j = 0;
+        while j < i {
+            let (first, second) = (more.config[j].name, more.config[i].name);
+            if same(first, second) {
+                fail(&["two config options of the plugin are called `", first, "`; give one of them another name"]);
+            }
+            if is_record_of(first, second) || is_record_of(second, first) {
+                fail(&[
+                    "config options `",
+                    first,
+                    "` and `",
+                    second,
+                    "`: a key that others continue is a record and has no value; give one of them another name",
+                ]);
+            }
+            j += 1;
+        }
+        i += 1;
+    }
+    let mut i = 0;
+    while i < more.properties.len() {
+        let mut j = 0;
+        while j < i {
+            if same(more.properties[j].name, more.properties[i].name) {
+                let name = more.properties[i].name;
+                fail(&["two properties of the plugin are called `", name, "`; give one of them another name"]);
+            }
+            j += 1;
+        }
+        i += 1;
+    }
+    let mut i = 0;
+    while i < more.composites.len() {
+        let name = more.composites[i].name;
+        let (mut j, mut twice) = (0, false);
+        while j < i {
+            twice |= same(more.composites[j].name, name);
+            j += 1;
+        }
+        let mut j = 0;
+        while j < passes.len() {
+            twice |= same(passes[j].name, name);
+            j += 1;
+        }
+        if twice {
+            fail(&["two passes of the plugin are called `", name, "`; give one of them another name"]);
+        }
+        i += 1;
+    }
+}
+
+/// Whether `key` is `record` with more parts.
+pub const fn is_record_of(record: &str, key: &str) -> bool {
+    let (record, bytes) = (record.as_bytes(), key.as_bytes());
+    if bytes.len() <= record.len() || bytes[record.len()] != b'.' {
+        return false;
+    }
+    let mut i = 0;
+    while i < record.len() {
+        if record[i] != bytes[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// Into the metadata block.
+pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, more: &Contributions) {
+    let mut i = 0;
+    while i < more.config.len() {
+        write_config(w, more.config[i]);
+        i += 1;
+    }
+    let mut i = 0;
+    while i < more.properties.len() {
+        let property = more.properties[i];
+        let at = w.open(tag::PROPERTY);
+        w.field(tag::NAME, property.name.as_bytes());
+        w.field(tag::DOC, property.doc.as_bytes());
+        w.field(tag::CHECKED, &[property.check.is_some() as u8]);
+        w.close(at);
+        i += 1;
+    }
+    let mut i = 0;
+    while i < more.composites.len() {
+        let composite = more.composites[i];
+        let at = w.open(tag::COMPOSITE);
+        w.field(tag::NAME, composite.name.as_bytes());
+        w.field(tag::DOC, composite.doc.as_bytes());
+        w.field(tag::OPT_LEVEL, &composite.opt_level.to_le_bytes());
+        write_strs(w, tag::REQUIRED, composite.required);
+        write_strs(w, tag::MEMBER, composite.passes);
+        w.close(at);
+        i += 1;
+    }
+}
+
+const fn write_config<const N: usize>(w: &mut Writer<N>, config: &ConfigDecl) {
+    let at = w.open(tag::CONFIG);
+    w.field(tag::NAME, config.name.as_bytes());
+    w.field(tag::DOC, config.doc.as_bytes());
+    w.field(tag::TYPE, &[config.ty as u8]);
+    if !matches!(config.default, DefaultDecl::None) {
+        write_default(w, &config.default);
+    }
+    let (from, to) = match config.range {
+        RangeDecl::Any => (None, None),
+        RangeDecl::Int(from, to) => (int_bytes(from), int_bytes(to)),
+        RangeDecl::Float(from, to) => (float_bytes(from), float_bytes(to)),
+    };
+    if let Some(from) = from {
+        w.field(tag::FROM, &from);
+    }
+    if let Some(to) = to {
+        w.field(tag::UP_TO, &to);
+    }
+    w.close(at);
+}
+
+const fn int_bytes(value: Option<i64>) -> Option<[u8; 8]> {
+    if let Some(value) = value { Some(value.to_le_bytes()) } else { None }
+}
+
+const fn float_bytes(value: Option<f64>) -> Option<[u8; 8]> {
+    if let Some(value) = value { Some(value.to_bits().to_le_bytes()) } else { None }
+}

@@ -1,0 +1,261 @@
+//! Instruments: they see every pass of a run, and may veto it, but change nothing.
+
+use crate::PassError;
+use crate::declare::contributions::InstrumentDecl;
+use crate::declare::declarations::{check_options, fail, is_blank, is_full_name, same, write_options};
+use crate::declare::pass::Ctx;
+use crate::ir::Module;
+use crate::metadata::wire::{Writer, tag};
+use crate::metadata::{Granularity, OptionValue, Required};
+
+/// What an instrument sees of a pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PassFacts<'a> {
+    /// Full name, `namespace.Name`.
+    pub name: &'a str,
+    /// Lowest opt_level at which it runs unasked.
+    pub opt_level: i32,
+    /// What it works on.
+    pub granularity: Granularity,
+    /// Passes whose effect holds before it.
+    pub required: &'a [Required],
+    /// Plugin that has it.
+    pub plugin: &'a str,
+    /// Number of the step, from 1, as `passhost plan` shows it.
+    pub position: usize,
+}
+
+/// Sees every pass of a run. An instrument is called on one thread; the context of the run is [`Ctx::current`], which
+/// also prints functions. It cannot change the module.
+///
+/// Each method that returns an error stops the run. Whoever's `run_before` succeeded gets exactly one `run_after` or
+/// `run_failed` for that pass.
+///
+/// A `tracing` span that is entered in `run_before` may be left in `run_after` or `run_failed`, one of `enter` in `exit`;
+/// what is still entered at the end of these is left, and so is, at its own end, what any other method entered.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no instrument: it does not implement `PassInstrument`",
+    label = "`new` of an instrument must give one",
+    note = "write `impl PassInstrument for {Self} {{ … }}`; every method has a default"
+)]
+pub trait PassInstrument {
+    /// The context of the run is entered.
+    ///
+    /// # Errors
+    /// If the run must not start. Instruments that were entered before are exited.
+    fn enter(&mut self) -> Result<(), PassError> {
+        Ok(())
+    }
+
+    /// The context of the run is left, also after a failure.
+    ///
+    /// # Errors
+    /// If something is wrong; instruments behind this one are not exited.
+    fn exit(&mut self) -> Result<(), PassError> {
+        Ok(())
+    }
+
+    /// Whether a pass may run. All instruments are asked, and all must agree; passes that the context requires to run
+    /// are not asked about.
+    ///
+    /// # Errors
+    /// If the run must stop.
+    fn should_run(&mut self, _module: &Module, _pass: &PassFacts<'_>) -> Result<bool, PassError> {
+        Ok(true)
+    }
+
+    /// A pass is going to run.
+    ///
+    /// # Errors
+    /// If the pass must not run and the run must stop.
+    fn run_before(&mut self, _module: &Module, _pass: &PassFacts<'_>) -> Result<(), PassError> {
+        Ok(())
+    }
+
+    /// A pass ran; `module` is what it gave, verified.
+    ///
+    /// # Errors
+    /// If the run must stop.
+    fn run_after(&mut self, _module: &Module, _pass: &PassFacts<'_>) -> Result<(), PassError> {
+        Ok(())
+    }
+
+    /// A pass failed, or could not start because another instrument failed. `module` is the one before it.
+    ///
+    /// # Errors
+    /// If something is wrong; it is told beside the first failure.
+    fn run_failed(&mut self, _module: &Module, _pass: &PassFacts<'_>, _message: &str) -> Result<(), PassError> {
+        Ok(())
+    }
+}
+
+/// Makes an instrument. Options come in the order of their declaration.
+pub type NewInstrument = fn(&[OptionValue], &Ctx) -> Result<Box<dyn PassInstrument>, PassError>;
+
+/// What `new` of an instrument gave, on the heap.
+#[doc(hidden)]
+pub fn boxed<I: PassInstrument + 'static>(made: Result<I, PassError>) -> Result<Box<dyn PassInstrument>, PassError> {
+    made.map(|instrument| Box::new(instrument) as Box<dyn PassInstrument>)
+}
+
+impl InstrumentDecl {
+    /// This declaration, if its names and texts are right.
+    pub const fn checked(self) -> InstrumentDecl {
+        let name = self.name;
+        if !is_full_name(name) {
+            fail(&["`", name, "` is no name of an instrument: it is `namespace.Name`, as in `acme.Counter`"]);
+        }
+        if is_blank(self.doc) {
+            fail(&["instrument `", name, "` has no documentation: write `/// What it does.` above its declaration"]);
+        }
+        check_options("instrument", name, self.options);
+        self
+    }
+}
+
+/// What a compiler can tell the author about all instruments of a plugin.
+pub(crate) const fn check(instruments: &[&InstrumentDecl]) {
+    let mut i = 0;
+    while i < instruments.len() {
+        let name = instruments[i].name;
+        let mut j = 0;
+        while j < i {
+            if same(instruments[j].name, name) {
+                fail(&["two instruments of the plugin are called `", name, "`; give one of them another name"]);
+            }
+            j += 1;
+        }
+        i += 1;
+    }
+}
+
+/// Writes the instruments of a plugin into its metadata.
+pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, instruments: &[&InstrumentDecl]) {
+    let mut i = 0;
+    while i < instruments.len() {
+        let instrument = instruments[i];
+        let at = w.open(tag::INSTRUMENT);
+        w.field(tag::NAME, instrument.name.as_bytes());
+        w.field(tag::DOC, instrument.doc.as_bytes());
+        write_options(w, instrument.options);
+        w.close(at);
+        i += 1;
+    }
+}
+
+/// Declares an instrument: its name, its options, and the function that makes one for a run.
+///
+/// ```
+/// use plugin_api::instrument::{PassFacts, PassInstrument};
+/// use plugin_api::prelude::*;
+///
+/// declare_instrument! {
+///     /// Counts passes, and stops the run when there are too many.
+///     pub COUNTER = "acme.Counter" {
+///         options: CounterOptions {
+///             /// So many may run.
+///             most: i64 = 100,
+///         },
+///         new: Counter::new,
+///     }
+/// }
+///
+/// struct Counter {
+///     left: i64,
+/// }
+///
+/// impl Counter {
+///     fn new(options: &CounterOptions, _: &Ctx) -> Result<Counter, PassError> {
+///         Ok(Counter { left: options.most })
+///     }
+/// }
+///
+/// impl PassInstrument for Counter {
+///     fn run_before(&mut self, _: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+///         if self.left == 0 {
+///             bail!("too many passes: `{}` is one more than there may be", pass.name);
+///         }
+///         self.left -= 1;
+///         Ok(())
+///     }
+/// }
+/// # let _ = (COUNTER, Counter::new(&CounterOptions::default(), &Ctx::detached()).map(|counter| counter.left));
+/// ```
+///
+/// `new` is a `fn(&Options, &Ctx) -> Result<impl PassInstrument, PassError>`; without `options` it has no such argument.
+/// Options are those of [`declare_pass!`](crate::declare_pass). The declaration goes into the list `instruments` of
+/// [`export_plugin!`](crate::export_plugin).
+#[macro_export]
+macro_rules! declare_instrument {
+    ($(#[doc = $doc:literal])* $vis:vis $NAME:ident = $name:literal { $($facts:tt)* }) => {
+        $crate::__instrument! { @facts { [$($doc)*] [$vis] $NAME $name } { [] [] } $($facts)* , }
+    };
+    ($($other:tt)*) => {
+        compile_error!(
+            "an instrument is declared like `pub NAME = \"namespace.Name\" { options: Options { … }, new: a_function }`"
+        );
+    };
+}
+
+/// Parts of [`declare_instrument!`]; not for direct use. `@facts` sorts the facts into slots: options, new.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __instrument {
+    (@facts $h:tt { [] $n:tt } options: $v:ident $w:tt, $($rest:tt)*) => {
+        $crate::__instrument! { @facts $h { [$v $w] $n } $($rest)* }
+    };
+    (@facts $h:tt { $o:tt [] } new: $v:expr, $($rest:tt)*) => {
+        $crate::__instrument! { @facts $h { $o [$v] } $($rest)* }
+    };
+    (@facts $h:tt $slots:tt $(,)?) => { $crate::__instrument! { @declare $h $slots } };
+    // A key that no arm above took: it is unknown, stands twice, or its value is of another kind.
+    (@facts $h:tt $slots:tt options $($rest:tt)*) => {
+        compile_error!(
+            "`options` stands once in an instrument, as `options: Options { /// How often.\n times: i64 = 1 }`"
+        );
+    };
+    (@facts $h:tt $slots:tt new $($rest:tt)*) => {
+        compile_error!("`new` stands once in an instrument, as `new: a_function`");
+    };
+    (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => {
+        compile_error!(concat!("an instrument has no fact `", stringify!($key), "`; it has `new` and `options`"));
+    };
+    (@facts $h:tt $slots:tt $($rest:tt)*) => {
+        compile_error!(concat!(
+            "found `", stringify!($($rest)*), "` where a fact of an instrument is expected, as `new: a_function`"
+        ));
+    };
+
+    (@declare { $doc:tt $vis:tt $NAME:ident $name:literal } { $o:tt [] }) => {
+        compile_error!(concat!(
+            "`new` of instrument `", $name, "` is missing; it names the function that makes one for a run"
+        ));
+    };
+    (@declare { [$($doc:literal)*] [$vis:vis] $NAME:ident $name:literal } {
+        [$($Options:ident $fields:tt)?] [$new:expr]
+    }) => {
+        $($crate::__options! { [$vis] $Options $name $fields })?
+
+        $(#[doc = $doc])*
+        $vis const $NAME: $crate::declare::contributions::InstrumentDecl = $crate::declare::contributions::InstrumentDecl {
+            name: $name,
+            doc: concat!($($doc, "\n"),*),
+            options: $crate::__pass!(@decls $($Options)?),
+            new: $crate::__instrument!(@new $new $(, $Options)?),
+        }
+        .checked();
+    };
+
+    (@new $new:expr) => {
+        |_, ctx| {
+            let new: fn(&$crate::declare::pass::Ctx) -> Result<_, $crate::PassError> = $new;
+            $crate::declare::instrument::boxed(new(ctx))
+        }
+    };
+    (@new $new:expr, $Options:ident) => {
+        |values, ctx| {
+            let new: fn(&$Options, &$crate::declare::pass::Ctx) -> Result<_, $crate::PassError> = $new;
+            $crate::declare::instrument::boxed(new(&$Options::from_values(values)?, ctx))
+        }
+    };
+}

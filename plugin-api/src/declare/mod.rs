@@ -1,0 +1,11 @@
+//! What a plugin declares: passes, options, operators, composites, config, properties and instruments, and the context that
+//! its code gets.
+
+pub mod contributions;
+pub mod declarations;
+pub mod diagnostics;
+pub mod instrument;
+mod macros;
+mod macros_of_contributions;
+pub mod options;
+pub mod pass;

@@ -1,0 +1,168 @@
+//! What a pass gets and gives: the context, errors, and batches of functions.
+
+use crate::PassError;
+use crate::declare::diagnostics::{Diagnostics, Severity};
+use crate::ir::{AttrsId, Body, BodyBuilder, Call, Module, TypeId, Value};
+use crate::metadata::OptionValue;
+use crate::metadata::wire::read_value;
+use crate::services::{self, Current, Place, Query, function_key};
+use crate::typing::operators::{Infer, InferError, Inferred};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// No function is being worked on.
+const NO_FUNCTION: u32 = u32::MAX;
+
+/// The context of a run, as a pass sees it. Elsewhere than on the thread of the run, and once the run is over, it has no
+/// answers.
+pub struct Ctx {
+    /// Number of the run; 0 without a host.
+    run: u64,
+    opt_level: i32,
+    /// Position in the batch of the function that is being worked on.
+    function: Cell<u32>,
+}
+
+impl Ctx {
+    fn new(run: u64, opt_level: i32) -> Ctx {
+        Ctx { run, opt_level, function: Cell::new(NO_FUNCTION) }
+    }
+
+    /// A context without a host, for tests: opt_level 2, no config.
+    pub fn detached() -> Ctx {
+        Ctx::new(0, 2)
+    }
+
+    /// The context that is current on this thread, as in TVM's `PassContext.current()`.
+    pub fn current() -> Ctx {
+        Ctx::of(services::current())
+    }
+
+    /// One of the host; detached without one.
+    pub(crate) fn of(current: Option<Current>) -> Ctx {
+        current.map_or_else(Ctx::detached, |current| Ctx::new(current.run, current.opt_level))
+    }
+
+    /// The opt_level of the run.
+    pub fn opt_level(&self) -> i32 {
+        self.opt_level
+    }
+
+    /// Value of a config key; `None` where it is neither set nor has a default.
+    pub fn config(&self, key: &str) -> Option<OptionValue> {
+        read_value(&services::query(self.run, Query::Config, key.as_bytes())?)
+    }
+
+    /// Name of the running pass; empty without a host.
+    pub fn pass_name(&self) -> String {
+        self.text(Query::PassName, "".as_bytes()).unwrap_or_default()
+    }
+
+    /// The compilation target, as a name or as JSON: that of the function that is being worked on, if it has the
+    /// attribute `target`, else that of the run.
+    pub fn target(&self) -> Option<String> {
+        match self.function.get() {
+            NO_FUNCTION => self.text(Query::Target, "".as_bytes()),
+            function => self.text(Query::Target, &function_key(function)),
+        }
+    }
+
+    /// The compilation target of a function, for passes that work on the whole module.
+    pub fn target_of(&self, function: &Body) -> Option<String> {
+        function.target().or_else(|| self.target())
+    }
+
+    /// Name in the module of the function that is being worked on; `None` in a module pass.
+    pub fn function_name(&self) -> Option<String> {
+        match self.function.get() {
+            NO_FUNCTION => None,
+            function => self.text(Query::FunctionName, &function_key(function)),
+        }
+    }
+
+    pub(crate) fn diagnose(&self, severity: Severity, function: &str, at: Option<Value<'_>>, message: &str) {
+        let place = Place { index: self.function.get(), name: function, node: at.and_then(Value::index) };
+        services::diagnose(self.run, severity, place, message);
+    }
+
+    fn text(&self, what: Query, key: &[u8]) -> Option<String> {
+        services::query(self.run, what, key).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Errors, warnings and remarks for whoever runs the pass.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        Diagnostics { ctx: self, function: "" }
+    }
+
+    /// Whether a plugin declares an operator: for names that come from options.
+    ///
+    /// # Errors
+    /// If no plugin does, with near names. Without a host nobody can tell, and nothing is said.
+    pub fn check_operator(&self, name: &str) -> Result<(), PassError> {
+        let mut b = BodyBuilder::new();
+        let callee = b.op(name);
+        let call = b.call(callee, &[], AttrsId::NONE, TypeId::NONE, false, None);
+        match b.with(call, |value| value.as_call().map(|call| self.infer(call))) {
+            Some(Err(error @ InferError::UnknownOp { .. })) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds to a counter of the running pass, which `passhost run --statistics` shows: what it found or changed, under a
+    /// name like `bindings removed`. What a pass counted that then fails is forgotten.
+    pub fn statistic(&self, name: &str, n: usize) {
+        services::statistic(self.run, name, n as u64);
+    }
+
+    /// Shows a module as text to whoever runs the host, at once; `header` says which one it is.
+    ///
+    /// # Errors
+    /// Without a host that does.
+    pub fn show_module(&self, module: &Module, header: &str) -> Result<(), PassError> {
+        if services::show_module(self.run, module, header) {
+            return Ok(());
+        }
+        Err(PassError::new("no host that shows modules: this needs one of plugin API 0.2"))
+    }
+
+    /// The function as TVMScript.
+    ///
+    /// # Errors
+    /// Without a host.
+    pub fn print(&self, body: &Body) -> Result<String, PassError> {
+        services::print(body).ok_or_else(|| PassError::new("no host: printing needs one"))
+    }
+}
+
+impl Infer for Ctx {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        services::infer(call)
+    }
+}
+
+/// The functions that a function pass is run over. What became of each goes to the host at once.
+pub struct Batch<'a> {
+    bodies: &'a [Body],
+    ctx: &'a Ctx,
+    done: &'a mut dyn FnMut(usize, std::thread::Result<Result<Body, PassError>>),
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(
+        bodies: &'a [Body],
+        ctx: &'a Ctx,
+        done: &'a mut dyn FnMut(usize, std::thread::Result<Result<Body, PassError>>),
+    ) -> Batch<'a> {
+        Batch { bodies, ctx, done }
+    }
+
+    /// Runs `f` on every function, in order, also behind one that failed: all errors are wanted.
+    pub fn each(&mut self, mut f: impl FnMut(&Body, &Ctx) -> Result<Body, PassError>) {
+        for (i, body) in self.bodies.iter().enumerate() {
+            self.ctx.function.set(i as u32);
+            let result = catch_unwind(AssertUnwindSafe(|| f(body, self.ctx)));
+            (self.done)(i, result);
+        }
+        self.ctx.function.set(NO_FUNCTION);
+    }
+}

@@ -1,0 +1,453 @@
+//! Reads the metadata section: any bytes give either records or an error that names the field.
+
+use crate::metadata::wire::{self, FORMAT, Fields, MAGIC, read_value, tag};
+use crate::metadata::*;
+use crate::names::syntax::{is_full_name, is_option_name, is_plugin_name};
+use semver::Version;
+use std::collections::HashSet;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Why the metadata of a plugin cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetaError {
+    /// It does not start as metadata does.
+    #[error("its metadata starts with {:?}, not with \"PASSHOST\"", String::from_utf8_lossy(.found))]
+    Magic {
+        /// How it starts.
+        found: Vec<u8>,
+    },
+    /// Another format of the bytes.
+    #[error("its metadata has format {found}, this host reads format {FORMAT}")]
+    Format {
+        /// Format found.
+        found: u16,
+    },
+    /// Ends in the middle, or a length that lies.
+    #[error("its metadata is cut off or a length in it is wrong, at byte {at} of {len} (in {within})")]
+    Truncated {
+        /// Position in the record.
+        at: usize,
+        /// Length of the record.
+        len: usize,
+        /// Which record.
+        within: String,
+    },
+    /// A field whose content makes no sense.
+    #[error("its metadata is wrong: field `{field}` of {within} {why}")]
+    Field {
+        /// Which field.
+        field: &'static str,
+        /// In which record.
+        within: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A declaration that does not compile today, but did with an older plugin API, or was never compiled.
+    #[error("its metadata is wrong: field `{field}` of {within} {why}")]
+    Declared {
+        /// Which field.
+        field: &'static str,
+        /// In which record.
+        within: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Two things of one name, which nobody could tell apart.
+    #[error("it has two {what} called `{name}`")]
+    Twice {
+        /// What they are.
+        what: &'static str,
+        /// Their name.
+        name: String,
+    },
+    /// A field that must be there is not.
+    #[error("its metadata is wrong: {within} has no field `{field}`")]
+    Missing {
+        /// Which field.
+        field: &'static str,
+        /// In which record.
+        within: String,
+    },
+}
+
+impl MetaError {
+    /// What to do.
+    pub fn help(&self) -> &'static str {
+        match self {
+            MetaError::Format { .. } => "use a host or a plugin of the same age",
+            MetaError::Declared { .. } => "correct the declaration in the source of the plugin, and build it again",
+            MetaError::Twice { .. } => "give one of them another name in the source of the plugin, and build it again",
+            _ => "build it again with `export_plugin!` of the plugin API of this host",
+        }
+    }
+}
+
+/// The fields of a metadata section, and how many bytes the block has that holds them; bytes behind it must be zero
+/// (padding).
+fn content(section: &[u8]) -> Result<(&[u8], usize), MetaError> {
+    let start = || section[..section.len().min(MAGIC.len())].to_vec();
+    let rest = section.strip_prefix(&MAGIC).ok_or_else(|| MetaError::Magic { found: start() })?;
+    let cut = |at| MetaError::Truncated { at, len: section.len(), within: "the block".into() };
+    let (format, rest) = rest.split_first_chunk::<2>().ok_or(cut(8))?;
+    let found = u16::from_le_bytes(*format);
+    if found != FORMAT {
+        return Err(MetaError::Format { found });
+    }
+    let (len, rest) = rest.get(2..).and_then(|rest| rest.split_first_chunk::<4>()).ok_or(cut(10))?;
+    let len = u32::from_le_bytes(*len) as usize;
+    let content = rest.get(..len).ok_or(cut(16))?;
+    if rest[len..].iter().any(|byte| *byte != 0) {
+        let why = "is followed by other bytes; link one plugin into one library".to_string();
+        return Err(MetaError::Field { field: "block", within: "the section".into(), why });
+    }
+    Ok((content, section.len() - (rest.len() - len)))
+}
+
+impl PluginHead {
+    /// Reads what stands for itself in a metadata section. Whether the rest can be read depends on the plugin API, which
+    /// is to be looked at before.
+    ///
+    /// # Errors
+    /// What is wrong, and in which field.
+    pub fn decode(section: &[u8]) -> Result<PluginHead, MetaError> {
+        head(&Record::plugin(content(section)?.0))
+    }
+}
+
+impl PluginMeta {
+    /// Reads the content of a metadata section.
+    ///
+    /// # Errors
+    /// What is wrong, and in which field.
+    pub fn decode(section: &[u8]) -> Result<PluginMeta, MetaError> {
+        let (content, len) = content(section)?;
+        Ok(PluginMeta { digest: xxh3_128(&section[..len]), ..plugin(content)? })
+    }
+}
+
+/// A record being read: its bytes, and how messages call it.
+struct Record<'a> {
+    bytes: &'a [u8],
+    within: String,
+}
+
+impl<'a> Record<'a> {
+    fn plugin(bytes: &'a [u8]) -> Record<'a> {
+        Record { bytes, within: "the plugin".to_string() }
+    }
+
+    fn fields(&self) -> impl Iterator<Item = Result<(u16, &'a [u8]), MetaError>> + '_ {
+        let (len, within) = (self.bytes.len(), &self.within);
+        Fields::new(self.bytes)
+            .map(move |field| field.map_err(|at| MetaError::Truncated { at, len, within: within.clone() }))
+    }
+
+    fn wrong(&self, field: &'static str, why: impl Into<String>) -> MetaError {
+        MetaError::Field { field, within: self.within.clone(), why: why.into() }
+    }
+
+    fn declared(&self, field: &'static str, why: impl Into<String>) -> MetaError {
+        MetaError::Declared { field, within: self.within.clone(), why: why.into() }
+    }
+
+    /// A number that means something to a newer host only.
+    fn unknown(&self, field: &'static str, number: u8) -> MetaError {
+        self.wrong(field, format!("is {number}, which this host does not know"))
+    }
+
+    fn str(&self, field: &'static str, bytes: &[u8]) -> Result<String, MetaError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| self.wrong(field, "is not UTF-8"))?;
+        Ok(text.to_string())
+    }
+
+    fn first(&self, tag: u16, field: &'static str) -> Result<&'a [u8], MetaError> {
+        for item in self.fields() {
+            let (found, bytes) = item?;
+            if found == tag {
+                return Ok(bytes);
+            }
+        }
+        Err(MetaError::Missing { field, within: self.within.clone() })
+    }
+
+    fn text(&self, tag: u16, field: &'static str) -> Result<String, MetaError> {
+        self.str(field, self.first(tag, field)?)
+    }
+
+    fn array<const N: usize>(&self, tag: u16, field: &'static str) -> Result<[u8; N], MetaError> {
+        let bytes = self.first(tag, field)?;
+        bytes.try_into().map_err(|_| self.wrong(field, format!("has {} bytes, not {N}", bytes.len())))
+    }
+
+    /// A flag that plugins of older API versions do not have.
+    fn optional_flag(&self, tag: u16, field: &'static str) -> Result<bool, MetaError> {
+        match self.array::<1>(tag, field) {
+            Err(MetaError::Missing { .. }) => Ok(false),
+            other => other.map(|flag| flag != [0]),
+        }
+    }
+
+    fn texts(&self, tag: u16, field: &'static str) -> Result<Vec<String>, MetaError> {
+        let mut out = Vec::new();
+        for item in self.fields() {
+            let (found, bytes) = item?;
+            if found == tag {
+                out.push(self.str(field, bytes)?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// The field, if the record has it.
+    fn optional<const N: usize>(&self, tag: u16, field: &'static str) -> Result<Option<[u8; N]>, MetaError> {
+        match self.array(tag, field) {
+            Err(MetaError::Missing { .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Name of something that has a namespace.
+    fn full_name(&self, right: &str) -> Result<String, MetaError> {
+        let name = self.text(tag::NAME, "name")?;
+        if is_full_name(&name) {
+            return Ok(name);
+        }
+        Err(self.declared("name", format!("is `{name}`; it must be `{right}`")))
+    }
+
+    /// Entries of `required` of a pass or a composite pass of that name.
+    fn required(&self, name: &str) -> Result<Vec<Required>, MetaError> {
+        let mut required: Vec<Required> = Vec::new();
+        for text in self.texts(tag::REQUIRED, "required")? {
+            let entry = Required::parse(&text).map_err(|why| self.declared("required", why))?;
+            required.push(entry);
+        }
+        match wrong_required(name, &required) {
+            Some(why) => Err(self.declared("required", why)),
+            None => Ok(required),
+        }
+    }
+
+    /// A list of a contract; `all` is in it only where that means something.
+    fn names(&self, tag: u16, field: &'static str, all: bool) -> Result<Vec<String>, MetaError> {
+        let names = self.texts(tag, field)?;
+        match wrong_names(&names, all) {
+            Some(why) => Err(self.declared(field, why)),
+            None => Ok(names),
+        }
+    }
+
+    /// The default, if the record has one.
+    fn default(&self) -> Result<Option<AttrDefault>, MetaError> {
+        let bytes = match self.first(tag::DEFAULT, "default") {
+            Err(MetaError::Missing { .. }) => return Ok(None),
+            other => other?,
+        };
+        let read = if bytes == [wire::value::NONE] {
+            Some(AttrDefault::None)
+        } else {
+            read_value(bytes).map(AttrDefault::Value)
+        };
+        read.map(Some).ok_or_else(|| self.wrong("default", "is no value that this host can read"))
+    }
+
+    /// Records of one kind in this one, each with a name of its own, which can be written before a `=`.
+    fn parts<T>(
+        &self,
+        tag: u16,
+        what: &'static str,
+        read: impl Fn(Record<'a>) -> Result<T, MetaError>,
+        name: impl Fn(&T) -> &String,
+    ) -> Result<Vec<T>, MetaError> {
+        let parts = self.records(tag, what, read)?;
+        let mut seen = HashSet::new();
+        for name in parts.iter().map(name) {
+            if !is_option_name(name) || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+                return Err(self.declared(what, format!("is called `{name}`; a name has letters, digits and `_`")));
+            }
+            if !seen.insert(name) {
+                return Err(self.declared(what, format!("has `{name}` twice")));
+            }
+        }
+        drop(seen);
+        Ok(parts)
+    }
+
+    fn records<T>(
+        &self,
+        tag: u16,
+        what: &str,
+        read: impl Fn(Record<'a>) -> Result<T, MetaError>,
+    ) -> Result<Vec<T>, MetaError> {
+        let mut out = Vec::new();
+        for item in self.fields() {
+            let (found, bytes) = item?;
+            if found == tag {
+                let mut record = Record { bytes, within: format!("{what} {} of {}", out.len(), self.within) };
+                if let Ok(name) = record.text(tag::NAME, "name") {
+                    record.within = format!("{what} `{name}`");
+                }
+                out.push(read(record)?);
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn head(record: &Record<'_>) -> Result<PluginHead, MetaError> {
+    let version = |tag, field| {
+        let text = record.text(tag, field)?;
+        Version::parse(&text).map_err(|error| record.wrong(field, format!("is `{text}`, no version: {error}")))
+    };
+    Ok(PluginHead {
+        name: record.text(tag::NAME, "name")?,
+        version: version(tag::VERSION, "version")?,
+        api: version(tag::API, "api")?,
+        fingerprint: u64::from_le_bytes(record.array(tag::FINGERPRINT, "fingerprint")?),
+    })
+}
+
+fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
+    let record = Record::plugin(bytes);
+    let PluginHead { name, version, api, fingerprint } = head(&record)?;
+    if !is_plugin_name(&name) {
+        let right = "it must be that of a crate: letters, digits, `_`, `-` and `.`, as in `acme-passes`";
+        return Err(record.declared("name", format!("is `{name}`; {right}")));
+    }
+    let meta = PluginMeta {
+        name,
+        version,
+        api,
+        fingerprint,
+        digest: 0,
+        target: record.text(tag::TARGET, "target")?,
+        rustc: record.text(tag::RUSTC, "rustc")?,
+        passes: record.records(tag::PASS, "pass", pass)?,
+        operators: record.records(tag::OPERATOR, "operator", operator)?,
+        config: record.records(tag::CONFIG, "config option", config)?,
+        properties: record.records(tag::PROPERTY, "property", property)?,
+        composites: record.records(tag::COMPOSITE, "composite pass", composite)?,
+        instruments: record.records(tag::INSTRUMENT, "instrument", instrument)?,
+    };
+    let composites = meta.composites.iter().map(|composite| &composite.name);
+    once("passes", meta.passes.iter().map(|pass| &pass.name).chain(composites))?;
+    once("operators", meta.operators.iter().map(|operator| &operator.name))?;
+    once("config options", meta.config.iter().map(|option| &option.name))?;
+    once("properties", meta.properties.iter().map(|property| &property.name))?;
+    once("instruments", meta.instruments.iter().map(|instrument| &instrument.name))?;
+    Ok(meta)
+}
+
+/// Whether each name is there once.
+fn once<'a>(what: &'static str, mut names: impl Iterator<Item = &'a String>) -> Result<(), MetaError> {
+    let mut seen = HashSet::new();
+    match names.find(|name| !seen.insert(*name)) {
+        Some(name) => Err(MetaError::Twice { what, name: name.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
+    let name = record.full_name("namespace.Name")?;
+    let [granularity] = record.array(tag::GRANULARITY, "granularity")?;
+    let known = Granularity::of(granularity).filter(|known| *known != Granularity::Composite);
+    let granularity = known.ok_or_else(|| record.unknown("granularity", granularity))?;
+    Ok(PassInfo {
+        required: record.required(&name)?,
+        name,
+        opt_level: i32::from_le_bytes(record.array(tag::OPT_LEVEL, "opt_level")?),
+        traceable: record.array::<1>(tag::TRACEABLE, "traceable")? != [0],
+        sequential: record.optional_flag(tag::SEQUENTIAL, "sequential")?,
+        granularity,
+        contract: Contract {
+            requires: record.names(tag::REQUIRES, "requires", false)?,
+            establishes: record.names(tag::ESTABLISHES, "establishes", false)?,
+            preserves: record.names(tag::PRESERVES, "preserves", true)?,
+            invalidates: record.names(tag::INVALIDATES, "invalidates", false)?,
+        },
+        options: record.parts(tag::OPTION, "option", option, |option| &option.name)?,
+        doc: record.text(tag::DOC, "doc")?,
+    })
+}
+
+fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
+    let [ty] = record.array(tag::TYPE, "type")?;
+    let ty = OptionType::of(ty).ok_or_else(|| record.unknown("type", ty))?;
+    let default = match record.default()? {
+        None => None,
+        Some(AttrDefault::None) => return Err(record.wrong("default", format!("is nothing, which is no {ty}"))),
+        Some(AttrDefault::Value(value)) => {
+            let why = format!("is {value}, which is no {ty}");
+            Some(value.coerce(ty).ok_or_else(|| record.wrong("default", why))?)
+        }
+    };
+    Ok(OptionInfo { name: record.text(tag::NAME, "name")?, ty, default, doc: record.text(tag::DOC, "doc")? })
+}
+
+fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
+    Ok(OpInfo {
+        name: record.full_name("namespace.name")?,
+        args: record.records(tag::ARG, "argument", argument)?,
+        attrs: record.parts(tag::ATTR, "attribute", attribute, |attribute| &attribute.name)?,
+        pure: record.array::<1>(tag::PURE, "pure")? != [0],
+        doc: record.text(tag::DOC, "doc")?,
+    })
+}
+
+fn instrument(record: Record<'_>) -> Result<InstrumentInfo, MetaError> {
+    let name = record.full_name("namespace.Name")?;
+    let options = record.parts(tag::OPTION, "option", option, |option| &option.name)?;
+    Ok(InstrumentInfo { name, options, doc: record.text(tag::DOC, "doc")? })
+}
+
+fn argument(record: Record<'_>) -> Result<ArgInfo, MetaError> {
+    let [kind] = record.array(tag::TYPE, "type")?;
+    let kind = ArgKind::of(kind).ok_or_else(|| record.unknown("type", kind))?;
+    let optional = record.array::<1>(tag::OPTIONAL, "optional")? != [0];
+    Ok(ArgInfo { name: record.text(tag::NAME, "name")?, kind, optional })
+}
+
+fn attribute(record: Record<'_>) -> Result<AttrInfo, MetaError> {
+    let [ty] = record.array(tag::TYPE, "type")?;
+    let ty = AttrType::of(ty).ok_or_else(|| record.unknown("type", ty))?;
+    Ok(AttrInfo { name: record.text(tag::NAME, "name")?, ty, default: record.default()? })
+}
+
+fn config(record: Record<'_>) -> Result<ConfigInfo, MetaError> {
+    let name = record.full_name("namespace.key")?;
+    let (from, to) = (record.optional::<8>(tag::FROM, "from")?, record.optional::<8>(tag::UP_TO, "up_to")?);
+    let OptionInfo { ty, default, doc, .. } = option(Record { bytes: record.bytes, within: record.within.clone() })?;
+    let end = |bytes: Option<[u8; 8]>, field| match (bytes, ty) {
+        (None, _) => Ok(None),
+        (Some(bytes), OptionType::Int) => Ok(Some(OptionValue::Int(i64::from_le_bytes(bytes)))),
+        (Some(bytes), OptionType::Float) => Ok(Some(OptionValue::Float(f64::from_le_bytes(bytes)))),
+        (Some(_), _) => Err(record.wrong(field, format!("is there, but a {ty} has no range"))),
+    };
+    let info = ConfigInfo { name, ty, default, from: end(from, "from")?, to: end(to, "up_to")?, doc };
+    match info.default.as_ref().filter(|default| !info.in_range(default)) {
+        Some(default) => {
+            let range = info.range().unwrap_or_default();
+            Err(record.wrong("default", format!("is {default}, which is not in its range {range}")))
+        }
+        None => Ok(info),
+    }
+}
+
+fn property(record: Record<'_>) -> Result<PropertyInfo, MetaError> {
+    Ok(PropertyInfo {
+        name: record.full_name("namespace.name")?,
+        checked: record.array::<1>(tag::CHECKED, "checked")? != [0],
+        doc: record.text(tag::DOC, "doc")?,
+    })
+}
+
+fn composite(record: Record<'_>) -> Result<CompositeInfo, MetaError> {
+    let name = record.full_name("namespace.Name")?;
+    Ok(CompositeInfo {
+        required: record.required(&name)?,
+        name,
+        opt_level: i32::from_le_bytes(record.array(tag::OPT_LEVEL, "opt_level")?),
+        members: record.texts(tag::MEMBER, "member")?,
+        doc: record.text(tag::DOC, "doc")?,
+    })
+}

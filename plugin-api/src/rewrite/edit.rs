@@ -1,0 +1,530 @@
+//! Rewriting: a mutable copy of a body, changed in place, with insertions kept aside and one compaction at the end.
+//!
+//! Old values keep their ids while editing, so a pass reads `Value`s of the body and writes `V`s of the edit. `k`
+//! changes cost O(nodes + k log k) in all. An edit that changed nothing gives the same handle back.
+
+mod compact;
+
+use crate::ir::make::builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
+use crate::ir::make::validate::{SealError, is_expression, is_nested};
+use crate::ir::records::*;
+use crate::ir::storage::body_handle::Body;
+use crate::ir::storage::sections::Sections;
+use crate::ir::types::Type;
+use crate::ir::value::Value;
+use compact::Compact;
+use std::collections::BTreeSet;
+
+/// What happens to a node of the old body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Keep,
+    /// Gone, with its content.
+    Removed,
+    /// Its header is gone, its content stays.
+    Dissolved,
+    /// Stands somewhere else: an [`Item::Old`] puts it there.
+    Moved,
+}
+
+/// Where something is inserted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Old position.
+    at: u32,
+    /// Whether it stands before the node at `at` (and outside regions that end there), or after `!anchor`.
+    before: bool,
+    /// For "after": the complement of the node it follows, so that inner ones come first.
+    anchor: u32,
+}
+
+impl Place {
+    /// Old position, and whether it stands before the node there or behind the one before it.
+    pub(crate) fn position(self) -> (u32, bool) {
+        (self.at, self.before)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Item {
+    Node(u32),
+    /// A node of the old body that was moved here.
+    Old(u32),
+    Open(u32),
+    Close,
+}
+
+/// A body that is being changed.
+pub struct Edit<'b> {
+    old: &'b Body,
+    b: BodyBuilder,
+    n_old: u32,
+    state: Vec<State>,
+    forward: Vec<u32>,
+    side: Vec<(Place, Item)>,
+    place: Place,
+    dirty: bool,
+    /// Region around each old node; made when it is first asked for.
+    parents: Vec<u32>,
+    /// What [`Edit::outline`] knows of the groups that it made before.
+    pub(crate) groups: crate::rewrite::outline::Groups,
+}
+
+impl Body {
+    /// Starts an edit.
+    pub fn edit(&self) -> Edit<'_> {
+        let n_old = self.len() as u32;
+        let end = Place { at: n_old, before: true, anchor: 0 };
+        Edit {
+            old: self,
+            b: BodyBuilder::over(Sections::copy_of(self.raw())),
+            n_old,
+            state: vec![State::Keep; self.len()],
+            forward: Vec::new(),
+            side: Vec::new(),
+            place: end,
+            dirty: false,
+            parents: Vec::new(),
+            groups: Default::default(),
+        }
+    }
+
+    /// Keeps the bindings for which `keep` is true; the others, and what is nested in them, go.
+    ///
+    /// # Errors
+    /// If a removed binding is still used.
+    pub fn retain(&self, mut keep: impl FnMut(Value<'_>) -> bool) -> Result<Body, SealError> {
+        let mut drop: Vec<Value<'_>> = Vec::new();
+        let mut at = 0;
+        while at < self.len() {
+            let value = self.value_at(at);
+            at += 1;
+            if value.is_binding() && !keep(value) {
+                drop.push(value);
+                at = value.end();
+            }
+        }
+        if drop.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut edit = self.edit();
+        drop.into_iter().for_each(|value| edit.remove(value));
+        edit.finish()
+    }
+}
+
+impl<'b> Edit<'b> {
+    /// The body as it was.
+    pub fn old(&self) -> &'b Body {
+        self.old
+    }
+
+    /// A value of the old body, as one of this edit.
+    pub fn v(&self, value: Value<'_>) -> V {
+        debug_assert!(std::ptr::eq(value.raw, self.old.raw()), "a value of another body; import it first");
+        self.b.v(value.op)
+    }
+
+    /// The builder under this edit: for types, attributes and leaves. Nodes are added by the methods of the edit.
+    pub fn builder(&mut self) -> &mut BodyBuilder {
+        &mut self.b
+    }
+
+    /// Looks at a value of this edit, old or new, in its current state.
+    pub fn with<R>(&self, v: V, f: impl FnOnce(Value<'_>) -> R) -> R {
+        self.b.with(v, f)
+    }
+
+    /// Number of nodes so far, old and new.
+    pub(crate) fn n_nodes(&self) -> usize {
+        self.b.pool.s.nodes.len()
+    }
+
+    /// Operands of the node at a position, that are nodes.
+    pub(crate) fn operands_of(&self, at: usize) -> Vec<V> {
+        let s = &self.b.pool.s;
+        let words = &s.operands[s.nodes[at].op_range()];
+        words.iter().filter(|op| **op & LEAF_BIT == 0).map(|op| self.b.v(*op)).collect()
+    }
+
+    /// Whether anything was changed so far.
+    pub fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// Removes a node and its content, and expressions nested in its operands.
+    pub fn remove(&mut self, value: Value<'_>) {
+        let v = self.v(value);
+        self.remove_v(v);
+    }
+
+    fn remove_v(&mut self, v: V) {
+        let mut work = vec![v.op];
+        while let Some(op) = work.pop() {
+            if op >= self.n_old || self.state[op as usize] == State::Removed {
+                continue;
+            }
+            self.dirty = true;
+            self.state[op as usize] = State::Removed;
+            let node = self.b.pool.s.nodes[op as usize];
+            for operand in node.ops(&self.b.pool.s.operands).iter().copied() {
+                if operand < self.n_old && !self.b.pool.s.nodes[operand as usize].has(flag::BOUND) {
+                    work.push(operand);
+                }
+            }
+        }
+    }
+
+    /// From now on every use of `value` means `with`; `value` itself is removed, and what is nested in it too unless
+    /// something new uses it. Where `with` itself uses `value`, it means the value as it was, which stays before it.
+    pub fn replace(&mut self, value: Value<'_>, with: V) {
+        self.forward_to(value, with);
+        self.discard(value);
+    }
+
+    /// Removes a node and its content. What is nested in its operands goes as well if nothing uses it in the end.
+    pub fn discard(&mut self, value: Value<'_>) {
+        if let Some(state) = value.index().and_then(|i| self.state.get_mut(i)) {
+            *state = State::Removed;
+            self.dirty = true;
+        }
+    }
+
+    /// Every use of `value` means `with`; `value` stays.
+    pub fn forward_to(&mut self, value: Value<'_>, with: V) {
+        let (from, to) = (self.v(value).op, self.b.word(with));
+        if from == to || from & LEAF_BIT != 0 {
+            return;
+        }
+        if self.forward.is_empty() {
+            self.forward.resize(self.n_old as usize, NONE);
+        }
+        // Only what stands in the old body has uses that another value can take over.
+        let Some(forward) = self.forward.get_mut(from as usize) else { return };
+        *forward = to;
+        self.dirty = true;
+        self.make_visible(from, to);
+    }
+
+    /// What stands for an output of a dataflow block must be an output too.
+    fn make_visible(&mut self, from: u32, to: u32) {
+        let nodes = &self.b.pool.s.nodes;
+        let output = nodes[from as usize].has(flag::BOUND) && !nodes[from as usize].has(flag::INNER);
+        let hidden = |node: &NodeRec| node.has(flag::INNER) && is_expression(node);
+        if output && nodes.get(to as usize).is_some_and(hidden) && self.same_region(from, to) {
+            self.b.pool.s.nodes[to as usize].flags &= !flag::INNER;
+        }
+    }
+
+    /// Whether two nodes stand directly in one region; a new node counts as standing where it is wanted.
+    fn same_region(&mut self, a: u32, b: u32) -> bool {
+        a >= self.n_old || b >= self.n_old || self.parents()[a as usize] == self.parents()[b as usize]
+    }
+
+    fn parents(&mut self) -> &[u32] {
+        if self.parents.is_empty() {
+            self.parents = self.old.parents();
+        }
+        &self.parents
+    }
+
+    /// Whether a value of this edit stands directly in the region of an old one, or is new.
+    pub(crate) fn stands_with(&mut self, v: V, value: Value<'_>) -> bool {
+        self.same_region(v.op, value.op)
+    }
+
+    /// Kind of the region that an old value stands in directly.
+    pub(crate) fn kind_around(&mut self, value: Value<'_>) -> u16 {
+        let header = value.index().and_then(|at| self.parents().get(at).copied()).unwrap_or(0);
+        self.old.value_at(header as usize).kind()
+    }
+
+    /// Puts an old expression that got a name, and what is nested in it, into a block.
+    pub(crate) fn enclose_old(&mut self, value: Value<'_>) {
+        let place = self.place;
+        self.before(value).open(NodeSpec::new(kind::BLOCK), &[], None);
+        self.after(value).close();
+        self.place = place;
+    }
+
+    /// Puts the insertions from `first` on that have names into a block, if all of them stand at one place. What stands
+    /// between them gets a name as well.
+    pub(crate) fn enclose_new(&mut self, first: usize, name: &str) {
+        let bound = |item: &Item| matches!(item, Item::Node(op) if self.b.pool.s.nodes[*op as usize].has(flag::BOUND));
+        let place = self.side.get(first).map(|(place, _)| *place);
+        let Some(last) = self.side.iter().rposition(|(_, item)| bound(item)).filter(|last| *last >= first) else {
+            return;
+        };
+        let plain = |(at, item): &(Place, Item)| Some(*at) == place && matches!(item, Item::Node(_));
+        let (Some(place), true) = (place, self.side[first..=last].iter().all(plain)) else { return };
+        for at in first..last {
+            if let Item::Node(op) = self.side[at].1
+                && is_nested(&self.b.pool.s.nodes[op as usize])
+            {
+                let v = self.b.v(op);
+                self.b.bind(v, name);
+            }
+        }
+        let block = self.b.node(NodeSpec::new(kind::BLOCK).flags(flag::REGION), &[], None);
+        self.side.insert(last + 1, (place, Item::Close));
+        self.side.insert(first, (place, Item::Open(block.op)));
+    }
+
+    /// What a use of `v` means now.
+    pub fn resolve(&self, v: V) -> V {
+        self.b.v(self.resolve_word(v.op))
+    }
+
+    fn resolve_word(&self, mut op: u32) -> u32 {
+        let mut steps = 0;
+        while let Some(next) = self.forward.get(op as usize).copied().filter(|next| *next != NONE) {
+            op = next;
+            steps += 1;
+            if steps > self.forward.len() {
+                break;
+            }
+        }
+        op
+    }
+
+    /// Whether a value of the old body was removed.
+    pub fn is_removed(&self, value: Value<'_>) -> bool {
+        value.index().is_some_and(|i| self.state.get(i).is_some_and(|state| *state == State::Removed))
+    }
+
+    /// Replaces one operand of a node, old or new.
+    pub fn set_operand(&mut self, v: V, i: usize, with: V) {
+        let (op, with) = (self.b.word(v), self.b.word(with));
+        let s = &mut self.b.pool.s;
+        let Some(node) = s.nodes.get(op as usize).filter(|node| i < node.n_ops as usize) else { return };
+        if let Some(operand) = s.operands.get_mut((node.ops as usize).saturating_add(i)) {
+            self.dirty = true;
+            *operand = with;
+        }
+    }
+
+    /// Replaces all operands of a node.
+    pub fn set_operands(&mut self, v: V, ops: &[V]) {
+        let op = self.b.word(v);
+        let at = self.b.pool.s.operands.len() as u32;
+        let Some(node) = self.b.pool.s.nodes.get_mut(op as usize) else { return };
+        (node.ops, node.n_ops) = (at, ops.len() as u32);
+        for operand in ops {
+            let word = self.b.word(*operand);
+            self.b.pool.s.operands.push(word);
+        }
+        self.dirty = true;
+    }
+
+    /// Changes the record of a node; not its operands.
+    pub fn update(&mut self, v: V, f: impl FnOnce(&mut NodeRec)) {
+        let op = self.b.word(v) as usize;
+        if let Some(node) = self.b.pool.s.nodes.get_mut(op) {
+            let before = *node;
+            f(node);
+            self.dirty |= *node != before;
+        }
+    }
+
+    /// Sets the type of a node.
+    pub fn set_type(&mut self, v: V, ty: &Type) {
+        let ty = self.b.ty(ty);
+        self.update(v, |node| node.ty = ty.0);
+    }
+
+    /// Sets the attributes of a node.
+    pub fn set_attrs(&mut self, v: V, attrs: AttrsId) {
+        self.update(v, |node| node.attrs = attrs.0);
+    }
+
+    /// Gives a node a name, which makes a nested expression a binding.
+    pub fn bind(&mut self, v: V, name: &str) {
+        self.dirty = true;
+        self.b.bind(v, name);
+    }
+
+    /// Keeps only the header's content.
+    pub fn dissolve(&mut self, header: Value<'_>) {
+        if let Some(state) = header.index().and_then(|i| self.state.get_mut(i)) {
+            *state = State::Dissolved;
+            self.dirty = true;
+        }
+    }
+
+    /// New nodes go before `value` and the expressions nested in it.
+    pub fn before(&mut self, value: Value<'_>) -> &mut Self {
+        self.place = Place { at: self.start_of(value), before: true, anchor: 0 };
+        self
+    }
+
+    /// Position of the first expression that is nested in a statement and stands directly before it.
+    pub(crate) fn start_of(&self, value: Value<'_>) -> u32 {
+        let raw = self.old.raw();
+        let Some(mut at) = value.index() else { return self.n_old };
+        let mut nested: Vec<u32> = Vec::new();
+        loop {
+            let operands = &raw.operands()[raw.nodes()[at].op_range()];
+            nested.extend(operands.iter().filter(|op| **op & LEAF_BIT == 0));
+            let before = at.wrapping_sub(1);
+            match nested.iter().position(|op| *op as usize == before) {
+                Some(i) if is_nested(&raw.nodes()[before]) => drop(nested.swap_remove(i)),
+                _ => return at as u32,
+            }
+            at = before;
+        }
+    }
+
+    /// Moves a statement, with what is nested in it, to the current place. Regions cannot be moved.
+    pub(crate) fn move_here(&mut self, value: Value<'_>) {
+        let Some(end) = value.index() else { return };
+        for i in self.start_of(value)..=end as u32 {
+            if self.state[i as usize] == State::Keep {
+                self.state[i as usize] = State::Moved;
+            }
+            self.insert(Item::Old(i));
+        }
+    }
+
+    /// The current place.
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Goes back to a place.
+    pub(crate) fn set_place(&mut self, place: Place) {
+        self.place = place;
+    }
+
+    /// Number of insertions so far: those at one place stand in this order.
+    pub(crate) fn n_inserted(&self) -> u32 {
+        self.side.len() as u32
+    }
+
+    /// New nodes go directly before `value`. What is nested in it is written with it, after them.
+    pub fn just_before(&mut self, value: Value<'_>) -> &mut Self {
+        let at = value.index().map_or(self.n_old, |i| i as u32);
+        self.place = Place { at, before: true, anchor: 0 };
+        self
+    }
+
+    /// The name of a node, as a hint.
+    pub fn set_name(&mut self, v: V, name: &str) {
+        let op = self.b.word(v) as usize;
+        if op < self.b.pool.s.names.len() {
+            self.dirty = true;
+            self.b.pool.s.names[op] = self.b.pool.name(name);
+        }
+    }
+
+    /// New nodes go after `value` and its content.
+    pub fn after(&mut self, value: Value<'_>) -> &mut Self {
+        self.place = Place { at: value.end() as u32, before: false, anchor: !value.op };
+        self
+    }
+
+    /// New nodes go to the start of a region.
+    pub fn at_start(&mut self, header: Value<'_>) -> &mut Self {
+        let at = header.index().map_or(self.n_old, |i| i as u32 + 1);
+        self.place = Place { at, before: false, anchor: !header.op };
+        self
+    }
+
+    /// Adds a node at the current place.
+    pub fn node(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
+        let v = self.b.node(spec, ops, name);
+        self.insert(Item::Node(v.op));
+        v
+    }
+
+    /// Adds a call at the current place.
+    pub fn call(&mut self, callee: V, args: &[V], attrs: AttrsId, ty: TypeId, effect: bool, name: Option<&str>) -> V {
+        let v = self.b.call(callee, args, attrs, ty, effect, name);
+        self.insert(Item::Node(v.op));
+        v
+    }
+
+    /// Opens a region at the current place; [`Edit::close`] ends it, at the place that is current then.
+    pub fn open(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
+        let v = self.b.node(spec.flags(flag::REGION), ops, name);
+        self.insert(Item::Open(v.op));
+        v
+    }
+
+    /// Closes the innermost opened region at the current place.
+    pub fn close(&mut self) {
+        self.insert(Item::Close);
+    }
+
+    /// Puts the statements from `first` to `last` into a new region.
+    pub fn wrap(&mut self, first: Value<'_>, last: Value<'_>, spec: NodeSpec) -> V {
+        self.before(first);
+        let v = self.open(spec, &[], None);
+        self.after(last);
+        self.close();
+        v
+    }
+
+    fn insert(&mut self, item: Item) {
+        self.dirty = true;
+        self.side.push((self.place, item));
+    }
+
+    /// Compacts, validates and makes the new body; the same handle if nothing was changed.
+    ///
+    /// # Errors
+    /// If a removed value is still used, or the result is not valid.
+    pub fn finish(mut self) -> Result<Body, SealError> {
+        if !self.dirty {
+            return Ok(self.old.clone());
+        }
+        self.b.pool.check_depth()?;
+        self.drop_unused_nested();
+        // Stable: items at one place keep the order in which they were added.
+        self.side.sort_by_key(|(place, _)| *place);
+        let old = std::mem::take(&mut self.b.pool.s);
+        let compact = Compact::new(&self, &old).run()?;
+        let (nodes, operands, names) = compact;
+        let sections = Sections { nodes, operands, names, spans: Vec::new(), ..old };
+        crate::ir::storage::sealer::seal(&sections.raw())
+    }
+
+    /// Removes nested expressions that lost their user.
+    fn drop_unused_nested(&mut self) {
+        let s = &self.b.pool.s;
+        if !s.nodes[..self.n_old as usize].iter().any(is_nested) {
+            return;
+        }
+        let mut uses = vec![0u32; s.nodes.len()];
+        let gone = |i: usize| self.state.get(i).is_some_and(|state| matches!(state, State::Removed | State::Dissolved));
+        for (_, node) in s.nodes.iter().enumerate().filter(|(i, _)| !gone(*i)) {
+            for op in node.ops(&s.operands) {
+                if let Some(uses) = uses.get_mut(self.resolve_word(*op) as usize) {
+                    *uses += 1;
+                }
+            }
+        }
+        let mut lost: Vec<usize> = (0..self.n_old as usize).filter(|i| uses[*i] == 0).collect();
+        let mut new = BTreeSet::new();
+        while let Some(i) = lost.pop() {
+            let node = self.b.pool.s.nodes[i];
+            let there = self.state.get(i).is_none_or(|state| matches!(state, State::Keep | State::Moved));
+            if !is_nested(&node) || !there {
+                continue;
+            }
+            match self.state.get_mut(i) {
+                Some(state) => *state = State::Removed,
+                None => drop(new.insert(i as u32)),
+            }
+            for op in node.ops(&self.b.pool.s.operands) {
+                let op = self.resolve_word(*op) as usize;
+                if let Some(uses) = uses.get_mut(op) {
+                    *uses -= 1;
+                    if *uses == 0 {
+                        lost.push(op);
+                    }
+                }
+            }
+        }
+        self.side.retain(|(_, item)| !matches!(item, Item::Node(op) if new.contains(op)));
+    }
+}

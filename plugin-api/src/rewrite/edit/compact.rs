@@ -1,0 +1,312 @@
+//! The walk that writes an edited body: one pass over the old nodes and what was put between them.
+
+use crate::ir::make::validate::is_nested;
+use crate::ir::make::validate::{SealError, is_expression};
+use crate::ir::records::*;
+use crate::ir::storage::sections::Sections;
+use crate::rewrite::edit::{Edit, Item, State};
+use std::collections::BTreeSet;
+
+/// In the map of a [`Compact`]: the walk came by a nested expression, which is written with its user.
+const WAITS: u32 = NONE - 1;
+
+/// One forward walk that writes the new stream. A nested expression is written directly before its user, wherever it was.
+pub(super) struct Compact<'e> {
+    edit: &'e Edit<'e>,
+    old: &'e Sections,
+    map: Vec<u32>,
+    nodes: Vec<NodeRec>,
+    operands: Vec<u32>,
+    names: Vec<u32>,
+    /// Open regions: new header, old end or `NONE` for those closed by an item, old header.
+    open: Vec<(u32, u32, u32)>,
+    next: usize,
+    /// The block that was closed last: one that follows directly goes on with it.
+    closed_block: Option<u32>,
+}
+
+impl<'e> Compact<'e> {
+    pub(super) fn new(edit: &'e Edit<'e>, old: &'e Sections) -> Compact<'e> {
+        let n = old.nodes.len();
+        Compact {
+            edit,
+            old,
+            map: vec![NONE; n],
+            nodes: Vec::with_capacity(n),
+            operands: Vec::with_capacity(old.operands.len()),
+            names: Vec::with_capacity(n),
+            open: Vec::new(),
+            next: 0,
+            closed_block: None,
+        }
+    }
+
+    #[allow(clippy::type_complexity, reason = "three parallel sections, used in one place")]
+    pub(super) fn run(mut self) -> Result<(Vec<NodeRec>, Vec<u32>, Vec<u32>), SealError> {
+        let n_old = self.edit.n_old;
+        let mut at = 0;
+        loop {
+            self.items(at, false)?;
+            self.close_ended(at, 0);
+            self.items(at, true)?;
+            if at >= n_old {
+                break;
+            }
+            let node = self.old.nodes[at as usize];
+            match self.edit.state[at as usize] {
+                State::Removed | State::Moved => {
+                    let end = node.end(at).min(n_old);
+                    self.skip_items(end);
+                    at = end;
+                    continue;
+                }
+                State::Dissolved => {}
+                State::Keep => {
+                    self.come_to(at)?;
+                    if node.has(flag::REGION) {
+                        self.open.push((self.map[at as usize], node.end(at), at));
+                    }
+                }
+            }
+            at += 1;
+        }
+        while let Some((header, ..)) = self.open.pop() {
+            self.set_extent(header);
+        }
+        Ok((self.nodes, self.operands, self.names))
+    }
+
+    /// Closes old regions that end at `at` and whose header is not before `from`.
+    fn close_ended(&mut self, at: u32, from: u32) {
+        while let Some((header, end, old)) = self.open.last().copied() {
+            if end != at || old < from {
+                break;
+            }
+            self.open.pop();
+            self.set_extent(header);
+        }
+    }
+
+    /// Ends a region: its extent, and whether anything in it has an effect. A block that became empty goes.
+    fn set_extent(&mut self, header: u32) {
+        let extent = self.nodes.len() as u32 - header - 1;
+        let node = self.nodes[header as usize];
+        let block = matches!(node.kind, kind::BLOCK | kind::DATAFLOW);
+        if block && extent == 0 {
+            self.nodes.pop();
+            self.names.pop();
+            return;
+        }
+        if block {
+            self.closed_block = Some(header);
+        }
+        self.nodes[header as usize].a = extent;
+        if matches!(node.kind, kind::FUNC | kind::PRIM_FUNC) {
+            return;
+        }
+        let effect = self.children_have_effect(header, extent);
+        // A region of a kind that is not known here may have an effect of its own.
+        let derived = matches!(node.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::IF | kind::SEQ);
+        let flags = if derived { node.flags & !flag::IMPURE } else { node.flags };
+        self.nodes[header as usize].flags = flags | if effect { flag::IMPURE } else { 0 };
+    }
+
+    /// Looks at direct children only: inner regions were ended before, and a nested function is no effect.
+    fn children_have_effect(&self, header: u32, extent: u32) -> bool {
+        let (mut at, end) = (header + 1, header + 1 + extent);
+        while at < end {
+            let node = &self.nodes[at as usize];
+            let function = matches!(node.kind, kind::FUNC | kind::PRIM_FUNC);
+            if node.has(flag::IMPURE) && !function {
+                return true;
+            }
+            at = node.end(at);
+        }
+        false
+    }
+
+    fn items(&mut self, at: u32, before: bool) -> Result<(), SealError> {
+        while let Some((place, item)) = self.edit.side.get(self.next).copied() {
+            if place.at != at || place.before != before {
+                break;
+            }
+            if !before {
+                self.close_ended(at, !place.anchor);
+            }
+            self.next += 1;
+            match item {
+                Item::Node(op) => self.come_to(op)?,
+                Item::Old(op) if self.edit.state[op as usize] == State::Moved => self.come_to(op)?,
+                Item::Old(_) => {}
+                Item::Open(op) => {
+                    self.emit(op)?;
+                    self.open.push((self.map[op as usize], NONE, NONE));
+                }
+                Item::Close => {
+                    if let Some((header, ..)) = self.open.pop() {
+                        self.set_extent(header);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over what was to be inserted inside a removed region.
+    fn skip_items(&mut self, end: u32) {
+        while self.edit.side.get(self.next).is_some_and(|(place, _)| place.at < end) {
+            self.next += 1;
+        }
+    }
+
+    /// Writes a node, or lets it wait for its user: the rule of `put_in_order` in `forms.rs`. Regions do not wait, since
+    /// their content follows.
+    fn come_to(&mut self, op: u32) -> Result<(), SealError> {
+        let node = &self.old.nodes[op as usize];
+        if !is_nested(node) || node.has(flag::REGION) {
+            return self.emit(op);
+        }
+        self.map[op as usize] = WAITS;
+        Ok(())
+    }
+
+    /// Writes what waits for a user, operands first. A list of what is to be done stands for recursion, as nesting can
+    /// be deep.
+    fn emit_waiting(&mut self, user: u32) -> Result<(), SealError> {
+        let mut work = vec![(user, false)];
+        while let Some((op, ready)) = work.pop() {
+            if ready {
+                self.emit(op)?;
+                continue;
+            }
+            if op != user {
+                // It may be an operand twice.
+                if !self.waits(op) {
+                    continue;
+                }
+                // Nothing that it uses can wait for it.
+                self.map[op as usize] = NONE;
+                work.push((op, true));
+            }
+            let operands = self.old.operands.get(self.old.nodes[op as usize].op_range()).unwrap_or(&[]);
+            let targets = operands.iter().rev().map(|operand| self.edit.resolve_word(*operand));
+            work.extend(targets.filter(|word| self.waits(*word)).map(|word| (word, false)));
+        }
+        Ok(())
+    }
+
+    fn waits(&self, word: u32) -> bool {
+        self.map.get(word as usize) == Some(&WAITS)
+    }
+
+    fn emit(&mut self, op: u32) -> Result<(), SealError> {
+        let mut node = self.old.nodes[op as usize];
+        if matches!(node.kind, kind::BLOCK | kind::DATAFLOW)
+            && let Some(before) = self.closed_block
+            && let Some(block) = self.nodes.get(before as usize).filter(|block| block.kind == node.kind)
+            && before as usize + 1 + block.a as usize == self.nodes.len()
+        {
+            self.map[op as usize] = before;
+            return Ok(());
+        }
+        node.ops = self.emit_operands(op, &node)?;
+        self.map[op as usize] = self.nodes.len() as u32;
+        self.nodes.push(node);
+        self.names.push(self.old.names.get(op as usize).copied().unwrap_or(NONE));
+        Ok(())
+    }
+
+    /// Writes the operands of a node; gives where they begin.
+    fn emit_operands(&mut self, op: u32, node: &NodeRec) -> Result<u32, SealError> {
+        let range = node.op_range();
+        let (end, len) = (range.end as u64, self.old.operands.len());
+        let Some(operands) = self.old.operands.get(range) else {
+            return Err(SealError::Dangling { what: "node", index: op as usize, field: "operands", found: end, len });
+        };
+        if operands.iter().any(|operand| self.waits(self.edit.resolve_word(*operand))) {
+            self.emit_waiting(op)?;
+        }
+        // Operands that are values as they were before this node took their place.
+        let mut before: Vec<(usize, u32)> = Vec::new();
+        'again: loop {
+            let ops = self.operands.len() as u32;
+            for (i, operand) in operands.iter().enumerate() {
+                let word = self.edit.resolve_word(*operand);
+                let word = match before.iter().find(|(at, _)| *at == i) {
+                    Some((_, word)) => *word,
+                    None if word & LEAF_BIT != 0 => word,
+                    None => self.map.get(word as usize).copied().unwrap_or(NONE),
+                };
+                if word == NONE {
+                    self.operands.truncate(ops as usize);
+                    before.push((i, self.emit_replaced(op, *operand)?));
+                    continue 'again;
+                }
+                self.operands.push(word);
+            }
+            return Ok(ops);
+        }
+    }
+
+    /// What `user` means by a value whose place it takes itself, as where `f(x)` becomes `g(f(x))`: the value as it was,
+    /// which then stands before it.
+    fn emit_replaced(&mut self, user: u32, operand: u32) -> Result<u32, SealError> {
+        let mut node = match self.old.nodes.get(operand as usize) {
+            Some(node) if self.takes_the_place(user, operand) => *node,
+            _ => return Err(self.dangling(user, operand)),
+        };
+        // One that stays is there already; a nested one is written for each of its users.
+        let there = self.map[operand as usize];
+        if there != NONE && node.has(flag::BOUND) {
+            return Ok(there);
+        }
+        node.ops = self.emit_operands(operand, &node)?;
+        // Outside of a dataflow block, what took its place is seen.
+        let region = self.open.last().and_then(|(header, ..)| self.nodes.get(*header as usize));
+        if node.has(flag::BOUND) && region.is_some_and(|region| region.has(flag::DATAFLOW)) {
+            node.flags |= flag::INNER;
+        }
+        let word = self.nodes.len() as u32;
+        self.map[operand as usize] = word;
+        self.nodes.push(node);
+        self.names.push(self.old.names.get(operand as usize).copied().unwrap_or(NONE));
+        Ok(word)
+    }
+
+    /// Whether an old value, which is no region, was replaced by something new that uses `user`.
+    fn takes_the_place(&self, user: u32, operand: u32) -> bool {
+        let (n_old, target) = (self.edit.n_old, self.edit.resolve_word(operand));
+        let plain = |node: &NodeRec| is_expression(node) && !node.has(flag::REGION);
+        if user < n_old
+            || operand >= n_old
+            || target < n_old
+            || !self.old.nodes.get(operand as usize).is_some_and(plain)
+        {
+            return false;
+        }
+        let (mut seen, mut work) = (BTreeSet::new(), vec![target]);
+        while let Some(op) = work.pop() {
+            if op == user {
+                return true;
+            }
+            let Some(node) = self.old.nodes.get(op as usize).filter(|_| op >= n_old && seen.insert(op)) else {
+                continue;
+            };
+            let operands = self.old.operands.get(node.op_range()).unwrap_or(&[]);
+            work.extend(operands.iter().filter(|op| **op & LEAF_BIT == 0));
+        }
+        false
+    }
+
+    fn dangling(&self, user: u32, operand: u32) -> SealError {
+        let name = |op: u32| {
+            let raw = self.old.raw();
+            self.old.names.get(op as usize).and_then(|off| raw.name_at(*off)).unwrap_or("").to_string()
+        };
+        let target = self.edit.resolve_word(operand);
+        let removed = self.edit.state.get(target as usize).is_some_and(|state| *state == State::Removed);
+        let (index, user) = (user as usize, name(user));
+        let name = Some(name(target)).filter(|name| !name.is_empty()).unwrap_or_else(|| format!("node {target}"));
+        if removed { SealError::Removed { index, user, name } } else { SealError::UseBeforeDef { index, user, name } }
+    }
+}

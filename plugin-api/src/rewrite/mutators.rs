@@ -1,0 +1,628 @@
+//! Rewriting value by value: `body.rewrite(|value, rw| …)`, and mutators with a hook for each kind: [`ExprMutator`] for
+//! Relax, [`ExprMutatorBase`] where it need not be in A-normal form, [`StmtMutator`] for TIR.
+//!
+//! One forward pass over the body as it was. Nothing is copied before the first change, so a rewrite that changes
+//! nothing costs a walk and gives the same handle back.
+
+use crate::PassError;
+use crate::ir::records::{LEAF_BIT, flag, kind};
+use crate::ir::{Attr, AttrsId, Body, Call, Function, SealError, Type, TypeId, V, Value};
+use crate::rewrite::Edit;
+
+/// What becomes of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It stays.
+    Keep,
+    /// Every use of it means this from now on. A new expression takes over the name of a binding. It may use the value
+    /// itself, as where `exp(x)` becomes `relu(exp(x))`: there it means the value as it was.
+    Replace(V),
+    /// It goes; nothing may use it in the end.
+    Remove,
+}
+
+/// Writes the new values of a rewrite, directly before the value that is being looked at.
+pub struct Rewriter<'b> {
+    body: &'b Body,
+    edit: Option<Edit<'b>>,
+    current: Value<'b>,
+}
+
+impl<'b> Rewriter<'b> {
+    /// The body as it was.
+    pub fn body(&self) -> &'b Body {
+        self.body
+    }
+
+    /// The edit underneath, at the place before the current value and behind what is nested in it.
+    pub fn edit(&mut self) -> &mut Edit<'b> {
+        let current = self.current;
+        self.edit.get_or_insert_with(|| self.body.edit()).just_before(current)
+    }
+
+    /// What a value of the body is now: itself, or what replaced it.
+    pub fn v(&mut self, value: Value<'b>) -> V {
+        let edit = self.edit.get_or_insert_with(|| self.body.edit());
+        let v = edit.v(value);
+        edit.resolve(v)
+    }
+
+    /// Looks at a value as it is now, new ones too.
+    pub fn with<R>(&mut self, v: V, f: impl FnOnce(Value<'_>) -> R) -> R {
+        self.edit.get_or_insert_with(|| self.body.edit()).with(v, f)
+    }
+
+    /// A new call of an operator, as an expression: replace something with it, use it once, or [`Rewriter::emit`] it.
+    pub fn call(&mut self, op: &str, args: &[V], attrs: &[(&str, Attr)], ty: &Type) -> V {
+        let edit = self.edit();
+        let (callee, ty) = (edit.builder().op(op), edit.builder().ty(ty));
+        let attrs = edit.builder().attrs(attrs.iter().cloned());
+        edit.call(callee, args, attrs, ty, false, None)
+    }
+
+    /// A new call with the callee, attributes, type and effect of an old one, and other arguments (type arguments
+    /// stay).
+    pub fn call_like(&mut self, call: Call<'b>, args: &[V]) -> V {
+        let old = call.value();
+        let callee = self.v(call.callee());
+        let types = old.operands().skip(1 + call.args().len()).map(|ty| self.v(ty));
+        let args: Vec<V> = args.iter().copied().chain(types.collect::<Vec<_>>()).collect();
+        let attrs = AttrsId(old.attrs().id());
+        let ty = TypeId(old.ty().id());
+        self.edit().call(callee, &args, attrs, ty, old.has_effect(), None)
+    }
+
+    /// Binds a new expression to a variable.
+    pub fn emit(&mut self, v: V, name: &str) -> V {
+        let edit = self.edit();
+        edit.bind(v, name);
+        self.hide(v);
+        v
+    }
+
+    /// What gets a name in the dataflow block of the current value is seen in it only.
+    fn hide(&mut self, v: V) {
+        let current = self.current;
+        let edit = self.edit();
+        if edit.kind_around(current) == kind::DATAFLOW && edit.stands_with(v, current) {
+            edit.update(v, |node| node.flags |= flag::INNER);
+        }
+    }
+
+    /// Gives a value with a name another one, as a hint: it is made different from others where it is printed.
+    pub fn rename(&mut self, value: Value<'b>, name: &str) {
+        let edit = self.edit();
+        let v = edit.v(value);
+        edit.set_name(v, name);
+    }
+
+    /// Gives a value another type. What is made of it keeps its own:
+    /// [`infer_types`](crate::typing::infer_types::infer_types) brings that up to date.
+    pub fn set_type(&mut self, value: Value<'b>, ty: &Type) {
+        let edit = self.edit();
+        let v = edit.v(value);
+        edit.set_type(v, ty);
+    }
+
+    /// Number of nodes so far, those of the old body included.
+    fn n_nodes(&self) -> usize {
+        self.edit.as_ref().map_or(self.body.len(), |edit| edit.n_nodes())
+    }
+
+    /// Names what is nested in the nodes from `from` on, but for tuples: that is A-normal form. Outside of blocks, the
+    /// insertions from `inserted` on get one as far as they have names.
+    fn bind_nested(&mut self, from: usize, inserted: usize) {
+        let current = self.current;
+        // Expressions of TIR are nested.
+        let relax = self.body.function().is_some();
+        let Some(edit) = self.edit.as_mut().filter(|edit| relax && edit.n_nodes() > from) else { return };
+        let around = edit.kind_around(current);
+        let name = if around == kind::DATAFLOW { "lv" } else { "gv" };
+        let in_block = matches!(around, kind::BLOCK | kind::DATAFLOW);
+        for at in from..edit.n_nodes() {
+            let Some(edit) = &mut self.edit else { return };
+            for operand in edit.operands_of(at) {
+                let Some(edit) = &mut self.edit else { return };
+                let operand = edit.resolve(operand);
+                if edit.with(operand, |v| v.is_nested() && v.kind() != kind::TUPLE) {
+                    edit.bind(operand, name);
+                    if !in_block && (operand.op as usize) < self.body.len() {
+                        edit.enclose_old(self.body.value_at(operand.op as usize));
+                    }
+                    self.hide(operand);
+                }
+            }
+        }
+        if let Some(edit) = self.edit.as_mut().filter(|_| !in_block) {
+            edit.enclose_new(inserted, name);
+        }
+    }
+
+    fn apply(&mut self, value: Value<'b>, action: Action) {
+        match action {
+            Action::Keep => {}
+            Action::Remove => self.edit().remove(value),
+            Action::Replace(v) => self.replace(value, v),
+        }
+    }
+
+    fn replace(&mut self, value: Value<'b>, v: V) {
+        let n_old = self.body.len() as u32;
+        let edit = self.edit();
+        if v == edit.v(value) {
+            return;
+        }
+        // One that was there before may have been nested in this one.
+        let unnamed = v.op & LEAF_BIT == 0 && edit.with(v, |v| !v.is_bound() && (v.op >= n_old || v.is_nested()));
+        if unnamed && value.is_bound() {
+            // It may have got another name before.
+            let name = edit.with(edit.v(value), |value| value.name().unwrap_or("lv").to_string());
+            edit.bind(v, &name);
+            let inner = value.node().map_or(0, |node| node.flags & flag::INNER);
+            let inner = if edit.stands_with(v, value) { inner } else { 0 };
+            edit.update(v, |node| node.flags |= inner);
+        }
+        edit.replace(value, v);
+    }
+
+    fn finish(self) -> Result<Body, SealError> {
+        self.edit.map_or_else(|| Ok(self.body.clone()), Edit::finish)
+    }
+}
+
+impl Body {
+    /// Asks `f` what becomes of each value, in program order: bindings and nested expressions, also of kinds that are
+    /// not known; not parameters, blocks, branches and results. An If or a nested function is asked about before its
+    /// content, which is left out if it is replaced or removed. The same handle if nothing was changed.
+    ///
+    /// # Errors
+    /// If something removed is still used, or the result is not valid.
+    pub fn rewrite<'b>(&'b self, mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Action) -> Result<Body, SealError> {
+        self.try_rewrite(|value, rw| Ok(f(value, rw)))
+    }
+
+    /// As [`Body::rewrite`], for an `f` that may fail.
+    ///
+    /// # Errors
+    /// The first error of `f`; and as `rewrite`.
+    pub fn try_rewrite<'b, E: From<SealError>>(
+        &'b self,
+        mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Result<Action, E>,
+    ) -> Result<Body, E> {
+        rewrite_all(self, |value, rw| if is_asked_about(value) { f(value, rw) } else { Ok(Action::Keep) })
+    }
+}
+
+/// Whether a rewrite asks what becomes of a value.
+fn is_asked_about(value: Value<'_>) -> bool {
+    !matches!(value.kind(), kind::PARAM | kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD)
+}
+
+/// Asks about every value, in program order.
+fn rewrite_all<'b, E: From<SealError>>(
+    body: &'b Body,
+    mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Result<Action, E>,
+) -> Result<Body, E> {
+    let mut rw = Rewriter { body, edit: None, current: body.root() };
+    let mut at = 1;
+    while at < body.len() {
+        let value = body.value_at(at);
+        rw.current = value;
+        let action = f(value, &mut rw)?;
+        rw.apply(value, action);
+        at = if action == Action::Keep { at + 1 } else { value.end() };
+    }
+    Ok(rw.finish()?)
+}
+
+/// What a mutator does with leaves and nodes; each kind of mutator makes its own hooks of it.
+trait Hooks<'b> {
+    /// A value that has a name.
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError>;
+    fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
+    fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
+}
+
+fn mutate<'b>(hooks: &mut impl Hooks<'b>, body: &'b Body) -> Result<Body, PassError> {
+    let mut leaves: Vec<Option<Action>> = vec![None; body.raw().leaves().len()];
+    rewrite_all(body, |value, rw| {
+        // The result of a function or branch has no hook of its own, but its leaf has.
+        visit_leaves(hooks, value, rw, &mut leaves)?;
+        if value.is_bound() {
+            hooks.define(value, rw)?;
+        }
+        if is_asked_about(value) { hooks.node(value, rw) } else { Ok(Action::Keep) }
+    })
+}
+
+macro_rules! mutator_trait {
+    ($(#[$doc:meta])* $name:ident, $hooks:ident, ($($kind:pat => $hook:ident($arg:ident: $ty:ty) = $make:path, $what:literal;)*)) => {
+        $(#[$doc])*
+        #[allow(unused_variables, reason = "the defaults do nothing")]
+        pub trait $name<'b> {
+            /// Rewrites a body; the same handle if nothing was changed.
+            ///
+            /// # Errors
+            /// The first error of a hook, or why the result is not valid.
+            fn mutate(&mut self, body: &'b Body) -> Result<Body, PassError>
+            where
+                Self: Sized,
+            {
+                mutate(&mut $hooks(self), body)
+            }
+
+            $(#[doc = $what]
+            ///
+            /// # Errors
+            /// As the pass wants.
+            fn $hook(&mut self, $arg: $ty, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+                Ok(Action::Keep)
+            })*
+
+            /// Anything else, of kinds that are not known too.
+            ///
+            /// # Errors
+            /// As the pass wants.
+            fn visit_other(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+                Ok(Action::Keep)
+            }
+
+            /// Something gets a name, before the hook of its kind: a parameter, of nested functions too, a binding; in TIR
+            /// also a variable, a buffer, a block. To be renamed with [`Rewriter::rename`] or given another type with
+            /// [`Rewriter::set_type`].
+            ///
+            /// # Errors
+            /// As the pass wants.
+            fn visit_var_def(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+                Ok(())
+            }
+
+            /// A leaf (operator, constant, number, shape…), once for each in the order of first use; what it gives
+            /// takes its place everywhere. Leaves can be replaced by leaves only.
+            ///
+            /// # Errors
+            /// As the pass wants.
+            fn visit_leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+                Ok(Action::Keep)
+            }
+        }
+
+        struct $hooks<'m, M>(&'m mut M);
+
+        impl<'b, M: $name<'b>> $hooks<'_, M> {
+            fn dispatch(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+                match value.kind() {
+                    $($kind => self.0.$hook($make(value), rw),)*
+                    _ => self.0.visit_other(value, rw),
+                }
+            }
+        }
+    };
+}
+
+macro_rules! expr_mutator {
+    ($(#[$doc:meta])* $name:ident, $hooks:ident) => {
+        mutator_trait! {
+            $(#[$doc])*
+            $name, $hooks, (
+                kind::CALL => visit_call(call: Call<'b>) = Call, "A call.";
+                kind::TUPLE => visit_tuple(tuple: Value<'b>) = std::convert::identity, "A tuple.";
+                kind::TUPLE_GET => visit_tuple_get(get: Value<'b>) = std::convert::identity, "An element of a tuple.";
+                kind::IF => visit_if(value: Value<'b>) = std::convert::identity, "An If, before its branches.";
+                kind::SEQ => visit_seq(value: Value<'b>) = std::convert::identity,
+                    "Blocks with a result, as an expression, before its content.";
+                kind::FUNC => visit_function(function: Function<'b>) = Function,
+                    "A nested function, before its content.";
+                kind::MATCH_CAST => visit_match_cast(value: Value<'b>) = std::convert::identity, "A match_cast.";
+                kind::ALIAS => visit_alias(value: Value<'b>) = std::convert::identity, "Another name for a value.";
+            )
+        }
+    };
+}
+
+expr_mutator! {
+    /// Rewriting with a hook for each kind, as TVM's mutators have it: override what is of interest and say what
+    /// becomes of the value. For input that is not in A-normal form, too: what is nested is met before its user and
+    /// stays nested, and so does what a hook writes. [`ExprMutator`] names what it writes.
+    ///
+    /// Types stay as they are: where what is written changes them for its users, too,
+    /// [`infer_types`](crate::typing::infer_types::infer_types) brings them up to date.
+    ///
+    /// Hooks see values of the body as it was. [`Rewriter::v`] tells what an operand is now: that is the memo, and it
+    /// is complete, as operands stand before their users. Nothing is visited twice, and depth costs no stack.
+    ///
+    /// Two negations in a row go, also where they are nested:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::rewrite::ExprMutatorBase;
+    ///
+    /// struct Simplify;
+    /// impl<'b> ExprMutatorBase<'b> for Simplify {
+    ///     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         let twice = |call: Call<'b>| {
+    ///             let inner = call.value().as_call_to("relax.negative")?.arg(0)?.as_call_to("relax.negative")?;
+    ///             inner.arg(0)
+    ///         };
+    ///         Ok(twice(call).map_or(Action::Keep, |x| Action::Replace(rw.v(x))))
+    ///     }
+    /// }
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// b.begin_function(0, AttrsId::NONE, None);
+    /// let ty = b.ty(&Type::tensor([8, 8], DType::F32));
+    /// let (x, negative, exp) = (b.param("x", ty), b.op("relax.negative"), b.op("relax.exp"));
+    /// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+    /// let once = b.call(negative, &[x], AttrsId::NONE, ty, false, None);
+    /// let twice = b.call(negative, &[once], AttrsId::NONE, ty, false, None);
+    /// let y = b.call(exp, &[twice], AttrsId::NONE, ty, false, Some("y"));
+    /// b.end();
+    /// b.end_function(y, ty);
+    /// let body = Simplify.mutate(&b.finish()?)?;
+    /// let ops: Vec<_> = body.values().filter_map(|value| value.as_call()?.op()).collect();
+    /// assert_eq!(ops, ["relax.exp"]);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ExprMutatorBase, BaseHooks
+}
+
+impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        self.0.visit_var_def(var, rw)
+    }
+
+    fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.0.visit_leaf(leaf, rw)
+    }
+
+    fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.dispatch(value, rw)
+    }
+}
+
+expr_mutator! {
+    /// As [`ExprMutatorBase`], and what a hook writes is brought into A-normal form: an expression that a new one uses
+    /// becomes a binding, so it may be used more than once. Where there is no block, one is made for it.
+    ///
+    /// An If whose branches do nothing but give the same value goes:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// struct IfCollapser;
+    /// impl<'b> ExprMutator<'b> for IfCollapser {
+    ///     fn visit_if(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         let Some((then, other)) = value.branches() else { return Ok(Action::Keep) };
+    ///         match (then.result(), other.result()) {
+    ///             (Some(a), Some(b)) if a == b => Ok(Action::Replace(rw.v(a))),
+    ///             _ => Ok(Action::Keep),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("main", |b| {
+    ///     let x = b.param("x", Type::tensor([8, 8], DType::F32));
+    ///     let c = b.param("c", Type::tensor([0i64; 0], DType::BOOL));
+    ///     let y = b.emit(b.if_(c, |_| x, |_| x));
+    ///     b.emit_func_output(b.tuple(&[y, x]));
+    /// });
+    /// let module = bb.get()?;
+    /// let body = IfCollapser.mutate(module.get("main").expect("is there"))?;
+    /// assert!(body.values().all(|value| value.branches().is_none()));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// Elements of tuples that are made here are taken from where they come from:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// struct TupleMutator;
+    /// impl<'b> ExprMutator<'b> for TupleMutator {
+    ///     fn visit_tuple_get(&mut self, get: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         let element = get.as_tuple_get().and_then(|(tuple, index)| match tuple.view() {
+    ///             Expr::Tuple(tuple) => tuple.operand(index as usize),
+    ///             _ => None,
+    ///         });
+    ///         Ok(element.map_or(Action::Keep, |element| Action::Replace(rw.v(element))))
+    ///     }
+    /// }
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("main", |b| {
+    ///     let (x, y) = (b.param("x", Type::Object), b.param("y", Type::Object));
+    ///     let pair = b.emit(b.tuple(&[x, y]));
+    ///     b.emit_func_output(b.emit(b.get(pair, 1)));
+    /// });
+    /// let module = bb.get()?;
+    /// let body = TupleMutator.mutate(module.get("main").expect("is there"))?;
+    /// let result = body.function().and_then(|function| function.result()).expect("a result");
+    /// assert_eq!(result.name(), Some("y"));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// Two convolutions of which only the second uses the first become one call; [`Users`](crate::walk::users::Users) says
+    /// who uses what:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// struct ConvConv { users: Users }
+    /// impl<'b> ExprMutator<'b> for ConvConv {
+    ///     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         let first = |call: Call<'b>| call.value().as_call_to("relax.nn.conv2d")?.arg(0)?.as_call_to("relax.nn.conv2d");
+    ///         let Some(inner) = first(call).filter(|inner| self.users.only(inner.value()) == Some(call.value())) else {
+    ///             return Ok(Action::Keep);
+    ///         };
+    ///         let args: Vec<V> = inner.args().chain(call.args().skip(1)).map(|arg| rw.v(arg)).collect();
+    ///         Ok(Action::Replace(rw.call("my.conv2d_conv2d", &args, &[], &call.ty().to_owned())))
+    ///     }
+    /// }
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// b.begin_function(0, AttrsId::NONE, None);
+    /// let ty = b.ty(&Type::tensor([1, 4, 8, 8], DType::F32));
+    /// let (x, w, conv) = (b.param("x", ty), b.param("w", ty), b.op("relax.nn.conv2d"));
+    /// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+    /// let first = b.call(conv, &[x, w], AttrsId::NONE, ty, false, Some("first"));
+    /// let second = b.call(conv, &[first, w], AttrsId::NONE, ty, false, Some("second"));
+    /// b.end();
+    /// b.end_function(second, ty);
+    /// let body = b.finish()?;
+    /// let fused = remove_all_unused(&ConvConv { users: body.users() }.mutate(&body)?)?;
+    /// let ops: Vec<_> = fused.values().filter_map(|value| value.as_call()?.op()).collect();
+    /// assert_eq!(ops, ["my.conv2d_conv2d"]);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ExprMutator, NormalHooks
+}
+
+impl<'b, M: ExprMutator<'b>> Hooks<'b> for NormalHooks<'_, M> {
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        self.0.visit_var_def(var, rw)
+    }
+
+    fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.0.visit_leaf(leaf, rw)
+    }
+
+    fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        let (from, inserted) = (rw.n_nodes(), rw.edit.as_ref().map_or(0, Edit::n_inserted));
+        let action = self.dispatch(value, rw)?;
+        rw.bind_nested(from, inserted as usize);
+        Ok(action)
+    }
+}
+
+mutator_trait! {
+    /// Rewriting TIR with a hook for each kind of statement, and for expressions. A statement is removed with
+    /// [`Action::Remove`]; new ones are written before the one that is met, with [`Rewriter::edit`]. An expression is
+    /// replaced by another one, as with [`ExprMutatorBase`]. A statement with content is met before its content, which
+    /// is left out if it is removed.
+    ///
+    /// A loop of one iteration becomes what it holds:
+    ///
+    /// ```
+    /// use plugin_api::ir::records::{flag, kind};
+    /// use plugin_api::ir::BufferType;
+    /// use plugin_api::prelude::*;
+    ///
+    /// struct NoLoopOfOne;
+    /// impl<'b> StmtMutator<'b> for NoLoopOfOne {
+    ///     fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         if let Some(Stmt::For { var, min, extent, .. }) = stmt.stmt()
+    ///             && extent.dim().and_then(|extent| extent.as_int()) == Some(1)
+    ///             && min.is_leaf()
+    ///         {
+    ///             let min = rw.v(min);
+    ///             rw.edit().replace(var, min);
+    ///             rw.edit().dissolve(stmt);
+    ///         }
+    ///         Ok(Action::Keep)
+    ///     }
+    /// }
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// let int = b.ty(&Type::Prim { dtype: DType::I32, value: None });
+    /// let buffer = b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(8)], DType::I32)));
+    /// b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+    /// let a = b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("A"));
+    /// let (zero, one) = (b.scalar(&Dim::int(0, DType::I32)), b.scalar(&Dim::int(1, DType::I32)));
+    /// b.begin(NodeSpec::new(kind::FOR), &[zero, one], None);
+    /// let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
+    /// b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[a, one, i], None);
+    /// b.end();
+    /// b.end();
+    /// let body = NoLoopOfOne.mutate(&b.finish()?)?;
+    /// let kinds: Vec<u16> = body.values().map(|value| value.kind()).collect();
+    /// assert_eq!(kinds, [kind::PRIM_FUNC, kind::BUFFER, kind::STORE]);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    StmtMutator, StmtHooks, (
+        kind::FOR => visit_for(stmt: Value<'b>) = std::convert::identity, "A loop, before its content.";
+        kind::WHILE => visit_while(stmt: Value<'b>) = std::convert::identity,
+            "A loop as long as a condition holds, before its content.";
+        kind::SBLOCK => visit_sblock(stmt: Value<'b>) = std::convert::identity,
+            "A schedulable block, before its content.";
+        kind::STORE => visit_buffer_store(stmt: Value<'b>) = std::convert::identity, "A store.";
+        kind::EVALUATE => visit_evaluate(stmt: Value<'b>) = std::convert::identity,
+            "An expression that is evaluated for what it does.";
+        kind::COND => visit_if_then_else(stmt: Value<'b>) = std::convert::identity, "An If, before its scopes.";
+        kind::ATTR => visit_attr_stmt(stmt: Value<'b>) = std::convert::identity,
+            "An attribute of statements, before these.";
+        kind::ASSERT => visit_assert_stmt(stmt: Value<'b>) = std::convert::identity, "An assertion.";
+        kind::BIND => visit_bind(stmt: Value<'b>) = std::convert::identity, "A scalar that gets a name.";
+        kind::LAUNCH => visit_launch(stmt: Value<'b>) = std::convert::identity,
+            "Content that threads execute, before it.";
+        kind::RETURN => visit_return(stmt: Value<'b>) = std::convert::identity, "A return.";
+        kind::BREAK => visit_break(stmt: Value<'b>) = std::convert::identity, "The end of the innermost loop.";
+        kind::CONTINUE => visit_continue(stmt: Value<'b>) = std::convert::identity, "The end of one iteration.";
+        kind::BUFFER => visit_buffer(buffer: Value<'b>) = std::convert::identity,
+            "A buffer: matched, allocated or declared.";
+        kind::WHERE => visit_where(stmt: Value<'b>) = std::convert::identity,
+            "The condition under which the schedulable block around it is executed.";
+        kind::ACCESS => visit_access(access: Value<'b>) = std::convert::identity,
+            "The region of a buffer that a block reads or writes, that a buffer matches or a call takes.";
+        kind::ANNOTATE => visit_annotate(stmt: Value<'b>) = std::convert::identity,
+            "Annotations of the schedulable block around it.";
+        kind::INIT => visit_init(stmt: Value<'b>) = std::convert::identity,
+            "What a reduction block starts with, before its content.";
+        kind::LOAD => visit_buffer_load(load: Value<'b>) = std::convert::identity,
+            "An element of a buffer, as an expression.";
+        kind::CALL => visit_call(call: Call<'b>) = Call, "A call, as an expression.";
+        kind::ARITH => visit_arith(value: Value<'b>) = std::convert::identity,
+            "Arithmetic, comparison, logic or conversion.";
+        kind::SELECT => visit_select(value: Value<'b>) = std::convert::identity, "One of two values.";
+        kind::LET => visit_let(value: Value<'b>) = std::convert::identity,
+            "An expression in which a variable has a value.";
+        kind::RAMP => visit_ramp(value: Value<'b>) = std::convert::identity, "A vector of numbers in steps.";
+        kind::BROADCAST => visit_broadcast(value: Value<'b>) = std::convert::identity, "A vector of equal elements.";
+        kind::SHUFFLE => visit_shuffle(value: Value<'b>) = std::convert::identity,
+            "A vector of elements of vectors.";
+        kind::BUFFER_PART => visit_buffer_part(value: Value<'b>) = std::convert::identity,
+            "The data, the offset or a stride of a buffer.";
+    )
+}
+
+impl<'b, M: StmtMutator<'b>> Hooks<'b> for StmtHooks<'_, M> {
+    fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        self.0.visit_var_def(var, rw)
+    }
+
+    fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.0.visit_leaf(leaf, rw)
+    }
+
+    fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        self.dispatch(value, rw)
+    }
+}
+
+/// Leaves of the operands of a value: each is asked for once, and what it became is remembered.
+fn visit_leaves<'b>(
+    hooks: &mut impl Hooks<'b>,
+    value: Value<'b>,
+    rw: &mut Rewriter<'b>,
+    leaves: &mut [Option<Action>],
+) -> Result<(), PassError> {
+    for (i, leaf) in value.operands().enumerate().filter(|(_, operand)| operand.is_leaf()) {
+        let Some(known) = leaves.get_mut((leaf.word() & !LEAF_BIT) as usize) else { continue };
+        let action = match *known {
+            Some(action) => action,
+            None => *known.insert(hooks.leaf(leaf, rw)?),
+        };
+        match action {
+            Action::Replace(v) if v.is_leaf() => {
+                let edit = rw.edit();
+                let user = edit.v(value);
+                edit.set_operand(user, i, v);
+            }
+            Action::Keep => {}
+            _ => return Err(PassError::new("a leaf can only be kept or replaced by another leaf").at(value)),
+        }
+    }
+    Ok(())
+}

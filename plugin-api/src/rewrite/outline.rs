@@ -1,0 +1,443 @@
+//! Moves a group of bindings into a function of its own: what fusion and grouping passes end with.
+
+use crate::PassError;
+use crate::ir::make::import::Importer;
+use crate::ir::records::{NONE, flag, kind, leaf, tykind};
+use crate::ir::{
+    Attr, AttrView, AttrsId, Body, BodyBuilder, Dim, ModuleEdit, NodeSpec, Sym, Ty, Type, TypeId, V, Value,
+};
+use crate::rewrite::Edit;
+use crate::walk::users::{Users, statement_in};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a node stands while groups are made: old position, before (0), at (1) or after (2) it, order of insertion.
+type Key = (u32, u8, u32);
+
+/// What an edit remembers between its groups, so that each costs only its own size.
+#[derive(Default)]
+pub(crate) struct Groups {
+    facts: Option<Facts>,
+    /// Nodes that stand elsewhere now: members of groups, and what was moved behind one.
+    moved: BTreeMap<usize, (Key, crate::rewrite::edit::Place)>,
+}
+
+/// What groups ask of a body; found once.
+struct Facts {
+    users: Users,
+    parents: Vec<u32>,
+    /// For each symbolic variable the first node with it in its type.
+    first_seen: Vec<usize>,
+}
+
+impl Facts {
+    fn of(body: &Body) -> Facts {
+        let raw = body.raw();
+        let mut first_seen = vec![usize::MAX; raw.var_names().len()];
+        let mut looked_at = vec![first_seen.is_empty(); raw.types().len()];
+        for (at, value) in body.values().enumerate() {
+            let Some(known) = looked_at.get_mut(value.ty().id() as usize) else { continue };
+            if !std::mem::replace(known, true) {
+                each_symbol(value.ty(), false, &mut |sym| {
+                    let first = &mut first_seen[sym.id as usize];
+                    *first = at.min(*first);
+                });
+            }
+        }
+        Facts { users: body.users(), parents: body.parents(), first_seen }
+    }
+}
+
+impl Edit<'_> {
+    /// Moves `values` (bindings of one block) into a new private function of `module` called `hint` or like it, and
+    /// puts one call in their place. Its parameters are what the group uses from outside, in the order of first use;
+    /// symbolic variables that these do not tell are passed in a shape, which is the last parameter. Its result is what
+    /// is used of the group outside, a tuple if that is more than one value. Gives the name of the function.
+    ///
+    /// The call stands where the last of the group stood; what needs the group before is moved behind it, or the call
+    /// further up. Groups are read from the body as it was when the edit began, and must not overlap.
+    ///
+    /// # Errors
+    /// If something outside lies between two members (it needs the group, and the group needs it), or has an effect
+    /// and would have to move; if a member has an effect; if nothing uses the group.
+    pub fn outline(
+        &mut self,
+        module: &mut ModuleEdit,
+        values: &[Value<'_>],
+        hint: &str,
+        attrs: &[(&str, Attr)],
+    ) -> Result<String, PassError> {
+        let facts = self.groups.facts.take().unwrap_or_else(|| Facts::of(self.old()));
+        let done = self.outline_with(&facts, module, values, hint, attrs);
+        self.groups.facts = Some(facts);
+        done
+    }
+
+    fn outline_with(
+        &mut self,
+        facts: &Facts,
+        module: &mut ModuleEdit,
+        values: &[Value<'_>],
+        hint: &str,
+        attrs: &[(&str, Attr)],
+    ) -> Result<String, PassError> {
+        let group = Group::new(self.old(), facts, values)?;
+        if let Some(taken) = group.members.iter().find(|at| self.groups.moved.contains_key(*at)) {
+            let message = "is in another group already, or was moved behind one";
+            return Err(PassError::new(message).at(group.body.value_at(*taken)));
+        }
+        let behind = self.find_place(&group, facts)?;
+        let function = group.function(attrs)?;
+        let name = module.add(hint, function.clone());
+        self.put_call(&group, &function, &name);
+        for value in behind.into_iter().map(|at| group.body.value_at(at)) {
+            let key = self.key_here();
+            self.move_here(value);
+            self.groups.moved.insert(value.index().unwrap_or(0), (key, self.place()));
+        }
+        Ok(name)
+    }
+
+    fn put_call(&mut self, group: &Group<'_>, function: &Body, name: &str) {
+        let body = group.body;
+        let mut importer = Importer::of(function);
+        let ty = importer.ty(self.builder(), function.root().ty());
+        let callee = self.builder().global_var(name, ty);
+        let mut args: Vec<V> = group.inputs.iter().map(|input| self.v(body.value_at(*input))).collect();
+        if !group.extra.is_empty() {
+            let dims: Vec<Dim> = group.extra.iter().map(|sym| Dim::Var(*sym)).collect();
+            args.push(self.builder().shape(&dims));
+        }
+        let (key, place) = (self.key_here(), self.place());
+        for at in &group.members {
+            self.groups.moved.insert(*at, (key, place));
+            self.discard(body.value_at(*at));
+        }
+        let outputs: Vec<Value<'_>> = group.outputs.iter().map(|at| body.value_at(*at)).collect();
+        if let [output] = outputs.as_slice() {
+            let ty = TypeId(output.ty().id());
+            let call = self.call(callee, &args, AttrsId::NONE, ty, false, Some(output.name().unwrap_or("gv")));
+            return self.take_place(*output, call);
+        }
+        let types: Vec<Type> = outputs.iter().map(|output| output.ty().to_owned()).collect();
+        let ty = self.builder().ty(&Type::tuple(types));
+        let call = self.call(callee, &args, AttrsId::NONE, ty, false, Some("lv"));
+        let in_dataflow = body.value_at(group.header as usize).kind() == kind::DATAFLOW;
+        self.update(call, |node| node.flags |= if in_dataflow { flag::INNER } else { 0 });
+        for (i, output) in outputs.into_iter().enumerate() {
+            let spec = NodeSpec::new(kind::TUPLE_GET).ty(TypeId(output.ty().id())).a(i as u32);
+            let element = self.node(spec, &[call], Some(output.name().unwrap_or("gv")));
+            self.take_place(output, element);
+        }
+    }
+
+    fn take_place(&mut self, output: Value<'_>, new: V) {
+        let inner = output.node().map_or(0, |node| node.flags & flag::INNER);
+        self.update(new, |node| node.flags |= inner);
+        self.replace(output, new);
+    }
+
+    /// Where the next insertion would stand.
+    fn key_here(&self) -> Key {
+        let (at, before) = self.place().position();
+        if before { (at, 0, self.n_inserted()) } else { (at - 1, 2, self.n_inserted()) }
+    }
+
+    /// Sets the place for the call of a group; gives the statements that must move behind it.
+    fn find_place(&mut self, group: &Group<'_>, facts: &Facts) -> Result<Vec<usize>, PassError> {
+        let (body, users, parents) = (group.body, &facts.users, facts.parents.as_slice());
+        let latest = group.inputs.iter().map(|at| (self.defined(body.value_at(*at)), *at)).max();
+        let statement = |at: usize| statement_in(body, parents, users, group.header, at);
+        let mut needy: BTreeSet<usize> = BTreeSet::new();
+        for output in &group.outputs {
+            needy.extend(group.outside(users.at(*output)).map(statement));
+        }
+        let earliest = needy.iter().map(|at| self.needed(body.value_at(*at))).min();
+        let fits = |key: Key| latest.is_none_or(|(at, _)| at < key) && earliest.is_none_or(|at| key < at);
+        self.before(group.last());
+        let at_last = self.key_here();
+        if fits(at_last) {
+            return Ok(Vec::new());
+        }
+        match latest {
+            Some((_, input)) if self.groups.moved.contains_key(&input) => {
+                let (_, place) = self.groups.moved[&input];
+                self.set_place(place);
+            }
+            Some((_, input)) if parents[input] == group.header && body.value_at(input).kind() != kind::PARAM => {
+                self.after(body.value_at(input));
+            }
+            _ => {
+                self.before(group.first());
+            }
+        }
+        if fits(self.key_here()) {
+            return Ok(Vec::new());
+        }
+        self.before(group.last());
+        self.dependents(group, users, needy, at_last, &statement)
+    }
+
+    /// Statements before the last of the group that depend on it: they can stand behind the call as well, unless the
+    /// group needs one of them.
+    fn dependents(
+        &self,
+        group: &Group<'_>,
+        users: &Users,
+        needy: BTreeSet<usize>,
+        limit: Key,
+        statement: &dyn Fn(usize) -> usize,
+    ) -> Result<Vec<usize>, PassError> {
+        let body = group.body;
+        let early = |at: &usize| self.needed(body.value_at(*at)) < limit;
+        let mut behind: BTreeSet<usize> = needy.into_iter().filter(early).collect();
+        let mut work: Vec<usize> = behind.iter().copied().collect();
+        while let Some(at) = work.pop() {
+            let value = body.value_at(at);
+            let name = value.name().unwrap_or("_");
+            if group.inputs.contains(&at) {
+                let message =
+                    format!("`{name}` needs the group, and the group needs `{name}`; they cannot become one call");
+                return Err(PassError::new(message).at(value));
+            }
+            if group.members.contains(&at)
+                || value.has(flag::REGION)
+                || value.has_effect()
+                || self.groups.moved.contains_key(&at)
+            {
+                let message =
+                    format!("`{name}` needs the group before all of it was computed, and cannot be moved behind it");
+                return Err(PassError::new(message).at(value));
+            }
+            work.extend(
+                users.at(at).iter().map(|user| statement(*user as usize)).filter(early).filter(|at| behind.insert(*at)),
+            );
+        }
+        if let Some(late) = group.inputs.iter().find(|at| self.defined(body.value_at(**at)) >= limit) {
+            let message =
+                format!("`{}` is computed too late for the group", body.value_at(*late).name().unwrap_or("_"));
+            return Err(PassError::new(message).at(body.value_at(*late)));
+        }
+        Ok(behind.into_iter().collect())
+    }
+
+    /// From where on a value can be used.
+    fn defined(&self, value: Value<'_>) -> Key {
+        let at = value.index().unwrap_or(0);
+        self.groups.moved.get(&at).map_or((value.end() as u32 - 1, 1, 0), |(key, _)| *key)
+    }
+
+    /// By when a statement must have what it uses.
+    fn needed(&self, value: Value<'_>) -> Key {
+        let at = value.index().unwrap_or(0);
+        self.groups.moved.get(&at).map_or_else(|| (self.start_of(value), 1, 0), |(key, _)| *key)
+    }
+}
+
+/// A group of bindings, what it uses, and what is used of it. Positions in the body.
+struct Group<'b> {
+    body: &'b Body,
+    /// Region that all stand in.
+    header: u32,
+    /// With the values nested in them, and the content of regions.
+    members: BTreeSet<usize>,
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+    /// Symbolic variables that the inputs do not tell.
+    extra: Vec<Sym>,
+}
+
+impl<'b> Group<'b> {
+    fn new(body: &'b Body, facts: &Facts, values: &[Value<'_>]) -> Result<Group<'b>, PassError> {
+        let (users, parents) = (&facts.users, &facts.parents);
+        let mut members = BTreeSet::new();
+        let mut work: Vec<usize> = values.iter().filter_map(|value| value.index()).collect();
+        let Some(header) = work.first().map(|at| parents[*at]) else {
+            return Err(PassError::new("an empty group cannot become a function"));
+        };
+        while let Some(at) = work.pop() {
+            let value = body.value_at(at);
+            if value.has_effect() || parents[at] != header || !(value.is_binding() || value.is_nested()) {
+                let message = "only bindings of one block that have no effect can become a function";
+                return Err(PassError::new(message).at(value));
+            }
+            members.extend(at..value.end());
+            let operands = value.operands().chain(value.region().nodes().flat_map(Value::operands));
+            work.extend(
+                operands
+                    .filter(|operand| operand.is_nested())
+                    .filter_map(Value::index)
+                    .filter(|at| parents[*at] == header),
+            );
+        }
+        let mut group = Group { body, header, members, inputs: Vec::new(), outputs: Vec::new(), extra: Vec::new() };
+        let mut seen = BTreeSet::new();
+        for at in &group.members {
+            for operand in body.value_at(*at).operands().filter_map(Value::index) {
+                if !group.members.contains(&operand) && seen.insert(operand) {
+                    group.inputs.push(operand);
+                }
+            }
+        }
+        group.outputs =
+            group.members.iter().copied().filter(|at| group.outside(users.at(*at)).next().is_some()).collect();
+        if group.outputs.is_empty() {
+            return Err(PassError::new("nothing uses the group; it has no result").at(group.last()));
+        }
+        group.find_symbols(&facts.first_seen)?;
+        Ok(group)
+    }
+
+    fn outside<'s>(&'s self, users: &'s [u32]) -> impl Iterator<Item = usize> + 's {
+        users.iter().map(|user| *user as usize).filter(|user| !self.members.contains(user))
+    }
+
+    fn first(&self) -> Value<'b> {
+        self.statements().next().unwrap_or(self.body.root())
+    }
+
+    fn last(&self) -> Value<'b> {
+        self.statements().last().unwrap_or(self.body.root())
+    }
+
+    /// Members directly in the block, with the values nested in them.
+    fn statements(&self) -> impl Iterator<Item = Value<'b>> {
+        let mut end = 0;
+        self.members.iter().map(|at| self.body.value_at(*at)).filter(move |value| {
+            let direct = value.index().is_some_and(|at| at >= end);
+            if direct {
+                end = value.end();
+            }
+            direct
+        })
+    }
+
+    /// Finds the symbolic variables that must be passed. A match_cast defines those that no earlier type has.
+    fn find_symbols(&mut self, first_seen: &[usize]) -> Result<(), PassError> {
+        if self.body.raw().var_names().is_empty() {
+            return Ok(());
+        }
+        let mut known = BTreeSet::new();
+        for input in &self.inputs {
+            each_symbol(self.body.value_at(*input).ty(), true, &mut |sym| {
+                known.insert(sym);
+            });
+        }
+        let (mut needed, mut defined) = (BTreeSet::new(), BTreeSet::new());
+        for value in self.members.iter().map(|at| self.body.value_at(*at)) {
+            if value.kind() == kind::MATCH_CAST || value.symbol().is_some() {
+                each_symbol(value.ty(), true, &mut |sym| {
+                    if first_seen.get(sym.id as usize).copied() == value.index() {
+                        defined.insert(sym);
+                    }
+                });
+            }
+            symbols_of(value, &mut |sym| {
+                needed.insert(sym);
+            });
+        }
+        for output in self.outputs.iter().map(|at| self.body.value_at(*at)) {
+            let mut inner = None;
+            each_symbol(output.ty(), false, &mut |sym| {
+                inner = inner.or(defined.get(&sym).copied().filter(|sym| output.symbol() != Some(*sym)));
+            });
+            if let Some(sym) = inner {
+                let name = self.body.sym_name(sym.id).unwrap_or("?");
+                let message = format!("the symbolic variable `{name}` is defined in the group, and used outside");
+                return Err(PassError::new(message).at(output));
+            }
+        }
+        self.extra = needed.into_iter().filter(|sym| !known.contains(sym) && !defined.contains(sym)).collect();
+        Ok(())
+    }
+
+    fn function(&self, attrs: &[(&str, Attr)]) -> Result<Body, PassError> {
+        let mut b = BodyBuilder::new();
+        let mut importer = Importer::sparse(self.body);
+        let attrs = b.attrs(attrs.iter().cloned());
+        b.begin_function(flag::PRIVATE, attrs, None);
+        // Before the types of the parameters are brought over: these may use them.
+        let mut dims = Vec::new();
+        for sym in &self.extra {
+            let new = b.sym(self.body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
+            importer.map_sym(sym.id, new.id);
+            dims.push(Dim::Var(new));
+        }
+        for input in self.inputs.iter().map(|at| self.body.value_at(*at)) {
+            let ty = importer.ty(&mut b, input.ty());
+            let param = b.param(input.name().unwrap_or("x"), ty);
+            importer.map(input, param);
+        }
+        if !dims.is_empty() {
+            let ty = b.ty(&Type::shape(dims));
+            b.param("s", ty);
+        }
+        let flows = self.statements().all(|value| !value.has(flag::REGION));
+        b.begin(NodeSpec::new(if flows { kind::DATAFLOW } else { kind::BLOCK }), &[], None);
+        let mut results = Vec::new();
+        for value in self.statements() {
+            let copied = importer.copy(&mut b, value);
+            let v = copied.ok_or_else(|| PassError::new("the group uses a value that it cannot reach").at(value))?;
+            let output = value.index().is_some_and(|at| self.outputs.contains(&at));
+            if output || !flows {
+                b.clear_flags(v, flag::INNER);
+            } else if value.is_bound() {
+                b.add_flags(v, flag::INNER);
+            }
+            results.extend(output.then_some(v));
+        }
+        b.end();
+        let result = if let [one] = results.as_slice() { *one } else { b.tuple(&results, None) };
+        let ret = b.type_of(result);
+        b.end_function(result, ret);
+        Ok(b.finish()?)
+    }
+}
+
+/// Symbolic variables of a value: in its type, its leaf operands and its attributes.
+pub(crate) fn symbols_of(value: Value<'_>, f: &mut dyn FnMut(Sym)) {
+    each_symbol(value.ty(), false, f);
+    for operand in value.operands().filter(|operand| operand.is_leaf()) {
+        let rec = operand.leaf();
+        match rec.map(|rec| rec.kind) {
+            Some(leaf::TYPE) => {
+                let id = rec.map_or(NONE, |rec| rec.val as u32);
+                each_symbol(Ty { raw: operand.raw, id }, false, f);
+            }
+            // The symbolic variables in the type of a function are its own.
+            Some(leaf::GLOBAL_VAR | leaf::EXTERN_FUNC) => {}
+            _ => each_symbol(operand.ty(), false, f),
+        }
+    }
+    value.attrs().iter().for_each(|(_, attr)| symbols_of_attr(attr, f));
+}
+
+fn symbols_of_attr(attr: AttrView<'_>, f: &mut dyn FnMut(Sym)) {
+    match attr.to_owned() {
+        Attr::Dim(dim) => dim.vars(&mut |sym| f(sym)),
+        Attr::Type(_) => attr.as_type().into_iter().for_each(|ty| each_symbol(ty, false, f)),
+        Attr::List(_) | Attr::Object(..) => attr.items().for_each(|item| symbols_of_attr(item, f)),
+        Attr::Dict(_) => {
+            attr.as_dict().into_iter().flat_map(|dict| dict.iter()).for_each(|(_, v)| symbols_of_attr(v, f))
+        }
+        _ => {}
+    }
+}
+
+/// Symbolic variables of a type; with `alone`, only those that stand alone as a dimension and so are told by a value.
+/// Those in the type of a function are its own.
+fn each_symbol(ty: Ty<'_>, alone: bool, f: &mut dyn FnMut(Sym)) {
+    let mut work = vec![ty];
+    while let Some(ty) = work.pop() {
+        if ty.kind() == tykind::CALLABLE {
+            continue;
+        }
+        work.extend(ty.children());
+        for dim in ty.prims() {
+            match dim {
+                Dim::Var(sym) => f(sym),
+                dim if !alone => dim.vars(&mut |sym| f(sym)),
+                _ => {}
+            }
+        }
+    }
+}

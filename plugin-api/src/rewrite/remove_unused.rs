@@ -1,0 +1,107 @@
+//! Removing what nobody uses.
+
+use crate::ir::make::validate::is_expression;
+use crate::ir::make::validate::is_nested;
+use crate::ir::records::{LEAF_BIT, NONE, NodeRec, flag, kind};
+use crate::ir::{Body, SealError, Sym, Value};
+use crate::rewrite::outline::symbols_of;
+
+/// The body without bindings that nobody uses, also in branches and nested functions, and without blocks that became
+/// empty. As TVM's `remove_all_unused`: what has an effect stays, and so does every match_cast, as it checks and may
+/// define symbolic variables. Linear; the same handle if there is nothing to remove.
+///
+/// # Errors
+/// None on a valid body; the result is validated all the same.
+pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
+    let parents = body.parents();
+    let raw = body.raw();
+    let nodes = raw.nodes();
+    let effects = effects(body);
+    let mut live = vec![false; nodes.len()];
+    let mut regions = vec![None; nodes.len()];
+    let mut symbols = Symbols::of(body);
+    // Backwards: users stand behind what they use. Whoever uses a region stands behind it too, so whether the region is
+    // wanted is known before its content is looked at.
+    for (i, node) in nodes.iter().enumerate().rev() {
+        let value = body.value_at(i);
+        // Of kinds that are not known, and of TIR, a name does not mean that only users count.
+        let removable =
+            value.is_bound() && (is_expression(node) || node.kind == kind::FUNC && i > 0) || value.is_nested();
+        let wanted = live[i] || !removable || effects.get(i) == Some(&true) || symbols.owns_one(value);
+        live[i] = wanted && region_lives(body, &parents, &live, &mut regions, parents[i]);
+        if live[i] {
+            for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
+                live[*op as usize] = true;
+            }
+            symbols.used_by(value);
+        }
+    }
+    body.retain(|value: Value<'_>| value.index().is_some_and(|i| live[i]))
+}
+
+/// Symbolic variables that are used by what lives: scalar variables may be used by nothing else.
+struct Symbols {
+    /// Empty where no binding is one.
+    used: Vec<bool>,
+}
+
+impl Symbols {
+    fn of(body: &Body) -> Symbols {
+        let n = body.raw().var_names().len();
+        let any = n > 0 && body.bindings().any(|value| value.symbol().is_some());
+        Symbols { used: vec![false; if any { n } else { 0 }] }
+    }
+
+    fn owns_one(&self, value: Value<'_>) -> bool {
+        !self.used.is_empty() && value.symbol().is_some_and(|sym| self.used[sym.id as usize])
+    }
+
+    fn used_by(&mut self, value: Value<'_>) {
+        if self.used.is_empty() {
+            return;
+        }
+        let own = value.symbol();
+        let mut used = |sym: Sym| self.used[sym.id as usize] |= own != Some(sym);
+        symbols_of(value, &mut used);
+        // Of a function, what is around it may be spoken of, too.
+        value.ty().to_owned().each_dim(true, &mut |dim| dim.vars(&mut used));
+    }
+}
+
+/// For each node whether it has an effect, as [`Value::has_effect`] says, or is a match_cast or holds one; in one pass, as
+/// that asks what is nested. Empty where nothing is one.
+fn effects(body: &Body) -> Vec<bool> {
+    let raw = body.raw();
+    let own = |node: &NodeRec| node.has(flag::IMPURE) && node.kind != kind::FUNC || node.kind == kind::MATCH_CAST;
+    let mut effects = Vec::new();
+    if !raw.nodes().iter().any(own) {
+        return effects;
+    }
+    effects.reserve(body.len());
+    for node in raw.nodes() {
+        let inner = |op: &u32| {
+            let at = *op as usize;
+            op & LEAF_BIT == 0 && effects.get(at) == Some(&true) && is_nested(&raw.nodes()[at])
+        };
+        let effect = own(node) || raw.operands()[node.op_range()].iter().any(inner);
+        effects.push(effect);
+    }
+    effects
+}
+
+/// Whether the content of a region is wanted: an If or function that nobody uses is dead with all that it holds.
+/// Blocks and branches have no users; what holds them decides.
+fn region_lives(body: &Body, parents: &[u32], live: &[bool], known: &mut [Option<bool>], header: u32) -> bool {
+    if header == NONE || header == 0 {
+        return true;
+    }
+    let at = header as usize;
+    if let Some(known) = known[at] {
+        return known;
+    }
+    let value = body.value_at(at);
+    let wanted = !value.has(flag::OWNER) || live[at] || value.has_effect();
+    let lives = wanted && region_lives(body, parents, live, known, parents[at]);
+    known[at] = Some(lives);
+    lives
+}

@@ -1,0 +1,460 @@
+//! What the host offers to a plugin: one table of functions, and the safe calls over it.
+//!
+//! Each cdylib carries its own copy of this crate, so the table is a static of the copy, set when the plugin is
+//! initialized. Without a host (a plugin's unit tests, and the host itself) sealing works here, and everything else
+//! answers that there is no host.
+
+pub(crate) mod inferred;
+mod older;
+
+use crate::ir::storage::body_handle::{Body, BodyHdr};
+use crate::ir::storage::layout::layout;
+use crate::ir::storage::module_handle::{Module, ModuleHdr};
+use crate::ir::storage::sealer::{self, Sealer};
+use crate::ir::storage::sections::RawView;
+use crate::ir::storage::tensor::{Tensor, TensorHdr};
+use crate::ir::{Call, SealError};
+use crate::typing::operators::{InferError, Inferred};
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Bytes given to a callee for as long as the call.
+#[repr(C)]
+#[derive(Clone, Copy, abi_stable::StableAbi)]
+pub struct RawBytes {
+    ptr: *const u8,
+    len: usize,
+}
+
+impl RawBytes {
+    pub(crate) const fn of(bytes: &[u8]) -> RawBytes {
+        RawBytes { ptr: bytes.as_ptr(), len: bytes.len() }
+    }
+
+    /// # Safety
+    /// The bytes live and do not change during `'a`.
+    pub(crate) unsafe fn get<'a>(self) -> &'a [u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: the caller vouches for pointer and length.
+        unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
+    }
+}
+
+/// How bad a diagnostic is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Severity {
+    /// The pass will fail.
+    Error = 1,
+    /// Something that is probably not meant.
+    Warning = 2,
+    /// Something good to know.
+    Remark = 3,
+}
+
+/// Where a callee puts bytes: whoever asks allocates, so no memory changes hands.
+#[repr(C)]
+#[derive(Clone, Copy, abi_stable::StableAbi)]
+pub struct Sink {
+    write: extern "C" fn(*mut c_void, RawBytes),
+    #[sabi(unsafe_opaque_field)]
+    data: *mut c_void,
+}
+
+extern "C" fn append(data: *mut c_void, bytes: RawBytes) {
+    // SAFETY: `data` is the vector that `Sink::to` was given, and the bytes live during the call.
+    unsafe { (*data.cast::<Vec<u8>>()).extend_from_slice(bytes.get()) }
+}
+
+impl Sink {
+    /// Runs `f` with a sink that fills a vector.
+    pub(crate) fn to<R>(f: impl FnOnce(Sink) -> R) -> (R, Vec<u8>) {
+        let mut out = Vec::new();
+        let result = f(Sink::filling(&raw mut out));
+        (result, out)
+    }
+
+    /// A sink that fills this vector, which must live as long as the sink is used.
+    pub(crate) fn filling(out: *mut Vec<u8>) -> Sink {
+        Sink { write: append, data: out.cast() }
+    }
+
+    pub(crate) fn put(self, bytes: &[u8]) {
+        (self.write)(self.data, RawBytes::of(bytes));
+    }
+}
+
+/// The context of a run, as it crosses the boundary.
+#[repr(C)]
+#[derive(abi_stable::StableAbi)]
+pub struct CtxRecord {
+    /// Size of this record; a newer host may have a longer one.
+    pub(crate) size: u32,
+    pub(crate) opt_level: i32,
+    /// Number of the run, never 0 and never used twice: what a plugin keeps, so that nothing dangles.
+    pub(crate) run: u64,
+    /// Null. In version 0.1 the host kept something of its own here.
+    #[sabi(unsafe_opaque_field)]
+    pub(crate) host: *const c_void,
+}
+
+/// What a plugin asks a context for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Query {
+    /// Value of a config key, in the encoding of `wire`.
+    Config = 1,
+    /// Name of the running pass.
+    PassName = 2,
+    /// Target; the key is the position in the batch of the function that is asked about (u32), whose own attribute
+    /// comes first, or empty.
+    Target = 3,
+    /// Name of a function of the batch; the key is its position (u32).
+    FunctionName = 4,
+}
+
+/// What a service that may have nothing to give returns.
+pub(crate) mod answer {
+    pub(crate) const GIVEN: u32 = 0;
+    pub(crate) const NONE: u32 = 1;
+}
+
+/// Whether a log event or a span is wanted.
+pub(crate) mod wanted {
+    pub(crate) const NO: u32 = 0;
+    pub(crate) const YES: u32 = 1;
+}
+
+/// Levels of log events and spans; 0 where a highest level is said: none.
+pub(crate) mod level {
+    pub(crate) const NONE: u32 = 0;
+    pub(crate) const ERROR: u32 = 1;
+    pub(crate) const WARN: u32 = 2;
+    pub(crate) const INFO: u32 = 3;
+    pub(crate) const DEBUG: u32 = 4;
+    pub(crate) const TRACE: u32 = 5;
+}
+
+/// Node of a diagnostic or an error that is about none.
+pub(crate) const NO_NODE: u64 = u64::MAX;
+/// Number of a span that is none.
+pub(crate) const NO_SPAN: u64 = 0;
+
+/// A log event.
+#[repr(C)]
+#[derive(abi_stable::StableAbi)]
+pub struct LogRecord {
+    /// See [`level`].
+    pub(crate) level: u32,
+    pub(crate) line: u32,
+    pub(crate) target: RawBytes,
+    pub(crate) file: RawBytes,
+    pub(crate) message: RawBytes,
+    /// Fields `NAME` and `DEFAULT` (its value as text) in turn.
+    pub(crate) fields: RawBytes,
+}
+
+/// A new span.
+#[repr(C)]
+#[derive(abi_stable::StableAbi)]
+pub struct SpanRecord {
+    /// See [`level`].
+    pub(crate) level: u32,
+    pub(crate) line: u32,
+    /// A span of the same plugin, or one of [`parent`].
+    pub(crate) parent: u64,
+    pub(crate) name: RawBytes,
+    pub(crate) target: RawBytes,
+    pub(crate) file: RawBytes,
+    /// `NAME` and `DEFAULT` (its value as text) of each field that has a value, then `NAME` of every field.
+    pub(crate) fields: RawBytes,
+}
+
+/// Parents of spans that are no span of the plugin.
+pub mod parent {
+    /// What is current on the thread.
+    pub const CURRENT: u64 = 0;
+    /// None.
+    pub const NONE: u64 = u64::MAX;
+}
+
+/// What happens to a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SpanOp {
+    /// It is entered on this thread.
+    Enter = 1,
+    /// It is left.
+    Exit = 2,
+    /// Its last handle is gone.
+    Close = 3,
+    /// It follows from the other span.
+    Follows = 4,
+    /// Which span of the plugin is current on this thread, or [`NO_SPAN`].
+    Current = 5,
+}
+
+/// A diagnostic.
+#[repr(C)]
+#[derive(abi_stable::StableAbi)]
+pub struct DiagnosticRecord {
+    pub(crate) severity: u32,
+    /// Position of the function in the batch, or `u32::MAX`.
+    pub(crate) index: u32,
+    /// Name of the function, or empty.
+    pub(crate) function: RawBytes,
+    /// Node of the function, or [`NO_NODE`].
+    pub(crate) node: u64,
+    pub(crate) message: RawBytes,
+}
+
+/// The table. Functions are added at its end; `size` says how far it goes.
+#[repr(C)]
+#[derive(abi_stable::StableAbi)]
+pub struct Services {
+    pub(crate) size: u32,
+    pub(crate) reserved: u32,
+    /// Highest [`level`] of log events that anyone wants. It changes with the host's filter.
+    pub(crate) max_level: &'static AtomicUsize,
+    pub(crate) seal: extern "C" fn(*const RawView<'static>, Sink) -> *const BodyHdr,
+    pub(crate) module: extern "C" fn(*const RawBytes, *const *const BodyHdr, usize, *const BodyHdr) -> *const ModuleHdr,
+    pub(crate) module_with:
+        extern "C" fn(*const ModuleHdr, *const usize, *const *const BodyHdr, usize) -> *const ModuleHdr,
+    pub(crate) tensor: extern "C" fn(RawBytes) -> *const TensorHdr,
+    pub(crate) infer: extern "C" fn(*const RawView<'static>, u32, Sink) -> u32,
+    pub(crate) print: extern "C" fn(*const BodyHdr, Sink) -> u32,
+    pub(crate) current: extern "C" fn() -> *const CtxRecord,
+    pub(crate) query: extern "C" fn(u64, u32, RawBytes, Sink) -> u32,
+    pub(crate) diagnose: extern "C" fn(u64, *const DiagnosticRecord),
+    pub(crate) log_enabled: extern "C" fn(u32, RawBytes) -> u32,
+    pub(crate) log: extern "C" fn(*const LogRecord),
+    /// Whether a span like this is [`wanted`].
+    pub(crate) span_wanted: extern "C" fn(*const SpanRecord) -> u32,
+    /// Makes a span, or gives [`NO_SPAN`].
+    pub(crate) span_new: extern "C" fn(*const SpanRecord) -> u64,
+    /// Gives values to fields of a span.
+    pub(crate) span_record: extern "C" fn(u64, RawBytes),
+    /// Span, what happens to it, other span.
+    pub(crate) span: extern "C" fn(u64, u32, u64) -> u64,
+    /// Adds to a counter of the running pass: run, name of the counter, how much.
+    pub(crate) statistic: extern "C" fn(u64, RawBytes, u64),
+    /// Shows a module to whoever runs the host: run, module, header.
+    pub(crate) show_module: extern "C" fn(u64, *const ModuleHdr, RawBytes) -> u32,
+}
+
+layout!(RawBytes { ptr, len });
+layout!(Sink { write, data });
+layout!(open CtxRecord { size, opt_level, run, host });
+layout!(LogRecord { level, line, target, file, message, fields });
+layout!(SpanRecord { level, line, parent, name, target, file, fields });
+layout!(DiagnosticRecord { severity, index, function, node, message });
+layout!(open Services {
+    size, reserved, max_level, seal, module, module_with, tensor, infer, print, current, query, diagnose, log_enabled,
+    log; span_wanted, span_new, span_record, span, statistic, show_module
+});
+
+static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Sets the table of this copy of the crate; false if it ends before what version 0.1 of the API has.
+pub(crate) fn install(table: *const Services) -> bool {
+    // SAFETY: the host gives its table, which is a static that starts with its size.
+    let table = unsafe { older::complete(table) };
+    sealer::set(&ByHost);
+    SERVICES.store(table.map_or(std::ptr::null_mut(), |table| std::ptr::from_ref(table).cast_mut()), Ordering::Release);
+    table.is_some()
+}
+
+fn table() -> Option<&'static Services> {
+    // SAFETY: a table of the host, which outlives every plugin, or the copy that `install` made of it.
+    unsafe { SERVICES.load(Ordering::Acquire).as_ref() }
+}
+
+/// The table that answers in the host's own process, as long as a context is current on this thread.
+static OWN: OnceLock<fn() -> Option<&'static Services>> = OnceLock::new();
+
+/// Sets who answers where nobody installed a table: in the host's own process, passes and instruments of an embedder ask
+/// the host's table itself.
+pub(crate) fn answer_here(own: fn() -> Option<&'static Services>) {
+    let _ = OWN.set(own);
+}
+
+/// The table for what is asked of the current context.
+fn context_table() -> Option<&'static Services> {
+    table().or_else(|| OWN.get()?())
+}
+
+/// What the host makes of what this copy of the crate hands to it.
+struct ByHost;
+
+impl Sealer for ByHost {
+    fn seal(&self, raw: &RawView<'_>) -> Option<Result<Body, SealError>> {
+        let table = table()?;
+        let raw: *const RawView<'_> = raw;
+        let (hdr, error) = Sink::to(|sink| (table.seal)(raw.cast(), sink));
+        // SAFETY: the host gives a new handle, whose ownership passes to us, or null.
+        let body = unsafe { Body::from_ptr(hdr) };
+        Some(body.ok_or_else(|| SealError::Host(String::from_utf8_lossy(&error).into_owned())))
+    }
+
+    fn module(&self, functions: &[(String, Body)], meta: Option<&Body>) -> Option<Module> {
+        let table = table()?;
+        let names: Vec<RawBytes> = functions.iter().map(|(name, _)| RawBytes::of(name.as_bytes())).collect();
+        let bodies: Vec<*const BodyHdr> = functions.iter().map(|(_, body)| body.as_ptr()).collect();
+        let meta = meta.map_or(std::ptr::null(), Body::as_ptr);
+        let hdr = (table.module)(names.as_ptr(), bodies.as_ptr(), names.len(), meta);
+        // SAFETY: the host gives a new handle, whose ownership passes to us.
+        unsafe { Module::from_ptr(hdr) }
+    }
+
+    fn module_with(&self, module: &Module, changed: &[(usize, Body)]) -> Option<Module> {
+        let table = table()?;
+        let at: Vec<usize> = changed.iter().map(|(at, _)| *at).collect();
+        let bodies: Vec<*const BodyHdr> = changed.iter().map(|(_, body)| body.as_ptr()).collect();
+        let hdr = (table.module_with)(module.as_ptr(), at.as_ptr(), bodies.as_ptr(), at.len());
+        // SAFETY: the host gives a new handle, whose ownership passes to us.
+        unsafe { Module::from_ptr(hdr) }
+    }
+
+    fn tensor(&self, bytes: &[u8]) -> Option<Tensor> {
+        let hdr = (table()?.tensor)(RawBytes::of(bytes));
+        // SAFETY: the host gives a new handle, whose ownership passes to us.
+        unsafe { Tensor::from_ptr(hdr) }
+    }
+}
+
+/// Asks the host for the type of a call.
+pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
+    let value = call.value();
+    let name = call.op().unwrap_or("a call").to_string();
+    let (Some(table), Some(node)) = (context_table(), value.index()) else { return Err(InferError::NoHost(name)) };
+    let raw: *const RawView<'_> = value.raw;
+    let (status, bytes) = Sink::to(|sink| (table.infer)(raw.cast(), node as u32, sink));
+    inferred::decode_inferred(status, &bytes)
+}
+
+/// A body as text, by the host.
+pub(crate) fn print(body: &Body) -> Option<String> {
+    let table = context_table()?;
+    let (status, bytes) = Sink::to(|sink| (table.print)(body.as_ptr(), sink));
+    (status == answer::GIVEN).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A context of the host, as far as a plugin keeps it.
+#[derive(Clone, Copy)]
+pub(crate) struct Current {
+    pub(crate) run: u64,
+    pub(crate) opt_level: i32,
+}
+
+/// The context that is current on this thread.
+pub(crate) fn current() -> Option<Current> {
+    let record = context_table().map_or(std::ptr::null(), |table| (table.current)());
+    // SAFETY: what is current on this thread is alive: it ends by returning to the code that made it so.
+    unsafe { context(record) }
+}
+
+/// # Safety
+/// The record is null or alive now; it need not stay so, as only what is in it is kept.
+pub(crate) unsafe fn context(record: *const CtxRecord) -> Option<Current> {
+    // SAFETY: as above.
+    unsafe { record.as_ref() }.map(|record| Current { run: record.run, opt_level: record.opt_level })
+}
+
+/// Asks the context of a run.
+pub(crate) fn query(run: u64, what: Query, key: &[u8]) -> Option<Vec<u8>> {
+    let table = context_table()?;
+    let (status, bytes) = Sink::to(|sink| (table.query)(run, what as u32, RawBytes::of(key), sink));
+    (status == answer::GIVEN).then_some(bytes)
+}
+
+/// The key of a query that is about a function of the batch.
+pub(crate) fn function_key(index: u32) -> [u8; 4] {
+    index.to_le_bytes()
+}
+
+/// What [`function_key`] wrote.
+pub(crate) fn read_function_key(key: &[u8]) -> Option<usize> {
+    Some(u32::from_le_bytes(key.try_into().ok()?) as usize)
+}
+
+/// Where a diagnostic belongs.
+pub(crate) struct Place<'a> {
+    /// Position of the function in the batch, or `u32::MAX`.
+    pub(crate) index: u32,
+    /// Name of the function, or empty.
+    pub(crate) name: &'a str,
+    /// Node of the function.
+    pub(crate) node: Option<usize>,
+}
+
+/// Reports a diagnostic.
+pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &str) {
+    if let Some(table) = context_table() {
+        let record = DiagnosticRecord {
+            severity: severity as u32,
+            index: at.index,
+            function: RawBytes::of(at.name.as_bytes()),
+            node: at.node.map_or(NO_NODE, |node| node as u64),
+            message: RawBytes::of(message.as_bytes()),
+        };
+        (table.diagnose)(run, &record);
+    }
+}
+
+/// Adds to a counter of the running pass.
+pub(crate) fn statistic(run: u64, name: &str, n: u64) {
+    if let Some(table) = context_table() {
+        (table.statistic)(run, RawBytes::of(name.as_bytes()), n);
+    }
+}
+
+/// Shows a module; false without a host that does.
+pub(crate) fn show_module(run: u64, module: &Module, header: &str) -> bool {
+    let show = |table: &Services| (table.show_module)(run, module.as_ptr(), RawBytes::of(header.as_bytes()));
+    context_table().is_some_and(|table| show(table) == answer::GIVEN)
+}
+
+/// Whether the host wants anything of this [`level`].
+pub(crate) fn level_wanted(level: u32) -> bool {
+    table().is_some_and(|table| level as usize <= table.max_level.load(Ordering::Relaxed))
+}
+
+/// Whether the host wants events of this level and target.
+pub(crate) fn log_enabled(level: u32, target: &str) -> bool {
+    let asked = |table: &Services| (table.log_enabled)(level, RawBytes::of(target.as_bytes())) != wanted::NO;
+    level_wanted(level) && table().is_some_and(asked)
+}
+
+/// Gives an event to the host.
+pub(crate) fn log(level: u32, target: &str, (file, line): (&str, u32), message: &str, fields: &[u8]) {
+    if let Some(table) = table() {
+        let bytes = |text: &str| RawBytes::of(text.as_bytes());
+        let (target, file, message) = (bytes(target), bytes(file), bytes(message));
+        (table.log)(&LogRecord { level, line, target, file, message, fields: RawBytes::of(fields) });
+    }
+}
+
+/// Whether the host wants spans like this.
+pub(crate) fn span_wanted(span: &SpanRecord) -> bool {
+    level_wanted(span.level) && table().is_some_and(|table| (table.span_wanted)(span) != wanted::NO)
+}
+
+/// Makes a span, or gives [`NO_SPAN`].
+pub(crate) fn span_new(span: &SpanRecord) -> u64 {
+    table().map_or(NO_SPAN, |table| (table.span_new)(span))
+}
+
+/// Gives values to fields of a span.
+pub(crate) fn span_record(span: u64, fields: &[u8]) {
+    if let Some(table) = table() {
+        (table.span_record)(span, RawBytes::of(fields));
+    }
+}
+
+/// Tells the host what happens to a span.
+pub(crate) fn span(span: u64, what: SpanOp, other: u64) -> u64 {
+    table().map_or(NO_SPAN, |table| (table.span)(span, what as u32, other))
+}

@@ -1,0 +1,284 @@
+//! Types of the values of a body from those of their operands.
+
+use crate::PassError;
+use crate::ir::erase::seen_outside;
+use crate::ir::records::{flag, kind};
+use crate::ir::{Body, Call, Expr, Function, Sym, Ty, Type, V, Value};
+use crate::rewrite::Edit;
+use crate::typing::operators::{Infer, InferError};
+use crate::typing::relations::{Relation, call_result, calls_are_pure, join, relation};
+
+/// Infers all types anew: for a pass that changed parameters, constants or operators, and with them what is made of
+/// them. Parameters and match_casts keep their types, and so do calls of operators that nobody knows. What a function
+/// declares as its result stays where it still holds. The same handle if nothing changes.
+///
+/// ```
+/// use plugin_api::infer_types::infer_types;
+/// use plugin_api::prelude::*;
+///
+/// let mut b = BodyBuilder::new();
+/// b.begin_function(0, AttrsId::NONE, None);
+/// let (pair, half) = (b.ty(&Type::tuple([Type::Object])), b.ty(&Type::tensor([8], DType::F16)));
+/// let t = b.param("t", pair);
+/// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// let object = b.ty(&Type::Object);
+/// let x = b.tuple_get(t, 0, Some("x"));
+/// b.end();
+/// b.end_function(x, object);
+/// let body = b.finish()?;
+/// let mut edit = body.edit();
+/// let param = edit.v(body.function().expect("Relax").params().next().expect("one"));
+/// edit.set_type(param, &Type::tuple([Type::tensor([8], DType::F16)]));
+/// let body = infer_types(&edit.finish()?, &Ctx::detached())?;
+/// assert_eq!(body.lookup_binding("x").expect("is there").ty().to_owned(), Type::tensor([8], DType::F16));
+/// # Ok::<(), PassError>(())
+/// ```
+///
+/// # Errors
+/// If a call does not fit its operator.
+pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
+    if body.function().is_none() { Ok(body.clone()) } else { with_types(body, infer, Declared::Kept) }
+}
+
+/// What a function declares as its result, where it still holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Declared {
+    /// Stays.
+    Kept,
+    /// Becomes what is known of the result.
+    Narrowed,
+}
+
+fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body, PassError> {
+    let (mut edit, mut symbols) = (body.edit(), Symbols::default());
+    content_first(body, |value, step| {
+        if step == Step::Enter {
+            symbols.enter(value);
+            return Ok(());
+        }
+        let found = match value.kind() {
+            kind::FUNC => function_type(&edit, value, &symbols.leave(), declared),
+            kind::MATCH_CAST => {
+                symbols.define(&value.ty().to_owned());
+                None
+            }
+            _ => {
+                symbols.defined.extend(value.symbol());
+                inferred(&mut edit, value, infer)?
+            }
+        };
+        let same = |ty: &Type| match (value.symbol(), ty) {
+            // A scalar variable is a symbolic variable, whatever its value is.
+            (Some(sym), Type::Prim { dtype, .. }) => sym.dtype == *dtype,
+            // Two functions are compared as ones whose symbolic variables are not the same; these are.
+            _ if value.kind() == kind::FUNC => value.ty().to_owned() == *ty,
+            _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
+        };
+        // Of a value that has no name but this one, less may be said than is known.
+        let says_less = |ty: &Type| match value.view() {
+            Expr::Alias(source) if source.is_nested() => relation(&value.ty().to_owned(), ty) == Relation::Wider,
+            _ => false,
+        };
+        if let Some(ty) = found.filter(|ty| !same(ty) && !says_less(ty)) {
+            set_type(&mut edit, value, &ty)?;
+        }
+        Ok(())
+    })?;
+    Ok(edit.finish()?)
+}
+
+/// Says of the result of each function what is known of what it returns, where the function declares less; as TVM does
+/// when it normalizes. The types of calls of functions in the body follow. The same handle if nothing changes.
+///
+/// # Errors
+/// If a call does not fit its operator.
+pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
+    let narrowed = |function: Value<'_>, known: &[Sym]| {
+        let (Type::Callable { params, ret, pure }, Some(found)) = (function.ty().to_owned(), result_type(function))
+        else {
+            return None;
+        };
+        let ret = narrower(&ret, &found.to_owned(), known)?.into();
+        Some(Type::Callable { params, ret, pure })
+    };
+    let mut functions = body.values().filter(|value| value.kind() == kind::FUNC && value.ty().is_known());
+    let Some(outermost) = functions.next() else { return Ok(body.clone()) };
+    // Which symbolic variables an inner function knows is not looked at: to infer in vain is only work.
+    let wider = |function: Value<'_>| match (function.ty().to_owned(), result_type(function)) {
+        (Type::Callable { ret, .. }, Some(found)) => relation(&ret, &found.to_owned()) == Relation::Wider,
+        _ => false,
+    };
+    if functions.any(wider) {
+        return with_types(body, infer, Declared::Narrowed);
+    }
+    let mut symbols = Symbols::default();
+    symbols.enter(outermost);
+    let Some(ty) = narrowed(outermost, &symbols.leave()) else { return Ok(body.clone()) };
+    let mut edit = body.edit();
+    set_type(&mut edit, outermost, &ty)?;
+    Ok(edit.finish()?)
+}
+
+/// What is known of a result outside of its function, if that is more than `said`.
+fn narrower(said: &Type, found: &Type, known: &[Sym]) -> Option<Type> {
+    let found = seen_outside(found.clone(), &|sym| !known.contains(&sym));
+    Some(found).filter(|found| relation(said, found) == Relation::Wider)
+}
+
+fn result_type(function: Value<'_>) -> Option<Ty<'_>> {
+    function.region().result().map(Value::ty).filter(|ty| ty.is_known())
+}
+
+/// Infers what is missing.
+pub(crate) fn add_missing(edit: &mut Edit<'_>, infer: &dyn Infer) -> Result<(), PassError> {
+    content_first(edit.old(), |value, step| {
+        if step == Step::Leave
+            && lacks_type(value)
+            && let Some(ty) = inferred(edit, value, infer)?
+        {
+            let v = set_type(edit, value, &ty)?;
+            if value.is_bound() {
+                edit.builder().make_symbol(v, value.name().unwrap_or("v"));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Sets a type, unless it is one that no body may have: those of nested tuples double with each, and what comes next would
+/// write them out.
+fn set_type<'b>(edit: &mut Edit<'b>, value: Value<'b>, ty: &Type) -> Result<V, PassError> {
+    let v = edit.v(value);
+    edit.set_type(v, ty);
+    let id = edit.builder().type_of(v);
+    edit.builder().refuse_large(id).map_err(|message| PassError::new(message).at(value))?;
+    Ok(v)
+}
+
+/// Whether a value that is computed has no type yet.
+pub(crate) fn lacks_type(value: Value<'_>) -> bool {
+    let expression =
+        matches!(value.kind(), kind::CALL | kind::TUPLE | kind::TUPLE_GET | kind::ALIAS | kind::IF | kind::SEQ);
+    expression && !value.ty().is_known()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The beginning of a function.
+    Enter,
+    /// A value whose operands and content were left before.
+    Leave,
+}
+
+/// Program order: operands stand before their users, and content is left before its header.
+fn content_first<'b>(
+    body: &'b Body,
+    mut f: impl FnMut(Value<'b>, Step) -> Result<(), PassError>,
+) -> Result<(), PassError> {
+    let mut open: Vec<Value<'b>> = Vec::new();
+    for value in body.values() {
+        while let Some(header) = open.pop_if(|header| header.end() <= value.index().unwrap_or(0)) {
+            f(header, Step::Leave)?;
+        }
+        if value.kind() == kind::FUNC {
+            f(value, Step::Enter)?;
+        }
+        if value.has(flag::REGION) { open.push(value) } else { f(value, Step::Leave)? }
+    }
+    open.into_iter().rev().try_for_each(|header| f(header, Step::Leave))
+}
+
+/// Type of a function whose content has its types. Nothing that is only known inside is said of the result.
+fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: &[Sym], declared: Declared) -> Option<Type> {
+    let said = function.ty().is_known().then(|| function.ty().to_owned());
+    let Some(Type::Callable { ret, pure, .. }) = said else { return None };
+    let params = function.as_function()?.params().map(|param| type_now(edit, param).unwrap_or(Type::Object)).collect();
+    let found = type_now(edit, function.region().result()?)?;
+    let ret = match relation(&ret, &found) {
+        Relation::Wider if declared == Declared::Narrowed => {
+            narrower(&ret, &found, known).unwrap_or_else(|| ret.into_inner())
+        }
+        Relation::Equal | Relation::Wider => ret.into_inner(),
+        _ => seen_outside(found, &|sym| !known.contains(&sym)),
+    };
+    Some(Type::callable(Some(params), ret, pure))
+}
+
+/// Symbolic variables that are defined where a function begins, the functions around it first.
+#[derive(Default)]
+struct Symbols {
+    defined: Vec<Sym>,
+    /// Of each function that is open: how many were defined before it, and with its parameters.
+    functions: Vec<(usize, usize)>,
+}
+
+impl Symbols {
+    fn enter(&mut self, function: Value<'_>) {
+        let before = self.defined.len();
+        let params = function.as_function().into_iter().flat_map(Function::params);
+        params.for_each(|param| self.define(&param.ty().to_owned()));
+        self.functions.push((before, self.defined.len()));
+    }
+
+    /// Variables that stand alone as a dimension are defined by it.
+    fn define(&mut self, ty: &Type) {
+        ty.each_defined(&mut |sym| self.defined.push(sym));
+    }
+
+    fn leave(&mut self) -> Vec<Sym> {
+        let (before, with_params) = self.functions.pop().unwrap_or_default();
+        self.defined.truncate(with_params);
+        let known = self.defined.clone();
+        self.defined.truncate(before);
+        known
+    }
+}
+
+/// What a value is from the types that its operands have in the edit; `None` where they do not tell.
+fn inferred<'b>(edit: &mut Edit<'b>, value: Value<'b>, infer: &dyn Infer) -> Result<Option<Type>, PassError> {
+    let known = |value: Option<Value<'b>>| type_now(edit, value?);
+    Ok(match value.view() {
+        Expr::Call(_) => {
+            let v = edit.v(value);
+            let found = edit.with(v, |value| call_type(Call(value), infer)).map_err(|error| error.at(value))?;
+            if found.as_ref().is_some_and(|(_, pure)| !pure) && !value.has(flag::IMPURE) {
+                edit.update(v, |node| node.flags |= flag::IMPURE);
+            }
+            found.map(|(ty, _)| ty)
+        }
+        Expr::Tuple(tuple) => tuple.operands().map(|item| known(Some(item))).collect::<Option<_>>().map(Type::Tuple),
+        Expr::TupleGet { tuple, index } => match known(Some(tuple)) {
+            Some(Type::Tuple(items)) => items.into_iter().nth(index as usize),
+            _ => None,
+        },
+        Expr::Alias(source) => known(Some(source)),
+        Expr::Seq => known(value.region().result()),
+        Expr::If { .. } => value.branches().and_then(|(then, other)| {
+            let (then, other) = (known(then.result())?, known(other.result())?);
+            Some(join(&then, &other))
+        }),
+        _ => None,
+    })
+}
+
+/// The type that a value has in the edit.
+fn type_now<'b>(edit: &Edit<'b>, value: Value<'b>) -> Option<Type> {
+    edit.with(edit.v(value), |value| value.ty().is_known().then(|| value.ty().to_owned()))
+}
+
+/// Type of a call, and whether it is pure; `None` of an operator that nobody knows.
+fn call_type(call: Call<'_>, infer: &dyn Infer) -> Result<Option<(Type, bool)>, PassError> {
+    if call.op().is_some() {
+        return match infer.infer(call) {
+            Ok(inferred) => Ok(Some((inferred.ty, inferred.pure))),
+            Err(InferError::UnknownOp { .. } | InferError::NoHost(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+    }
+    let callee = call.callee().ty();
+    if !callee.is_known() {
+        return Ok(None);
+    }
+    let (callee, args) = (callee.to_owned(), call.args().map(|arg| arg.ty().to_owned()).collect::<Vec<Type>>());
+    Ok(Some((call_result(&callee, &args)?, calls_are_pure(&callee))))
+}

@@ -1,0 +1,183 @@
+//! A-normal form: every value that is computed has a name, and every value has a type.
+
+use crate::PassError;
+use crate::ir::records::{flag, kind};
+use crate::ir::{AttrsId, Body, NodeSpec, Ty, TypeId, Value};
+use crate::rewrite::Edit;
+use crate::typing::infer_types;
+use crate::typing::operators::Infer;
+
+/// The first value that is not in A-normal form: computed inside another expression, or by blocks inside one. Tuples,
+/// constants and shapes may stand where they are used, and so may what a match_cast casts. Nothing in a TIR function: its
+/// expressions are nested.
+pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
+    let mut values = body.function().into_iter().flat_map(|_| body.values());
+    values.find(|value| value.kind() == kind::SEQ || needs_name(*value))
+}
+
+/// The body in A-normal form, of any nesting: in branches and nested functions, and where blocks stand inside an
+/// expression. Keeps the order of evaluation, blocks, names and the types that are said; types that are missing are
+/// inferred, where `infer` knows the operator. The result of a function is declared as what is known of it, and a variable
+/// that can only be an empty tuple is written as one where it is used. The same handle if there is nothing to do.
+///
+/// ```
+/// use plugin_api::normalize::normalize;
+/// use plugin_api::prelude::*;
+///
+/// let mut b = BodyBuilder::new();
+/// b.begin_function(0, AttrsId::NONE, None);
+/// let ty = b.ty(&Type::tensor([8, 8], DType::F32));
+/// let (x, exp, relu) = (b.param("x", ty), b.op("relax.exp"), b.op("relax.nn.relu"));
+/// let inner = b.call(exp, &[x], AttrsId::NONE, ty, false, None);
+/// let outer = b.call(relu, &[inner], AttrsId::NONE, ty, false, None);
+/// b.end_function(outer, ty);
+/// let body = normalize(&b.finish()?, &Ctx::detached())?;
+/// assert_eq!(body.bindings().filter_map(|value| value.name()).collect::<Vec<_>>(), ["gv", "gv"]);
+/// # Ok::<(), PassError>(())
+/// ```
+///
+/// # Errors
+/// If a call whose type is missing does not fit its operator.
+pub fn normalize(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
+    if body.function().is_none() {
+        return Ok(body.clone());
+    }
+    let named = in_normal_form(body, infer)?;
+    infer_types::narrow_results(&without_void_uses(&named)?, infer)
+}
+
+/// The body with a name for each value that needs one, and types.
+fn in_normal_form(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
+    let untyped = body.values().any(infer_types::lacks_type);
+    if !untyped && first_not_normal(body).is_none() {
+        return Ok(body.clone());
+    }
+    let mut edit = body.edit();
+    if untyped {
+        infer_types::add_missing(&mut edit, infer)?;
+    }
+    let around = regions_after(body);
+    for value in body.values().filter(|value| value.kind() == kind::SEQ) {
+        flatten(&mut edit, value, &around);
+    }
+    name_nested(&mut edit, body, &around);
+    Ok(edit.finish()?)
+}
+
+/// The body in which an empty tuple is written where a variable that can be nothing else is used, as in TVM: what calls
+/// return that return nothing.
+fn without_void_uses(body: &Body) -> Result<Body, PassError> {
+    let is_void = |ty: Ty<'_>| ty.is_tuple() && ty.children().len() == 0;
+    let raw = body.raw();
+    // Most functions do not have this type, and the table is short.
+    if !(0..raw.types().len() as u32).any(|id| is_void(Ty { raw, id })) {
+        return Ok(body.clone());
+    }
+    let mut edit = body.edit();
+    for user in body.values().filter(|user| user.n_operands() > 0) {
+        for (i, operand) in user.operands().enumerate().filter(|(_, v)| v.is_binding() && is_void(v.ty())) {
+            let v = edit.v(user);
+            if user.kind() == kind::ALIAS {
+                edit.set_operands(v, &[]);
+                edit.update(v, |node| node.kind = kind::TUPLE);
+                continue;
+            }
+            let spec = NodeSpec::new(kind::TUPLE).ty(TypeId(operand.ty().id()));
+            let empty = edit.just_before(user).node(spec, &[], None);
+            edit.set_operand(v, i, empty);
+        }
+    }
+    Ok(edit.finish()?)
+}
+
+/// For each node the header of the region that it stands in once blocks inside expressions are dissolved.
+fn regions_after(body: &Body) -> Vec<u32> {
+    let mut around = body.parents();
+    for at in 1..around.len() {
+        // What is around the header was found before.
+        let header = around[at] as usize;
+        around[at] = if is_dissolved(body, header, &around) { around[header] } else { around[at] };
+    }
+    around
+}
+
+/// Whether the header of a region goes: blocks inside an expression, and their blocks where there is one around.
+fn is_dissolved(body: &Body, header: usize, around: &[u32]) -> bool {
+    let value = body.value_at(header);
+    match value.kind() {
+        kind::SEQ => true,
+        kind::BLOCK | kind::DATAFLOW => is_block(body.value_at(around[header] as usize).kind()),
+        _ => false,
+    }
+}
+
+fn is_block(kind: u16) -> bool {
+    matches!(kind, kind::BLOCK | kind::DATAFLOW)
+}
+
+/// The bindings of blocks inside an expression stand before it; their result is meant by its uses.
+fn flatten(edit: &mut Edit<'_>, seq: Value<'_>, around: &[u32]) {
+    let old = edit.old();
+    edit.dissolve(seq);
+    for block in seq.region().children() {
+        let Some(at) = block.index() else { continue };
+        if block.kind() == kind::YIELD {
+            edit.discard(block);
+        } else if is_block(block.kind()) && is_dissolved(old, at, around) {
+            edit.dissolve(block);
+            let flows = old.value_at(around[at] as usize).kind() == kind::DATAFLOW;
+            for binding in block.region().bindings() {
+                let v = edit.v(binding);
+                edit.update(v, |node| node.flags = node.flags & !flag::INNER | if flows { flag::INNER } else { 0 });
+            }
+        }
+    }
+    let Some(result) = seq.region().result() else { return };
+    let v = edit.v(result);
+    if !seq.is_bound() {
+        return edit.forward_to(seq, v);
+    }
+    let (name, inner) = (seq.name().unwrap_or("gv"), seq.node().map_or(0, |node| node.flags & flag::INNER));
+    if result.is_nested() {
+        edit.bind(v, name);
+        edit.update(v, |node| node.flags |= inner);
+        return edit.forward_to(seq, v);
+    }
+    let spec = NodeSpec::new(kind::ALIAS).ty(TypeId(seq.ty().id())).attrs(AttrsId::NONE).flags(inner);
+    let alias = edit.after(seq).node(spec, &[v], Some(name));
+    edit.forward_to(seq, alias);
+}
+
+/// Names what is nested. What stands in no block yet gets one; blocks that follow each other become one.
+fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
+    for value in body.values().filter(|value| needs_name(*value) && value.kind() != kind::SEQ) {
+        let v = edit.v(value);
+        if edit.with(v, |v| v.is_bound()) {
+            continue;
+        }
+        match body.value_at(around[value.index().unwrap_or(0)] as usize).kind() {
+            kind::DATAFLOW => {
+                edit.bind(v, "lv");
+                edit.update(v, |node| node.flags |= flag::INNER);
+            }
+            kind::BLOCK => edit.bind(v, "gv"),
+            _ => {
+                edit.bind(v, "gv");
+                edit.just_before(value).open(NodeSpec::new(kind::BLOCK), &[], None);
+                edit.after(value).close();
+            }
+        }
+    }
+}
+
+/// A nested value that must have a name: all but tuples, and the value of a binding at another type.
+fn needs_name(value: Value<'_>) -> bool {
+    value.is_nested() && value.kind() != kind::TUPLE && !is_value_of_binding(value)
+}
+
+/// Whether this is what a binding at a wider type or a match_cast binds, as TVM leaves it. Its user follows it directly,
+/// since nothing can stand between them.
+fn is_value_of_binding(value: Value<'_>) -> bool {
+    let next = value.sibling(value.end());
+    matches!(next.kind(), kind::ALIAS | kind::MATCH_CAST) && next.operand(0) == Some(value)
+}

@@ -1,0 +1,343 @@
+//! What holds for every operator: number and kinds of arguments, presence and types of attributes.
+
+use crate::ir::records::{LEAF_BIT, LeafRec, attr, flag, kind, leaf, tykind};
+use crate::ir::{Attr, AttrView, Body, Call, DType, Dict, Expr, SealError, Value};
+use crate::metadata::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
+use crate::rewrite::Edit;
+use crate::typing::operators::InferError;
+use std::collections::HashSet;
+
+/// Checks a call against the declaration of its operator, before its rule is asked.
+///
+/// Attributes that have a default may be left out. Arguments of unknown type pass: the rule decides.
+///
+/// # Errors
+/// What does not fit, with the signature of the operator.
+pub fn check_call(info: &OpInfo, call: Call<'_>) -> Result<(), InferError> {
+    fault(info, call).map_or(Ok(()), |fault| Err(InferError::wrong(format!("{fault}; it is {}", signature(info)))))
+}
+
+/// How an operator is called, as in the text: `R.nn.relu(data)`.
+pub fn signature(info: &OpInfo) -> String {
+    let args = info.args.iter().map(|arg| if arg.optional { format!("[{}]", arg.name) } else { arg.name.clone() });
+    let attrs = info.attrs.iter().map(|attr| match &attr.default {
+        Some(AttrDefault::None) => format!("{}=None", attr.name),
+        Some(AttrDefault::Value(value)) => format!("{}={value}", attr.name),
+        None => format!("{}=…", attr.name),
+    });
+    let parts: Vec<String> = args.chain(attrs).collect();
+    format!("{}({})", info.name.replacen("relax.", "R.", 1), parts.join(", "))
+}
+
+fn fault(info: &OpInfo, call: Call<'_>) -> Option<String> {
+    let found = call.args().len();
+    let variadic = info.args.last().is_some_and(|arg| arg.name.starts_with('*'));
+    let least = info.args.iter().filter(|arg| !arg.optional && !arg.name.starts_with('*')).count();
+    if found < least || (!variadic && found > info.args.len()) {
+        let most = info.args.len();
+        let wanted = match (variadic, least == most) {
+            (true, _) => format!("at least {least}"),
+            (false, true) => least.to_string(),
+            (false, false) => format!("{least} to {most}"),
+        };
+        let plural = if wanted == "1" { "" } else { "s" };
+        return Some(format!("{} takes {wanted} argument{plural}, found {found}", info.name));
+    }
+    let unfit = info.args.iter().zip(call.args()).find_map(|(arg, value)| argument_fault(arg, value));
+    unfit.or_else(|| attributes_fault(info, call))
+}
+
+fn argument_fault(arg: &ArgInfo, value: Value<'_>) -> Option<String> {
+    let kind = value.ty().kind();
+    let fits = match arg.kind {
+        ArgKind::Any => true,
+        // Some operators take a scalar for a tensor; their rules tell.
+        ArgKind::Tensor => matches!(kind, tykind::TENSOR | tykind::DTENSOR | tykind::PRIM),
+        ArgKind::Tuple => kind == tykind::TUPLE,
+        ArgKind::Shape => kind == tykind::SHAPE,
+        ArgKind::Prim => kind == tykind::PRIM || matches!(value.view(), Expr::Prim),
+        ArgKind::Function => {
+            kind == tykind::CALLABLE || matches!(value.view(), Expr::GlobalVar(_) | Expr::ExternFunc(_) | Expr::Str(_))
+        }
+    };
+    let unknown = !value.ty().is_known() || kind == tykind::OBJECT;
+    if fits || unknown {
+        return None;
+    }
+    let name = arg.name.trim_start_matches('*');
+    Some(format!("argument `{name}` must be {}, found {}", wanted(arg.kind), type_kind(kind)))
+}
+
+fn wanted(kind: ArgKind) -> &'static str {
+    match kind {
+        ArgKind::Any => "a value",
+        ArgKind::Tensor => "a tensor",
+        ArgKind::Tuple => "a tuple",
+        ArgKind::Shape => "a shape such as R.shape([1, n])",
+        ArgKind::Prim => "a scalar",
+        ArgKind::Function => "a function",
+    }
+}
+
+fn type_kind(kind: u16) -> &'static str {
+    match kind {
+        tykind::TENSOR | tykind::DTENSOR => "a tensor",
+        tykind::SHAPE => "a shape",
+        tykind::TUPLE => "a tuple",
+        tykind::PRIM => "a scalar",
+        tykind::CALLABLE => "a function",
+        _ => "a value of another type",
+    }
+}
+
+/// Whether calls have attributes that their operator does not declare: those of the function that an operator with any
+/// number of arguments, and no attributes of its own, calls.
+pub fn takes_any_attributes(info: &OpInfo) -> bool {
+    info.attrs.is_empty() && info.args.last().is_some_and(|arg| arg.name.starts_with('*'))
+}
+
+fn attributes_fault(info: &OpInfo, call: Call<'_>) -> Option<String> {
+    if takes_any_attributes(info) {
+        return None;
+    }
+    let mut present = 0;
+    for (key, value) in call.attrs().iter() {
+        let Some(attr) = info.attrs.iter().find(|attr| attr.name == key) else {
+            return Some(format!("{} has no attribute `{key}`", info.name));
+        };
+        if !fits(attr.ty, value) {
+            return Some(format!("attribute `{key}` must be {}, found {value:?}", type_name(attr.ty)));
+        }
+        present += 1;
+    }
+    if present == info.attrs.len() {
+        return None;
+    }
+    let missing = |attr: &&AttrInfo| attr.default.is_none() && call.attr(&attr.name).is_none();
+    info.attrs.iter().find(missing).map(|attr| format!("{} needs the attribute `{}`", info.name, attr.name))
+}
+
+/// Whether a value is of the type that an attribute has.
+pub fn fits(ty: AttrType, value: AttrView<'_>) -> bool {
+    let ints = || value.kind() == attr::LIST && value.items().all(|item| item.kind() == attr::INT);
+    match ty {
+        AttrType::Any => true,
+        AttrType::Bool => value.kind() == attr::BOOL,
+        AttrType::Int => value.kind() == attr::INT,
+        AttrType::Float => matches!(value.kind(), attr::FLOAT | attr::INT),
+        AttrType::Str => value.kind() == attr::STR,
+        AttrType::IntList => ints(),
+        AttrType::DType => value.is_none() || value.as_dtype().is_some(),
+        AttrType::OptInt => value.is_none() || value.kind() == attr::INT,
+        AttrType::OptIntList => value.is_none() || ints(),
+        AttrType::OptStr => value.is_none() || value.kind() == attr::STR,
+    }
+}
+
+/// An attribute in the form that the text of its operator has: numbers of the declared type, data types by their usual
+/// names. What does not fit stays as it is.
+pub fn canonical_attr(ty: AttrType, value: Attr) -> Attr {
+    match (ty, value) {
+        (AttrType::Float, Attr::Int(v)) => Attr::Float(v as f64),
+        (AttrType::DType, Attr::Str(name)) => Attr::Str(match name.parse::<DType>() {
+            Ok(dtype) if dtype.to_string().parse() == Ok(dtype) => dtype.to_string(),
+            _ => name,
+        }),
+        (_, value) => value,
+    }
+}
+
+/// What stands for an attribute that is not written.
+pub fn default_attr(default: &AttrDefault) -> Attr {
+    match default {
+        AttrDefault::None => Attr::None,
+        AttrDefault::Value(value) => option_attr(value),
+    }
+}
+
+fn option_attr(value: &OptionValue) -> Attr {
+    match value {
+        OptionValue::Bool(v) => Attr::Bool(*v),
+        OptionValue::Int(v) => Attr::Int(*v),
+        OptionValue::Float(v) => Attr::Float(*v),
+        OptionValue::Str(v) => Attr::Str(v.clone()),
+        OptionValue::List(items) => Attr::List(items.iter().map(option_attr).collect()),
+    }
+}
+
+/// The body with the attributes of all calls as a text of it is read: each in the form that its operator declares, with
+/// the defaults, sorted. `info` knows the operators. The same handle if nothing changes, which costs a look at each call.
+///
+/// # Errors
+/// None on a valid body; the result is validated all the same.
+pub fn with_declared_attributes<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
+    let mut edit: Option<Edit<'_>> = None;
+    // For each operator the attributes that were found right last, as successive calls often have the same; and all.
+    let mut last: Vec<Option<u32>> = vec![None; body.raw().leaves().len()];
+    let mut right: HashSet<(u32, u32)> = HashSet::new();
+    for call in body.values().filter_map(Value::as_call) {
+        let (callee, attrs) = (call.callee().word(), call.attrs());
+        let Some(last) = last.get_mut((callee & !LEAF_BIT) as usize) else { continue };
+        let known = *last == Some(attrs.id()) || right.contains(&(callee, attrs.id()));
+        let Some(name) = call.op().filter(|_| !known) else { continue };
+        match info(name).and_then(|info| declared(info, attrs)) {
+            None => {
+                *last = Some(attrs.id());
+                right.insert((callee, attrs.id()));
+            }
+            Some(entries) => {
+                let edit = edit.get_or_insert_with(|| body.edit());
+                let id = edit.builder().attrs(entries.iter().map(|(key, value)| (key.as_str(), value.clone())));
+                let v = edit.v(call.value());
+                edit.set_attrs(v, id);
+            }
+        }
+    }
+    edit.map_or_else(|| Ok(body.clone()), Edit::finish)
+}
+
+/// The body with the effects of calls of operators that nobody declares as a reader of the text says them: they may have
+/// one wherever one may be. The same handle if nothing changes.
+///
+/// # Errors
+/// None on a valid body; the result is validated all the same.
+pub fn with_effects_of_unknown<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
+    let unknown = |leaf: &LeafRec| leaf.kind == leaf::OP && info(body.raw().str(leaf.val as u32)).is_none();
+    let unknown: Vec<bool> = body.raw().leaves().iter().map(unknown).collect();
+    if !unknown.contains(&true) {
+        return Ok(body.clone());
+    }
+    let (mut edit, mut open) = (body.edit(), Vec::<(usize, bool)>::new());
+    for value in body.values() {
+        while open.pop_if(|(end, _)| Some(*end) <= value.index()).is_some() {}
+        let may = open.last().is_some_and(|(_, may)| *may);
+        match value.kind() {
+            kind::FUNC => open.push((value.end(), value.has(flag::IMPURE))),
+            kind::DATAFLOW => open.push((value.end(), false)),
+            kind::CALL => {
+                let callee = value.operand(0).filter(|callee| callee.is_leaf());
+                let asked = callee.and_then(|callee| unknown.get((callee.word() & !LEAF_BIT) as usize)) == Some(&true);
+                if asked && value.has(flag::IMPURE) != may {
+                    let v = edit.v(value);
+                    edit.update(v, |node| node.flags ^= flag::IMPURE);
+                }
+            }
+            _ => {}
+        }
+    }
+    edit.finish()
+}
+
+/// Attributes of a call in the declared form; `None` if they have it.
+fn declared(info: &OpInfo, attrs: Dict<'_>) -> Option<Vec<(String, Attr)>> {
+    let sorted = attrs.iter().map(|(key, _)| key).is_sorted();
+    if takes_any_attributes(info) {
+        return (!sorted).then(|| attrs.to_owned());
+    }
+    let mut entries = attrs.to_owned();
+    let mut same = sorted && attrs.iter().len() >= info.attrs.len();
+    for attr in &info.attrs {
+        match entries.iter_mut().find(|(key, _)| *key == attr.name) {
+            Some((_, value)) => {
+                let canonical = canonical_attr(attr.ty, value.clone());
+                same &= canonical == *value;
+                *value = canonical;
+            }
+            None => {
+                let Some(default) = &attr.default else { continue };
+                same = false;
+                entries.push((attr.name.clone(), default_attr(default)));
+            }
+        }
+    }
+    (!same).then_some(entries)
+}
+
+/// The type of an attribute in a message.
+pub fn type_name(ty: AttrType) -> &'static str {
+    match ty {
+        AttrType::Bool => "True or False",
+        AttrType::Int => "an integer",
+        AttrType::Float => "a number",
+        AttrType::Str => "a string",
+        AttrType::IntList => "a list of integers",
+        AttrType::DType => "a data type such as \"float32\", or None",
+        AttrType::OptInt => "an integer or None",
+        AttrType::OptIntList => "a list of integers or None",
+        AttrType::Any => "an attribute",
+        AttrType::OptStr => "a string or None",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{AttrsId, BodyBuilder, Type, TypeId};
+
+    fn info() -> OpInfo {
+        let arg = |name: &str, kind, optional| ArgInfo { name: name.to_string(), kind, optional };
+        let attr = |name: &str, ty, default| AttrInfo { name: name.to_string(), ty, default };
+        OpInfo {
+            name: "relax.test".to_string(),
+            args: vec![arg("x", ArgKind::Tensor, false), arg("shape", ArgKind::Shape, true)],
+            attrs: vec![
+                attr("axis", AttrType::OptInt, Some(AttrDefault::None)),
+                attr("dtype", AttrType::DType, None),
+                attr("keep", AttrType::Bool, Some(AttrDefault::Value(OptionValue::Bool(false)))),
+            ],
+            pure: true,
+            doc: String::new(),
+        }
+    }
+
+    /// Message for a call with arguments of these types and these attributes.
+    fn check(args: &[Type], attrs: &[(&str, Attr)]) -> Option<String> {
+        let mut b = BodyBuilder::new();
+        b.begin_function(0, AttrsId::NONE, Some("f"));
+        let params: Vec<_> = args
+            .iter()
+            .map(|ty| {
+                let ty = b.ty(ty);
+                b.param("x", ty)
+            })
+            .collect();
+        let attrs = b.attrs(attrs.iter().cloned());
+        let op = b.op("relax.test");
+        let call = b.call(op, &params, attrs, TypeId::NONE, false, Some("y"));
+        b.with(call, |value| value.as_call().and_then(|call| check_call(&info(), call).err()).map(|e| e.to_string()))
+    }
+
+    #[test]
+    fn arguments_and_attributes_are_held_to_the_declaration() {
+        let tensor = Type::tensor([2, 3], DType::F32);
+        let dtype = ("dtype", Attr::from("float32"));
+        let said = |args: &[Type], attrs: &[(&str, Attr)]| check(args, attrs).unwrap_or_default();
+        assert_eq!(said(std::slice::from_ref(&tensor), std::slice::from_ref(&dtype)), "");
+        assert_eq!(said(&[Type::Object], std::slice::from_ref(&dtype)), "");
+        let signature = "; it is R.test(x, [shape], axis=None, dtype=…, keep=false)";
+        let cases: &[(&[Type], &[(&str, Attr)], &str)] = &[
+            (&[], &[], "relax.test takes 1 to 2 arguments, found 0"),
+            (&[Type::tuple([])], &[], "argument `x` must be a tensor, found a tuple"),
+            (
+                &[tensor.clone(), tensor.clone()],
+                &[],
+                "argument `shape` must be a shape such as R.shape([1, n]), found a tensor",
+            ),
+            (std::slice::from_ref(&tensor), &[], "relax.test needs the attribute `dtype`"),
+            (std::slice::from_ref(&tensor), &[("to", Attr::Int(1))], "relax.test has no attribute `to`"),
+            (
+                std::slice::from_ref(&tensor),
+                &[("axis", Attr::Bool(true))],
+                "attribute `axis` must be an integer or None, found Bool(true)",
+            ),
+            (
+                std::slice::from_ref(&tensor),
+                &[("dtype", Attr::from("flat32"))],
+                "attribute `dtype` must be a data type such as \"float32\", or None, found Str(\"flat32\")",
+            ),
+        ];
+        for (args, attrs, expected) in cases {
+            assert_eq!(said(args, attrs), format!("{expected}{signature}"));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Operators: how a plugin declares them, and how anyone asks for the type of a call.
+
+use crate::PassError;
+use crate::ir::{Call, Type};
+use crate::metadata::{ArgKind, AttrType, OptionValue};
+use crate::names::did_you_mean;
+
+/// Why a call has no type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InferError {
+    /// The call does not fit its operator.
+    #[error("{0}")]
+    Wrong(String),
+    /// No loaded plugin has the operator.
+    #[error("no operator `{name}`{}", did_you_mean(.near))]
+    UnknownOp {
+        /// Name that was asked for.
+        name: String,
+        /// Nearest known names.
+        near: Vec<String>,
+    },
+    /// The rule of the operator panicked, which is a fault of its plugin.
+    #[error("{0}")]
+    Panicked(String),
+    /// There is no host to ask.
+    #[error("no host: type inference of `{0}` needs the plugin that declares the operator")]
+    NoHost(String),
+}
+
+impl InferError {
+    /// The call does not fit: what was found, and what would be right.
+    pub fn wrong(message: impl Into<String>) -> InferError {
+        InferError::Wrong(message.into())
+    }
+}
+
+/// Type and purity of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inferred {
+    /// Type of the result.
+    pub ty: Type,
+    /// Whether the call has no effect.
+    pub pure: bool,
+}
+
+/// Anyone who can tell the type of a call: the host with its plugins, or a plugin through its host.
+pub trait Infer {
+    /// Type and purity of `call`. Its arguments have their types already.
+    ///
+    /// # Errors
+    /// If the operator is unknown, or the call does not fit it.
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError>;
+}
+
+/// The rule of one operator: the type of a call from the types of its arguments and its attributes.
+///
+/// Number and kind of arguments, and presence and type of attributes, were checked against the declaration before.
+pub type InferFn = fn(Call<'_>) -> Result<Type, InferError>;
+
+/// Declaration of an operator, a constant in its plugin.
+#[derive(Clone, Copy, Debug)]
+pub struct OpDecl {
+    /// Full name, as in `relax.nn.conv2d`.
+    pub name: &'static str,
+    /// Arguments in order.
+    pub args: &'static [ArgDecl],
+    /// Attributes in printing order.
+    pub attrs: &'static [AttrDecl],
+    /// Whether it has no effect.
+    pub pure: bool,
+    /// Documentation.
+    pub doc: &'static str,
+    /// Its rule.
+    pub infer: InferFn,
+}
+
+/// Declaration of an argument.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgDecl {
+    /// Name.
+    pub name: &'static str,
+    /// What it must be.
+    pub kind: ArgKind,
+    /// Whether it may be left out (from the right).
+    pub optional: bool,
+}
+
+/// Declaration of an attribute.
+#[derive(Clone, Copy, Debug)]
+pub struct AttrDecl {
+    /// Key.
+    pub name: &'static str,
+    /// What its value must be.
+    pub ty: AttrType,
+    /// Value when it is not written.
+    pub default: DefaultDecl,
+}
+
+/// Default of an attribute or option, as a constant.
+#[derive(Clone, Copy, Debug)]
+pub enum DefaultDecl {
+    /// Must be written.
+    Required,
+    /// `None`.
+    None,
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A string.
+    Str(&'static str),
+    /// Integers.
+    Ints(&'static [i64]),
+    /// Floats.
+    Floats(&'static [f64]),
+    /// Strings.
+    Strs(&'static [&'static str]),
+    /// Booleans.
+    Bools(&'static [bool]),
+}
+
+impl DefaultDecl {
+    /// The value, if there is one.
+    pub fn value(&self) -> Option<OptionValue> {
+        fn list<T: Copy>(items: &[T], item: impl Fn(T) -> OptionValue) -> OptionValue {
+            OptionValue::List(items.iter().map(|value| item(*value)).collect())
+        }
+        Some(match *self {
+            DefaultDecl::Required | DefaultDecl::None => return None,
+            DefaultDecl::Bool(value) => OptionValue::Bool(value),
+            DefaultDecl::Int(value) => OptionValue::Int(value),
+            DefaultDecl::Float(value) => OptionValue::Float(value),
+            DefaultDecl::Str(value) => OptionValue::Str(value.to_string()),
+            DefaultDecl::Ints(items) => list(items, OptionValue::Int),
+            DefaultDecl::Floats(items) => list(items, OptionValue::Float),
+            DefaultDecl::Bools(items) => list(items, OptionValue::Bool),
+            DefaultDecl::Strs(items) => list(items, |item| OptionValue::Str(item.to_string())),
+        })
+    }
+}
+
+impl From<InferError> for PassError {
+    fn from(error: InferError) -> PassError {
+        PassError::new(error.to_string())
+    }
+}

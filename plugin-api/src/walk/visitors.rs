@@ -1,0 +1,531 @@
+//! Visiting: one forward loop over the stream, no recursion. Nested expressions come before their users, so program
+//! order is post-order already; region headers are met on the way in and on the way out.
+
+use crate::ir::records::{LEAF_BIT, flag, kind};
+use crate::ir::{Body, Call, Expr, Function, Stmt, Value};
+
+/// Whether the content of a region is visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walk {
+    /// Go into it.
+    Into,
+    /// Leave it out; [`ExprVisitor::leave_region`] is not called for it.
+    Skip,
+}
+
+/// A hook for each kind of node. All have empty defaults; call [`ExprVisitor::visit_body`].
+///
+/// No hook calls another one: everything is met in program order, what is nested in an expression before it, so depth
+/// costs no stack. For a result of each expression there is [`ExprFunctor`](crate::walk::functor::ExprFunctor); for TIR,
+/// [`StmtVisitor`].
+///
+/// Which functions of the module are called, how often a branch is met on the way, and a text with one line for each
+/// binding:
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// /// Finds the functions that are called.
+/// #[derive(Default)]
+/// struct CallChecker(Vec<String>);
+/// impl<'a> ExprVisitor<'a> for CallChecker {
+///     fn visit_call(&mut self, call: Call<'a>) {
+///         self.0.extend(call.global().map(str::to_string));
+///     }
+/// }
+///
+/// /// Prints, with regions indented.
+/// #[derive(Default)]
+/// struct PrintVisitor { text: String, depth: usize }
+/// impl<'a> ExprVisitor<'a> for PrintVisitor {
+///     fn visit_binding(&mut self, binding: Value<'a>) {
+///         let (name, indent) = (binding.name().unwrap_or("_"), 2 * self.depth);
+///         self.text.push_str(&format!("{:indent$}{name}\n", ""));
+///     }
+///     fn enter_region(&mut self, header: Value<'a>) -> Walk {
+///         self.depth += usize::from(matches!(header.view(), Expr::Branch));
+///         Walk::Into
+///     }
+///     fn leave_region(&mut self, header: Value<'a>) {
+///         self.depth -= usize::from(matches!(header.view(), Expr::Branch));
+///     }
+/// }
+///
+/// let ctx = Ctx::detached();
+/// let bb = BlockBuilder::new(&ctx);
+/// let (x, bool) = (Type::tensor([8, 8], DType::F32), Type::tensor([0i64; 0], DType::BOOL));
+/// bb.function("f", |b| b.emit_func_output(b.param("x", x.clone())));
+/// bb.function("main", |b| {
+///     let (x, c) = (b.param("x", x.clone()), b.param("c", bool.clone()));
+///     let y = b.if_(c, |b| b.emit(b.call_global("f", &[x])), |_| x);
+///     b.emit_func_output(b.emit(y));
+/// });
+/// let module = bb.get()?;
+/// let main = module.get("main").expect("is there");
+///
+/// let mut calls = CallChecker::default();
+/// calls.visit_body(main);
+/// assert_eq!(calls.0, ["f"]);
+/// let mut print = PrintVisitor::default();
+/// print.visit_body(main);
+/// assert_eq!(print.text, "gv1\n  gv\n");
+/// # Ok::<(), PassError>(())
+/// ```
+///
+/// Well-formedness of one's own by a visitor: every shape that is an argument is known.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// #[derive(Default)]
+/// struct KnownShapes { wrong: Option<PassError> }
+/// impl<'a> ExprVisitor<'a> for KnownShapes {
+///     fn visit_call(&mut self, call: Call<'a>) {
+///         if let Some(arg) = call.args().find(|arg| arg.ty().is_tensor() && arg.ty().dims().is_none()) {
+///             let message = format!("`{}` has no known shape; add a match_cast", arg.name().unwrap_or("_"));
+///             self.wrong.get_or_insert(PassError::new(message).at(call.value()));
+///         }
+///     }
+/// }
+///
+/// let mut b = BodyBuilder::new();
+/// b.begin_function(0, AttrsId::NONE, None);
+/// let ty = b.ty(&Type::Tensor(TensorType { dtype: DType::F32, ndim: 2, shape: None, vdevice: None }));
+/// let (x, relu) = (b.param("x", ty), b.op("relax.nn.relu"));
+/// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// let y = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("y"));
+/// b.end();
+/// b.end_function(y, ty);
+/// let body = b.finish()?;
+/// let mut shapes = KnownShapes::default();
+/// shapes.visit_body(&body);
+/// assert!(shapes.wrong.expect("x is of any shape").to_string().contains("`x` has no known shape"));
+/// # Ok::<(), SealError>(())
+/// ```
+#[allow(unused_variables, reason = "the defaults do nothing")]
+pub trait ExprVisitor<'a> {
+    /// Visits all nodes of a body.
+    fn visit_body(&mut self, body: &'a Body)
+    where
+        Self: Sized,
+    {
+        walk(&mut Exprs(self), body);
+    }
+
+    /// Header of any region, before its content and after the hook of its kind.
+    fn enter_region(&mut self, header: Value<'a>) -> Walk {
+        Walk::Into
+    }
+
+    /// Header of any region, after its content.
+    fn leave_region(&mut self, header: Value<'a>) {}
+
+    /// Something gets a name: a parameter or binding, before the hook of its kind.
+    fn visit_var_def(&mut self, var: Value<'a>) {}
+
+    /// Use of a parameter or binding, before its user; once for each use.
+    fn visit_var(&mut self, var: Value<'a>, user: Value<'a>) {}
+
+    /// A binding, before the hook of its kind.
+    fn visit_binding(&mut self, binding: Value<'a>) {}
+
+    /// A leaf operand (operator, constant, shape…), before its user; once for each use.
+    fn visit_leaf(&mut self, leaf: Value<'a>, user: Value<'a>) {}
+
+    /// A parameter.
+    fn visit_param(&mut self, param: Value<'a>) {}
+
+    /// A call.
+    fn visit_call(&mut self, call: Call<'a>) {}
+
+    /// A tuple.
+    fn visit_tuple(&mut self, tuple: Value<'a>) {}
+
+    /// An element of a tuple.
+    fn visit_tuple_get(&mut self, get: Value<'a>, tuple: Value<'a>, index: u32) {}
+
+    /// An If, before its branches.
+    fn visit_if(&mut self, value: Value<'a>) {}
+
+    /// A match_cast.
+    fn visit_match_cast(&mut self, value: Value<'a>) {}
+
+    /// Another name for a value.
+    fn visit_alias(&mut self, value: Value<'a>) {}
+
+    /// A function, the root too, before its content.
+    fn visit_function(&mut self, function: Function<'a>) {}
+
+    /// The result of a function or branch.
+    fn visit_yield(&mut self, value: Value<'a>) {}
+
+    /// A block, branch or nested expression of blocks, before its content.
+    fn visit_block(&mut self, header: Value<'a>) {}
+
+    /// A kind that is not Relax, or that this API does not know.
+    fn visit_other(&mut self, value: Value<'a>) {}
+}
+
+/// What a walk over all nodes meets; each visitor makes its own hooks of it.
+trait Steps<'a> {
+    fn leaf(&mut self, leaf: Value<'a>, user: Value<'a>);
+    fn node(&mut self, value: Value<'a>);
+    fn enter(&mut self, header: Value<'a>) -> Walk;
+    fn leave(&mut self, header: Value<'a>);
+}
+
+fn walk<'a>(steps: &mut impl Steps<'a>, body: &'a Body) {
+    let mut open: Vec<(usize, Value<'a>)> = Vec::new();
+    let mut at = 0;
+    while at < body.len() {
+        while let Some((_, header)) = open.pop_if(|(end, _)| *end <= at) {
+            steps.leave(header);
+        }
+        let value = body.value_at(at);
+        at += 1;
+        value.operands().filter(|operand| operand.is_leaf()).for_each(|leaf| steps.leaf(leaf, value));
+        steps.node(value);
+        if value.has(flag::REGION) {
+            match steps.enter(value) {
+                Walk::Into => open.push((value.end(), value)),
+                Walk::Skip => at = value.end(),
+            }
+        }
+    }
+    while let Some((_, header)) = open.pop() {
+        steps.leave(header);
+    }
+}
+
+struct Exprs<'v, V>(&'v mut V);
+
+impl<'a, V: ExprVisitor<'a>> Steps<'a> for Exprs<'_, V> {
+    fn leaf(&mut self, leaf: Value<'a>, user: Value<'a>) {
+        self.0.visit_leaf(leaf, user);
+    }
+
+    fn node(&mut self, value: Value<'a>) {
+        value.operands().filter(|operand| operand.is_bound()).for_each(|var| self.0.visit_var(var, value));
+        if value.is_bound() {
+            self.0.visit_var_def(value);
+        }
+        if value.is_binding() {
+            self.0.visit_binding(value);
+        }
+        visit_node(self.0, value);
+    }
+
+    fn enter(&mut self, header: Value<'a>) -> Walk {
+        self.0.enter_region(header)
+    }
+
+    fn leave(&mut self, header: Value<'a>) {
+        self.0.leave_region(header);
+    }
+}
+
+fn visit_node<'a, V: ExprVisitor<'a>>(visitor: &mut V, value: Value<'a>) {
+    let first = value.operand(0).unwrap_or(value);
+    match value.kind() {
+        kind::PARAM => visitor.visit_param(value),
+        kind::CALL => value.as_call().into_iter().for_each(|call| visitor.visit_call(call)),
+        kind::TUPLE => visitor.visit_tuple(value),
+        kind::TUPLE_GET => visitor.visit_tuple_get(value, first, value.node().map_or(0, |node| node.a)),
+        kind::IF => visitor.visit_if(value),
+        kind::MATCH_CAST => visitor.visit_match_cast(value),
+        kind::ALIAS => visitor.visit_alias(value),
+        kind::FUNC => value.as_function().into_iter().for_each(|function| visitor.visit_function(function)),
+        kind::YIELD => visitor.visit_yield(value),
+        kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::SEQ => visitor.visit_block(value),
+        _ => visitor.visit_other(value),
+    }
+}
+
+/// A hook for each kind of TIR statement, and one for the expressions in them. All have empty defaults; call
+/// [`StmtVisitor::visit_body`]. As with [`ExprVisitor`], no hook calls another one.
+///
+/// How many elements a function stores at each depth of loops:
+///
+/// ```
+/// use plugin_api::ir::records::{flag, kind};
+/// use plugin_api::ir::BufferType;
+/// use plugin_api::prelude::*;
+///
+/// #[derive(Default)]
+/// struct Stores { depth: usize, found: Vec<(usize, String)> }
+/// impl<'a> StmtVisitor<'a> for Stores {
+///     fn visit_for(&mut self, _: Value<'a>, _: Value<'a>, _: Value<'a>, _: Value<'a>) {
+///         self.depth += 1;
+///     }
+///     fn leave_stmt(&mut self, header: Value<'a>) {
+///         self.depth -= usize::from(header.kind() == kind::FOR);
+///     }
+///     fn visit_buffer_store(&mut self, _: Value<'a>, buffer: Value<'a>, _: Value<'a>) {
+///         self.found.push((self.depth, buffer.name().unwrap_or("_").to_string()));
+///     }
+/// }
+///
+/// let mut b = BodyBuilder::new();
+/// let int = b.ty(&Type::Prim { dtype: DType::I32, value: None });
+/// let buffer = b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(8)], DType::I32)));
+/// b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
+/// let a = b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("A"));
+/// let (zero, eight) = (b.scalar(&Dim::Int(0)), b.scalar(&Dim::Int(8)));
+/// b.begin(NodeSpec::new(kind::FOR), &[zero, eight], None);
+/// let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
+/// b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[a, i, i], None);
+/// b.end();
+/// b.end();
+/// let body = b.finish()?;
+/// let mut stores = Stores::default();
+/// stores.visit_body(&body);
+/// assert_eq!(stores.found, [(1, "A".to_string())]);
+/// # Ok::<(), SealError>(())
+/// ```
+#[allow(unused_variables, reason = "the defaults do nothing")]
+pub trait StmtVisitor<'a> {
+    /// Visits all nodes of a body.
+    fn visit_body(&mut self, body: &'a Body)
+    where
+        Self: Sized,
+    {
+        walk(&mut Stmts(self), body);
+    }
+
+    /// Header of a statement that has content (loop, block, scope…) or of the function, before its content and after
+    /// the hook of its kind.
+    fn enter_stmt(&mut self, header: Value<'a>) -> Walk {
+        Walk::Into
+    }
+
+    /// Header of a statement that has content, or of the function, after its content.
+    fn leave_stmt(&mut self, header: Value<'a>) {}
+
+    /// Any statement, before the hook of its kind.
+    fn visit_stmt(&mut self, stmt: Value<'a>) {}
+
+    /// A loop, before its content.
+    fn visit_for(&mut self, stmt: Value<'a>, var: Value<'a>, min: Value<'a>, extent: Value<'a>) {}
+
+    /// A loop as long as a condition holds, before its content.
+    fn visit_while(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
+
+    /// A schedulable block, before its content.
+    fn visit_sblock(&mut self, stmt: Value<'a>) {}
+
+    /// A store.
+    fn visit_buffer_store(&mut self, stmt: Value<'a>, buffer: Value<'a>, value: Value<'a>) {}
+
+    /// An expression that is evaluated for what it does.
+    fn visit_evaluate(&mut self, stmt: Value<'a>, value: Value<'a>) {}
+
+    /// An If, before its scopes.
+    fn visit_if_then_else(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
+
+    /// An attribute of statements, before these.
+    fn visit_attr_stmt(&mut self, stmt: Value<'a>, key: &'a str, value: Value<'a>) {}
+
+    /// An assertion.
+    fn visit_assert_stmt(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
+
+    /// A scalar that gets a name.
+    fn visit_bind(&mut self, stmt: Value<'a>, value: Value<'a>) {}
+
+    /// Content that threads execute.
+    fn visit_launch(&mut self, stmt: Value<'a>, thread: Option<&'a str>, extent: Value<'a>) {}
+
+    /// A return.
+    fn visit_return(&mut self, stmt: Value<'a>, value: Option<Value<'a>>) {}
+
+    /// The end of the innermost loop.
+    fn visit_break(&mut self, stmt: Value<'a>) {}
+
+    /// The end of one iteration.
+    fn visit_continue(&mut self, stmt: Value<'a>) {}
+
+    /// The condition under which the schedulable block around it is executed.
+    fn visit_where(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
+
+    /// The region of a buffer that a block reads or writes, that a buffer matches or a call takes:
+    /// [`kind::ACCESS`](crate::ir::records::kind::ACCESS).
+    fn visit_access(&mut self, access: Value<'a>, buffer: Value<'a>) {}
+
+    /// Annotations of the schedulable block around it.
+    fn visit_annotate(&mut self, stmt: Value<'a>) {}
+
+    /// What a reduction block starts with, before its content.
+    fn visit_init(&mut self, stmt: Value<'a>) {}
+
+    /// A parameter, loop variable, block iterator, or another variable.
+    fn visit_var_def(&mut self, var: Value<'a>) {}
+
+    /// A buffer: matched, allocated or declared.
+    fn visit_buffer(&mut self, buffer: Value<'a>) {}
+
+    /// Any expression without a name, what is nested in it before; see [`Value::view`]. Before the hook of its kind.
+    fn visit_expr(&mut self, expr: Value<'a>) {}
+
+    /// An element of a buffer.
+    fn visit_buffer_load(&mut self, load: Value<'a>, buffer: Value<'a>) {}
+
+    /// A call.
+    fn visit_call(&mut self, call: Call<'a>) {}
+
+    /// Arithmetic, comparison, logic or conversion; `op` is one of [`prim`](crate::ir::records::prim).
+    fn visit_arith(&mut self, value: Value<'a>, op: u16) {}
+
+    /// One of two values.
+    fn visit_select(&mut self, value: Value<'a>, cond: Value<'a>) {}
+
+    /// An expression in which a variable has a value.
+    fn visit_let(&mut self, value: Value<'a>, var: Value<'a>) {}
+
+    /// A vector of numbers in steps.
+    fn visit_ramp(&mut self, value: Value<'a>) {}
+
+    /// A vector of equal elements.
+    fn visit_broadcast(&mut self, value: Value<'a>) {}
+
+    /// A vector of elements of vectors.
+    fn visit_shuffle(&mut self, value: Value<'a>) {}
+
+    /// The data, the offset or a stride of a buffer.
+    fn visit_buffer_part(&mut self, value: Value<'a>, buffer: Value<'a>) {}
+
+    /// A leaf operand (number, symbolic variable, operator…), before its user; once for each use.
+    fn visit_leaf(&mut self, leaf: Value<'a>, user: Value<'a>) {}
+
+    /// Anything else: the function, a scope, a result, kinds that this API does not know.
+    fn visit_other(&mut self, value: Value<'a>) {}
+}
+
+struct Stmts<'v, V>(&'v mut V);
+
+impl<'a, V: StmtVisitor<'a>> Steps<'a> for Stmts<'_, V> {
+    fn leaf(&mut self, leaf: Value<'a>, user: Value<'a>) {
+        self.0.visit_leaf(leaf, user);
+    }
+
+    fn node(&mut self, value: Value<'a>) {
+        let v = &mut *self.0;
+        let Some(stmt) = value.stmt() else {
+            return match value.kind() {
+                kind::PARAM | kind::LOOP_VAR | kind::ITER_VAR | kind::VAR => v.visit_var_def(value),
+                kind::BUFFER => v.visit_buffer(value),
+                kind::WHERE => v.visit_where(value, value.operand(0).unwrap_or(value)),
+                kind::ACCESS => v.visit_access(value, value.operand(0).unwrap_or(value)),
+                kind::ANNOTATE => v.visit_annotate(value),
+                kind::INIT => v.visit_init(value),
+                _ if value.is_nested() => visit_tir_expr(v, value),
+                _ => v.visit_other(value),
+            };
+        };
+        v.visit_stmt(value);
+        match stmt {
+            Stmt::For { var, min, extent, .. } => v.visit_for(value, var, min, extent),
+            Stmt::While { cond } => v.visit_while(value, cond),
+            Stmt::Block => v.visit_sblock(value),
+            Stmt::Store { buffer, value: stored } => v.visit_buffer_store(value, buffer, stored),
+            Stmt::Evaluate(expr) => v.visit_evaluate(value, expr),
+            Stmt::If { cond } => v.visit_if_then_else(value, cond),
+            Stmt::Attr { key, value: of } => v.visit_attr_stmt(value, key, of),
+            Stmt::Assert { cond } => v.visit_assert_stmt(value, cond),
+            Stmt::Bind { value: bound } => v.visit_bind(value, bound),
+            Stmt::Launch { thread, extent } => v.visit_launch(value, thread, extent),
+            Stmt::Return(returned) => v.visit_return(value, returned),
+            Stmt::Break => v.visit_break(value),
+            Stmt::Continue => v.visit_continue(value),
+        }
+    }
+
+    fn enter(&mut self, header: Value<'a>) -> Walk {
+        self.0.enter_stmt(header)
+    }
+
+    fn leave(&mut self, header: Value<'a>) {
+        self.0.leave_stmt(header);
+    }
+}
+
+fn visit_tir_expr<'a, V: StmtVisitor<'a>>(visitor: &mut V, expr: Value<'a>) {
+    visitor.visit_expr(expr);
+    match expr.view() {
+        Expr::Load { buffer } => visitor.visit_buffer_load(expr, buffer),
+        Expr::Call(call) => visitor.visit_call(call),
+        Expr::Arith { op, .. } => visitor.visit_arith(expr, op),
+        Expr::Select { cond, .. } => visitor.visit_select(expr, cond),
+        Expr::Let { var, .. } => visitor.visit_let(expr, var),
+        Expr::Ramp { .. } => visitor.visit_ramp(expr),
+        Expr::Broadcast { .. } => visitor.visit_broadcast(expr),
+        Expr::Shuffle { .. } => visitor.visit_shuffle(expr),
+        Expr::BufferPart { buffer, .. } => visitor.visit_buffer_part(expr, buffer),
+        _ => {}
+    }
+}
+
+/// Calls `f` with every value of a body after what it is made of: each leaf before its first user, each node after its
+/// operands and its content; the function itself comes last.
+pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
+    let mut seen = vec![false; body.raw().leaves().len()];
+    let mut open: Vec<Value<'a>> = Vec::new();
+    for value in body.values() {
+        let at = value.index().unwrap_or(0);
+        while let Some(header) = open.pop_if(|header| header.end() <= at) {
+            f(header);
+        }
+        for leaf in value.operands().filter(|operand| operand.is_leaf()) {
+            let known = seen.get_mut((leaf.word() & !LEAF_BIT) as usize);
+            if known.is_some_and(|known| !std::mem::replace(known, true)) {
+                f(leaf);
+            }
+        }
+        if value.has(flag::REGION) { open.push(value) } else { f(value) }
+    }
+    while let Some(header) = open.pop() {
+        f(header);
+    }
+}
+
+/// As [`post_order_visit`] for one value: what is nested in it, its content, then the value. Values with names that it
+/// uses stand somewhere else and are not visited; leaves are, once for each use.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::visit::post_order_visit_value;
+///
+/// let mut b = BodyBuilder::new();
+/// b.begin_function(0, AttrsId::NONE, None);
+/// let ty = b.ty(&Type::tensor([8, 8], DType::F32));
+/// let (x, exp, relu) = (b.param("x", ty), b.op("relax.exp"), b.op("relax.nn.relu"));
+/// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// let inner = b.call(exp, &[x], AttrsId::NONE, ty, false, None);
+/// let y = b.call(relu, &[inner], AttrsId::NONE, ty, false, Some("y"));
+/// b.end();
+/// b.end_function(y, ty);
+/// let body = b.finish()?;
+/// let mut calls = Vec::new();
+/// post_order_visit_value(body.lookup_binding("y").expect("is there"), |value| {
+///     calls.extend(value.as_call().and_then(Call::op));
+/// });
+/// assert_eq!(calls, ["relax.exp", "relax.nn.relu"]);
+/// # Ok::<(), SealError>(())
+/// ```
+pub fn post_order_visit_value<'a>(root: Value<'a>, mut f: impl FnMut(Value<'a>)) {
+    // With whether its parts were visited.
+    let mut work = vec![(root, false)];
+    // No valid body has more; while a pass edits, nested expressions can be a cycle.
+    let mut left = root.raw.nodes().len();
+    while let Some((value, entered)) = work.pop() {
+        if entered || value.is_leaf() || left == 0 {
+            f(value);
+            continue;
+        }
+        left -= 1;
+        work.push((value, true));
+        let first = work.len();
+        work.extend(value.operands().filter(|operand| operand.is_leaf() || operand.is_nested()).map(|v| (v, false)));
+        // What is nested in a statement of the content comes with its user.
+        work.extend(value.region().children().filter(|child| !child.is_nested()).map(|v| (v, false)));
+        work[first..].reverse();
+    }
+}
