@@ -2,7 +2,7 @@
 
 use crate::Tested;
 use crate::outcome::{Failure, Run, diagnostic};
-use passhost::declared::in_declared_form;
+use passhost::verify::declared_form::in_declared_form;
 use passhost::verify::{undeclared_operators, verify_changed};
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::abi::in_process;

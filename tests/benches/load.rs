@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
-use passhost::lock::{Keeper, Mode};
+use passhost::plugins::lock::{Keeper, Mode};
 use passhost::{Engine, Manifest};
 use passhost_tests::engine;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ fn plugin_files(n: usize) -> (tempfile::TempDir, Vec<PathBuf>) {
 fn load(c: &mut Criterion) {
     let mut group = c.benchmark_group("load");
     group.sample_size(10).measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
-    let list = |file: &PathBuf| passhost::loader::list(file, None, None).expect("a plugin");
+    let list = |file: &PathBuf| passhost::plugins::loader::list(file, None, None).expect("a plugin");
     for n in [1, 10, 100] {
         let (_folder, files) = plugin_files(n);
         group.throughput(Throughput::Elements(n as u64));
@@ -43,7 +43,7 @@ fn load(c: &mut Criterion) {
                     (folder, files.iter().map(list).collect::<Vec<_>>())
                 },
                 |(folder, listed)| {
-                    let open = listed.iter().map(|plugin| passhost::loader::open(plugin).map(drop));
+                    let open = listed.iter().map(|plugin| passhost::plugins::loader::open(plugin).map(drop));
                     open.collect::<Result<Vec<()>, _>>().expect("plugins open");
                     folder
                 },
@@ -53,7 +53,7 @@ fn load(c: &mut Criterion) {
     }
     let (_folder, files) = plugin_files(1);
     let listed = list(&files[0]);
-    group.bench_function("open one (warm)", |b| b.iter(|| passhost::loader::open(&listed).map(drop)));
+    group.bench_function("open one (warm)", |b| b.iter(|| passhost::plugins::loader::open(&listed).map(drop)));
     group.finish();
 }
 

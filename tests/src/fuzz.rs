@@ -12,7 +12,7 @@ pub use sections::{bytes, mutate, seal};
 pub use texts::{damaged, generated};
 
 use passhost::Manifest;
-use passhost::lock::{parse, write};
+use passhost::plugins::lock::{parse, write};
 use plugin_api::ir::Module;
 use plugin_api::metadata::PluginMeta;
 use registry::Pipeline;

@@ -1,7 +1,7 @@
 //! Seeds of the fuzz targets, and what the targets found: the tests of the workspace run both.
 #![forbid(unsafe_code)]
 
-use passhost::lock::{CratePin, Entries, Entry, Pin, parse, write};
+use passhost::plugins::lock::{CratePin, Entries, Entry, Pin, parse, write};
 use passhost::{Manifest, object_file};
 use passhost_tests::{engine, fuzz, root};
 use plugin_api::abi::export::{encode, encoded_len};

@@ -1,7 +1,7 @@
 //! What is seen while cargo builds plugin crates: a line, or on a terminal a spinner with cargo's last word.
 
 use super::messages::Messages;
-use crate::crates::Watcher;
+use crate::plugins::crates::Watcher;
 use indicatif::{ProgressBar, ProgressStyle};
 use plugin_api::names::visible::visible_line;
 use std::cell::RefCell;

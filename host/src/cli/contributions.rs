@@ -3,7 +3,7 @@
 use super::instruments::explain_instrument;
 use super::show::{self, heading, or_dash, owner_rows, table};
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::report::error::Error;
 use plugin_api::metadata::{PassInfo, summary};
 use plugin_api::names::{did_you_mean, nearest};
 use registry::{Owner, Registry, RegistryError};

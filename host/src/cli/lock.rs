@@ -4,11 +4,11 @@ use super::building::Building;
 use super::messages::Messages;
 use super::{Plugins, manifest_path, probe};
 use crate::engine::Engine;
-use crate::error::{Error, exit};
-use crate::lock::{Keeper, Mode};
-use crate::manifest::Manifest;
-use crate::output::to_stdout;
+use crate::files::to_stdout;
+use crate::plugins::lock::{Keeper, Mode};
+use crate::plugins::manifest::Manifest;
 use crate::report::Report;
+use crate::report::error::{Error, exit};
 use registry::Plan;
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! What the command line says on standard error, for people or for programs.
 
-use crate::error::Error;
 use crate::report::Report;
+use crate::report::error::Error;
 use clap::ValueEnum;
 use plugin_api::names::FEW;
 use std::io::Write;

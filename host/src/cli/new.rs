@@ -1,6 +1,6 @@
 //! `passhost new`: writes a plugin crate, which is the one in `plugins/template` under another name.
 
-use crate::error::Error;
+use crate::report::error::Error;
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
 

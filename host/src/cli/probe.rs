@@ -7,9 +7,9 @@
 //! counts for nothing. What the child says on standard error is read to its end, and only the end is kept; nothing is
 //! written to disk.
 
-use crate::error::{Error, exit};
-use crate::library::Library;
-use crate::loader::{self, Listed};
+use crate::plugins::library::Library;
+use crate::plugins::loader::{self, Listed};
+use crate::report::error::{Error, exit};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -166,7 +166,7 @@ mod channel {
         let library = library.or_else(|_| std::io::stdin().as_fd().try_clone_to_owned().map(File::from))?;
         rustix::stdio::dup2_stdout(&null)?;
         rustix::stdio::dup2_stdin(&null)?;
-        let wrong = |error: crate::object_file::ObjectError| refuse(plugin, error.to_string(), error.help());
+        let wrong = |error: crate::plugins::object_file::ObjectError| refuse(plugin, error.to_string(), error.help());
         Ok((channel, Library::of(library, plugin).map_err(wrong)))
     }
 }
@@ -214,7 +214,7 @@ mod channel {
     }
 
     pub(super) fn in_child(plugin: &Path) -> io::Result<(Streams, Result<Library, Error>)> {
-        let wrong = |error: crate::object_file::ObjectError| refuse(plugin, error.to_string(), error.help());
+        let wrong = |error: crate::plugins::object_file::ObjectError| refuse(plugin, error.to_string(), error.help());
         Ok((Streams, Library::open(plugin).map_err(wrong)))
     }
 }

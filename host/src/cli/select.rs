@@ -1,11 +1,12 @@
 //! What is asked for: pipeline, lists of passes, and config values, from command line and manifest.
 
 use super::Select;
-use crate::context::{PassContext, Target};
+use crate::context::PassContext;
 use crate::engine::Engine;
-use crate::error::{CONFIG_HELP, Error, Problem};
-use crate::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
-use crate::output::read_small;
+use crate::files::read_small;
+use crate::plugins::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
+use crate::plugins::target::Target;
+use crate::report::error::{CONFIG_HELP, Error, Problem};
 use plugin_api::metadata::OptionValue;
 use plugin_api::names::{did_you_mean, few_suggestions, listed, nearest};
 use registry::{Pipeline, Plan, PlanError, Registry, Request, Selection};

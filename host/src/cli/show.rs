@@ -1,7 +1,7 @@
 //! Texts of the command line: lists, explanations, summaries.
 
 use crate::engine::Engine;
-use crate::lock::hashes::Hashes;
+use crate::plugins::hashes::Hashes;
 use crate::report::Report;
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
 use plugin_api::declare::diagnostics::Severity;

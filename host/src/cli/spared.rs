@@ -2,13 +2,13 @@
 //! and the plugins. Files are compared by what they are, so links do not hide them.
 
 use super::{RunArgs, manifest_path};
-use crate::crates::{Look, ReadByRuns, Survey};
 use crate::engine::search;
-use crate::error::Error;
-use crate::lock::hashes::Hashes;
-use crate::lock::path_of;
-use crate::manifest::{Manifest, Source};
-use crate::output::{Output, follow, from_start};
+use crate::files::{Output, follow, from_start};
+use crate::plugins::crates::{Look, ReadByRuns, Survey};
+use crate::plugins::hashes::Hashes;
+use crate::plugins::lock::path_of;
+use crate::plugins::manifest::{Manifest, Source};
+use crate::report::error::Error;
 use std::path::{Path, PathBuf};
 
 /// A file that is read by a run: what it is, and where.

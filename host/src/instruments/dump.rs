@@ -1,7 +1,7 @@
 //! Writes the module after passes into a folder, one numbered file each.
 
-use crate::error::Error;
-use crate::output::from_start;
+use crate::files::from_start;
+use crate::report::error::Error;
 use plugin_api::PassError;
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;

@@ -1,7 +1,7 @@
 //! What is said of a process that ended before its run did, from what its board has.
 
 use super::board::{Board, Culprit, Frame, Kind, Slot};
-use crate::error::{Error, Kept, exit};
+use crate::report::error::{Error, Kept, exit};
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -246,7 +246,7 @@ fn opening(frame: &Frame, how: &How) -> Error {
 
 fn instrument(frame: &Frame, step: Option<&Frame>, message: String) -> Error {
     let about = text(&frame.about);
-    let event = crate::instruments::EVENTS.into_iter().find(|event| *event == about).unwrap_or("an event");
+    let event = super::EVENTS.into_iter().find(|event| *event == about).unwrap_or("an event");
     let step = step.map(|step| (step.step.load(Ordering::Relaxed) as usize, text(&step.name)));
     let (instrument, plugin, file) = (text(&frame.name), text(&frame.plugin), path(&frame.file));
     Error::Instrument { instrument, plugin, file, event, pass: step, message, kept: Some(Kept::Gone) }

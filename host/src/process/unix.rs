@@ -4,7 +4,7 @@
 use super::board::{Board, Slot};
 use super::ends::{End, line};
 use super::{OWN, SHARED, SLOT, board};
-use crate::error::exit;
+use crate::report::error::exit;
 use libc::{c_int, pid_t, siginfo_t};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;

@@ -2,7 +2,7 @@
 //! shape variables.
 
 use super::Runner;
-use crate::error::Error;
+use crate::report::error::Error;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Body, Dim, Module, Value};
 use registry::PassId;

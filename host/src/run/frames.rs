@@ -1,8 +1,8 @@
 //! A Sequential is a pass: instruments are asked about it, and see it begin and end around its members.
 
 use super::{Runner, Stop};
-use crate::error::{Error, Kept, exit};
 use crate::instruments::Started;
+use crate::report::error::{Error, Kept, exit};
 use plugin_api::declare::instrument::PassFacts;
 use plugin_api::ir::Module;
 use plugin_api::metadata::{Granularity, Required};

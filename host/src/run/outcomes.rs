@@ -1,12 +1,11 @@
 //! What a run gives: the module, its steps with what they cost, and what was reported.
 
 use super::Statistic;
-use crate::error::Error;
-use plugin_api::declare::diagnostics::Severity;
+use crate::report::error::Error;
+use crate::report::said::PassDiagnostic;
 use plugin_api::ir::Module;
 use plugin_api::metadata::OptionValue;
 use registry::{Outcome, Registry, Unit, Why};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A step that was run or passed over, with what it cost.
@@ -60,26 +59,6 @@ pub enum Fate {
     /// These instruments did not let it run.
     Vetoed(String),
 }
-
-/// A diagnostic that a pass or an instrument reported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassDiagnostic {
-    /// Full name of the pass.
-    pub pass: String,
-    /// Full name of the instrument, if it was one.
-    pub instrument: Option<String>,
-    /// How bad it is.
-    pub severity: Severity,
-    /// Function that it is about.
-    pub function: Option<String>,
-    /// What it says.
-    pub message: String,
-    /// What the text shows, the text, and the place in it.
-    pub place: Option<ShownPlace>,
-}
-
-/// A place in a printed module: what is shown, the text, and the range in it.
-pub type ShownPlace = (String, Arc<str>, std::ops::Range<usize>);
 
 /// What a run gave.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use super::claims::Claimant;
 use super::{Runner, skips};
-use crate::error::{Error, exit};
-use crate::paranoia::{Snapshot, Written};
 use crate::process::{self, Call, Kind};
+use crate::report::error::{Error, exit};
+use crate::verify::snapshot::{Snapshot, Written};
 use plugin_api::PassError;
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::ir::{Body, BodyKind, Module};

@@ -283,7 +283,7 @@ fn names_that_no_file_can_have() {
     assert!(said.contains("no file can be called that: "), "{said}");
     assert_eq!(write(&case, &"x".repeat(255)).1, 0);
     // The module before a failed step has a name that is a little shorter.
-    let output = passhost::output::Output::look(&case.path(&format!("{}.py", "π".repeat(126)))).expect("a good name");
+    let output = passhost::files::Output::look(&case.path(&format!("{}.py", "π".repeat(126)))).expect("a good name");
     let failed = output.failed().expect("a file of its own");
     let name = failed.file_name().expect("a name").to_string_lossy().into_owned();
     assert!(name.len() <= 255 && name.ends_with("π.failed.py"), "{name}");

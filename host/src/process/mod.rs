@@ -25,6 +25,14 @@ fn board() -> &'static Board {
     SHARED.get().copied().unwrap_or(&OWN)
 }
 
+/// The event of an instrument that is made.
+pub(crate) const NEW: &str = "new";
+/// The event of one that is dropped.
+pub(crate) const DESTRUCTOR: &str = "its destructor";
+/// All events of instruments.
+pub(crate) const EVENTS: [&str; 8] =
+    [NEW, "enter", "exit", "should_run", "run_before", "run_after", "run_failed", DESTRUCTOR];
+
 thread_local! {
     /// The slot of this thread, once it has one. A signal handler reads it.
     static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };

@@ -1,12 +1,12 @@
 //! Compares plugins with the lockfile while they are listed.
 
-use super::hashes::Hashes;
 use super::{CratePin, Entries, Entry, Pin, UNSET, load, path_of, write};
-use crate::crates::{self, Found, How, Look, Survey, Uncovered, Watcher};
-use crate::error::{Error, Problem};
-use crate::library::Library;
-use crate::manifest::{Manifest, PluginEntry, Source};
-use crate::output::{follow, replace};
+use crate::files::{follow, replace};
+use crate::plugins::crates::{self, Found, How, Look, Survey, Uncovered, Watcher};
+use crate::plugins::hashes::Hashes;
+use crate::plugins::library::Library;
+use crate::plugins::manifest::{Manifest, PluginEntry, Source};
+use crate::report::error::{Error, Problem};
 use plugin_api::metadata::PluginMeta;
 use plugin_api::names::visible::visible_line;
 use std::collections::{BTreeMap, BTreeSet, HashSet};

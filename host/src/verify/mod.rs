@@ -5,10 +5,17 @@
 //! and is not looked at here. Calls that were found right before are remembered, so a body of many equal calls costs
 //! one hash look-up for each.
 
-pub use crate::undeclared::{UndeclaredOperator, undeclared_operators};
-use crate::verify_plain::PlainFunction;
-use crate::verify_symbols::{Symbols, all_symbols};
-use crate::verify_tir;
+pub mod declared_form;
+mod plain;
+pub(crate) mod snapshot;
+mod symbols;
+mod tir;
+mod tir_scopes;
+pub(crate) mod undeclared;
+
+use crate::verify::plain::PlainFunction;
+use crate::verify::symbols::{Symbols, all_symbols};
+pub use crate::verify::undeclared::{UndeclaredOperator, undeclared_operators};
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyKind, Call, Dict, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::names::{function_name, is_function_name, suggestions};
@@ -229,7 +236,7 @@ fn well_formed(
     }
     if body.kind() == BodyKind::PrimFunc {
         let function = name.to_string();
-        let checked = verify_tir::check(body).map_err(|(node, message)| Violation { function, node, message });
+        let checked = tir::check(body).map_err(|(node, message)| Violation { function, node, message });
         return checked.map(|()| false);
     }
     if body.kind() != BodyKind::Function {
@@ -431,7 +438,7 @@ impl Check<'_> {
         }
         self.fits_owned(value.ty(), &ty, || format!("the result of `{}`", callee_name(call)))?;
         self.plain.take_if(|plain| pure == value.has(flag::IMPURE) || value.ty().to_owned() != ty || !plain.has(call));
-        verify_tir::call_tir(call, self.module)?;
+        tir::call_tir(call, self.module)?;
         self.seen.insert(key);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! That every value is defined before its use, and used only where it is visible, was checked when the body was sealed.
 
-use crate::verify_tir_scopes::Scopes;
+use crate::verify::tir_scopes::Scopes;
 use plugin_api::ir::records::{buffer_of, flag, kind, prim, tykind};
 use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Module, Ty, Type, Value};
 use std::collections::HashSet;

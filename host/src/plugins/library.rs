@@ -5,9 +5,9 @@
 //! hashed while they are copied. Without `--locked` the file itself is loaded, and compared afterwards with what it was
 //! when it was opened.
 
-use crate::lock::hashes::{Stamp, hex, stamp};
-use crate::object_file::ObjectError;
-use crate::output::Identity;
+use crate::files::Identity;
+use crate::plugins::hashes::{Stamp, hex, stamp};
+use crate::plugins::object_file::ObjectError;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata, OpenOptions};
@@ -56,7 +56,7 @@ impl Library {
         // The path can have become another one since it was looked at.
         check_kind(&facts)?;
         let stamp = stamp(&facts);
-        let original = crate::output::identity_of(&file).unwrap_or_else(|| crate::output::identity(shown));
+        let original = crate::files::identity_of(&file).unwrap_or_else(|| crate::files::identity(shown));
         let shown = shown.to_path_buf();
         Ok(Library(Arc::new(Opened { shown, file, original, stamp, sha256: None, path: None })))
     }
@@ -104,7 +104,7 @@ impl Library {
 
     /// What tells the open file from others.
     fn identity(&self) -> Identity {
-        crate::output::identity_of(&self.0.file).unwrap_or_else(|| crate::output::identity(&self.0.shown))
+        crate::files::identity_of(&self.0.file).unwrap_or_else(|| crate::files::identity(&self.0.shown))
     }
 
     /// Whether the file is still what it was when it was opened, as far as its size and times tell.
@@ -128,7 +128,7 @@ impl Library {
             let everywhere = PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()));
             let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
             // In a container, numbers of processes can be those of another name space; /proc can be missing.
-            let is_this = |path: &PathBuf| crate::output::identity(path) == self.identity();
+            let is_this = |path: &PathBuf| crate::files::identity(path) == self.identity();
             if let Some(path) = [everywhere, here].into_iter().find(is_this) {
                 return Ok(path);
             }
@@ -139,8 +139,8 @@ impl Library {
                 Err(io::Error::other("its private copy has no path, since /proc is not there"))
             }
             // A path without a folder would be looked up in the system's search path.
-            None => crate::output::from_start(&self.0.shown).canonicalize().and_then(|path| {
-                if own && crate::output::identity(&path) != self.identity() {
+            None => crate::files::from_start(&self.0.shown).canonicalize().and_then(|path| {
+                if own && crate::files::identity(&path) != self.identity() {
                     return Err(io::Error::other("another file has its path by now"));
                 }
                 Ok(path)

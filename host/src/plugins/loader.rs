@@ -1,9 +1,9 @@
 //! The only place that opens libraries. An opened plugin is never closed: its functions stay valid for the process.
 #![allow(unsafe_code, reason = "dlopen and the entry symbol")]
 
-use crate::error::Error;
-use crate::library::{Library, Seen};
-use crate::object_file;
+use crate::plugins::library::{Library, Seen};
+use crate::plugins::object_file;
+use crate::report::error::Error;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::{OpenPlugin, fingerprint};
 use plugin_api::metadata::{PluginHead, PluginMeta};

@@ -1,15 +1,17 @@
 //! The engine: plugins of a manifest, listed and opened on demand, and the operators that they bring.
 
-use crate::crates::{Found, Watcher};
-use crate::error::Error;
+pub mod made;
+
+use crate::engine::made::{Code, MadePass};
+use crate::files::{Identity, identity};
 use crate::instruments::trace::{self, Trace};
-use crate::library::Library;
-use crate::loader::{self, Listed};
-use crate::lock::{CratePin, Keeper};
-use crate::made::{Code, MadePass};
-use crate::manifest::{Manifest, PluginEntry, Source};
-use crate::output::{Identity, identity};
+use crate::plugins::crates::{Found, Watcher};
+use crate::plugins::library::Library;
+use crate::plugins::loader::{self, Listed};
+use crate::plugins::lock::{CratePin, Keeper};
+use crate::plugins::manifest::{Manifest, PluginEntry, Source};
 use crate::process::{self, Kind};
+use crate::report::error::Error;
 use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
 use plugin_api::metadata::{ConfigInfo, OpInfo};

@@ -12,10 +12,10 @@ pub(crate) use inputs::{Part, Parts, Survey};
 pub(crate) use look::ReadByRuns;
 pub(crate) use settings::Uncovered;
 
-use crate::error::Error;
-use crate::library::Library;
-use crate::lock::CratePin;
-use crate::lock::hashes::Hashes;
+use crate::plugins::hashes::Hashes;
+use crate::plugins::library::Library;
+use crate::plugins::lock::CratePin;
+use crate::report::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::DLL_EXTENSION;
 use std::io::{BufRead, BufReader, Read};

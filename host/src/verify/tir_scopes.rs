@@ -1,6 +1,6 @@
 //! Where the variables of a TIR function mean something: variables that nothing defines, threads, loops around blocks.
 
-use crate::verify_tir::called;
+use crate::verify::tir::called;
 use plugin_api::ir::records::{attr, buffer_of, flag, kind, tykind};
 use plugin_api::ir::{Body, Dim, Value};
 use std::collections::{HashMap, HashSet};

@@ -1,8 +1,8 @@
 //! `passes.toml`: which plugins there are, and what runs by default.
 
-use crate::context::Target;
-use crate::error::{Error, Problem};
-use crate::output::read_small;
+use crate::files::read_small;
+use crate::plugins::target::Target;
+use crate::report::error::{Error, Problem};
 use plugin_api::metadata::OptionValue;
 use plugin_api::names::{did_you_mean, few_suggestions, nearest};
 use semver::VersionReq;

@@ -1,10 +1,10 @@
 //! The process-wide `GetPass`: names of all loaded plugins, for embedders that want one registry for the process.
 
 use crate::engine::Engine;
-use crate::error::Error;
-use crate::made::MadePass;
-use crate::manifest::Manifest;
-use crate::pass::Pass;
+use crate::engine::made::MadePass;
+use crate::passes::Pass;
+use crate::plugins::manifest::Manifest;
+use crate::report::error::Error;
 use std::sync::{Arc, PoisonError, RwLock};
 
 static GLOBAL: RwLock<Option<Arc<Engine>>> = RwLock::new(None);

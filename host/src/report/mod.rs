@@ -1,5 +1,8 @@
 //! The one renderer of diagnostics.
 
+pub mod error;
+pub(crate) mod said;
+
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
 use plugin_api::names::visible::visible;
 use std::borrow::Cow;

@@ -5,8 +5,8 @@
 //! others can write, or where nobody can; whoever can write into the user's cache folder can do as the user does
 //! anyway. `--locked` and `passhost lock` do not look at it.
 
-use crate::library::Reader;
-use crate::output::replace;
+use crate::files::replace;
+use crate::plugins::library::Reader;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -106,7 +106,7 @@ fn read_line(line: &str) -> Option<(Stamp, String)> {
     for slot in &mut stamp {
         *slot = words.next()?.parse().ok()?;
     }
-    let hash = words.next().filter(|hash| super::is_hash(hash))?;
+    let hash = words.next().filter(|hash| crate::plugins::lock::is_hash(hash))?;
     Some((stamp, hash.to_string()))
 }
 

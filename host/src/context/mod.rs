@@ -2,9 +2,9 @@
 //! line, a [`Runner`](crate::Runner) and a scope of a program that embeds the host.
 
 use crate::engine::Engine;
-use crate::error::Error;
 use crate::instruments::{self, Instrument, Instruments, Mode, Speaking};
-use crate::run::PassDiagnostic;
+use crate::report::error::Error;
+use crate::report::said::PassDiagnostic;
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::ir::{Body, Call};
 use plugin_api::metadata::OptionValue;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 mod builder;
 
-pub use builder::{ContextBuilder, Target};
+use crate::plugins::target::Target;
+pub use builder::ContextBuilder;
 
 /// What a context says. Threads of a run share it.
 #[derive(Clone, Default)]
@@ -269,7 +270,7 @@ impl PassContext {
             // Two of one name differ in their options.
             let name = format!("{}{}", registry.instrument(*instrument).name, registry::pipeline::options_text(given));
             let opened = engine.open(owner)?;
-            let doing = instruments::doing(&name, &plugin.name, plugin.file.as_deref(), instruments::NEW);
+            let doing = instruments::doing(&name, &plugin.name, plugin.file.as_deref(), crate::process::NEW);
             let made: Result<_, RunFailure> = opened.make_instrument(at, options);
             drop(doing);
             let mut instruments = self.instruments().borrow_mut();

@@ -7,12 +7,11 @@
 //! host check them before it builds. Crates of a registry are pinned by Cargo.lock. Entries are sorted, with one field
 //! on a line, so that two changes merge.
 
-pub(crate) mod hashes;
 mod keeper;
 
 pub use keeper::{Change, Keeper, Mode};
 
-use crate::error::{Error, Problem};
+use crate::report::error::{Error, Problem};
 use semver::Version;
 use std::collections::BTreeMap;
 use std::ops::Range;

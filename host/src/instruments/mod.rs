@@ -15,8 +15,8 @@ pub mod timing;
 pub mod trace;
 
 use self::trace::Trace;
-use crate::error::{Error, Kept};
-use crate::process::{self, Kind};
+use crate::process::{self, DESTRUCTOR, Kind, NEW};
+use crate::report::error::{Error, Kept};
 use plugin_api::PassError;
 use plugin_api::abi::PluginInstrument;
 use plugin_api::abi::host::RunFailure;
@@ -82,13 +82,6 @@ impl Instrument {
         !self.inherited && self.what.try_borrow().is_ok_and(|what| matches!(*what, What::Plugins(_)))
     }
 }
-
-/// The event of an instrument that is made.
-pub(crate) const NEW: &str = "new";
-const DESTRUCTOR: &str = "its destructor";
-/// All events.
-pub(crate) const EVENTS: [&str; 8] =
-    [NEW, "enter", "exit", "should_run", "run_before", "run_after", "run_failed", DESTRUCTOR];
 
 /// Notes that an instrument is called, if it is one of a plugin.
 pub(crate) fn doing(name: &str, plugin: &str, file: Option<&Path>, event: &str) -> Option<process::Doing> {

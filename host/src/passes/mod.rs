@@ -1,8 +1,10 @@
 //! Passes as values: one by name, and several as one. What runs is always a plan of a pipeline in a context.
 
+pub mod get_pass;
+
 use crate::context::PassContext;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::report::error::Error;
 use crate::run::{RunReport, Runner};
 use plugin_api::ir::Module;
 use plugin_api::metadata::{OptionValue, PassInfo};

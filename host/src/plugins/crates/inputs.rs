@@ -3,9 +3,9 @@
 
 use super::settings::{Settings, Uncovered, patched};
 use super::{Place, PluginCrate, failed, read_cargo_toml, workspace_root};
-use crate::error::Error;
-use crate::lock::hashes::Stamp;
-use crate::manifest::portable;
+use crate::plugins::hashes::Stamp;
+use crate::plugins::manifest::portable;
+use crate::report::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
@@ -226,7 +226,7 @@ fn folder(path: &Path, target: Option<&Path>) -> std::io::Result<(String, Vec<Pa
 
 /// What tells a file from what it was before; nothing where nothing does.
 pub(super) fn stamp_of(path: &Path) -> Option<Stamp> {
-    crate::lock::hashes::stamp(&std::fs::metadata(path).ok()?)
+    crate::plugins::hashes::stamp(&std::fs::metadata(path).ok()?)
 }
 
 /// What lies beside the root of a crate's library and of its build script, and its Cargo.toml.

@@ -4,8 +4,8 @@
 //! Cargo names the crates that it built or found built, and rustc writes a list of inputs beside each. Of those the ones
 //! count that Cargo.lock has below the plugin crate: one call of cargo builds several plugins.
 
-use crate::lock::UNSET;
-use crate::lock::hashes::hex;
+use crate::plugins::hashes::hex;
+use crate::plugins::lock::UNSET;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};

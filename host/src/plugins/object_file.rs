@@ -1,7 +1,7 @@
 //! Looks at a plugin's file before it is opened: what it is, whether it is whole, and its metadata section. No code of
 //! the plugin runs. A truncated library would kill the process inside the dynamic loader.
 
-use crate::library::Library;
+use crate::plugins::library::Library;
 use object::elf::FileHeader64;
 use object::read::elf::FileHeader;
 use object::read::{ReadCache, ReadRef};

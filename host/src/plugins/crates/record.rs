@@ -5,9 +5,9 @@
 //! Cargo judges by times. So a library that was written over, or sources that were replaced by older files, look to it as
 //! if nothing had happened; the hashes here tell.
 
-use crate::lock::CratePin;
-use crate::lock::hashes::{cache_folder, hex};
-use crate::output::replace;
+use crate::files::replace;
+use crate::plugins::hashes::{cache_folder, hex};
+use crate::plugins::lock::CratePin;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

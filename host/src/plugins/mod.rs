@@ -1,0 +1,11 @@
+//! Plugins on disk: the manifest that lists them, the lockfile that pins them, crates that are built, and libraries that are
+//! checked and opened.
+
+pub mod crates;
+pub(crate) mod hashes;
+pub mod library;
+pub mod loader;
+pub mod lock;
+pub mod manifest;
+pub mod object_file;
+pub(crate) mod target;
