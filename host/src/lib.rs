@@ -3,7 +3,7 @@
 pub mod cli;
 pub mod context;
 pub mod engine;
-pub(crate) mod files;
+pub mod files;
 pub mod instruments;
 pub mod passes;
 pub mod plugins;

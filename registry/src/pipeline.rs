@@ -2,12 +2,40 @@
 //! `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`, and all passes up to a level: `all(opt_level=1)`. A
 //! comma may stand behind the last item of each list.
 
-use crate::registry::Named;
 use plugin_api::metadata::{OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, listed, nearest};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
+
+/// What a name is one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A pass.
+    Pass,
+    /// An instrument.
+    Instrument,
+}
+
+impl Named {
+    /// With its article: `a pass`.
+    pub fn one(self) -> &'static str {
+        match self {
+            Named::Pass => "a pass",
+            Named::Instrument => "an instrument",
+        }
+    }
+}
+
+/// As in `pass`.
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Named::Pass => "pass",
+            Named::Instrument => "instrument",
+        })
+    }
+}
 
 /// A pipeline as written: names and options, not yet looked up.
 #[derive(Clone, Debug, Default, PartialEq)]

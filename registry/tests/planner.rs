@@ -381,7 +381,8 @@ fn row_10_config_values_that_do_not_fit_name_key_type_range_default_and_doc() {
     };
     let mut registry = Registry::new();
     registry.add(owner("limits"), Brought { config: vec![limit], ..Brought::default() }).expect("a fresh name");
-    let error = |key: &str, value| registry::config::check(&registry, key, &value).expect_err("wrong").to_string();
+    let error =
+        |key: &str, value| registry::registry::config::check(&registry, key, &value).expect_err("wrong").to_string();
     assert_eq!(
         error("t.limits", OptionValue::Int(1)),
         "no config option `t.limits`; did you mean `t.limit`? It is of type int, default 16, range 0..=99, declared by plugin \

@@ -1,20 +1,16 @@
 //! Reads and writes TVMScript, the exchange format with TVM.
 #![forbid(unsafe_code)]
 
-mod again;
-mod devices;
-mod diagnostic;
-mod guard;
 mod metadata;
 mod print;
 mod read;
-mod spelling;
-mod tir_ops;
+mod reads_back;
+mod words;
 
-pub use again::{Unfaithful, attributes_read_back, reads_back, stale_callee};
-pub use diagnostic::{Diagnostic, ReadError, line_column, one_line_end};
 pub use print::{Printed, Unprintable, print, print_function, print_with_spans};
 pub use read::{ReadModule, read, read_with_warnings};
+pub use reads_back::{Unfaithful, attributes_read_back, reads_back, stale_callee};
+pub use words::diagnostic::{Diagnostic, ReadError, line_column, one_line_end};
 
 use plugin_api::ir::Call;
 use plugin_api::metadata::OpInfo;

@@ -4,7 +4,8 @@
 mod host;
 
 use host::Host;
-use passhost::{Engine, Manifest, loader};
+use passhost::plugins::loader;
+use passhost::{Engine, Manifest};
 use passhost_tests::root;
 use plugin_api::abi::host::with_current;
 use plugin_api::ir::Sections;

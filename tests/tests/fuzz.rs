@@ -1,8 +1,9 @@
 //! Seeds of the fuzz targets, and what the targets found: the tests of the workspace run both.
 #![forbid(unsafe_code)]
 
+use passhost::Manifest;
 use passhost::plugins::lock::{CratePin, Entries, Entry, Pin, parse, write};
-use passhost::{Manifest, object_file};
+use passhost::plugins::object_file;
 use passhost_tests::{engine, fuzz, root};
 use plugin_api::abi::export::{encode, encoded_len};
 use plugin_api::declare::contributions::Contributions;

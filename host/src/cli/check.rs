@@ -11,7 +11,7 @@ use crate::plugins::manifest::{Manifest, NamedPipeline};
 use crate::report::Report;
 use crate::report::error::{Error, exit};
 use plugin_api::names::few_suggestions;
-use registry::contracts::{self, UnknownName};
+use registry::registry::contracts::{self, UnknownName};
 use registry::{Checker, PlanError, Registry, RegistryError};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -427,7 +427,7 @@ fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     let pipeline = &written.pipeline;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     let registry = engine.registry();
-    let unknown = registry::contracts::unknown_names(registry, plan.passes(registry));
+    let unknown = registry::registry::contracts::unknown_names(registry, plan.passes(registry));
     messages.reports(unknown.iter().map(check::unknown_name), "warnings");
     to_stdout(&match args.json {
         true => show::plan_json(pipeline, &plan, registry),

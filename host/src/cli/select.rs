@@ -104,7 +104,7 @@ impl Config {
         problems.extend(more);
         let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
         for (key, value) in self.line {
-            match registry::config::check(registry, &key, &value) {
+            match registry::registry::config::check(registry, &key, &value) {
                 Ok(value) => {
                     config.insert(key, value);
                 }
@@ -122,7 +122,7 @@ pub(super) fn checked_settings(
 ) -> (BTreeMap<String, OptionValue>, Vec<Problem>) {
     let (mut config, mut problems) = (BTreeMap::new(), Vec::new());
     for (key, ConfigValue { value, span }) in given {
-        match registry::config::check(registry, key, value) {
+        match registry::registry::config::check(registry, key, value) {
             Ok(value) => {
                 config.insert(key.clone(), value);
             }

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 /// A place for the result, looked at before anything runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Output {
+pub enum Output {
     /// Standard output.
     Stdout,
     /// A file that is written all or nothing.
@@ -31,7 +31,7 @@ impl Output {
     ///
     /// # Errors
     /// If it is a folder, cannot be written, or lies in a folder that is not there.
-    pub(crate) fn look(shown: &Path) -> Result<Output, Error> {
+    pub fn look(shown: &Path) -> Result<Output, Error> {
         let wrong = |message: String| Error::Output { path: shown.to_path_buf(), message };
         if shown == Path::new("-") || shown == Path::new("/dev/stdout") {
             return Output::stdout();
@@ -58,7 +58,7 @@ impl Output {
     ///
     /// # Errors
     /// If this process began without one: what is written there would be lost in silence.
-    pub(crate) fn stdout() -> Result<Output, Error> {
+    pub fn stdout() -> Result<Output, Error> {
         check_stdout().map(|()| Output::Stdout)
     }
 
@@ -84,7 +84,7 @@ impl Output {
 
     /// Whether both are standard output or lead to one file, which can only have one content. A pipe or device takes what
     /// comes.
-    pub(crate) fn is_same(&self, other: &Output) -> bool {
+    pub fn is_same(&self, other: &Output) -> bool {
         match (self, other) {
             (Output::Stdout, Output::Stdout) => true,
             (Output::Stdout, _) | (_, Output::Stdout) => false,
@@ -93,7 +93,7 @@ impl Output {
     }
 
     /// Whether it is the file at a path.
-    pub(crate) fn leads_to(&self, path: &Path) -> bool {
+    pub fn leads_to(&self, path: &Path) -> bool {
         let own = self.path();
         !own.as_os_str().is_empty() && !is_special(own) && identity(own) == identity(path)
     }
@@ -110,7 +110,7 @@ impl Output {
     ///
     /// # Errors
     /// If it cannot be written, although it looked so before.
-    pub(crate) fn write(&self, text: &str) -> Result<(), Error> {
+    pub fn write(&self, text: &str) -> Result<(), Error> {
         let (shown, written) = match self {
             Output::Stdout => return to_stdout(text),
             Output::File { shown, path } => (shown, replace(path, text)),
@@ -121,7 +121,7 @@ impl Output {
 
     /// Where the last good module goes when a step fails: `out.py` → `out.failed.py`. Nowhere, if the result is not
     /// for a file of its own.
-    pub(crate) fn failed(&self) -> Option<PathBuf> {
+    pub fn failed(&self) -> Option<PathBuf> {
         let Output::File { shown, .. } = self else { return None };
         let stem = shown.file_stem().unwrap_or_default().to_string_lossy();
         let extension = shown.extension().map_or(String::new(), |ext| format!(".{}", ext.to_string_lossy()));
@@ -136,7 +136,7 @@ impl Output {
 ///
 /// # Errors
 /// If it cannot be written. A reader that went away gets no message, but what was to be written is lost.
-pub(crate) fn to_stdout(text: &str) -> Result<(), Error> {
+pub fn to_stdout(text: &str) -> Result<(), Error> {
     check_stdout()?;
     let written = match KEPT.get() {
         Some(file) => file.try_clone().and_then(|file| AutoStream::auto(file).write_all(text.as_bytes())),

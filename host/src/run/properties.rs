@@ -10,7 +10,7 @@ use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::names::did_you_mean;
 use plugin_api::names::nearest;
-use registry::facts::Preserved;
+use registry::driver::Preserved;
 use registry::{Facts, PassId};
 use std::collections::HashSet;
 

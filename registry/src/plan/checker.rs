@@ -3,8 +3,8 @@
 use super::check::Check;
 use super::enabled::{Enabled, Level};
 use super::{Plan, PlanError, Request, Selection, steps};
-use crate::instruments::planned;
 use crate::pipeline::Pipeline;
+use crate::plan::instruments_asked::planned;
 use crate::registry::Registry;
 use std::collections::BTreeSet;
 use std::rc::Rc;

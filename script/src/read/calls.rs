@@ -3,7 +3,7 @@
 use super::func::FnReader;
 use super::types::{accept, keyword};
 use super::{Read, path_after, span};
-use crate::diagnostic::Diagnostic;
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
 use plugin_api::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};

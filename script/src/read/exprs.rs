@@ -3,8 +3,8 @@
 use super::func::FnReader;
 use super::types::{accept, int, keyword, sym_declaration, wide_int};
 use super::{Read, is_path, path_after, span};
-use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::MAX_DEPTH;
 use plugin_api::ir::{Attr, DType, Dim, MAX_SIZE, Tensor, Type, V};
 use plugin_api::names::{did_you_mean, nearest};

@@ -5,8 +5,8 @@ mod scope;
 
 use super::types::{accept, sym_declaration};
 use super::{Read, Scope, is_path, path_after, sealed, span, unexpected};
-use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
+use crate::words::diagnostic::Diagnostic;
 use foldhash::fast::RandomState;
 use plugin_api::ir::erase::seen_outside;
 use plugin_api::ir::records::{flag, kind};

@@ -3,22 +3,15 @@
 mod calls;
 mod exprs;
 mod func;
+pub(crate) mod guard;
 mod ops;
 mod tir;
-mod tir_arith;
-mod tir_assign;
-mod tir_buffer;
-mod tir_call;
-mod tir_expr;
-mod tir_stmt;
-mod tir_view;
 mod types;
 
 use crate::Operators;
-use crate::devices::Devices;
-use crate::diagnostic::{Diagnostic, ReadError};
-use crate::guard;
 use crate::metadata::{Metadata, Object};
+use crate::words::devices::Devices;
+use crate::words::diagnostic::{Diagnostic, ReadError};
 use func::FnReader;
 use plugin_api::ir::records::leaf;
 use plugin_api::ir::{Attr, Module, SealError, Type};
@@ -160,7 +153,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         let message = format!("not Python: {}", error.error);
         Diagnostic::new(span(&error.location), message).label("here")
     })?;
-    crate::spelling::check(text, parsed.tokens())?;
+    crate::words::spelling::check(text, parsed.tokens())?;
     let Around { functions: globals, vdevices, meshes } = around;
     let mut scope = Scope {
         text,

@@ -4,7 +4,7 @@ use super::exprs::not_finite;
 use super::func::FnReader;
 use super::ops::{binary_op, compare_op, named_op};
 use super::{Read, is_path, path_after, span};
-use crate::diagnostic::Diagnostic;
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use plugin_api::names::listed;
@@ -324,9 +324,9 @@ impl<'a> FnReader<'a> {
     /// A dimension inside a string: `"n"`, `"n + 1"`.
     fn dim_text(&mut self, text: &str, at: std::ops::Range<usize>) -> Read<Dim> {
         let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
-        crate::guard::check(text).map_err(|inner| wrong(inner.message))?;
+        crate::read::guard::check(text).map_err(|inner| wrong(inner.message))?;
         let parsed = ruff_python_parser::parse_expression(text).map_err(|error| wrong(error.error.to_string()))?;
-        crate::spelling::check_quoted(text, parsed.tokens()).map_err(wrong)?;
+        crate::words::spelling::check_quoted(text, parsed.tokens()).map_err(wrong)?;
         let before = std::mem::replace(&mut self.implicit_syms, true);
         let dim = self.dim(parsed.expr()).map_err(|inner| wrong(inner.message));
         self.implicit_syms = before;

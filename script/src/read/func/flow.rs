@@ -1,9 +1,9 @@
 //! Dataflow blocks, Ifs and their branches.
 
 use super::FnReader;
-use crate::diagnostic::Diagnostic;
 use crate::read::types::accept;
 use crate::read::{Read, is_path, path_after, span, unexpected};
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{NodeSpec, TypeId, V};
 use plugin_api::typing::relations::join;

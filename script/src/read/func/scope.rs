@@ -1,8 +1,8 @@
 //! Names, symbolic variables and blocks that are open while a function is read.
 
 use super::{FnReader, Local, Open};
-use crate::diagnostic::Diagnostic;
 use crate::read::Read;
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::kind;
 use plugin_api::ir::{DType, NodeSpec, Sym, V};
 use plugin_api::names::{did_you_mean, nearest};

@@ -1,9 +1,9 @@
 //! Whether a function is what its text says: printed and read again.
 
 use crate::Operators;
-use crate::devices::Devices;
 use crate::print::print_alone;
 use crate::read::{Around, n_meshes, read_within};
+use crate::words::devices::Devices;
 use plugin_api::ir::records::{kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyBuilder, BodyKind, DType, Dict, Module, NodeSpec, Type, Value};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Refuses texts that nest too deeply, before any parser sees them: parsers recurse, and a stack has an end.
 
-use crate::diagnostic::Diagnostic;
+use crate::words::diagnostic::Diagnostic;
 
 /// Deepest nesting that is read.
 const MAX: usize = 1_000;

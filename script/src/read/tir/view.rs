@@ -1,9 +1,9 @@
 //! `A.view(…)`: another shape or data type over the data of a buffer.
 
-use super::tir::{E, Is, TirReader};
-use super::types::{accept_named, dtype_of, keyword};
-use super::{Read, span};
-use crate::diagnostic::Diagnostic;
+use crate::read::tir::{E, Is, TirReader};
+use crate::read::types::{accept_named, dtype_of, keyword};
+use crate::read::{Read, span};
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{buffer_of, kind};
 use plugin_api::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Type, V};
 use ruff_python_ast::{Expr, ExprCall};

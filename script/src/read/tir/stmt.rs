@@ -1,13 +1,13 @@
 //! Statements of TIR.
 
-use super::ops::binary_op;
-use super::tir::{E, Is, TirReader};
-use super::tir_arith::is_number;
-use super::tir_buffer::typed;
-use super::tir_call::times;
-use super::types::{accept, keyword, sym_declaration};
-use super::{Read, path_after, span, unexpected};
-use crate::diagnostic::Diagnostic;
+use crate::read::ops::binary_op;
+use crate::read::tir::arith::is_number;
+use crate::read::tir::buffer::typed;
+use crate::read::tir::call::times;
+use crate::read::tir::{E, Is, TirReader};
+use crate::read::types::{accept, keyword, sym_declaration};
+use crate::read::{Read, path_after, span, unexpected};
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, DType, Dim, NodeSpec, V};
 use ruff_python_ast::{Expr, ExprCall, ExprSubscript, Stmt, StmtFor, StmtIf, StmtWith};

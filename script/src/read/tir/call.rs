@@ -1,14 +1,14 @@
 //! Calls in TIR: of what has syntax of its own, of intrinsics, of reducers.
 
-use super::ops::named_op;
-use super::tir::{E, Is, TirReader};
-use super::tir_arith::{fits, in_one_lane, one_of_type, scalar};
-use super::tir_buffer::{handle_type, typed};
-use super::tir_expr::{lanes, with_lanes};
-use super::types::{accept, accept_named, dtype_of, keyword, wide_int};
-use super::{Read, path_after, span};
-use crate::diagnostic::Diagnostic;
-use crate::tir_ops::{self, Place, Result as OpResult};
+use crate::read::ops::named_op;
+use crate::read::tir::arith::{fits, in_one_lane, one_of_type, scalar};
+use crate::read::tir::buffer::{handle_type, typed};
+use crate::read::tir::expr::{lanes, with_lanes};
+use crate::read::tir::{E, Is, TirReader};
+use crate::read::types::{accept, accept_named, dtype_of, keyword, wide_int};
+use crate::read::{Read, path_after, span};
+use crate::words::diagnostic::Diagnostic;
+use crate::words::tir_ops::{self, Place, Result as OpResult};
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, DType, NodeSpec, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};

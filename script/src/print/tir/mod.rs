@@ -1,7 +1,11 @@
 //! TIR functions as text: signature, scopes and names; statements, expressions and buffers have files of their own.
 
-use super::text::{is_valid_name, valid_name};
-use super::{Printer, by_key};
+mod buffer;
+mod expr;
+mod stmt;
+
+use crate::print::text::{is_valid_name, valid_name};
+use crate::print::{Printer, by_key};
 use plugin_api::ir::records::{LEAF_BIT, NONE, buffer_of, flag, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{AttrView, Body, DType, Dict, RawView, Ty, Value};
 use std::borrow::Cow;
@@ -186,7 +190,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
             (false, "global") => self.push("T.handle"),
             (false, scope) => {
                 self.push("T.handle(storage_scope=");
-                super::text::python_string(&mut self.p.out, scope);
+                crate::print::text::python_string(&mut self.p.out, scope);
                 self.push(")");
             }
             (true, scope) => {
@@ -195,7 +199,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
                 self.push("\"");
                 if !scope.is_empty() {
                     self.push(", ");
-                    super::text::python_string(&mut self.p.out, scope);
+                    crate::print::text::python_string(&mut self.p.out, scope);
                 }
                 self.push(")");
             }

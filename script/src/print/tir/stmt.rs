@@ -1,9 +1,9 @@
 //! Statements of TIR as text.
 
-use super::by_key;
-use super::text::python_string;
-use super::tir::Tir;
-use super::tir_expr::inverts_bits;
+use crate::print::by_key;
+use crate::print::text::python_string;
+use crate::print::tir::Tir;
+use crate::print::tir::expr::inverts_bits;
 use plugin_api::ir::records::{axis, buffer_of, flag, kind};
 use plugin_api::ir::{AttrView, DType, Value};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! Names that Python takes for others, such as `ｎ` for `n`: it compares their normal form.
 
-use crate::diagnostic::Diagnostic;
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::names::as_python_sees;
 use ruff_python_ast::token::{TokenKind, Tokens};
 use ruff_text_size::Ranged;

@@ -1,7 +1,7 @@
 //! Buffers of TIR: where they are declared, matched and viewed.
 
-use super::text::python_string;
-use super::tir::{SymText, Tir};
+use crate::print::text::python_string;
+use crate::print::tir::{SymText, Tir};
 use plugin_api::ir::records::{BufferRec, NONE, buffer_of, kind, prim, tyflag};
 use plugin_api::ir::{DType, Ty, Value};
 use std::collections::HashSet;

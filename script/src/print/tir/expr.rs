@@ -1,10 +1,10 @@
 //! Expressions and buffers of TIR as text.
 
-use super::deeper;
-use super::ops::{Constant, Infix, binary_name, folds, infix};
-use super::text::{push_int, python_string};
-use super::tir::{SymText, Tir};
-use crate::tir_ops::{self, Place};
+use crate::print::deeper;
+use crate::print::ops::{Constant, Infix, binary_name, folds, infix};
+use crate::print::text::{push_int, python_string};
+use crate::print::tir::{SymText, Tir};
+use crate::words::tir_ops::{self, Place};
 use plugin_api::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{DType, Ty, Value};
 use std::fmt::Write;
@@ -515,7 +515,7 @@ fn float(out: &mut String, value: f64) {
     } else if value.fract() == 0.0 {
         let _ = write!(out, "{value:.1}");
     } else {
-        super::text::python_float(out, value);
+        crate::print::text::python_float(out, value);
     }
 }
 

@@ -5,6 +5,7 @@ mod check;
 mod checker;
 mod enabled;
 mod error;
+pub(crate) mod instruments_asked;
 mod text;
 mod walk;
 
@@ -13,9 +14,11 @@ use self::check::Check;
 pub use self::checker::Checker;
 use self::enabled::Enabled;
 pub use self::error::{PlanError, Warning};
+pub use self::instruments_asked::PlannedInstrument;
+pub(crate) use self::instruments_asked::planned;
 pub use self::text::Line;
 pub(crate) use self::walk::Numbers;
-use crate::instruments::{PlannedInstrument, planned};
+
 use crate::pipeline::{Pipeline, sequential_level};
 use crate::registry::{PassId, Registry, State};
 use plugin_api::metadata::{OptionValue, PassInfo, Required};

@@ -1,9 +1,17 @@
 //! TIR functions: signature, scopes, and what all parts of the TIR reader share.
 
-use super::func::FnReader;
-use super::tir_buffer::BufferFacts;
-use super::{Read, Scope, is_path, path_after, sealed, span};
-use crate::diagnostic::Diagnostic;
+mod arith;
+mod assign;
+mod buffer;
+mod call;
+mod expr;
+mod stmt;
+mod view;
+
+use crate::read::func::FnReader;
+use crate::read::tir::buffer::BufferFacts;
+use crate::read::{Read, Scope, is_path, path_after, sealed, span};
+use crate::words::diagnostic::Diagnostic;
 use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
@@ -134,7 +142,7 @@ impl<'a> TirReader<'a> {
 
     fn define(&mut self, def: &'a StmtFunctionDef) -> Read<()> {
         let private = self.decorator(def)?;
-        super::func::plain_parameters(def)?;
+        crate::read::func::plain_parameters(def)?;
         let ret = match def.returns.as_deref() {
             Some(Expr::NoneLiteral(_)) | None => TypeId::NONE,
             Some(ret) => self.value_type(ret)?.0,
@@ -204,7 +212,8 @@ impl<'a> TirReader<'a> {
                 (name, value) => vec![(name, value)],
             };
             for (name, value) in pairs {
-                let (Expr::Name(name), Some(dtype)) = (name, super::types::sym_declaration(self.scope.text, value))
+                let (Expr::Name(name), Some(dtype)) =
+                    (name, crate::read::types::sym_declaration(self.scope.text, value))
                 else {
                     return;
                 };

@@ -1,12 +1,12 @@
 //! What `name = …` declares in a PrimFunc.
 
-use super::tir::{E, HERE, Is, TirReader};
-use super::tir_arith::is_number;
-use super::tir_buffer::{BufferFacts, handle_type, typed};
-use super::tir_stmt::one;
-use super::types::{accept, keyword, sym_declaration};
-use super::{Read, span};
-use crate::diagnostic::Diagnostic;
+use crate::read::tir::arith::is_number;
+use crate::read::tir::buffer::{BufferFacts, handle_type, typed};
+use crate::read::tir::stmt::one;
+use crate::read::tir::{E, HERE, Is, TirReader};
+use crate::read::types::{accept, keyword, sym_declaration};
+use crate::read::{Read, span};
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{axis, buffer_of, flag, kind};
 use plugin_api::ir::{Attr, AttrsId, BufferType, DType, NodeSpec, Type, TypeId, V};
 use ruff_python_ast::{Expr, ExprCall};
@@ -179,7 +179,7 @@ impl<'a> TirReader<'a> {
             let message = format!("{} variables for {} extents", names.len(), extents.len());
             return Err(Diagnostic::new(span(call), message).help(usage));
         }
-        let dtype = keyword(call, "dtype").map_or(Ok(DType::I32), super::types::dtype_of)?;
+        let dtype = keyword(call, "dtype").map_or(Ok(DType::I32), crate::read::types::dtype_of)?;
         if !dtype.is_int() || dtype.bits() != 32 || dtype.lanes() != 1 {
             return Err(Diagnostic::new(span(call), format!("such a variable is int32 or uint32, found {dtype}")));
         }
@@ -247,7 +247,7 @@ impl<'a> TirReader<'a> {
             return Err(Diagnostic::new(span(call), "a scalar needs a data type").help(usage));
         };
         let dtype = match dtype {
-            Expr::StringLiteral(_) => super::types::dtype_of(dtype)?,
+            Expr::StringLiteral(_) => crate::read::types::dtype_of(dtype)?,
             path => self.value_type(path)?.1,
         };
         let data = argument("data");

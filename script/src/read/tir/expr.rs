@@ -1,13 +1,13 @@
 //! Expressions of TIR.
 
-use super::ops::{binary_op, compare_op};
-use super::tir::{E, HERE, Is, TirReader};
-use super::tir_arith::promoted;
-use super::tir_buffer::{is_narrower, typed};
-use super::types::int;
-use super::{Read, path_after, span};
-use crate::diagnostic::Diagnostic;
 use crate::metadata::Object;
+use crate::read::ops::{binary_op, compare_op};
+use crate::read::tir::arith::promoted;
+use crate::read::tir::buffer::{is_narrower, typed};
+use crate::read::tir::{E, HERE, Is, TirReader};
+use crate::read::types::int;
+use crate::read::{Read, path_after, span};
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::ir::{DType, Dim, DimExpr, Expr as View, NodeSpec, Type, TypeId, V, Value};
 use ruff_python_ast::{BoolOp, Expr, ExprAttribute, ExprSubscript, Number, Operator, UnaryOp};

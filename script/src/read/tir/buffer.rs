@@ -1,12 +1,12 @@
 //! Types of TIR: scalars, handles, buffers with their shapes.
 
-use super::ops::{binary_op, compare_op, named_op};
-use super::tir::{E, HERE, Is, TirReader};
-use super::tir_arith::{fits, promoted};
-use super::tir_call::void_type;
-use super::types::{accept, cast, dtype_of, has_float, int, keyword, negated, wide_int};
-use super::{Read, path_after, span};
-use crate::diagnostic::Diagnostic;
+use crate::read::ops::{binary_op, compare_op, named_op};
+use crate::read::tir::arith::{fits, promoted};
+use crate::read::tir::call::void_type;
+use crate::read::tir::{E, HERE, Is, TirReader};
+use crate::read::types::{accept, cast, dtype_of, has_float, int, keyword, negated, wide_int};
+use crate::read::{Read, path_after, span};
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{buffer_of, prim};
 use plugin_api::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
 use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
@@ -205,9 +205,9 @@ impl<'a> TirReader<'a> {
     /// A dimension inside a string: names that nothing defines yet are defined by it.
     fn quoted_dim(&mut self, text: &str, at: std::ops::Range<usize>) -> Read<Dim> {
         let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
-        crate::guard::check(text).map_err(|inner| wrong(inner.message))?;
+        crate::read::guard::check(text).map_err(|inner| wrong(inner.message))?;
         let parsed = ruff_python_parser::parse_expression(text).map_err(|error| wrong(error.error.to_string()))?;
-        crate::spelling::check_quoted(text, parsed.tokens()).map_err(wrong)?;
+        crate::words::spelling::check_quoted(text, parsed.tokens()).map_err(wrong)?;
         let dim = self.dim(parsed.expr(), true).map_err(|inner| wrong(inner.message))?;
         dim.ok_or_else(|| wrong("it is no dimension".to_string()))
     }
@@ -337,7 +337,7 @@ impl<'a> TirReader<'a> {
 
     fn dim_call(&mut self, call: &ExprCall, quoted: bool) -> Read<Option<Dim>> {
         let text = match &*call.func {
-            Expr::Attribute(attribute) if super::is_name(&attribute.value, "T") => attribute.attr.as_str(),
+            Expr::Attribute(attribute) if crate::read::is_name(&attribute.value, "T") => attribute.attr.as_str(),
             _ => return Ok(None),
         };
         if !call.arguments.keywords.is_empty() {
@@ -412,7 +412,7 @@ pub(super) fn typed(v: V, ty: TypeId, dtype: DType) -> E {
 fn truth(expr: &Expr) -> Option<bool> {
     match expr {
         Expr::BooleanLiteral(literal) => Some(literal.value),
-        Expr::Call(call) if super::is_path(&call.func, &["T", "bool"]) && call.arguments.keywords.is_empty() => {
+        Expr::Call(call) if crate::read::is_path(&call.func, &["T", "bool"]) && call.arguments.keywords.is_empty() => {
             match &*call.arguments.args {
                 [Expr::BooleanLiteral(literal)] => Some(literal.value),
                 _ => None,

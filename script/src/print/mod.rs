@@ -5,14 +5,11 @@ mod names;
 mod ops;
 mod text;
 mod tir;
-mod tir_buffer;
-mod tir_expr;
-mod tir_stmt;
 mod types;
 
 use crate::Operators;
-use crate::devices::Devices;
 use crate::metadata::Writer as Metadata;
+use crate::words::devices::Devices;
 use names::Taken;
 pub(crate) use ops::operation_name;
 use plugin_api::ir::module::GLOBAL_INFOS;

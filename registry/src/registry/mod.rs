@@ -1,7 +1,11 @@
 //! The registry: who owns which name.
 
-use crate::instruments::InstrumentId;
-use crate::pipeline::{Pipeline, PipelineError, Stage};
+pub mod config;
+pub mod contracts;
+pub mod instruments;
+
+use crate::pipeline::{Named, Pipeline, PipelineError, Stage};
+use instruments::InstrumentId;
 use plugin_api::declare::contributions::is_record_of;
 use plugin_api::metadata::{
     CompositeInfo, ConfigInfo, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
@@ -49,35 +53,6 @@ pub struct OwnerId(pub usize);
 /// Number of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PassId(pub usize);
-
-/// What a name is one of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// A pass.
-    Pass,
-    /// An instrument.
-    Instrument,
-}
-
-impl Named {
-    /// With its article: `a pass`.
-    pub fn one(self) -> &'static str {
-        match self {
-            Named::Pass => "a pass",
-            Named::Instrument => "an instrument",
-        }
-    }
-}
-
-/// As in `pass`.
-impl std::fmt::Display for Named {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Named::Pass => "pass",
-            Named::Instrument => "instrument",
-        })
-    }
-}
 
 /// Why something cannot be registered or found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! Arithmetic of TIR: which data types operands have, and how they are brought to one.
 
-use super::Read;
-use super::tir::{E, Is, TirReader};
-use super::tir_expr::{lanes, with_lanes};
-use crate::diagnostic::Diagnostic;
 use crate::print::operation_name;
+use crate::read::Read;
+use crate::read::tir::expr::{lanes, with_lanes};
+use crate::read::tir::{E, Is, TirReader};
+use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{kind, prim};
 use plugin_api::ir::{DType, NodeSpec};
 use std::cmp::Ordering;
@@ -95,7 +95,7 @@ impl TirReader<'_> {
             return Err(Diagnostic::new(at, format!("no value of {} is negative", a.dtype))
                 .help("T.Cast(\"int32\", value) has a sign"));
         }
-        if let Some(value) = self.b.with(a.v, |value| value.dim()).as_ref().and_then(super::types::float_of) {
+        if let Some(value) = self.b.with(a.v, |value| value.dim()).as_ref().and_then(crate::read::types::float_of) {
             return Ok(E { end: a.end, ..self.float(-value, a.dtype, a.is) });
         }
         let one = self.imm_of(-1, DType::I32, Is::Value);
@@ -174,7 +174,7 @@ impl TirReader<'_> {
             return None;
         }
         let dim = self.b.with(e.v, |value| value.dim())?;
-        let constant = match (dim.as_int(), super::types::float_of(&dim)) {
+        let constant = match (dim.as_int(), crate::read::types::float_of(&dim)) {
             (Some(value), _) if dtype.is_float() => self.float(value as f64, dtype, Is::Value),
             (Some(value), _) if fits(i128::from(value), dtype) => self.imm_of(value, dtype, Is::Value),
             (None, Some(value)) if dtype.is_float() => self.float(value, dtype, Is::Value),

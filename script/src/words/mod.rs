@@ -1,0 +1,6 @@
+//! What reading and printing share: how names are spelt, operators of TIR, virtual devices, diagnostics.
+
+pub(crate) mod devices;
+pub(crate) mod diagnostic;
+pub(crate) mod spelling;
+pub(crate) mod tir_ops;
