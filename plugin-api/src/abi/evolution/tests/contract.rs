@@ -72,19 +72,38 @@ fn signature(text: &str) -> String {
     format!("fn({}) -> {}", params.join(", "), result.trim())
 }
 
-/// Where numbers stand that cross: everything in `src/abi`, so that a new file is not forgotten, and what it uses.
-fn sources() -> Vec<PathBuf> {
+/// Folders in which numbers are that cross, so that a new file is not forgotten, and files of others.
+const FOLDERS: &[&str] = &["abi", "abi/host", "ir/storage", "metadata", "services"];
+const FILES: &[&str] = &["ir/module.rs", "ir/records.rs", "declare/diagnostics.rs", "declare/pass.rs"];
+
+fn sources() -> BTreeSet<PathBuf> {
     let src = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
-    let inside = std::fs::read_dir(src.join("abi")).expect("can be listed").map(|file| file.expect("a file").path());
-    let inside: BTreeSet<PathBuf> = inside.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect();
-    let outside = ["ir/module.rs", "ir/records.rs", "meta.rs", "diagnostics.rs", "pass.rs"].map(|path| src.join(path));
-    outside.into_iter().chain(inside).collect()
+    let files = |folder: &&str| std::fs::read_dir(src.join(folder)).expect("can be listed");
+    let inside = FOLDERS.iter().flat_map(files).map(|file| file.expect("a file").path());
+    let inside = inside.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    inside.chain(FILES.iter().map(|path| src.join(path))).collect()
+}
+
+/// Where a file is, and the name that it had when version 0.1 was released: the contracts of all versions call it so.
+const FIRST_NAMES: &[(&str, &str)] = &[
+    ("abi/host/log.rs", "host_log"),
+    ("abi/host/spans.rs", "host_spans"),
+    ("ir/storage/sections.rs", "view"),
+    ("metadata/decode.rs", "meta_decode"),
+    ("metadata/mod.rs", "meta"),
+    ("services/inferred.rs", "codec"),
+    ("services/mod.rs", "services"),
+];
+
+fn first_name(path: &Path) -> &str {
+    let was = FIRST_NAMES.iter().find(|(file, _)| path.ends_with(file)).map(|(_, name)| *name);
+    was.or_else(|| path.file_stem()?.to_str()).expect("a name")
 }
 
 /// The constants of a source file, those of its modules, and the enums with numbers.
 fn numbers(text: &mut String, path: &Path) {
     let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let file = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+    let file = first_name(path);
     let (mut within, mut is_numbered) = (None, false);
     for line in source.lines() {
         let item = without_visibility(line);
