@@ -146,7 +146,7 @@ pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, instruments: &[&Ins
 /// Declares an instrument: its name, its options, and the function that makes one for a run.
 ///
 /// ```
-/// use plugin_api::instrument::{PassFacts, PassInstrument};
+/// use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 /// use plugin_api::prelude::*;
 ///
 /// declare_instrument! {

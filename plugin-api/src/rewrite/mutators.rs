@@ -335,7 +335,7 @@ expr_mutator! {
     ///
     /// ```
     /// use plugin_api::prelude::*;
-    /// use plugin_api::rewrite::ExprMutatorBase;
+    /// use plugin_api::rewrite::mutators::ExprMutatorBase;
     ///
     /// struct Simplify;
     /// impl<'b> ExprMutatorBase<'b> for Simplify {

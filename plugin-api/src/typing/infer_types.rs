@@ -13,7 +13,7 @@ use crate::typing::relations::{Relation, call_result, calls_are_pure, join, rela
 /// declares as its result stays where it still holds. The same handle if nothing changes.
 ///
 /// ```
-/// use plugin_api::infer_types::infer_types;
+/// use plugin_api::typing::infer_types::infer_types;
 /// use plugin_api::prelude::*;
 ///
 /// let mut b = BodyBuilder::new();

@@ -21,7 +21,7 @@ pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
 /// that can only be an empty tuple is written as one where it is used. The same handle if there is nothing to do.
 ///
 /// ```
-/// use plugin_api::normalize::normalize;
+/// use plugin_api::typing::normalize::normalize;
 /// use plugin_api::prelude::*;
 ///
 /// let mut b = BodyBuilder::new();

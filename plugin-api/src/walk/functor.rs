@@ -28,7 +28,7 @@ macro_rules! functor {
         /// which what is around is an extra argument:
         ///
         /// ```
-        /// use plugin_api::functor::Results;
+        /// use plugin_api::walk::functor::Results;
         /// use plugin_api::ir::records::{kind, prim};
         /// use plugin_api::prelude::*;
         ///

@@ -491,7 +491,7 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 ///
 /// ```
 /// use plugin_api::prelude::*;
-/// use plugin_api::visit::post_order_visit_value;
+/// use plugin_api::walk::visitors::post_order_visit_value;
 ///
 /// let mut b = BodyBuilder::new();
 /// b.begin_function(0, AttrsId::NONE, None);

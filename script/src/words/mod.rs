@@ -1,6 +1,7 @@
-//! What reading and printing share: how names are spelt, operators of TIR, virtual devices, diagnostics.
+//! What reading and printing share: how names are spelt, operators of TIR, virtual devices, diagnostics, and who knows the operators of Relax.
 
 pub(crate) mod devices;
 pub(crate) mod diagnostic;
+pub(crate) mod operators;
 pub(crate) mod spelling;
 pub(crate) mod tir_ops;

@@ -1,0 +1,33 @@
+//! Who knows the operators.
+
+use plugin_api::ir::Call;
+use plugin_api::metadata::OpInfo;
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
+
+/// Who knows the operators: the host with its plugins.
+pub trait Operators: Infer {
+    /// Facts of an operator.
+    fn op_info(&self, name: &str) -> Option<&OpInfo>;
+
+    /// Nearest names of operators.
+    fn near_ops(&self, name: &str) -> Vec<String>;
+}
+
+/// No operators: enough to print, with attributes in the order of their names.
+pub struct NoOps;
+
+impl Infer for NoOps {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        Err(InferError::UnknownOp { name: call.op().unwrap_or("a call").to_string(), near: Vec::new() })
+    }
+}
+
+impl Operators for NoOps {
+    fn op_info(&self, _: &str) -> Option<&OpInfo> {
+        None
+    }
+
+    fn near_ops(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
