@@ -6,18 +6,20 @@ pub use crate::build::{BlockBuilder, FunctionBuilder};
 pub use crate::declare::diagnostics::{Diagnostics, Severity};
 pub use crate::declare::pass::Ctx;
 pub use crate::ir::{
-    Attr, AttrView, AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dict, Dim, Expr, Function, Module, NodeSpec,
-    Region, SealError, Stmt, Sym, Tensor, TensorType, Ty, Type, TypeId, V, Value, records,
+    Attr, AttrView, AttrsId, Block, Body, BodyBuilder, BodyKind, Call, DType, Dict, Dim, Expr, Function, Module,
+    NodeSpec, Region, SealError, Stmt, Sym, Tensor, TensorType, Ty, Type, TypeId, UseCounts, V, Value,
 };
 pub use crate::names::{did_you_mean, nearest};
-pub use crate::rewrite::Edit;
 pub use crate::rewrite::mutators::{Action, ExprMutator, Rewriter, StmtMutator};
 pub use crate::rewrite::remove_unused::remove_all_unused;
+pub use crate::rewrite::{Edit, Operand};
 pub use crate::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::walk::functor::ExprFunctor;
 pub use crate::walk::scoped_map::ScopedMap;
+pub use crate::walk::scopes::{Scope, ScopeVisitor, visit_scopes};
 pub use crate::walk::users::{Regions, Users};
 pub use crate::walk::value_key::value_key;
+pub use crate::walk::value_map::{ValueMap, ValueSet};
 pub use crate::walk::visitors::{ExprVisitor, StmtVisitor, Walk, post_order_visit};
 pub use crate::{
     bail, declare_composite, declare_config, declare_instrument, declare_pass, declare_property, export_plugin,

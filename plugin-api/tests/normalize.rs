@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use plugin_api::ir::records;
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;
 use plugin_api::typing::normalize::{first_not_normal, normalize};

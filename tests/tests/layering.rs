@@ -80,6 +80,18 @@ fn no_crate_links_two_plugins() {
     }
 }
 
+/// Passes are what authors copy: they are written with visitors, patterns, edits and builders alone.
+#[test]
+fn passes_use_no_records() {
+    for folder in ["relax-passes", "template", "conv-grouping"] {
+        let text = sources(&root().join("plugins").join(folder).join("src"));
+        assert!(text.contains("declare_pass!"), "{folder} has no pass");
+        for raw in ["records", "kind::", "flag::", ".index()", ".raw()", "value_at("] {
+            assert!(!text.contains(raw), "a pass of {folder} uses `{raw}`");
+        }
+    }
+}
+
 #[test]
 fn every_dependency_has_its_reason() {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace manifest");

@@ -20,6 +20,17 @@ pub enum BodyKind {
     Other,
 }
 
+/// How often each value of a body is used, from [`Body::use_counts`].
+#[derive(Clone, Debug)]
+pub struct UseCounts(Vec<u32>);
+
+impl UseCounts {
+    /// How often a value is an operand. Leaves are not counted: 0.
+    pub fn of(&self, value: Value<'_>) -> usize {
+        value.index().and_then(|at| self.0.get(at)).map_or(0, |n| *n as usize)
+    }
+}
+
 impl Body {
     /// What its root is.
     pub fn kind(&self) -> BodyKind {
@@ -89,15 +100,15 @@ impl Body {
         parents
     }
 
-    /// How often each node is an operand.
-    pub fn use_counts(&self) -> Vec<u32> {
+    /// How often each value is an operand.
+    pub fn use_counts(&self) -> UseCounts {
         let mut counts = vec![0u32; self.len()];
         for op in self.raw().operands() {
             if let Some(count) = counts.get_mut(*op as usize) {
                 *count += 1;
             }
         }
-        counts
+        UseCounts(counts)
     }
 
     /// The leaf of an operator, to compare callees by word instead of by name; `None` if it is not used here.

@@ -1,6 +1,7 @@
 //! The IR: modules, bodies, typed views, builders, rewriting.
 
 pub mod attrs;
+mod blocks;
 pub mod body;
 mod buffer;
 mod dims;
@@ -17,7 +18,8 @@ pub mod value;
 pub mod view;
 
 pub use attrs::{Attr, AttrView, Dict};
-pub use body::BodyKind;
+pub use blocks::Block;
+pub use body::{BodyKind, UseCounts};
 pub use make::builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
 pub use make::import;
 pub use make::validate::{self, SealError};

@@ -5,6 +5,7 @@
 
 mod compact;
 
+use super::Operand;
 use crate::ir::make::builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
 use crate::ir::make::validate::{SealError, is_expression, is_nested};
 use crate::ir::records::*;
@@ -131,8 +132,8 @@ impl<'b> Edit<'b> {
     }
 
     /// Looks at a value of this edit, old or new, in its current state.
-    pub fn with<R>(&self, v: V, f: impl FnOnce(Value<'_>) -> R) -> R {
-        self.b.with(v, f)
+    pub fn with<R>(&self, v: impl Operand, f: impl FnOnce(Value<'_>) -> R) -> R {
+        self.b.with(v.of(self), f)
     }
 
     /// Number of nodes so far, old and new.
@@ -177,7 +178,7 @@ impl<'b> Edit<'b> {
 
     /// From now on every use of `value` means `with`; `value` itself is removed, and what is nested in it too unless
     /// something new uses it. Where `with` itself uses `value`, it means the value as it was, which stays before it.
-    pub fn replace(&mut self, value: Value<'_>, with: V) {
+    pub fn replace(&mut self, value: Value<'_>, with: impl Operand) {
         self.forward_to(value, with);
         self.discard(value);
     }
@@ -191,8 +192,8 @@ impl<'b> Edit<'b> {
     }
 
     /// Every use of `value` means `with`; `value` stays.
-    pub fn forward_to(&mut self, value: Value<'_>, with: V) {
-        let (from, to) = (self.v(value).op, self.b.word(with));
+    pub fn forward_to(&mut self, value: Value<'_>, with: impl Operand) {
+        let (from, to) = (self.v(value).op, self.b.word(with.of(self)));
         if from == to || from & LEAF_BIT != 0 {
             return;
         }
@@ -271,8 +272,8 @@ impl<'b> Edit<'b> {
     }
 
     /// What a use of `v` means now.
-    pub fn resolve(&self, v: V) -> V {
-        self.b.v(self.resolve_word(v.op))
+    pub fn resolve(&self, v: impl Operand) -> V {
+        self.b.v(self.resolve_word(v.of(self).op))
     }
 
     fn resolve_word(&self, mut op: u32) -> u32 {
@@ -293,8 +294,8 @@ impl<'b> Edit<'b> {
     }
 
     /// Replaces one operand of a node, old or new.
-    pub fn set_operand(&mut self, v: V, i: usize, with: V) {
-        let (op, with) = (self.b.word(v), self.b.word(with));
+    pub fn set_operand(&mut self, v: impl Operand, i: usize, with: impl Operand) {
+        let (op, with) = (self.b.word(v.of(self)), self.b.word(with.of(self)));
         let s = &mut self.b.pool.s;
         let Some(node) = s.nodes.get(op as usize).filter(|node| i < node.n_ops as usize) else { return };
         if let Some(operand) = s.operands.get_mut((node.ops as usize).saturating_add(i)) {
@@ -304,21 +305,22 @@ impl<'b> Edit<'b> {
     }
 
     /// Replaces all operands of a node.
-    pub fn set_operands(&mut self, v: V, ops: &[V]) {
-        let op = self.b.word(v);
+    pub fn set_operands(&mut self, v: impl Operand, ops: &[impl Operand]) {
+        let op = self.b.word(v.of(self));
+        let ops: Vec<V> = ops.iter().map(|operand| operand.of(self)).collect();
         let at = self.b.pool.s.operands.len() as u32;
         let Some(node) = self.b.pool.s.nodes.get_mut(op as usize) else { return };
         (node.ops, node.n_ops) = (at, ops.len() as u32);
         for operand in ops {
-            let word = self.b.word(*operand);
+            let word = self.b.word(operand);
             self.b.pool.s.operands.push(word);
         }
         self.dirty = true;
     }
 
     /// Changes the record of a node; not its operands.
-    pub fn update(&mut self, v: V, f: impl FnOnce(&mut NodeRec)) {
-        let op = self.b.word(v) as usize;
+    pub fn update(&mut self, v: impl Operand, f: impl FnOnce(&mut NodeRec)) {
+        let op = self.b.word(v.of(self)) as usize;
         if let Some(node) = self.b.pool.s.nodes.get_mut(op) {
             let before = *node;
             f(node);
@@ -327,19 +329,20 @@ impl<'b> Edit<'b> {
     }
 
     /// Sets the type of a node.
-    pub fn set_type(&mut self, v: V, ty: &Type) {
+    pub fn set_type(&mut self, v: impl Operand, ty: &Type) {
         let ty = self.b.ty(ty);
         self.update(v, |node| node.ty = ty.0);
     }
 
     /// Sets the attributes of a node.
-    pub fn set_attrs(&mut self, v: V, attrs: AttrsId) {
+    pub fn set_attrs(&mut self, v: impl Operand, attrs: AttrsId) {
         self.update(v, |node| node.attrs = attrs.0);
     }
 
     /// Gives a node a name, which makes a nested expression a binding.
-    pub fn bind(&mut self, v: V, name: &str) {
+    pub fn bind(&mut self, v: impl Operand, name: &str) {
         self.dirty = true;
+        let v = v.of(self);
         self.b.bind(v, name);
     }
 
@@ -408,8 +411,8 @@ impl<'b> Edit<'b> {
     }
 
     /// The name of a node, as a hint.
-    pub fn set_name(&mut self, v: V, name: &str) {
-        let op = self.b.word(v) as usize;
+    pub fn set_name(&mut self, v: impl Operand, name: &str) {
+        let op = self.b.word(v.of(self)) as usize;
         if op < self.b.pool.s.names.len() {
             self.dirty = true;
             self.b.pool.s.names[op] = self.b.pool.name(name);

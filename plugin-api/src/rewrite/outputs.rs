@@ -1,15 +1,16 @@
 //! Which variables of a dataflow block are visible outside of it, while values become other names for others.
 
-use crate::ir::records::flag;
-use crate::ir::{AttrsId, Type, Value, records::kind};
+use crate::ir::records::kind;
+use crate::ir::{AttrsId, Type, Value};
 use crate::rewrite::Edit;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::walk::value_map::ValueSet;
+use std::collections::BTreeMap;
 
 impl<'b> Edit<'b> {
     /// The value of the old body that stands for `value` now; `value` itself where it stands, or where something new
     /// stands for it.
     pub fn meaning(&self, value: Value<'b>) -> Value<'b> {
-        let now = Value::of_word(self.old(), self.resolve(self.v(value)).word());
+        let now = Value::of_word(self.old(), self.resolve(value).word());
         if now.node().is_some() || now.leaf().is_some() { now } else { value }
     }
 
@@ -18,60 +19,54 @@ impl<'b> Edit<'b> {
         for (i, operand) in value.operands().enumerate() {
             let with = f(operand);
             if with != operand {
-                let (v, with) = (self.v(value), self.v(with));
-                self.set_operand(v, i, with);
+                self.set_operand(value, i, with);
             }
         }
     }
 
     /// The binding stays, as another name for `source`.
     pub fn make_alias(&mut self, value: Value<'b>, source: Value<'b>) {
-        let (v, source) = (self.v(value), self.v(source));
-        self.set_operands(v, &[source]);
-        self.update(v, |node| (node.kind, node.attrs, node.a) = (kind::ALIAS, AttrsId::NONE.number(), 0));
+        self.set_operands(value, &[source]);
+        self.update(value, |node| (node.kind, node.attrs, node.a) = (kind::ALIAS, AttrsId::NONE.number(), 0));
     }
 
     /// Every use of a binding means `source` from now on, and the binding goes. If it was an output of a dataflow block,
     /// and `source` is a variable of that block, then `source` becomes the output, under the name of the binding unless
-    /// it has been an output itself: then this gives its position. What is used behind its block only after the merge
-    /// is left to [`Edit::promote_outputs`].
-    pub fn merge(&mut self, value: Value<'b>, source: Value<'b>) -> Option<usize> {
-        let with = self.v(source);
-        let hidden = |edit: &Edit<'_>| edit.with(with, |v| v.has(flag::INNER));
+    /// it has been an output itself: then this returns it. What is used after its block only since the merge is left to
+    /// [`Edit::promote_outputs`].
+    pub fn merge(&mut self, value: Value<'b>, source: Value<'b>) -> Option<Value<'b>> {
+        let hidden = |edit: &Edit<'_>| edit.with(source, |source| source.is_dataflow_var());
         let was_hidden = hidden(self);
-        self.replace(value, with);
+        self.replace(value, source);
         if !was_hidden || hidden(self) {
             return None;
         }
-        if source.has(flag::INNER) {
-            self.set_name(with, value.name().unwrap_or("gv"));
+        if source.is_dataflow_var() {
+            self.set_name(source, value.name().unwrap_or("gv"));
         }
-        source.index()
+        Some(source).filter(|source| !source.is_leaf())
     }
 
     /// Outputs of dataflow blocks that nothing outside of their block uses, nor a function in it, become variables of
-    /// the block; scalars stay, of which types may speak. Gives their positions. Uses are those of the old body.
-    pub fn demote_outputs(&mut self) -> BTreeSet<usize> {
+    /// the block; scalars stay, which types may mention. Returns these variables. Uses are those of the old body.
+    pub fn demote_outputs(&mut self) -> ValueSet<'b> {
         let (body, regions) = (self.old(), self.old().regions());
-        let mut used_outside = vec![false; body.len()];
+        let mut used_outside = ValueSet::new(body);
         for user in body.values() {
-            for operand in user.operands() {
-                if let Some(at) = operand.index().filter(|_| regions.dataflow(user) != regions.dataflow(operand)) {
-                    used_outside[at] = true;
-                }
-            }
+            let outside =
+                |operand: &Value<'_>| !operand.is_leaf() && regions.dataflow(user) != regions.dataflow(*operand);
+            used_outside.extend(user.operands().filter(outside));
         }
-        let mut demoted = BTreeSet::new();
+        let mut demoted = ValueSet::new(body);
         let has_scalars = body.bindings().any(|value| value.symbol().is_some());
-        let is_output = |value: &Value<'_>| !value.has(flag::INNER) && value.symbol().is_none();
+        let is_output = |value: &Value<'_>| !value.is_dataflow_var() && value.symbol().is_none();
         for output in body.bindings().filter(|value| is_output(value) && regions.dataflow(*value).is_some()) {
-            if let Some(at) = output.index().filter(|at| !used_outside[*at]) {
-                let v = self.v(output);
-                self.update(v, |node| node.flags |= flag::INNER);
+            if !used_outside.contains(output) {
+                self.make_dataflow_var(output);
                 if has_scalars {
                     self.tell_type(output);
                 }
-                demoted.insert(at);
+                demoted.insert(output);
             }
         }
         demoted
@@ -84,7 +79,7 @@ impl<'b> Edit<'b> {
         if value.symbol().is_some() {
             return;
         }
-        let now = |operand: Value<'b>| self.with(self.v(operand), |operand| operand.ty().to_owned());
+        let now = |operand: Value<'b>| self.with(operand, |operand| operand.ty().to_owned());
         let known = value.operands().all(|operand| operand.ty().is_known());
         let ty = match (value.kind(), value.operand(0)) {
             (kind::ALIAS, Some(source)) if known && !source.is_nested() => now(source),
@@ -98,8 +93,7 @@ impl<'b> Edit<'b> {
             _ => return,
         };
         if ty != value.ty().to_owned() {
-            let v = self.v(value);
-            self.set_type(v, &ty);
+            self.set_type(value, &ty);
         }
     }
 
@@ -120,8 +114,7 @@ impl<'b> Edit<'b> {
                 let operand = self.meaning(operand);
                 let block = regions.dataflow(operand);
                 if block.is_some() && regions.dataflow(user) != block {
-                    let v = self.v(operand);
-                    self.update(v, |node| node.flags &= !flag::INNER);
+                    self.make_output(operand);
                     self.show_scalars(operand, &scalars);
                 }
             }
@@ -138,9 +131,6 @@ impl<'b> Edit<'b> {
             .ty()
             .to_owned()
             .each_dim(true, &mut |dim| dim.vars(&mut |sym| spoken_of.extend(scalars.get(&sym.id).copied())));
-        for scalar in spoken_of {
-            let v = self.v(scalar);
-            self.update(v, |node| node.flags &= !flag::INNER);
-        }
+        spoken_of.into_iter().for_each(|scalar| self.make_output(scalar));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::PassError;
 use crate::ir::records::{flag, kind};
-use crate::ir::{AttrsId, Body, NodeSpec, Ty, TypeId, Value};
+use crate::ir::{AttrsId, Body, NodeSpec, Ty, TypeId, V, Value};
 use crate::rewrite::Edit;
 use crate::typing::infer_types;
 use crate::typing::operators::Infer;
@@ -78,7 +78,7 @@ fn without_void_uses(body: &Body) -> Result<Body, PassError> {
         for (i, operand) in user.operands().enumerate().filter(|(_, v)| v.is_binding() && is_void(v.ty())) {
             let v = edit.v(user);
             if user.kind() == kind::ALIAS {
-                edit.set_operands(v, &[]);
+                edit.set_operands(v, &[] as &[V]);
                 edit.update(v, |node| node.kind = kind::TUPLE);
                 continue;
             }

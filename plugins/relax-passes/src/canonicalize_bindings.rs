@@ -5,10 +5,8 @@
 mod known_symbols;
 
 use known_symbols::without_known_symbols;
-use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;
 use std::cell::LazyCell;
-use std::collections::BTreeSet;
 
 declare_pass! {
     /// Removes bindings that only give another name: aliases, elements of known tuples, casts that cannot fail.
@@ -76,7 +74,7 @@ fn known_tuple<'b>(edit: &Edit<'b>, value: Value<'b>) -> Option<Value<'b>> {
             path.push(index as usize);
             value = edit.meaning(of);
         }
-        if value.kind() != kind::TUPLE {
+        if !matches!(value.view(), Expr::Tuple(_)) {
             return None;
         }
         match path.pop() {
@@ -97,11 +95,11 @@ fn copied<'b>(edit: &Edit<'b>, tuple: Value<'b>) -> Option<Value<'b>> {
 
 /// Where a variable is known to be a constant, the constant is used. The binding stays. Variables that have become
 /// outputs, or ceased to be, go on being used, as in TVM.
-fn use_constants(edit: &mut Edit<'_>, renewed: &BTreeSet<usize>) {
+fn use_constants(edit: &mut Edit<'_>, renewed: &ValueSet<'_>) {
     let body = edit.old();
     // Few functions have such variables; only those are counted through.
     let uses = LazyCell::new(|| body.use_counts());
-    let used = |value: Value<'_>| value.index().is_some_and(|at| uses[at] > 0 && !renewed.contains(&at));
+    let used = |value: Value<'_>| uses.of(value) > 0 && !renewed.contains(value);
     for value in body.bindings() {
         let known = match value.view() {
             Expr::Alias(source) => Some(source),
@@ -110,8 +108,7 @@ fn use_constants(edit: &mut Edit<'_>, renewed: &BTreeSet<usize>) {
         };
         let constant = known.filter(|known| matches!(known.view(), Expr::Const(_)) && known.ty().same(value.ty()));
         if let Some(constant) = constant.filter(|_| !edit.is_removed(value) && used(value)) {
-            let with = edit.v(constant);
-            edit.forward_to(value, with);
+            edit.forward_to(value, constant);
         }
     }
 }

@@ -3,7 +3,6 @@
 //! *Expects* any function, best in A-normal form. *Keeps* the order of bindings. *Never* puts an If or anything with
 //! an effect into a dataflow block.
 
-use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -41,24 +40,17 @@ declare_pass! {
 
 fn convert_to_dataflow(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
-    for owner in body.values().filter(|value| matches!(value.kind(), kind::FUNC | kind::BRANCH)) {
+    for sequence in body.sequences() {
         let mut run = Run::default();
-        for block in owner.region().children() {
-            let plain = block.kind() == kind::BLOCK;
-            if !plain && block.kind() != kind::DATAFLOW {
-                continue;
-            }
-            edit.dissolve(block);
-            for value in block.region().children() {
-                if value.is_nested() {
-                    continue;
-                }
+        for block in sequence.blocks() {
+            edit.dissolve(block.header());
+            for value in block.header().region().children().filter(|value| !value.is_nested()) {
                 if can_flow(value) {
                     run.bindings.push(value);
-                    run.was_dataflow |= !plain;
+                    run.was_dataflow |= block.is_dataflow();
                 } else {
                     gather(&mut edit, std::mem::take(&mut run), options.min_size);
-                    wrap(&mut edit, &[value], kind::BLOCK);
+                    edit.wrap_plain(value, value);
                 }
             }
         }
@@ -70,7 +62,7 @@ fn convert_to_dataflow(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body
 }
 
 fn can_flow(value: Value<'_>) -> bool {
-    !value.has_effect() && value.kind() != kind::IF
+    !value.has_effect() && !value.is_if()
 }
 
 /// Bindings without an effect that follow each other.
@@ -83,13 +75,10 @@ struct Run<'b> {
 
 /// A run of bindings becomes a dataflow block if it is long enough. Which of them are outputs, canonicalizing finds.
 fn gather(edit: &mut Edit<'_>, run: Run<'_>, min_size: i64) {
-    if !run.bindings.is_empty() {
-        let flows = run.was_dataflow || run.bindings.len() as i64 >= min_size;
-        wrap(edit, &run.bindings, if flows { kind::DATAFLOW } else { kind::BLOCK });
+    let (Some(first), Some(last)) = (run.bindings.first(), run.bindings.last()) else { return };
+    if run.was_dataflow || run.bindings.len() as i64 >= min_size {
+        edit.wrap_dataflow(*first, *last);
+    } else {
+        edit.wrap_plain(*first, *last);
     }
-}
-
-fn wrap(edit: &mut Edit<'_>, run: &[Value<'_>], block: u16) {
-    let flags = if block == kind::DATAFLOW { flag::DATAFLOW } else { 0 };
-    edit.wrap(run[0], run[run.len() - 1], NodeSpec::new(block).flags(flags));
 }

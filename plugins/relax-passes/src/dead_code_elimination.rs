@@ -3,7 +3,6 @@
 //! *Expects* any module. *Keeps* everything with an effect, every `match_cast`, functions that others can call. *Never*
 //! changes the order of what stays.
 
-use plugin_api::ir::records::flag;
 use plugin_api::prelude::*;
 use std::collections::BTreeSet;
 
@@ -61,8 +60,7 @@ fn dead_code_elimination(module: &Module, options: &Options, ctx: &Ctx) -> Resul
 
 /// Names of functions that are called from outside, or that one of these calls.
 fn reachable<'m>(module: &'m Module, entries: &[String]) -> BTreeSet<&'m str> {
-    let is_entry =
-        |name: &str, body: &Body| !body.root().has(flag::PRIVATE) || entries.iter().any(|entry| entry == name);
+    let is_entry = |name: &str, body: &Body| !body.is_private() || entries.iter().any(|entry| entry == name);
     let mut work: Vec<(&str, &Body)> = module.functions().filter(|(name, body)| is_entry(name, body)).collect();
     let mut reached = BTreeSet::new();
     while let Some((name, body)) = work.pop() {

@@ -3,7 +3,6 @@
 //! *Expects* any function, best in A-normal form. *Keeps* effects, every binding and its name. *Never* uses a value
 //! where it is not visible: what a branch, a dataflow block or a nested function computes stays there.
 
-use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -40,85 +39,115 @@ declare_pass! {
 }
 
 fn eliminate_common_subexpr(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
-    let repeats = Repeats { first: body.values().collect(), function: 0 };
-    let mut cse = Cse { edit: body.edit(), seen: ScopedMap::new(), repeats, call_only: options.call_only, merged: 0 };
-    cse.region(body.root(), false);
+    let repeats = Repeats { first: ValueMap::new(body), function: body.root().region() };
+    let mut cse = Cse {
+        edit: body.edit(),
+        seen: ScopedMap::new(),
+        repeats,
+        around: Vec::new(),
+        scopes: Vec::new(),
+        call_only: options.call_only,
+        merged: 0,
+    };
+    visit_scopes(body, &mut cse);
     ctx.statistic("bindings merged", cse.merged);
     Ok(cse.edit.finish()?)
 }
 
 struct Cse<'b> {
     edit: Edit<'b>,
-    /// Values seen so far in the function that is open.
+    /// Values seen so far in the function that is open, by what they compute.
     seen: ScopedMap<Vec<u32>, Value<'b>>,
     repeats: Repeats<'b>,
+    /// What was seen in the functions around the one that is open, and the content of each.
+    around: Vec<(ScopedMap<Vec<u32>, Value<'b>>, Region<'b>)>,
+    /// Scopes that are open; a dataflow block with the bindings in it that repeat others.
+    scopes: Vec<Option<Vec<Value<'b>>>>,
     call_only: bool,
     /// Bindings that became other names.
     merged: usize,
 }
 
 struct Repeats<'b> {
-    /// For each node itself, or the one that it repeats.
-    first: Vec<Value<'b>>,
-    /// Header of the function that is open: it uses what stands outside of it under its own name.
-    function: usize,
+    /// The value that each binding repeats.
+    first: ValueMap<'b, Value<'b>>,
+    /// Content of the function that is open: it uses what is outside of it under its own name.
+    function: Region<'b>,
 }
 
 impl<'b> Repeats<'b> {
     fn first_of(&self, value: Value<'b>) -> Value<'b> {
-        value.index().filter(|at| *at > self.function).map_or(value, |at| self.first[at])
+        let first = self.first.get(value).filter(|_| self.function.contains(value));
+        first.copied().unwrap_or(value)
     }
 }
 
-impl<'b> Cse<'b> {
-    fn region(&mut self, header: Value<'b>, flows: bool) {
-        let mut repeated = Vec::new();
-        for value in header.region().children() {
-            self.edit.map_operands(value, |operand| self.repeats.first_of(operand));
-            match value.kind() {
-                kind::BLOCK => self.region(value, false),
-                kind::DATAFLOW => self.scope(value, true),
-                kind::IF => value.region().children().for_each(|branch| self.scope(branch, false)),
-                kind::FUNC => {
-                    let (seen, outside) = (std::mem::take(&mut self.seen), self.repeats.function);
-                    self.repeats.function = value.index().unwrap_or(outside);
-                    self.region(value, false);
-                    (self.seen, self.repeats.function) = (seen, outside);
-                }
-                _ => repeated.extend(self.value(value, flows)),
+impl<'b> ScopeVisitor<'b> for Cse<'b> {
+    fn enter(&mut self, scope: Scope<'b>) {
+        let mut flows = false;
+        match scope {
+            Scope::Function(function) => {
+                let inside = function.value().region();
+                let outside = std::mem::replace(&mut self.repeats.function, inside);
+                self.around.push((std::mem::take(&mut self.seen), outside));
             }
+            Scope::Branch(_) => self.seen.enter(),
+            Scope::Block(block) if block.is_dataflow() => {
+                self.seen.enter();
+                flows = true;
+            }
+            Scope::Block(_) => {}
         }
+        self.scopes.push(flows.then(Vec::new));
+    }
+
+    fn leave(&mut self, scope: Scope<'b>) {
         // Outside its dataflow block a repeated output is used under its own name.
-        if flows {
-            repeated.into_iter().for_each(|at: usize| self.repeats.first[at] = header.sibling(at));
+        for repeated in self.scopes.pop().flatten().unwrap_or_default() {
+            self.repeats.first.remove(repeated);
+        }
+        match scope {
+            Scope::Function(_) => {
+                if let Some((seen, function)) = self.around.pop() {
+                    (self.seen, self.repeats.function) = (seen, function);
+                }
+            }
+            Scope::Branch(_) => self.seen.leave(),
+            Scope::Block(block) if block.is_dataflow() => self.seen.leave(),
+            Scope::Block(_) => {}
         }
     }
 
-    fn scope(&mut self, header: Value<'b>, flows: bool) {
-        self.seen.enter();
-        self.region(header, flows);
-        self.seen.leave();
-    }
-
-    /// A binding that repeats an earlier one becomes another name for it; gives its position.
-    fn value(&mut self, value: Value<'b>, flows: bool) -> Option<usize> {
-        let at = value.index().filter(|_| value.is_binding() && !value.has_effect())?;
-        // Nothing is computed by what is nothing.
-        let void = value.ty().is_tuple() && value.ty().children().len() == 0;
-        if void || self.call_only && value.kind() != kind::CALL || is_allocation(value) {
-            return None;
+    /// A binding that repeats an earlier one becomes another name for it.
+    fn value(&mut self, value: Value<'b>) {
+        self.edit.map_operands(value, |operand| self.repeats.first_of(operand));
+        if !self.is_looked_at(value) {
+            return;
         }
         let key = value_key(value, &|operand| self.repeats.first_of(operand));
-        // An output of a dataflow block is visible behind it, though a variable of the block may stand for it inside.
-        let level = self.seen.depth() - if flows && !value.has(flag::INNER) { 2 } else { 1 };
+        let repeated = self.scopes.last_mut().and_then(Option::as_mut);
+        // An output of a dataflow block is visible after it, though a variable of the block may replace it inside.
+        let level = self.seen.depth() - if repeated.is_some() && !value.is_dataflow_var() { 2 } else { 1 };
         let first = self.seen.get(&key).copied();
         if self.seen.level_of(&key).is_none_or(|known| known > level) {
             self.seen.insert_at(level, key, value);
         }
-        self.edit.make_alias(value, first?);
-        self.repeats.first[at] = first?;
+        let Some(first) = first else { return };
+        self.edit.make_alias(value, first);
+        self.repeats.first.insert(value, first);
         self.merged += 1;
-        Some(at)
+        repeated.into_iter().for_each(|repeated| repeated.push(value));
+    }
+}
+
+impl Cse<'_> {
+    /// Whether a value is a binding that another one could repeat.
+    fn is_looked_at(&self, value: Value<'_>) -> bool {
+        let holds_others = matches!(value.view(), Expr::If { .. } | Expr::Function(_));
+        // Nothing is computed by what is nothing.
+        let void = value.ty().is_tuple() && value.ty().children().len() == 0;
+        let wanted = !self.call_only || value.as_call().is_some();
+        value.is_binding() && !value.has_effect() && !holds_others && !void && wanted && !is_allocation(value)
     }
 }
 

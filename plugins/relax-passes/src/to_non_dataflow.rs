@@ -2,7 +2,6 @@
 //!
 //! *Expects* any function. *Keeps* bindings, their order and names. *Never* moves anything.
 
-use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -40,9 +39,9 @@ declare_property! {
 }
 
 fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
-    match function.values().find(|value| value.kind() == kind::DATAFLOW) {
+    match function.dataflow_blocks().next() {
         // A block itself is not printed as one piece; its first binding is.
-        Some(block) => bail!(at block.region().bindings().next().unwrap_or(block), "it stands in a dataflow block"),
+        Some(block) => bail!(at block.bindings().next().unwrap_or(block.header()), "it is in a dataflow block"),
         None => Ok(()),
     }
 }
@@ -51,22 +50,15 @@ fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
 fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     let has_scalars = body.bindings().any(|value| value.symbol().is_some());
-    for block in body.values().filter(|value| value.kind() == kind::DATAFLOW) {
-        let header = edit.v(block);
-        edit.update(header, |node| {
-            node.kind = kind::BLOCK;
-            node.flags &= !flag::DATAFLOW;
-        });
-        for binding in block.region().bindings() {
+    for block in body.dataflow_blocks() {
+        edit.to_plain_block(block);
+        for binding in block.bindings() {
             if let Expr::MatchCast(source) = binding.view()
                 && source.is_nested()
-                && (binding.has(flag::INNER) || uses_inner(source))
+                && (binding.is_dataflow_var() || uses_dataflow_var(source))
             {
-                let v = edit.v(source);
-                edit.bind(v, "gv");
+                edit.bind(source, "gv");
             }
-            let v = edit.v(binding);
-            edit.update(v, |node| node.flags &= !flag::INNER);
             if has_scalars {
                 edit.tell_type(binding);
             }
@@ -76,6 +68,6 @@ fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 /// Whether an expression uses a variable that only its block sees.
-fn uses_inner(value: Value<'_>) -> bool {
-    value.operands().any(|operand| operand.has(flag::INNER) || operand.is_nested() && uses_inner(operand))
+fn uses_dataflow_var(value: Value<'_>) -> bool {
+    value.operands().any(|operand| operand.is_dataflow_var() || operand.is_nested() && uses_dataflow_var(operand))
 }

@@ -1,6 +1,5 @@
 //! Folds calls that are repeated: `f(f(x))` becomes `f(x)`.
 
-use plugin_api::ir::records::flag;
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -41,7 +40,7 @@ fn fold_repeated(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassEr
     }
     let folded = body.rewrite(|value, rw| {
         let Some((outer, inner)) = repeated(value, &options.operators) else { return Action::Keep };
-        if inner.value().has(flag::INNER) && !value.has(flag::INNER) {
+        if inner.value().is_dataflow_var() && !value.is_dataflow_var() {
             // The variable of a dataflow block ends with it; an output needs a call of its own.
             let args: Vec<V> = inner.args().map(|arg| rw.v(arg)).collect();
             return Action::Replace(rw.call_like(outer, &args));

@@ -1,6 +1,5 @@
 //! Shares equal calls of a dataflow block.
 
-use plugin_api::ir::records::flag;
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -43,9 +42,8 @@ fn share_calls(edit: &mut Edit<'_>, block: Value<'_>, options: &Options, _: &Ctx
     let mut seen: Vec<Value<'_>> = Vec::new();
     for value in block.region().bindings().filter(|value| value.as_call().and_then(Call::op).is_some_and(wanted)) {
         match seen.iter().find(|first| same_call(edit, **first, value)) {
-            Some(first) if value.has(flag::INNER) => {
-                let with = edit.v(*first);
-                edit.replace(value, with);
+            Some(first) if value.is_dataflow_var() => {
+                edit.replace(value, *first);
             }
             // An output stays: something behind the block uses it by this name.
             Some(_) => {}
@@ -57,6 +55,6 @@ fn share_calls(edit: &mut Edit<'_>, block: Value<'_>, options: &Options, _: &Ctx
 
 /// Whether two calls have the same callee, arguments and attributes, after what was replaced so far.
 fn same_call(edit: &Edit<'_>, a: Value<'_>, b: Value<'_>) -> bool {
-    let meaning = |value: Value<'_>| edit.resolve(edit.v(value));
+    let meaning = |value: Value<'_>| edit.resolve(value);
     a.attrs().id() == b.attrs().id() && a.operands().map(meaning).eq(b.operands().map(meaning))
 }

@@ -5,6 +5,7 @@ use super::{brief, cases, choices, made, shown};
 use passhost::{Engine, Manifest, Runner, create_function_pass};
 use passhost_tests::{engine, root};
 use plugin_api::ir::Sections;
+use plugin_api::ir::records;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::metadata::PassInfo;
 use plugin_api::prelude::*;

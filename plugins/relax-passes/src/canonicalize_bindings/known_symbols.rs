@@ -1,7 +1,6 @@
 //! Symbolic variables that a match_cast defines as a dimension that is known: the dimension takes their place.
 
 use plugin_api::arith::prove_equal;
-use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::{infer_types, narrow_results};
 use plugin_api::typing::relations::{Relation, relation, substitute_dim};
@@ -12,14 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// # Errors
 /// If two match_casts say different dimensions of one variable.
 pub(super) fn without_known_symbols(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
-    if !body.values().any(|value| value.kind() == kind::MATCH_CAST) {
+    if !body.values().any(|value| matches!(value.view(), Expr::MatchCast(_))) {
         return Ok(body.clone());
     }
-    let mut walk =
-        Walk { edit: body.edit(), fixed: fixed(body), known: BTreeMap::new(), log: Vec::new(), open: Vec::new() };
-    for value in body.values() {
-        walk.leave(value);
-        walk.value(value)?;
+    let mut walk = Walk {
+        edit: body.edit(),
+        fixed: fixed(body),
+        known: BTreeMap::new(),
+        log: Vec::new(),
+        open: Vec::new(),
+        contradiction: None,
+    };
+    visit_scopes(body, &mut walk);
+    if let Some(contradiction) = walk.contradiction {
+        return Err(contradiction);
     }
     let replaced = walk.edit.finish()?;
     if replaced.same(body) {
@@ -35,10 +40,11 @@ fn without_equal_annotations(body: &Body) -> Result<Body, PassError> {
         let Expr::Alias(source) = value.view() else { continue };
         let known = source.is_nested() && source.ty().is_known() && value.ty().is_known();
         if known && relation(&value.ty().to_owned(), &source.ty().to_owned()) == Relation::Equal {
-            let (v, inner) = (edit.v(source), value.node().map_or(0, |node| node.flags & flag::INNER));
-            edit.bind(v, value.name().unwrap_or("gv"));
-            edit.update(v, |node| node.flags |= inner);
-            edit.replace(value, v);
+            edit.bind(source, value.name().unwrap_or("gv"));
+            if value.is_dataflow_var() {
+                edit.make_dataflow_var(source);
+            }
+            edit.replace(value, source);
         }
     }
     Ok(edit.finish()?)
@@ -54,7 +60,7 @@ fn fixed(body: &Body) -> BTreeSet<Sym> {
         fixed.extend(value.symbol());
         value.attrs().iter().for_each(|(_, attr)| add_attr(&attr.to_owned(), &mut fixed));
         let operands = value.operands().filter(|operand| operand.is_leaf());
-        for ty in operands.map(Value::ty).chain([value.ty()]).filter(|_| value.kind() != kind::FUNC) {
+        for ty in operands.map(Value::ty).chain([value.ty()]).filter(|_| value.as_function().is_none()) {
             add_functions(&ty.to_owned(), &mut fixed);
         }
     }
@@ -94,34 +100,44 @@ struct Walk<'b> {
     known: Known<'b>,
     /// What is known, in the order in which it was found.
     log: Vec<Sym>,
-    /// Branches and functions around: where each ends, and how much was known before it.
-    open: Vec<(usize, usize)>,
+    /// How much was known before each of the branches and functions around.
+    open: Vec<usize>,
+    /// The first two match_casts that contradict each other.
+    contradiction: Option<PassError>,
 }
 
-impl<'b> Walk<'b> {
-    /// What is known in a branch or function is not known after it.
-    fn leave(&mut self, value: Value<'b>) {
-        while let Some((_, before)) = self.open.pop_if(|(end, _)| Some(*end) <= value.index()) {
-            for sym in self.log.drain(before..) {
-                self.known.remove(&sym);
-            }
+impl<'b> ScopeVisitor<'b> for Walk<'b> {
+    fn enter(&mut self, scope: Scope<'b>) {
+        if !matches!(scope, Scope::Block(_)) {
+            self.open.push(self.log.len());
         }
     }
 
-    fn value(&mut self, value: Value<'b>) -> Result<(), PassError> {
+    /// What is known in a branch or function is not known after it.
+    fn leave(&mut self, scope: Scope<'b>) {
+        if matches!(scope, Scope::Block(_)) {
+            return;
+        }
+        for sym in self.log.drain(self.open.pop().unwrap_or(0)..) {
+            self.known.remove(&sym);
+        }
+    }
+
+    fn value(&mut self, value: Value<'b>) {
+        if self.contradiction.is_some() {
+            return;
+        }
         if let Expr::MatchCast(source) = value.view() {
-            let source = self.edit.with(self.edit.v(source), |source| source.ty().to_owned());
-            self.define(&value.ty().to_owned(), &source, value)?;
+            let source = self.edit.with(source, |source| source.ty().to_owned());
+            self.contradiction = self.define(&value.ty().to_owned(), &source, value).err();
         }
         if !self.known.is_empty() {
             self.replace(value);
         }
-        if matches!(value.kind(), kind::FUNC | kind::BRANCH) {
-            self.open.push((value.end(), self.log.len()));
-        }
-        Ok(())
     }
+}
 
+impl<'b> Walk<'b> {
     /// Variables that stand alone in the type of a match_cast are what the value has in their place.
     fn define(&mut self, pattern: &Type, source: &Type, cast: Value<'b>) -> Result<(), PassError> {
         match (pattern, source) {
@@ -158,14 +174,13 @@ impl<'b> Walk<'b> {
 
     /// Writes what is known into the type of a value, and into leaves that it uses.
     fn replace(&mut self, value: Value<'b>) {
-        let v = self.edit.v(value);
         if value.ty().is_known() && self.speaks_of(&value.ty().to_owned()) {
             let ty = self.substituted(&value.ty().to_owned());
-            self.edit.set_type(v, &ty);
+            self.edit.set_type(value, &ty);
         }
         for (i, operand) in value.operands().enumerate().filter(|(_, operand)| operand.is_leaf()) {
             if let Some(with) = self.leaf(operand) {
-                self.edit.set_operand(v, i, with);
+                self.edit.set_operand(value, i, with);
             }
         }
     }

@@ -199,7 +199,7 @@ declare_property! {
 
 fn two_used(body: &Body, ctx: &Ctx) -> Result<(), PassError> {
     let uses = body.use_counts();
-    let unused = body.bindings().take(2).find(|value| value.index().is_some_and(|at| uses[at] == 0));
+    let unused = body.bindings().take(2).find(|value| uses.of(*value) == 0);
     match unused {
         Some(value) => bail!(at value, "nothing in `{}` uses this", ctx.function_name().unwrap_or_default()),
         None => Ok(()),

@@ -1,0 +1,50 @@
+//! Edits of blocks, and of what dataflow blocks show.
+
+use super::{Edit, Operand};
+use crate::ir::records::{flag, kind};
+use crate::ir::{Attr, Block, NodeSpec, V, Value};
+
+impl Edit<'_> {
+    /// A dataflow block becomes a plain one; its variables are visible after it.
+    pub fn to_plain_block(&mut self, block: Block<'_>) {
+        let header = self.v(block.header());
+        self.update(header, |node| {
+            node.kind = kind::BLOCK;
+            node.flags &= !flag::DATAFLOW;
+        });
+        block.bindings().for_each(|binding| self.make_output(binding));
+    }
+
+    /// Puts the bindings from `first` to `last`, which are directly in one sequence, into a new dataflow block.
+    pub fn wrap_dataflow(&mut self, first: Value<'_>, last: Value<'_>) -> V {
+        self.wrap(first, last, NodeSpec::new(kind::DATAFLOW).flags(flag::DATAFLOW))
+    }
+
+    /// Puts the bindings from `first` to `last`, which are directly in one sequence, into a new plain block.
+    pub fn wrap_plain(&mut self, first: Value<'_>, last: Value<'_>) -> V {
+        self.wrap(first, last, NodeSpec::new(kind::BLOCK))
+    }
+
+    /// A variable of a dataflow block becomes an output of it.
+    pub fn make_output(&mut self, binding: impl Operand) {
+        self.update(binding, |node| node.flags &= !flag::INNER);
+    }
+
+    /// An output of a dataflow block becomes a variable that only the block sees.
+    pub fn make_dataflow_var(&mut self, binding: impl Operand) {
+        self.update(binding, |node| node.flags |= flag::INNER);
+    }
+
+    /// Sets one attribute of a value; the others stay.
+    pub fn set_attr(&mut self, value: impl Operand, key: &str, attr: Attr) {
+        let v = value.of(self);
+        let mut attrs: Vec<(String, Attr)> =
+            self.with(v, |value| value.attrs().iter().map(|(key, attr)| (key.to_string(), attr.to_owned())).collect());
+        match attrs.iter_mut().find(|(known, _)| known == key) {
+            Some((_, known)) => *known = attr,
+            None => attrs.push((key.to_string(), attr)),
+        }
+        let attrs = self.builder().attrs(attrs.iter().map(|(key, attr)| (key.as_str(), attr.clone())));
+        self.set_attrs(v, attrs);
+    }
+}
