@@ -53,11 +53,11 @@ fn declared(body: &Body, ops: &dyn Operators) -> Result<Body, PassError> {
 fn has_narrower_type(old: Option<&Body>, new: &Body) -> bool {
     let (Some(was), Some(is)) = (old.and_then(Body::function), new.function()) else { return false };
     let (was, is) = (was.value().ty(), is.value().ty());
-    if !was.is_known() || !is.is_known() {
+    if !was.is_known() || !is.is_known() || was.same(is) {
         return false;
     }
     let (was, is) = (was.to_owned(), is.to_owned());
-    was != is && matches!(relation(&was, &is), Relation::Equal | Relation::Wider)
+    matches!(relation(&was, &is), Relation::Equal | Relation::Wider)
 }
 
 /// Calls of functions that have another type now are at that type, and types of values follow.

@@ -114,6 +114,7 @@ macro_rules! __config {
 /// Declares a property of Relax functions, by which passes say what they need, give and keep.
 ///
 /// ```
+/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 ///
 /// declare_property! {

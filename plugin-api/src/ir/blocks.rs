@@ -58,6 +58,12 @@ impl<'a> Value<'a> {
         self.kind() == kind::IF
     }
 
+    /// Whether it is a match_cast.
+    #[inline]
+    pub fn is_match_cast(self) -> bool {
+        self.kind() == kind::MATCH_CAST
+    }
+
     /// The sequence of blocks that a function or a branch of an If has (`SeqExpr` in TVM), by its header; `None` if the
     /// value is neither.
     pub fn as_sequence(self) -> Option<Region<'a>> {

@@ -611,7 +611,36 @@ impl<'a> Ty<'a> {
 
     /// Whether both are the same type, though the table of a body may have it twice.
     pub fn same(self, other: Ty<'_>) -> bool {
-        self == other || self.to_owned() == other.to_owned()
+        self.is_surely(other) || self.to_owned() == other.to_owned()
+    }
+
+    /// Whether both are plainly the same type, record by record. `false` says nothing: other records can be the same type.
+    fn is_surely(self, other: Ty<'_>) -> bool {
+        // Parts can be shared, so there may be far more of them than records.
+        const MOST_PARTS: usize = 10_000;
+        let mut work = vec![(self, other)];
+        for _ in 0..MOST_PARTS {
+            let Some((a, b)) = work.pop() else { return true };
+            if a == b {
+                continue;
+            }
+            let (Some(one), Some(two)) = (a.rec(), b.rec()) else { return false };
+            let head = |rec: &TypeRec| (rec.kind, rec.flags, rec.dtype, rec.ndim, rec.len, rec.aux);
+            if head(one) != head(two) || matches!(one.kind, tykind::BUFFER | tykind::POINTER) {
+                return false;
+            }
+            if one.flags & tyflag::TYPES != 0 {
+                work.extend(a.children().zip(b.children()));
+                continue;
+            }
+            let leaf = |prim: &&PrimRec| matches!(prim.op, prim::INT | prim::VAR);
+            let dim = |ty: Ty<'_>, id: u32| ty.raw.prims().get(id as usize).filter(leaf).copied();
+            let same = |(x, y): (&u32, &u32)| dim(a, *x).is_some_and(|x| dim(b, *y) == Some(x));
+            if !a.list().iter().zip(b.list()).all(same) {
+                return false;
+            }
+        }
+        false
     }
 
     /// Result type and purity of a function.

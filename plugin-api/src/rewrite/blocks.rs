@@ -12,7 +12,8 @@ impl Edit<'_> {
             node.kind = kind::BLOCK;
             node.flags &= !flag::DATAFLOW;
         });
-        block.bindings().for_each(|binding| self.make_output(binding));
+        let inner = block.bindings().filter(|binding| binding.is_dataflow_var());
+        inner.for_each(|binding| self.make_output(binding));
     }
 
     /// Puts the bindings from `first` to `last`, which are directly in one sequence, into a new dataflow block.

@@ -334,6 +334,7 @@ expr_mutator! {
     /// Two negations in a row go, also where they are nested:
     ///
     /// ```
+    /// use plugin_api::ir::records;
     /// use plugin_api::prelude::*;
     /// use plugin_api::rewrite::mutators::ExprMutatorBase;
     ///
@@ -387,6 +388,7 @@ expr_mutator! {
     /// An If whose branches do nothing but give the same value goes:
     ///
     /// ```
+    /// use plugin_api::ir::records;
     /// use plugin_api::prelude::*;
     ///
     /// struct IfCollapser;
@@ -448,6 +450,7 @@ expr_mutator! {
     /// who uses what:
     ///
     /// ```
+    /// use plugin_api::ir::records;
     /// use plugin_api::prelude::*;
     ///
     /// struct ConvConv { users: Users }

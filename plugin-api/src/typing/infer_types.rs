@@ -14,6 +14,7 @@ use crate::typing::relations::{Relation, call_result, calls_are_pure, join, rela
 ///
 /// ```
 /// use plugin_api::typing::infer_types::infer_types;
+/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 ///
 /// let mut b = BodyBuilder::new();
@@ -93,6 +94,11 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
 /// # Errors
 /// If a call does not fit its operator.
 pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
+    // Most functions return what they declare: types of many parameters need not be written out for that.
+    let as_declared = |function: Value<'_>| {
+        let declared = function.ty().callable().map(|(declared, _)| declared);
+        declared.zip(result_type(function)).is_none_or(|(declared, found)| declared.same(found))
+    };
     let narrowed = |function: Value<'_>, known: &[Sym]| {
         let (Type::Callable { params, ret, pure }, Some(found)) = (function.ty().to_owned(), result_type(function))
         else {
@@ -108,8 +114,11 @@ pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError>
         (Type::Callable { ret, .. }, Some(found)) => relation(&ret, &found.to_owned()) == Relation::Wider,
         _ => false,
     };
-    if functions.any(wider) {
+    if functions.filter(|function| !as_declared(*function)).any(wider) {
         return with_types(body, infer, Declared::Narrowed);
+    }
+    if as_declared(outermost) {
+        return Ok(body.clone());
     }
     let mut symbols = Symbols::default();
     symbols.enter(outermost);

@@ -1,7 +1,7 @@
 //! Maps and sets of the values of one body.
 
 use crate::ir::{Body, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::marker::PhantomData;
 use std::ops::Index;
 
@@ -85,27 +85,41 @@ impl<T> Index<Value<'_>> for ValueMap<'_, T> {
 
 /// Some values of one body.
 #[derive(Clone, Debug)]
-pub struct ValueSet<'b>(ValueMap<'b, ()>);
+pub struct ValueSet<'b> {
+    nodes: Vec<bool>,
+    /// Operators, constants and the like, of which there are few.
+    leaves: HashSet<u32, foldhash::fast::RandomState>,
+    body: PhantomData<&'b Body>,
+}
 
 impl<'b> ValueSet<'b> {
     /// An empty set of values of a body.
     pub fn new(body: &'b Body) -> ValueSet<'b> {
-        ValueSet(ValueMap::new(body))
+        ValueSet { nodes: vec![false; body.len()], leaves: HashSet::default(), body: PhantomData }
     }
 
-    /// Adds a value; says whether it is new.
+    /// Adds a value; says whether it is new. The value must be one of the body of the set.
     pub fn insert(&mut self, value: Value<'b>) -> bool {
-        self.0.insert(value, ()).is_none()
+        match value.index() {
+            Some(at) => !std::mem::replace(&mut self.nodes[at], true),
+            None => self.leaves.insert(value.word()),
+        }
     }
 
     /// Takes a value out; says whether it was there.
     pub fn remove(&mut self, value: Value<'_>) -> bool {
-        self.0.remove(value).is_some()
+        match value.index() {
+            Some(at) => self.nodes.get_mut(at).is_some_and(std::mem::take),
+            None => self.leaves.remove(&value.word()),
+        }
     }
 
     /// Whether a value is in it.
     pub fn contains(&self, value: Value<'_>) -> bool {
-        self.0.contains(value)
+        match value.index() {
+            Some(at) => self.nodes.get(at).copied().unwrap_or(false),
+            None => self.leaves.contains(&value.word()),
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub enum Walk {
 /// binding:
 ///
 /// ```
+/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 ///
 /// /// Finds the functions that are called.
@@ -75,6 +76,7 @@ pub enum Walk {
 /// Well-formedness of one's own by a visitor: every shape that is an argument is known.
 ///
 /// ```
+/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 ///
 /// #[derive(Default)]
@@ -490,6 +492,7 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 /// uses stand somewhere else and are not visited; leaves are, once for each use.
 ///
 /// ```
+/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 /// use plugin_api::walk::visitors::post_order_visit_value;
 ///

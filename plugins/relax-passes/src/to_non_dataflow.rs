@@ -53,7 +53,8 @@ fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     for block in body.dataflow_blocks() {
         edit.to_plain_block(block);
         for binding in block.bindings() {
-            if let Expr::MatchCast(source) = binding.view()
+            if binding.is_match_cast()
+                && let Expr::MatchCast(source) = binding.view()
                 && source.is_nested()
                 && (binding.is_dataflow_var() || uses_dataflow_var(source))
             {
