@@ -6,18 +6,18 @@ use std::path::{Component, Path, PathBuf};
 
 #[derive(Args)]
 pub(super) struct NewArgs {
-    /// The folder to make, as in `my-passes` or `plugins/my-passes`. The crate is called as its last part; its passes are
-    /// called `my_passes.Name`.
+    /// The folder to create, such as `my-passes` or `plugins/my-passes`. Its last part becomes the name of the crate; the
+    /// passes are called `my_passes.Name`.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Name of the crate; without it, that of its folder.
+    /// Name of the crate. Default: the name of the folder.
     #[arg(long)]
     name: Option<String>,
     /// The folder, where the other argument is the name.
     #[arg(long, value_name = "DIR", hide = true, conflicts_with = "name")]
     path: Option<PathBuf>,
-    /// The repository of passhost, for the plugin API: a folder, or the URL of a Git repository. Without it, the folder
-    /// that this passhost was built from.
+    /// The passhost repository that contains the plugin API: a folder or a Git URL. Default: the folder from which this
+    /// passhost was built.
     #[arg(long, value_name = "PATH_OR_GIT")]
     api: Option<String>,
 }
