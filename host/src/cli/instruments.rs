@@ -140,10 +140,10 @@ impl LookArgs {
             Err(Error::Output { path: path.clone(), message: format!("{what}; name another file with --trace") })
         };
         if trace.is_same(&output) {
-            return wrong("is the place of both the trace and the result");
+            return wrong("is used for both the trace and the result");
         }
         if trace.leads_to(&args.input) {
-            return wrong("is the input, and cannot take the trace, too");
+            return wrong("is the input, and cannot be used for the trace");
         }
         Ok(Some(trace))
     }
@@ -209,15 +209,15 @@ impl LookArgs {
                 Box::new(PrintIr::new(printed, Arc::clone(engine) as _, Box::new(write))),
             ));
         } else if !self.print_function.is_empty() {
-            let title = "--print-function alone prints nothing";
+            let title = "--print-function has no effect alone";
             let help =
-                "say when: --print-before, --print-after, --print-before-all, --print-after-all, --print-changed";
+                "add one of --print-before, --print-after, --print-before-all, --print-after-all, --print-changed";
             messages.report(&Report::warning(title).help(help));
         }
         if let Some(folder) = &self.dump {
             let wrong = |error: std::io::Error| Error::Output {
                 path: folder.clone(),
-                message: format!("cannot be made a folder: {error}; name another one with --dump"),
+                message: format!("cannot be created as a folder: {error}; name another one with --dump"),
             };
             std::fs::create_dir_all(folder).map_err(wrong)?;
             let dump = Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _);
@@ -273,7 +273,7 @@ fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan, messages: M
         let pass = registry.find(name)?;
         let name = &registry.pass(pass).name;
         if !planned.contains(&pass) {
-            let title = format!("`{name}` is to be printed, but no step of the plan is it");
+            let title = format!("a --print option names `{name}`, which is not in the plan");
             messages.report(&Report::warning(title).about("pass", name));
         }
         found.insert(name.clone());

@@ -195,7 +195,7 @@ struct RunArgs {
     /// TVM.
     #[arg(long)]
     strict: bool,
-    /// After each pass, checks that it did not write to its input.
+    /// After each pass, checks that the pass did not write to its input, and undoes what it wrote.
     #[arg(long)]
     paranoid: bool,
     /// Fails if a pass introduces an operator that no plugin declares. Default: a warning.
@@ -292,7 +292,7 @@ impl Cli {
 fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, u8> {
     std::panic::catch_unwind(AssertUnwindSafe(f)).map_err(|_| {
         Messages::of_arguments(arguments())
-            .tell("passhost: this is a fault of passhost itself; please report it with the message above");
+            .tell("passhost: this is a bug in passhost; please report it with the message above");
         exit::FAULT
     })
 }
@@ -390,9 +390,9 @@ fn manifest_path(arg: Option<&PathBuf>) -> Result<PathBuf, Error> {
             path: PathBuf::from(manifest::FILE_NAME),
             text: "".into(),
             problems: vec![Problem {
-                message: "not found in this folder nor in any above it".to_string(),
+                message: "not found in this folder or any folder above it".to_string(),
                 span: None,
-                help: "name one with --manifest FILE, or write one; the README shows how".to_string(),
+                help: "name one with --manifest FILE, or create one; the README shows how".to_string(),
             }],
         })?,
     };
@@ -540,7 +540,7 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
     let report = timing.span("passes", || runner.run(&plan, module))?;
     if !process::is_original() {
-        let message = "a plugin made a copy of the process, which went on with the run".to_string();
+        let message = "a plugin made a copy of the process, which continued the run".to_string();
         let help = "this copy writes nothing; a plugin that forks must end its child".to_string();
         return Err(Error::Ended { message, help, code: exit::PLUGIN });
     }
@@ -582,7 +582,8 @@ fn keep_last_good(mut error: Error, output: &Output, printed: &str, messages: Me
         Ok(()) => *kept = Kept::File(path),
         // What stopped the run matters more.
         Err(other) => {
-            messages.report(&Report::warning(format!("the module before the failed step is lost: {other}")));
+            messages
+                .report(&Report::warning(format!("the module before the failed step could not be written: {other}")));
         }
     }
     error

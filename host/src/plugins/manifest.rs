@@ -145,7 +145,7 @@ impl Manifest {
             text: "".into(),
             problems: vec![Problem { message, span: None, help: help.to_string() }],
         };
-        let help = "name another one with --manifest FILE, or write one; the README shows how";
+        let help = "name another one with --manifest FILE, or create one; the README shows how";
         let bytes = read_small(path).map_err(|error| wrong(error.to_string(), help))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
@@ -428,7 +428,7 @@ impl Reader<'_> {
         let text = self.string(key, value)?;
         let read = VersionReq::parse(&text);
         if let Err(error) = &read {
-            self.wrong(format!("`{key}` is no version requirement: {error}"), value.span(), "as in \">= 0.2\"");
+            self.wrong(format!("`{key}` is not a version requirement: {error}"), value.span(), "as in \">= 0.2\"");
         }
         read.ok()
     }

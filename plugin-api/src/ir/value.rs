@@ -31,7 +31,7 @@ use std::fmt;
 /// let a = call.arg(0).expect("its argument");
 /// assert_eq!(a.name(), Some("a"));
 /// assert!(a.is_binding() && !a.has_effect());
-/// assert_eq!(a.ty().to_string(), "R.Tensor((2, 3), dtype=\"float32\")");
+/// assert!(a.ty().is_tensor());
 /// assert_eq!(a.operands().count(), 2); // the operator and its argument
 /// assert_eq!(body.bindings().filter_map(|value| value.as_call()?.op()).collect::<Vec<_>>(), ["relax.nn.relu", "relax.exp"]);
 /// # Ok::<(), SealError>(())
