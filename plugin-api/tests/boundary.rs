@@ -126,7 +126,7 @@ fn options_arrive_as_they_were_given() {
     assert!(run(&options).contains(r#"rate: NaN, label: "\n", names: ["main""#));
     options[1] = OptionValue::Bool(true);
     assert_eq!(run(&options), "option `times` is true; it must be a int");
-    assert_eq!(run(&options[..1]), "the host gave 1 option values, but none for `times`");
+    assert_eq!(run(&options[..1]), "the host passed 1 option values, but none for `times`");
     let (pass, options) = default_options(&meta, "example.SameModule");
     assert!(options.is_empty() && plugin.run_module(pass, &module(), &[]).is_ok());
 }

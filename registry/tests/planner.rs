@@ -389,7 +389,7 @@ fn row_10_config_values_that_do_not_fit_name_key_type_range_default_and_doc() {
          `limits` (liblimits.so): How many."
     );
     assert_eq!(error("other.key", OptionValue::Int(1)), "no config option `other.key`");
-    for (value, what) in [(OptionValue::Int(100), "not in 0..=99"), (OptionValue::Bool(true), "no int")] {
+    for (value, what) in [(OptionValue::Int(100), "not in 0..=99"), (OptionValue::Bool(true), "of type int")] {
         let text = error("t.limit", value);
         assert!([what, "limits", "16", "How many."].iter().all(|part| text.contains(part)), "{text}");
     }
