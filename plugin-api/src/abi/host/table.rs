@@ -96,7 +96,10 @@ extern "C" fn host_module(
         }
         functions.sort_by(|a, b| a.0.cmp(&b.0));
         if let Some(two) = functions.windows(2).find(|two| two[0].0 == two[1].0) {
-            crate::abi::host::no_module(format!("passed two functions called `{}` for one module to the host", two[0].0));
+            crate::abi::host::no_module(format!(
+                "passed two functions called `{}` for one module to the host",
+                two[0].0
+            ));
             return std::ptr::null();
         }
         let given = !meta.is_null();
