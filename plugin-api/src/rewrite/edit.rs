@@ -62,6 +62,7 @@ enum Item {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// # use plugin_api::ir::records;
 ///
 /// # let mut b = BodyBuilder::new();
 /// # b.begin_function(0, AttrsId::NONE, None);

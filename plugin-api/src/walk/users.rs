@@ -8,6 +8,7 @@ use crate::ir::{Body, Region, Value};
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// # use plugin_api::ir::records;
 ///
 /// # let mut b = BodyBuilder::new();
 /// # b.begin_function(0, AttrsId::NONE, None);

@@ -121,6 +121,7 @@ static BRANDS: AtomicU32 = AtomicU32::new(1);
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::records;
 ///
 /// // def main(x: R.Tensor((2, 3), "float32")):
 /// //     y = R.nn.relu(x)

@@ -47,6 +47,7 @@ pub(crate) struct ModuleHdr {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// # use plugin_api::ir::records;
 ///
 /// # let mut b = BodyBuilder::new();
 /// # b.begin_function(0, AttrsId::NONE, None);
