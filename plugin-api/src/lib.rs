@@ -1,4 +1,75 @@
-//! The one crate that a passhost plugin depends on.
+//! The API for authors of passes: the one crate that a passhost plugin depends on.
+//!
+//! # The shape of a pass
+//!
+//! A pass is a declaration and a function. This is a whole plugin with one pass:
+//!
+//! ```
+//! use plugin_api::prelude::*;
+//!
+//! export_plugin! {
+//!     passes: [FOLD_RELU],
+//! }
+//!
+//! declare_pass! {
+//!     /// Removes a `relax.nn.relu` whose argument is a `relax.nn.relu`.
+//!     pub function pass FOLD_RELU = "acme.FoldRelu" {
+//!         opt_level: 1,
+//!         required: ["relax.Normalize"],
+//!         run: fold_relu,
+//!     }
+//! }
+//!
+//! fn fold_relu(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+//!     let folded = body.rewrite(|value, rw| {
+//!         let inner = value.as_call_to("relax.nn.relu").and_then(|call| call.arg(0)?.as_call_to("relax.nn.relu"));
+//!         inner.map_or(Action::Keep, |call| Action::Replace(rw.v(call.value())))
+//!     });
+//!     Ok(folded?)
+//! }
+//! ```
+//!
+//! Import the [`prelude`]; it has everything that most passes need. `passhost new my-passes` writes a crate with three
+//! passes and their tests, and `docs/writing-a-pass.md` in the repository of passhost is a guide.
+//!
+//! The word before `pass` decides what the function gets: [`declare_pass!`] has a table. The host runs the passes in
+//! `required` first, and verifies each function that the pass changed. A pass that changes nothing returns a clone of its
+//! argument, which costs one atomic addition.
+//!
+//! # What a pass sees
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Module`](prelude::Module) | an immutable map from names to functions |
+//! | [`Body`](prelude::Body) | one function, Relax or TIR; immutable |
+//! | [`Value`](prelude::Value) | a parameter, binding, nested expression, operator, constant… of a body; `Copy` |
+//! | [`Call`](prelude::Call), [`Function`](prelude::Function), [`Region`](prelude::Region) | values of one kind, with their own methods |
+//! | [`Expr`](prelude::Expr), [`Stmt`](prelude::Stmt) | what `value.view()` returns, for `match` |
+//! | [`Ty`](prelude::Ty), [`Dim`](prelude::Dim) | the type of a value; a dimension of a shape |
+//! | [`Ctx`](prelude::Ctx) | the run: options, target, diagnostics, statistics, types of calls |
+//!
+//! # Where things are
+//!
+//! | to | use |
+//! |---|---|
+//! | look at values | [`Body::values`](prelude::Body::values), [`Body::bindings`](prelude::Body::bindings), [`ExprVisitor`](prelude::ExprVisitor), [`StmtVisitor`](prelude::StmtVisitor) |
+//! | find the users of a value | [`Users`](prelude::Users) |
+//! | replace or remove values | [`Body::rewrite`](prelude::Body::rewrite), [`ExprMutator`](prelude::ExprMutator), [`StmtMutator`](prelude::StmtMutator) |
+//! | change a function step by step | [`Edit`](prelude::Edit) |
+//! | build a function | [`BlockBuilder`](prelude::BlockBuilder); [`BodyBuilder`](prelude::BodyBuilder) without inference of types |
+//! | simplify and compare dimensions and indices | [`Analyzer`](prelude::Analyzer) |
+//! | report | [`Ctx::diagnostics`](prelude::Ctx::diagnostics), [`bail!`], [`pass_error!`] |
+//! | declare more than passes | [`declare_config!`], [`declare_property!`], [`declare_composite!`], [`declare_instrument!`], [`OpDecl`](prelude::OpDecl) |
+//! | export all of it | [`export_plugin!`] |
+//!
+//! # What the host promises
+//!
+//! - A function that a pass gets is well-formed, and all of its values have types.
+//! - Nothing changes under a pass: modules and bodies are immutable.
+//! - A panic in a pass fails that pass only, and the message names it.
+//!
+//! And what a pass promises: it does not write to its input, it keeps no thread that uses the context, and it prints
+//! nothing (use diagnostics, [`tracing`] or [`Ctx::show_module`](prelude::Ctx::show_module)).
 
 pub mod abi;
 pub mod arith;

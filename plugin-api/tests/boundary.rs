@@ -126,7 +126,7 @@ fn options_arrive_as_they_were_given() {
     assert!(run(&options).contains(r#"rate: NaN, label: "\n", names: ["main""#));
     options[1] = OptionValue::Bool(true);
     assert_eq!(run(&options), "option `times` is true; it must be a int");
-    assert_eq!(run(&options[..1]), "the host gave 1 option values, but none for `times`");
+    assert_eq!(run(&options[..1]), "the host passed 1 option values, but none for `times`");
     let (pass, options) = default_options(&meta, "example.SameModule");
     assert!(options.is_empty() && plugin.run_module(pass, &module(), &[]).is_ok());
 }
@@ -158,7 +158,7 @@ fn failures_are_told_for_each_function_and_panics_are_caught() {
     let errors = run("error");
     let RunFailure::Error(error) = &errors[1] else { panic!("{errors:?}") };
     assert_eq!((error.message.as_str(), error.node), ("`bad_too` is not liked", Some(0)));
-    for (how, message) in [("text", "as text"), ("string", "as string bad"), ("number", "a payload that is no text")] {
+    for (how, message) in [("text", "as text"), ("string", "as string bad"), ("number", "a payload that is not text")] {
         let RunFailure::Panic(text) = &run(how)[0] else { panic!("{how} does not panic") };
         assert!(text.starts_with(message) && text.contains("every_kind.rs:"), "{text}");
     }

@@ -310,11 +310,14 @@ fn declarations_that_do_not_compile_are_refused() {
         of_pass(required, "a.C (>= x)"),
         "`required` entry `a.C (>= x)` has no version requirement in its brackets; as in `a.C (>= 0.2)`"
     );
-    assert_eq!(of_pass(required, "a.C >= 1"), "`required` entry `a.C >= 1` is no full name, as in `relax.Normalize`");
-    assert_eq!(of_pass(requires, "anf"), "`requires` has `anf`, which is no full name, as `relax.anf`");
-    assert_eq!(of_pass(establishes, ""), "`establishes` has ``, which is no full name, as `relax.anf`");
-    assert_eq!(of_pass(preserves, "anf"), "`preserves` has `anf`, which is no full name, as `relax.anf`");
-    assert_eq!(of_pass(invalidates, "all"), "`invalidates` has `all`, which is no full name, as `relax.anf`");
+    assert_eq!(
+        of_pass(required, "a.C >= 1"),
+        "`required` entry `a.C >= 1` is not a full name such as `relax.Normalize`"
+    );
+    assert_eq!(of_pass(requires, "anf"), "`requires` has `anf`, which is not a full name such as `relax.anf`");
+    assert_eq!(of_pass(establishes, ""), "`establishes` has ``, which is not a full name such as `relax.anf`");
+    assert_eq!(of_pass(preserves, "anf"), "`preserves` has `anf`, which is not a full name such as `relax.anf`");
+    assert_eq!(of_pass(invalidates, "all"), "`invalidates` has `all`, which is not a full name such as `relax.anf`");
     assert!(PluginMeta::decode(&pass_with(preserves, b"all")).is_ok());
     let named = |name: &[u8]| refused(&block(&[&field(1, name), &BLOCK[HEAD..]].concat()));
     let right = "it must be that of a crate: letters, digits, `_`, `-` and `.`, as in `acme-passes`";
@@ -369,7 +372,7 @@ fn errors_of_contributions_say_what_is_wrong() {
     );
     assert_eq!(
         error(&replaced(&[b" Of all.\n", &*field(42, &[1])].concat(), &[b" Of all.\n", &*field(42, &[0])].concat())),
-        "its metadata is wrong: field `default` of config option `test.limit` is 16, which is no bool"
+        "its metadata is wrong: field `default` of config option `test.limit` is 16, which is not of type bool"
     );
     assert_eq!(
         error(&replaced(b"test.well", b"test-well")),

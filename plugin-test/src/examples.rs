@@ -75,14 +75,14 @@ fn examples<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Example>, St
                 return Err("```relax after without ```relax before in front of it".to_string());
             }
             (["relax", "before"], Some(_)) => {
-                return Err("```relax before without ```relax after behind it".to_string());
+                return Err("```relax before without ```relax after it".to_string());
             }
             (["relax", ..], _) => return Err(format!("```{info}: expected ```relax before or ```relax after")),
             (_, other) => before = other,
         }
     }
     match before {
-        Some(_) => Err("```relax before without ```relax after behind it".to_string()),
+        Some(_) => Err("```relax before without ```relax after it".to_string()),
         None => Ok(examples),
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     fn what_is_no_pair_is_told() {
         let after = "```relax after without ```relax before in front of it".to_string();
         assert_eq!(of("```relax after\n```"), Err(after));
-        let before = "```relax before without ```relax after behind it".to_string();
+        let before = "```relax before without ```relax after it".to_string();
         assert_eq!(of("```relax before\n```"), Err(before.clone()));
         assert_eq!(of("```relax before\n```\n```relax before\n```"), Err(before));
         assert_eq!(of("```relax\n```"), Err("```relax: expected ```relax before or ```relax after".to_string()));

@@ -66,7 +66,7 @@ fn an_operator_that_nobody_declares_is_an_error() {
                       y = R.add(x, x)\n        return y\n";
         format!("== divides\npasses: bad.Divides\n-- before\n{module}{outcome}")
     };
-    let message = "-- error\nstep 1, pass `bad.Divides` of plugin `passhost-misbehaves`: writes a call of `relax.div`, an \
+    let message = "-- error\nstep 1, pass `bad.Divides` of plugin `passhost-misbehaves`: introduces a call of `relax.div`, an \
                    operator that no plugin declares; did you mean `relax.min`, `relax.sin` or `relax.divide`?\n\n";
     for (outcome, problems) in [(message, 0), ("-- unchanged\n\n", 1)] {
         let folder = folder(|text| text.to_string() + &case(outcome));

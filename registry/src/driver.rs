@@ -483,7 +483,7 @@ impl<'a> Driver<'a> {
         let registry = self.registry;
         let Some(pass) = registry.find_full(&req.name) else {
             let near = did_you_mean(&registry.near_passes(&req.name));
-            return Err(format!("requires `{}`, which no listed plugin has{near}", req.name));
+            return Err(format!("requires `{}`, which no listed plugin contributes{near}", req.name));
         };
         match without_default(registry.pass(pass)) {
             Some(option) => Err(format!("requires `{}`, whose option `{option}` must be given", req.name)),

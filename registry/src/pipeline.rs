@@ -361,7 +361,7 @@ pub(crate) fn sequential_level(options: &[OptionValue]) -> i32 {
 /// # Errors
 /// If it has another option, or one of another type.
 pub(crate) fn all_options(context: i32, given: &[(String, OptionValue)]) -> Result<i32, PipelineError> {
-    let doc = "highest opt_level of the passes that it stands for; without it that of the context";
+    let doc = "highest opt_level of the passes that it selects; default: that of the context";
     let known = [option("opt_level", OptionType::Int, OptionValue::Int(i64::from(context)), doc)];
     let options = resolve(Named::Pass, ALL, &known, given)?;
     Ok(options.iter().find_map(as_level).unwrap_or(context))

@@ -166,8 +166,7 @@ fn it_is_disabled_as_a_whole_or_a_member_alone() {
     let conflict = Plan::new(&request("t.All", &["A"]), &registry).unwrap_err().to_string();
     assert_eq!(
         conflict,
-        "`t.A` is disabled by the command line, but `t.B` (passes) requires it; do not disable it, or disable `t.All` \
-         as well"
+        "`t.A` is disabled by the command line, but `t.B` (passes) requires it; enable it, or also disable `t.All`"
     );
     assert!(Plan::new(&request("t.U", &["All"]), &registry).is_err());
 }
@@ -193,8 +192,7 @@ fn members_of_what_is_needed_are_needed() {
     assert_eq!(plan.passes(&registry).len(), 3);
     assert_eq!(
         Plan::new(&request("t.U", &["Late"]), &registry).unwrap_err().to_string(),
-        "`t.Late` is disabled by the command line, but it is part of `t.Some` (composites), which `t.U` requires; do \
-         not disable it, or disable `t.U` as well"
+        "`t.Late` is disabled by the command line, but it is part of `t.Some` (composites), which `t.U` requires; enable it, or also disable `t.U`"
     );
     assert_eq!(ran(&registry, "t.All", &["Late"], &[]), "All[A Some[-Late]]");
 }
@@ -224,7 +222,7 @@ fn members_that_are_wrong_name_composite_pass_and_plugin() {
     let names = registry(vec![pass("Normalize", &[])], vec![composite("All", &[], &["Normalise"])]);
     assert_eq!(
         error(&names, "t.All"),
-        "composite pass `t.All` (composites) has the member `t.Normalise`, which no listed plugin has; did you mean \
+        "composite pass `t.All` (composites) has the member `t.Normalise`, which no listed plugin contributes; did you mean \
          `t.Normalize`?"
     );
     let options = registry(vec![pass("A", &[])], vec![composite("All", &[], &["A{m=1}"])]);
@@ -365,7 +363,7 @@ fn required_of_a_sequential_as_tvm_has_it() {
         plan("t.A,Sequential(name=late,required=[t.B,Nobody])[t.X]"),
         "  1  sequential  asked\n  2    t.A       part of sequential\n  \
            3    t.B       required by late (the pipeline)\n  \
-           4    Nobody    required by late (the pipeline), but no listed plugin has it: the run fails here\n  \
+           4    Nobody    required by late (the pipeline), but no listed plugin contributes it: the run fails here\n  \
            5    late      part of sequential\n  6      t.X     part of late\n"
     );
     assert_eq!(plan("Sequential(name=late,required=[t.B])[t.X]"), "  1  late   asked\n  2    t.X  part of late\n");
@@ -377,7 +375,7 @@ fn required_of_a_sequential_must_be_there() {
     let registry = registry(vec![pass("A", &[]), pass("X", &[])], vec![]);
     assert_eq!(
         error(&registry, "Sequential(name=late,opt_level=9,required=[t.Aa])[t.X]"),
-        "pass `late` (the pipeline) requires `t.Aa`, which no listed plugin has; did you mean `t.A`?"
+        "pass `late` (the pipeline) requires `t.Aa`, which no listed plugin contributes; did you mean `t.A`?"
     );
     assert_eq!(
         error(&registry, "Sequential(name=late,required=[A])[t.X]"),
@@ -387,7 +385,6 @@ fn required_of_a_sequential_must_be_there() {
     assert!(Plan::new(&request(&text(9), &["A"]), &registry).is_ok());
     assert_eq!(
         Plan::new(&request(&text(0), &["A"]), &registry).unwrap_err().to_string(),
-        "`t.A` is disabled by the command line, but `late` (the pipeline) requires it; do not disable it, or disable \
-         `late` as well"
+        "`t.A` is disabled by the command line, but `late` (the pipeline) requires it; enable it, or also disable `late`"
     );
 }

@@ -98,7 +98,7 @@ fn row_04_needed_and_disabled_is_a_conflict_before_anything_runs() {
     let error = Plan::new(&request, &registry).expect_err("a conflict");
     assert_eq!(
         error.to_string(),
-        "`t.B` is disabled by the command line, but `t.C` (plugin_C) requires it; do not disable it, or disable `t.C` as well"
+        "`t.B` is disabled by the command line, but `t.C` (plugin_C) requires it; enable it, or also disable `t.C`"
     );
     // Not if the pass that needs it is itself skipped.
     request.selections = vec![selection(None, &["t.A", "t.B", "t.C"], &[])];
@@ -135,7 +135,7 @@ fn row_07_a_missing_pass_names_who_requires_it_and_what_is_near() {
     let error = Plan::new(&request("t.C"), &registry).expect_err("a missing pass");
     assert_eq!(
         error.to_string(),
-        "pass `t.C` (plugin_C) requires `t.Normalise`, which no listed plugin has; did you mean `t.Normalize`?"
+        "pass `t.C` (plugin_C) requires `t.Normalise`, which no listed plugin contributes; did you mean `t.Normalize`?"
     );
 }
 
@@ -144,7 +144,7 @@ fn who_requires_a_missing_pass_is_not_what_is_meant() {
     let registry = registry_of(vec![pass("NeedsNobody", &["Nobody"])]);
     assert_eq!(
         Plan::new(&request("t.NeedsNobody"), &registry).expect_err("missing").to_string(),
-        "pass `t.NeedsNobody` (plugin_NeedsNobody) requires `t.Nobody`, which no listed plugin has"
+        "pass `t.NeedsNobody` (plugin_NeedsNobody) requires `t.Nobody`, which no listed plugin contributes"
     );
 }
 
@@ -174,7 +174,7 @@ fn nothing_is_added_that_a_plugin_could_not_have() {
     };
     assert_eq!(
         error(&|info| info.contract.establishes = vec!["all".into()]),
-        "`host` has the pass `t.A`, whose `establishes` has `all`, which is no full name, as `relax.anf`"
+        "`host` has the pass `t.A`, whose `establishes` has `all`, which is not a full name such as `relax.anf`"
     );
     assert!(error(&|info| info.contract.preserves = vec!["all".into(), "word".into()]).contains("`word`"));
     assert!(error(&|info| info.required = pass("", &["A"]).required).contains("`required` has the pass itself"));
@@ -188,7 +188,7 @@ fn nothing_is_added_that_a_plugin_could_not_have() {
         doc: "How many.".into(),
     };
     for (option, why) in [
-        (limit("limit", OptionValue::Int(1)), "`name` is no full name"),
+        (limit("limit", OptionValue::Int(1)), "`name` is not a full name"),
         (limit("t.limit", OptionValue::Bool(true)), "`default` is true, no int"),
         (limit("t.limit", OptionValue::Int(-1)), "`default` is -1, not in 0.."),
     ] {
@@ -389,7 +389,7 @@ fn row_10_config_values_that_do_not_fit_name_key_type_range_default_and_doc() {
          `limits` (liblimits.so): How many."
     );
     assert_eq!(error("other.key", OptionValue::Int(1)), "no config option `other.key`");
-    for (value, what) in [(OptionValue::Int(100), "not in 0..=99"), (OptionValue::Bool(true), "no int")] {
+    for (value, what) in [(OptionValue::Int(100), "not in 0..=99"), (OptionValue::Bool(true), "of type int")] {
         let text = error("t.limit", value);
         assert!([what, "limits", "16", "How many."].iter().all(|part| text.contains(part)), "{text}");
     }
@@ -479,7 +479,7 @@ fn a_required_pass_must_have_default_options() {
     let registry = registry_of(vec![pass("C", &["A"]), a]);
     assert_eq!(
         Plan::new(&request("t.C"), &registry).expect_err("no default").to_string(),
-        "pass `t.C` (plugin_C) requires `t.A` with its default options, but option `n` of it has none"
+        "pass `t.C` (plugin_C) requires `t.A` with its default options, but its option `n` has no default"
     );
 }
 
@@ -504,7 +504,7 @@ fn all_stands_for_the_passes_up_to_a_level_but_for_the_disabled_ones() {
     );
     assert_eq!(
         plan.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["`t.O` is not among `all(opt_level=1)`: its option `n` must be given; write it by its name"]
+        ["`all(opt_level=1)` does not select `t.O`, because its option `n` must be given; add the pass by name"]
     );
     request.pipeline = Pipeline::parse("all(),").expect("a pipeline");
     assert_eq!(Plan::new(&request, &registry).expect("a plan").steps[0].members.len(), 3);

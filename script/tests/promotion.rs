@@ -114,7 +114,7 @@ fn what_has_no_common_type_is_refused() {
     refused("T.Add(a, b)", "the operands of `+` are of one type, found int32 and int64");
     refused("a == b", "the operands of `==` are of one type, found int32 and int64");
     refused("c & 300", "does not fit into int8");
-    refused("T.int8(300)", "300 is no int8");
+    refused("T.int8(300)", "300 does not fit int8");
     refused("T.Broadcast(f, 4) + T.Broadcast(f, 8)", "nothing is the type of both operands, float32x4 and float32x8");
     refused("f // f", "`//` takes integers, found float32");
     refused("h and a", "`and` takes bools, found int32");

@@ -60,7 +60,7 @@ fn refused(body: &str, message: &str, place: &str) {
 fn faults_are_told_with_their_place() {
     refused("A[0] = T.float32(1.0)", "1 indices for a buffer of 2 dimensions", "0");
     refused("B[0, 0] = T.float32(1.0)", "undefined variable `B`", "B");
-    refused("A[0, 0] = A", "a buffer is no value", "A");
+    refused("A[0, 0] = A", "a buffer is not a value", "A");
     refused(
         "A[0, 0] = T.expp(A[0, 0])",
         "no expression `T.expp`; did you mean `T.exp`, `T.exp2` or `T.exp10`?",
@@ -75,7 +75,7 @@ fn faults_are_told_with_their_place() {
         "says T.reads a second time",
         "T.reads(A[0, 1])",
     );
-    refused("vi = T.axis.S(4, n)", "stands outside of a block", "T.axis.S");
+    refused("vi = T.axis.S(4, n)", "is outside a block", "T.axis.S");
     refused("for i in T.thread_binding(4):\n    T.evaluate(i)", "which thread is not said", "T.thread_binding(4)");
     refused("assert n == 4", "an assertion needs a message", "assert n == 4");
     refused("T.evaluate(0 < n < 4)", "not chained", "0 < n < 4");
@@ -89,7 +89,7 @@ fn faults_are_told_with_their_place() {
         "layouts other than the default",
         "T.TileLayout(T.S[4:1])",
     );
-    refused("\"text\"", "a string is no statement", "\"text\"");
+    refused("\"text\"", "a string is not a statement", "\"text\"");
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! `docs/passes.md` comes from the metadata of the standard plugins. `BLESS=1 cargo test` rewrites it.
+//! `docs/passes.md` comes from the metadata of the standard plugins; `BLESS=1 cargo test` rewrites it. Links of all
+//! documents lead somewhere.
 #![forbid(unsafe_code)]
 
 use passhost_tests::{engine, root};
 use plugin_api::metadata::{PassInfo, doc_lines};
 use registry::Registry;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 fn list(out: &mut String, what: &str, items: impl IntoIterator<Item = String>) {
     let items: Vec<String> = items.into_iter().map(|item| format!("`{item}`")).collect();
@@ -109,4 +111,42 @@ fn every_pass_and_operator_says_what_it_is() {
     for (info, _) in engine.registry().operators() {
         assert!(!info.doc.trim().is_empty(), "operator `{}` has no documentation", info.name);
     }
+}
+
+/// The documents of the repository: those at its root, and those below `docs`.
+fn documents() -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for folder in ["", ".github", "docs", "docs/decisions"] {
+        let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten().flatten();
+        out.extend(entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "md")));
+    }
+    out
+}
+
+/// The anchor of a heading, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim_start_matches('#').trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut links = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).expect("a document");
+        let folder = document.parent().expect("a folder");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
+            if link.contains("://") {
+                continue;
+            }
+            links += 1;
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let path = if path.is_empty() { document.clone() } else { folder.join(path) };
+            assert!(path.exists(), "{} links to `{link}`, which does not exist", document.display());
+            let known = |text: String| text.lines().any(|line| line.starts_with('#') && anchor(line) == heading);
+            let found = heading.is_empty() || std::fs::read_to_string(&path).is_ok_and(known);
+            assert!(found, "{} links to `{link}`, which has no such heading", document.display());
+        }
+    }
+    assert!(links >= 10, "only {links} links");
 }

@@ -194,7 +194,7 @@ fn names_are_those_of_python() {
             edit.set(name, module.get("main").expect("it is there").clone());
             Ok(edit.finish())
         });
-        assert!(why.contains("has a name that Python does not accept"), "{name:?}: {why}");
+        assert!(why.contains("has a name that is not a valid Python identifier"), "{name:?}: {why}");
     }
 }
 
@@ -287,7 +287,7 @@ fn an_operator_that_nobody_declares_is_told_and_can_be_denied() {
             Ok(with_main(module, main))
         })
     };
-    let message = "writes a call of `relax.div`, an operator that no plugin declares; did you mean `relax.min`, \
+    let message = "introduces a call of `relax.div`, an operator that no plugin declares; did you mean `relax.min`, \
                    `relax.sin` or `relax.divide`?";
     let report = run_of(divides(), false, false);
     assert!(report.error.is_none(), "{:?}", report.error);

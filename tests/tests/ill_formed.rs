@@ -38,7 +38,7 @@ fn purity_is_said_once() {
     let call = "y: R.Tensor((2,), \"float32\") = R.call_packed(\"f\", x, ty_args=(R.Tensor((2,), \"float32\"),))\n";
     refused(
         &format!("{forced}    with R.dataflow():\n        {call}        R.output(y)\n    return y"),
-        "a dataflow block holds `y`, which has an effect",
+        "a dataflow block contains `y`, which has an effect",
     );
     taken(&format!("{forced}    {call}    return y"));
 }
@@ -181,7 +181,7 @@ fn integers_are_divided_by_an_operation_that_says_how() {
 
 #[test]
 fn tensors_are_calculated_with_by_operators() {
-    refused("@R.function\ndef main(X):\n    y = x + x\n    return y", "`x` is no scalar");
+    refused("@R.function\ndef main(X):\n    y = x + x\n    return y", "`x` is not a scalar");
     refused("@R.function\ndef main(X):\n    y = R.shape([k + 1])\n    return y", "undefined symbolic variable `k`");
 }
 
@@ -189,7 +189,7 @@ fn tensors_are_calculated_with_by_operators() {
 fn what_a_block_has_stands_in_a_block() {
     for line in ["v = T.axis.spatial(4, n)", "v, w = T.axis.remap(\"SS\", [n, n])", "T.reads(A[0:4])", "T.where(n < 4)"]
     {
-        refused(&tir(&format!("{line}\nT.evaluate(n)")), "stands outside of a block");
+        refused(&tir(&format!("{line}\nT.evaluate(n)")), "is outside a block");
     }
-    refused(&tir("with T.init():\n    A[0] = T.float32(0)"), "stands outside of a block");
+    refused(&tir("with T.init():\n    A[0] = T.float32(0)"), "is outside a block");
 }

@@ -157,10 +157,18 @@ fn architecture_names_files_that_exist_and_a_test_for_each_invariant() {
     assert!(paths >= 10, "the map names only {paths} paths");
     let invariants = text.split("## Invariants").nth(1).expect("a section of invariants");
     let invariants = invariants.split("\n## ").next().unwrap_or(invariants);
-    for line in invariants.lines().filter(|line| line.starts_with("- ")) {
-        let test = line.rsplit("(test `").next().and_then(|rest| rest.strip_suffix("`)")).unwrap_or_default();
-        let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("no test named at the end of: {line}"));
+    let mut rows = 0;
+    for line in invariants.lines().filter(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        if cells == ["invariant", "test"] || line == "|---|---|" {
+            continue;
+        }
+        let [_, test] = cells.as_slice() else { panic!("not an invariant and its test: {line}") };
+        let test = test.strip_prefix('`').and_then(|test| test.strip_suffix('`')).unwrap_or_default();
+        let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("no test in: {line}"));
         let source = std::fs::read_to_string(root().join(file)).unwrap_or_else(|_| panic!("no file `{file}`"));
         assert!(source.contains(&format!("fn {name}(")), "no test `{name}` in `{file}`");
+        rows += 1;
     }
+    assert!(rows >= 80, "the map has only {rows} invariants");
 }

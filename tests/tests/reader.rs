@@ -130,7 +130,7 @@ fn more_is_known_of_values_than_is_said_except_of_calls() {
 fn the_last_binding_of_a_branch_is_held_to_its_type() {
     let body = "if c:\n    y: R.Tensor((7, 7), \"int8\") = x\nelse:\n    y = x\nreturn y";
     let signature = format!("{X}, c: R.Tensor((), \"bool\")");
-    refused(&module(&signature, body), "the type contradicts inference", "R.Tensor((7, 7), \"int8\")");
+    refused(&module(&signature, body), "the declared type contradicts inference", "R.Tensor((7, 7), \"int8\")");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn the_module_may_have_another_name() {
 
 #[test]
 fn a_string_is_no_statement() {
-    refused(&module(X, "\"\"\"doc\"\"\"\nreturn x"), "a string is no statement", "\"\"\"doc\"\"\"");
+    refused(&module(X, "\"\"\"doc\"\"\"\nreturn x"), "a string is not a statement", "\"\"\"doc\"\"\"");
 }
 
 /// As TVM prints them: what a signature brings in stands above its function, what a body defines in that body.

@@ -205,10 +205,10 @@ fn errors_name_what_was_meant() {
     let cases = [
         (
             "        with R.dataflow():\n            y = R.exp(x)\n            R.output(x)\n        return x\n",
-            "`x` is no variable of this dataflow block",
+            "`x` is not a variable of this dataflow block",
             "x",
         ),
-        ("        return x\n        y = R.exp(x)\n", "a statement behind `return`", "y = R.exp(x)"),
+        ("        return x\n        y = R.exp(x)\n", "a statement after `return`", "y = R.exp(x)"),
         ("        y: R.Tensor((2,), \"float32x0\") = x\n        return y\n", "data type", "\"float32x0\""),
     ];
     for (lines, message, place) in cases {

@@ -37,8 +37,8 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
         let (Some(file), Some(listed)) = (&owner.file, engine.listed(id)) else { continue };
         let cannot = |error: std::io::Error| Error::Plugin {
             path: file.clone(),
-            message: format!("cannot be tried in a process of its own: {error}"),
-            help: "`passhost check --no-load` leaves this part out".to_string(),
+            message: format!("cannot be opened in its own process: {error}"),
+            help: "`passhost check --no-load` skips this part".to_string(),
         };
         match if loads { probe::open(listed).map_err(cannot).flatten() } else { Ok(()) } {
             Ok(()) => {
@@ -73,7 +73,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
     let code = messages.error(&Error::Several(errors));
     messages.tell(&format!("{} in {}", counted(n, "problem"), manifest.path.display()));
     if !complete && !manifest.pipelines.is_empty() {
-        messages.tell("names of passes were not looked up, since plugins or parts of the manifest are missing");
+        messages.tell("names of passes were not checked, because plugins or parts of the manifest are missing");
     }
     Ok(code)
 }

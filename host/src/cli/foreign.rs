@@ -25,7 +25,7 @@ const TFLITE: Foreign = Foreign {
 };
 const LIBRARY: Foreign = Foreign {
     what: "a compiled library or program",
-    help: "name the module as TVMScript, which `mod.script(show_meta=True)` gives before the build; plugins are listed in \
+    help: "name the module as TVMScript; `mod.script(show_meta=True)` returns it before the build; plugins are listed in \
            passes.toml",
 };
 const RELAY: Foreign = Foreign {
@@ -40,7 +40,7 @@ const MLIR: Foreign = Foreign {
 };
 const LLVM: Foreign = Foreign {
     what: "LLVM IR",
-    help: "name the module as TVMScript, which `mod.script(show_meta=True)` gives before the build",
+    help: "name the module as TVMScript; `mod.script(show_meta=True)` returns it before the build",
 };
 const JSON: Foreign = Foreign {
     what: "JSON",

@@ -25,13 +25,13 @@ use std::time::Duration;
 
 #[derive(Args)]
 pub(super) struct LookArgs {
-    /// Shows where the time went, as a tree; also of a run that failed.
+    /// Shows where the time went, as a tree, even if the run fails.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     timing: Option<TimingFormat>,
-    /// Prints the module before these passes, on standard error.
+    /// Prints the module on standard error before these passes.
     #[arg(long, value_name = "PASS,...", value_delimiter = ',')]
     print_before: Vec<String>,
-    /// Prints the module after these passes, on standard error.
+    /// Prints the module on standard error after these passes.
     #[arg(long, value_name = "PASS,...", value_delimiter = ',')]
     print_after: Vec<String>,
     /// Prints the module before each pass.
@@ -40,38 +40,38 @@ pub(super) struct LookArgs {
     /// Prints the module after each pass.
     #[arg(long)]
     print_after_all: bool,
-    /// Prints what each pass changed: as a unified diff, the functions that changed, or the module.
+    /// Prints what each pass changed: a unified diff, the changed functions, or the module.
     #[arg(long, value_name = "AS", num_args = 0..=1, require_equals = true, default_missing_value = "diff")]
     print_changed: Option<Changes>,
-    /// Prints only these functions of the module, where something is printed.
+    /// Limits what the options above print to these functions.
     #[arg(long, value_name = "FUNCTION,...", value_delimiter = ',')]
     print_function: Vec<String>,
-    /// Writes the module after each pass that changed it into this folder: 000_relax.Normalize.py, 001_…, in the order
-    /// in which passes end.
+    /// Writes the module to this folder after each pass that changed it: 000_relax.Normalize.py, 001_…, in the order in
+    /// which the passes end.
     ///
-    /// The folder is made if it is not there. What lies in it stays, but for files of the same name. Characters that
-    /// file names of some systems cannot have become `_`, and long names are cut. A file that cannot be written is told
-    /// in the end (exit code 4), and keeps nothing from being run or written but later files of the folder.
+    /// The folder is created if it does not exist. Other files in it are kept, files of the same name are replaced. In
+    /// file names, characters that some systems forbid become `_`, and long names are cut. If a file cannot be written,
+    /// no later one is; the run continues, reports that at the end, and exits with 4.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
-    /// With --dump also after passes that changed nothing.
+    /// With --dump, also writes the module after passes that changed nothing.
     #[arg(long, requires = "dump")]
     dump_all: bool,
-    /// Writes what took how long, and on which thread, in the Chrome trace format; also of a run that failed.
+    /// Writes a trace of times and threads in the Chrome trace format, even if the run fails.
     ///
-    /// Open the file in https://ui.perfetto.dev or chrome://tracing. There are spans for listing and opening plugins,
+    /// Open the file in https://ui.perfetto.dev or chrome://tracing. It has spans for listing and opening plugins,
     /// planning, reading, each pass, each function of a function pass, verification, instruments, printing and writing.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Shows what passes counted, as `bindings removed`: the sum of each counter of each pass.
+    /// Shows the counters of each pass, such as `bindings removed`.
     ///
-    /// A pass counts with `ctx.statistic("bindings removed", n)`. What a pass counted that then failed is left out.
+    /// A pass counts with `ctx.statistic("bindings removed", n)`. Counters of a pass that failed are left out.
     #[arg(long)]
     statistics: bool,
-    /// Shows bytes of the module's functions before and after each pass, and how resident memory changed.
+    /// Shows the size of the module's functions in bytes before and after each pass, and the change of resident memory.
     ///
-    /// A function that stands under several names counts once. Resident memory is that of the whole process, with what
-    /// the memory allocator keeps for later; only Linux tells it.
+    /// A function bound to several names is counted once. Resident memory is that of the whole process, including memory
+    /// that the allocator keeps for later; it is known on Linux only.
     #[arg(long)]
     memory: bool,
 }
@@ -98,7 +98,7 @@ impl Seen {
 enum TimingFormat {
     /// A table.
     Text,
-    /// One line of JSON, the last one on standard error, whatever becomes of the run.
+    /// One line of JSON, the last one on standard error, even if the run fails.
     Json,
 }
 
@@ -140,10 +140,10 @@ impl LookArgs {
             Err(Error::Output { path: path.clone(), message: format!("{what}; name another file with --trace") })
         };
         if trace.is_same(&output) {
-            return wrong("is the place of both the trace and the result");
+            return wrong("is used for both the trace and the result");
         }
         if trace.leads_to(&args.input) {
-            return wrong("is the input, and cannot take the trace, too");
+            return wrong("is the input, and cannot be used for the trace");
         }
         Ok(Some(trace))
     }
@@ -209,15 +209,15 @@ impl LookArgs {
                 Box::new(PrintIr::new(printed, Arc::clone(engine) as _, Box::new(write))),
             ));
         } else if !self.print_function.is_empty() {
-            let title = "--print-function alone prints nothing";
+            let title = "--print-function has no effect alone";
             let help =
-                "say when: --print-before, --print-after, --print-before-all, --print-after-all, --print-changed";
+                "add one of --print-before, --print-after, --print-before-all, --print-after-all, --print-changed";
             messages.report(&Report::warning(title).help(help));
         }
         if let Some(folder) = &self.dump {
             let wrong = |error: std::io::Error| Error::Output {
                 path: folder.clone(),
-                message: format!("cannot be made a folder: {error}; name another one with --dump"),
+                message: format!("cannot be created as a folder: {error}; name another one with --dump"),
             };
             std::fs::create_dir_all(folder).map_err(wrong)?;
             let dump = Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _);
@@ -273,7 +273,7 @@ fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan, messages: M
         let pass = registry.find(name)?;
         let name = &registry.pass(pass).name;
         if !planned.contains(&pass) {
-            let title = format!("`{name}` is to be printed, but no step of the plan is it");
+            let title = format!("a --print option names `{name}`, which is not in the plan");
             messages.report(&Report::warning(title).about("pass", name));
         }
         found.insert(name.clone());

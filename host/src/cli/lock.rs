@@ -33,8 +33,8 @@ pub(super) fn lock(manifest: Option<&PathBuf>, messages: Messages) -> Result<u8,
 pub(super) fn tell(keeper: &Keeper, messages: Messages) {
     let lock = keeper.path().display();
     for change in keeper.changes() {
-        let title = format!("plugin `{}` is not the one of {lock} any more: {}", change.name, change.what.join(", "));
-        let help = "the lockfile is brought up to date once it could be opened; --locked refuses plugins that changed";
+        let title = format!("plugin `{}` differs from {lock}: {}", change.name, change.what.join(", "));
+        let help = "the lockfile is updated after the plugin was opened; --locked refuses changed plugins";
         messages.report(&Report::remark(title).help(help));
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn tell(keeper: &Keeper, messages: Messages) {
 pub(super) fn tell_stale(keeper: &Keeper, messages: Messages) {
     for folder in keeper.stale() {
         let title = format!("plugin crate {} changed since its library was built", folder.display());
-        let help = "what is shown is of that library, since this command builds nothing; `passhost build` builds it";
+        let help = "this command builds nothing and shows the old library; `passhost build` builds the new one";
         messages.report(&Report::warning(title).help(help));
     }
 }

@@ -10,6 +10,8 @@ mod lock;
 mod messages;
 mod new;
 mod probe;
+#[cfg(test)]
+mod reference;
 mod select;
 mod show;
 mod spared;
@@ -37,14 +39,14 @@ use tracing_subscriber::EnvFilter;
 
 /// Runs compiler passes from plugins over TVM modules.
 ///
-/// A plugin is a library with passes. The manifest passes.toml lists plugins; passhost loads them, runs what each pass
-/// requires before it, whichever plugin has it, and checks the module after each pass.
+/// A plugin is a library with passes. The manifest passes.toml lists plugins. passhost loads them, runs the passes that a
+/// pass requires before it, from any plugin, and checks the module after each pass.
 #[derive(Parser)]
 #[command(
     name = "passhost",
     version,
-    after_help = "Exit codes: 0 done; 1 the input module is wrong; 2 the request is wrong; 3 a plugin failed; \
-                  4 a fault of passhost or of the system"
+    after_help = "Exit codes: 0 success; 1 the input module is wrong; 2 the request is wrong; 3 a plugin failed; \
+                  4 passhost or the system failed"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -52,19 +54,20 @@ struct Cli {
     /// When to use colours.
     #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
     color: ColorChoice,
-    /// How diagnostics, warnings, errors and the summary of `run` are written on standard error.
+    /// Format of diagnostics, warnings, errors and the summary of `run` on standard error.
     ///
-    /// json: one line of JSON each: `level`, `message`, `places`, `notes`, `help`, `rendered`, and where they are known
-    /// `pass`, `plugin`, `file`, `function`, `position`; the summary is a line `{"summary": [...]}`, and so are `timing`,
-    /// `memory`, `statistics`, printed modules (`printed`) and events of the log (`log`).
+    /// With json, each message is one line: an object with `level`, `message`, `places`, `notes`, `help` and `rendered`,
+    /// and, where they are known, `pass`, `plugin`, `file`, `function` and `position`. The summary is a line
+    /// `{"summary": [...]}`; `timing`, `memory`, `statistics`, printed modules (`printed`) and log events (`log`) have
+    /// the same form.
     #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
     message_format: Format,
-    /// Says more of what happens, on standard error; -vv everything. PASSHOST_LOG chooses in detail.
+    /// Logs more on standard error: -v progress, -vv details.
     ///
-    /// Without it warnings and errors are logged, with -v also what is done, with -vv also details; those of plugins
-    /// and those of passhost alike. The environment variable PASSHOST_LOG takes the place of -v: a level (error, warn,
-    /// info, debug, trace, off), or levels of parts by target, as in PASSHOST_LOG=warn,passhost=debug,acme_passes=trace
-    /// (the target of an event is by default the module that it comes from).
+    /// Without it, passhost logs warnings and errors, its own and those of plugins. The environment variable
+    /// PASSHOST_LOG replaces -v: a level (error, warn, info, debug, trace, off), or levels by target, as in
+    /// PASSHOST_LOG=warn,passhost=debug,acme_passes=trace. The target of an event is, by default, the Rust module that
+    /// logs it.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 }
@@ -80,28 +83,27 @@ enum Command {
     /// Shows which steps would run, and why. Builds, loads and runs nothing.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
-    /// Lists all passes, instruments, properties and config options of the manifest, from the metadata of the plugins
-    /// alone. Builds nothing.
+    /// Lists all passes, instruments, properties and config options of the plugins. Builds and loads nothing.
     List(ListArgs),
-    /// Lists all config options of the manifest's plugins, with type, default, range and owner. Builds nothing.
+    /// Lists all config options of the plugins, with owner, type, default and range. Builds and loads nothing.
     Config(ListArgs),
-    /// Tells everything that is known about one pass, instrument, property or config option. Builds nothing.
+    /// Explains one pass, instrument, property or config option. Builds and loads nothing.
     Explain(ExplainArgs),
-    /// Checks the manifest and every plugin, and shows all problems at once. Builds plugin crates that are missing or
+    /// Checks the manifest and every plugin, and shows all problems at once. Builds plugin crates if they are missing or
     /// stale, unless --no-load is given.
     Check(CheckArgs),
-    /// Builds the plugin crates of the manifest that are missing or stale. `run`, `check` and `lock` do so themselves.
+    /// Builds the plugin crates that are missing or stale. `run`, `check` and `lock` do this, too.
     ///
-    /// Cargo runs the build scripts and procedural macros of the crates; no pass runs, and no plugin is opened.
+    /// Cargo runs the build scripts and procedural macros of these crates. No pass runs, and no plugin is loaded.
     #[command(after_help = "Example:\n  passhost build --locked")]
     Build(Plugins),
-    /// Writes a plugin crate with three passes, their documentation and their tests, to start from.
+    /// Creates a plugin crate with three passes, their documentation and their tests.
     #[command(after_help = "Example:\n  passhost new my-passes\n  cd my-passes\n  cargo test")]
     New(new::NewArgs),
-    /// Writes the lockfile: what the plugins of the manifest are now.
-    #[command(after_help = "\
-The lockfile lies beside the manifest and has its name: passes.lock. `passhost run` writes it when it uses plugins for the
-first time and tells which of them changed since; --locked refuses those.")]
+    /// Writes the lockfile: versions and hashes of the plugins as they are now.
+    ///
+    /// The lockfile is next to the manifest and has its name: passes.lock. `passhost run` writes it when it first uses
+    /// the plugins, and reports plugins that changed later. With --locked, a changed plugin is refused.
     Lock(ManifestArg),
     /// Opens one plugin in this process; `check` runs it.
     #[command(hide = true, name = probe::COMMAND)]
@@ -110,7 +112,7 @@ first time and tells which of them changed since; --locked refuses those.")]
 
 #[derive(Args)]
 struct ManifestArg {
-    /// The manifest; without it passes.toml of this folder or the nearest one above.
+    /// The manifest. Default: passes.toml in the current folder or the nearest folder above it.
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
 }
@@ -119,7 +121,7 @@ struct ManifestArg {
 struct Plugins {
     #[command(flatten)]
     manifest: ManifestArg,
-    /// Refuses plugins that are not those of the lockfile beside the manifest.
+    /// Refuses plugins that differ from the lockfile.
     #[arg(long)]
     locked: bool,
 }
@@ -131,73 +133,76 @@ struct Select {
     /// Runs a pipeline of the manifest.
     #[arg(long, value_name = "NAME", conflicts_with = "passes")]
     pipeline: Option<String>,
-    /// Runs these passes: 'A,B{key=value, list=[a,b]}', or those in a file: @FILE. Empty: only reads, checks and prints.
+    /// Runs these passes: 'A,B{key=value, list=[a,b]}', or @FILE to read them from a file. If empty, the module is only
+    /// read, checked and printed.
     ///
-    /// Several can stand as one pass: Sequential(name=late,opt_level=3)[A,B]. all(opt_level=1) stands for all passes with
-    /// a body up to that opt_level (without it that of the run), in the order of the plugins, but for the disabled ones;
-    /// what they require runs as always. A comma may stand behind the last item of each list.
+    /// Sequential(name=late,opt_level=3)[A,B] runs several passes as one. all(opt_level=1) runs all passes up to that
+    /// opt_level (default: that of the run) in the order of the plugins, without disabled and composite passes. Required
+    /// passes run as usual. The last item of a list may be followed by a comma. In a file, # begins a comment.
     #[arg(long, value_name = "PASSES")]
     passes: Option<String>,
-    /// Passes with a higher opt_level are skipped unless something needs them.
+    /// Skips passes with a higher opt_level, unless another pass requires them.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     opt_level: Option<i32>,
-    /// A pass that must not run. Can be given several times.
+    /// A pass that must not run. May be repeated.
     #[arg(long, value_name = "PASS")]
     disable: Vec<String>,
-    /// A pass that runs whatever its opt_level. Can be given several times.
+    /// A pass that runs at any opt_level. May be repeated.
     #[arg(long, value_name = "PASS")]
     require: Vec<String>,
-    /// A value for a config option; `passhost config` lists them. Can be given several times.
+    /// Sets a config option; `passhost config` lists them. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
-    /// The compilation target, which passes can ask for: a name such as llvm, or JSON. A function's own attribute
-    /// `target` comes before it.
+    /// The compilation target that passes see: a name such as llvm, or JSON. The attribute `target` of a function takes
+    /// precedence.
     #[arg(long, value_name = "NAME|JSON")]
     target: Option<String>,
-    /// An instrument of a plugin that sees the run: 'NAME{key=value}'. Can be given several times.
+    /// Adds an instrument of a plugin: 'NAME{key=value}'. May be repeated.
     #[arg(long, value_name = "INSTRUMENT")]
     instrument: Vec<String>,
     /// Plans and runs as TVM 0.27 does.
     ///
-    /// A pipeline of one item is that item, called alone: it runs whatever the lists and its opt_level say, and without
-    /// what it requires. A longer one is a Sequential, and what a pass in it requires runs each time directly before
-    /// it, but not what that requires. Unknown names in the lists are ignored, and disabled beats required. Instruments
-    /// see Sequentials as passes, and hear no `run_failed`.
+    /// A pipeline with one item calls that pass directly: --disable, --require, opt_level and required passes have no
+    /// effect. A longer pipeline is a Sequential: the passes that a pass requires run directly before it each time, but
+    /// not those that they require in turn. Unknown names in --disable and --require are ignored; if a pass is in both,
+    /// it is disabled. Instruments see a Sequential as a pass, and `run_failed` is not called.
     #[arg(long)]
     tvm_compat: bool,
 }
 
 #[derive(Args)]
 struct RunArgs {
-    /// The module as TVMScript; `-` for standard input.
+    /// The module as TVMScript; `-` reads standard input.
     input: PathBuf,
-    /// Where the result goes; without it, or with `-`, to standard output.
+    /// The file for the result. Default, or with `-`: standard output.
     ///
-    /// The file is written all or nothing. If a step fails, it stays as it was, and the module before that step goes
-    /// beside it, to NAME.failed.EXT.
+    /// The file is replaced atomically. If a step fails, the file does not change, and the module before that step is
+    /// written next to it as NAME.failed.EXT.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     select: Select,
     #[command(flatten)]
     look: instruments::LookArgs,
-    /// Goes on after a pass that failed.
+    /// Continues after a pass fails.
     ///
-    /// The module stays as it was before that pass, and the others of its Sequential run. Passes that need it are
-    /// skipped, and all later ones of a plugin that panicked; an instrument that fails is left out. The result is
-    /// written; the exit code still says that a plugin failed.
+    /// The module stays as it was before that pass, and the other passes of its Sequential run. Passes that require the
+    /// failed pass are skipped, and so are later passes of a plugin that panicked. A failing instrument is dropped. The
+    /// result is written, and the exit code is still 3.
     #[arg(long, conflicts_with = "tvm_compat")]
     keep_going: bool,
-    /// Refuses a function that declares another result than it returns; without it, that is a warning, as TVM takes it.
+    /// Refuses a function whose declared result type differs from the type that it returns. Default: a warning, as in
+    /// TVM.
     #[arg(long)]
     strict: bool,
-    /// Looks after each pass whether it wrote into its input, which no pass may.
+    /// After each pass, checks that the pass did not write to its input, and undoes what it wrote.
     #[arg(long)]
     paranoid: bool,
-    /// Fail where a pass writes an operator that no plugin declares; without it that is a warning
+    /// Fails if a pass introduces an operator that no plugin declares. Default: a warning.
     #[arg(long)]
     deny_unknown_operators: bool,
-    /// Threads for passes over functions, up to 256; without it as many as there are cores. The result is the same.
+    /// Number of threads for passes over functions, at most 256. Default: the number of cores. The result does not
+    /// depend on it.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 }
@@ -211,7 +216,7 @@ impl RunArgs {
 
 #[derive(Args)]
 struct PlanArgs {
-    /// A module; only checked to exist, since a plan does not depend on it.
+    /// A module. Only its existence is checked, because a plan does not depend on the module.
     input: Option<PathBuf>,
     #[command(flatten)]
     select: Select,
@@ -228,7 +233,7 @@ struct ListArgs {
 
 #[derive(Args)]
 struct ExplainArgs {
-    /// Full or short name of the pass or instrument; full name of a property or config option.
+    /// Full or short name of a pass or instrument, or full name of a property or config option.
     name: String,
     #[command(flatten)]
     plugins: Plugins,
@@ -238,7 +243,7 @@ struct ExplainArgs {
 struct CheckArgs {
     #[command(flatten)]
     plugins: Plugins,
-    /// Builds nothing and opens no plugin. Otherwise each is opened in a process of its own, which runs its constructors.
+    /// Builds and loads nothing. Without it, each plugin is loaded in its own process, which runs its constructors.
     #[arg(long)]
     no_load: bool,
 }
@@ -287,7 +292,7 @@ impl Cli {
 fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, u8> {
     std::panic::catch_unwind(AssertUnwindSafe(f)).map_err(|_| {
         Messages::of_arguments(arguments())
-            .tell("passhost: this is a fault of passhost itself; please report it with the message above");
+            .tell("passhost: this is a bug in passhost; please report it with the message above");
         exit::FAULT
     })
 }
@@ -385,9 +390,9 @@ fn manifest_path(arg: Option<&PathBuf>) -> Result<PathBuf, Error> {
             path: PathBuf::from(manifest::FILE_NAME),
             text: "".into(),
             problems: vec![Problem {
-                message: "not found in this folder nor in any above it".to_string(),
+                message: "not found in this folder or any folder above it".to_string(),
                 span: None,
-                help: "name one with --manifest FILE, or write one; the README shows how".to_string(),
+                help: "name one with --manifest FILE, or create one; the README shows how".to_string(),
             }],
         })?,
     };
@@ -535,7 +540,7 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
     let report = timing.span("passes", || runner.run(&plan, module))?;
     if !process::is_original() {
-        let message = "a plugin made a copy of the process, which went on with the run".to_string();
+        let message = "a plugin made a copy of the process, which continued the run".to_string();
         let help = "this copy writes nothing; a plugin that forks must end its child".to_string();
         return Err(Error::Ended { message, help, code: exit::PLUGIN });
     }
@@ -577,7 +582,8 @@ fn keep_last_good(mut error: Error, output: &Output, printed: &str, messages: Me
         Ok(()) => *kept = Kept::File(path),
         // What stopped the run matters more.
         Err(other) => {
-            messages.report(&Report::warning(format!("the module before the failed step is lost: {other}")));
+            messages
+                .report(&Report::warning(format!("the module before the failed step could not be written: {other}")));
         }
     }
     error

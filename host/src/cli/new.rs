@@ -6,18 +6,18 @@ use std::path::{Component, Path, PathBuf};
 
 #[derive(Args)]
 pub(super) struct NewArgs {
-    /// The folder to make, as in `my-passes` or `plugins/my-passes`. The crate is called as its last part; its passes are
-    /// called `my_passes.Name`.
+    /// The folder to create, such as `my-passes` or `plugins/my-passes`. Its last part becomes the name of the crate; the
+    /// passes are called `my_passes.Name`.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Name of the crate; without it, that of its folder.
+    /// Name of the crate. Default: the name of the folder.
     #[arg(long)]
     name: Option<String>,
     /// The folder, where the other argument is the name.
     #[arg(long, value_name = "DIR", hide = true, conflicts_with = "name")]
     path: Option<PathBuf>,
-    /// The repository of passhost, for the plugin API: a folder, or the URL of a Git repository. Without it, the folder
-    /// that this passhost was built from.
+    /// The passhost repository that contains the plugin API: a folder or a Git URL. Default: the folder from which this
+    /// passhost was built.
     #[arg(long, value_name = "PATH_OR_GIT")]
     api: Option<String>,
 }
@@ -109,15 +109,18 @@ fn check_name(name: &str) -> Result<(), Error> {
     if name.len() > 64 || !name.chars().all(plain) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         let rule = "a name is up to 64 small letters, digits, `-` and `_`, and starts with a letter";
         let near = near_name(name).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        return Err(refuse(format!("`{name}` is no name for a plugin crate{near}"), rule));
+        return Err(refuse(format!("`{name}` is not a valid name for a plugin crate{near}"), rule));
     }
     let library = name.replace('-', "_");
     if KEYWORDS.contains(&library.as_str()) {
-        return Err(refuse(format!("`{name}` is a word of Rust"), format!("take another name, as `{name}-passes`")));
+        return Err(refuse(
+            format!("`{name}` is a keyword of Rust"),
+            format!("choose another name, such as `{name}-passes`"),
+        ));
     }
     if TAKEN.contains(&library.as_str()) {
         let message = format!("`{name}` is the name of a crate that every plugin is built with");
-        return Err(refuse(message, format!("take another name, as `my-{name}`")));
+        return Err(refuse(message, format!("choose another name, such as `my-{name}`")));
     }
     Ok(())
 }
@@ -147,7 +150,7 @@ fn api(arg: Option<&str>) -> Result<Api, Error> {
     let is_api = |folder: &Path| folder.join("plugin-api/Cargo.toml").is_file();
     let Some(text) = arg else {
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(""));
-        let message = "the sources that this passhost was built from are not there any more".to_string();
+        let message = "the sources from which this passhost was built no longer exist".to_string();
         let help = "name a clone of its repository with --api DIR, or its URL with --api URL";
         return if is_api(own) { Ok(Api::Folder(own.to_path_buf())) } else { Err(refuse(message, help)) };
     };
@@ -160,7 +163,7 @@ fn api(arg: Option<&str>) -> Result<Api, Error> {
     // A link keeps its name, so that what is written stays right where the link points elsewhere.
     let folder = absolute.filter(|path| is_api(path)).or_else(real).filter(|path| is_api(path));
     folder.map(Api::Folder).ok_or_else(|| {
-        let message = format!("{text} is no clone of passhost: it has no plugin-api/Cargo.toml");
+        let message = format!("{text} is not a clone of passhost: it has no plugin-api/Cargo.toml");
         refuse(
             message,
             "name the folder of a clone, or the URL of a Git repository, as in https://example.org/passhost",

@@ -288,11 +288,11 @@ fn wait(child: &mut Child, limit: Duration, enough: impl Fn() -> bool) -> io::Re
     }
 }
 
-/// `died of SIGSEGV`, `ended the process with exit code 7`.
+/// `was killed by SIGSEGV`, `ended the process with exit code 7`.
 fn death(status: &ExitStatus) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status) {
-        return format!("died of {}", crate::process::signal_name(signal));
+        return format!("was killed by {}", crate::process::signal_name(signal));
     }
     match status.code() {
         Some(code) => format!("ended the process with exit code {code}"),
@@ -321,7 +321,7 @@ mod tests {
                 _ => None,
             }
         };
-        assert_eq!(run("kill -SEGV $$").as_deref(), Some("died of SIGSEGV"));
+        assert_eq!(run("kill -SEGV $$").as_deref(), Some("was killed by SIGSEGV"));
         assert_eq!(run("exit 7").as_deref(), Some("ended the process with exit code 7"));
     }
 }

@@ -179,8 +179,10 @@ pub(super) fn selection(source: String, settings: &Settings) -> Selection {
 /// A pipeline of the manifest by name, or its default one.
 fn named_pipeline<'m>(name: Option<&str>, manifest: &'m Manifest) -> Result<(String, &'m NamedPipeline), Error> {
     let name = name.or(manifest.default_pipeline.as_deref()).ok_or_else(|| Error::Request {
-        message: "no passes: the manifest has no default pipeline".to_string(),
-        help: "use --passes 'A,B' or --pipeline NAME, or set default_pipeline in the manifest".to_string(),
+        message: "no passes to run: the manifest has no default pipeline".to_string(),
+        help:
+            "use --passes 'A,B' or --pipeline NAME, or add a pipeline named `default` under [pipelines] in the manifest"
+                .to_string(),
     })?;
     if let Some(pipeline) = manifest.pipelines.get(name) {
         return Ok((name.to_string(), pipeline));

@@ -91,7 +91,7 @@ pub(crate) fn doing(name: &str, plugin: &str, file: Option<&Path>, event: &str) 
 }
 
 /// Who got `run_before` of a pass, and is owed an end of it.
-#[must_use = "each of them must be told how the pass ended"]
+#[must_use = "each of them must be called when the pass has ended"]
 #[derive(Debug)]
 pub struct Started(Vec<usize>);
 

@@ -38,9 +38,9 @@ impl Passes {
 pub enum Changes {
     /// A unified diff.
     Diff,
-    /// Functions that are new or not as they were, each in a module of its own; removed ones are named.
+    /// New and changed functions, each in its own module; removed functions are named.
     Functions,
-    /// The module behind the pass.
+    /// The module after the pass.
     Module,
 }
 

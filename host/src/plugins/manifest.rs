@@ -1,5 +1,6 @@
 //! `passes.toml`: which plugins there are, and what runs by default.
 
+use super::manifest_keys::{self as keys, Key};
 use crate::files::read_small;
 use crate::plugins::target::Target;
 use crate::report::error::{Error, Problem};
@@ -144,7 +145,7 @@ impl Manifest {
             text: "".into(),
             problems: vec![Problem { message, span: None, help: help.to_string() }],
         };
-        let help = "name another one with --manifest FILE, or write one; the README shows how";
+        let help = "name another one with --manifest FILE, or create one; the README shows how";
         let bytes = read_small(path).map_err(|error| wrong(error.to_string(), help))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
@@ -207,21 +208,6 @@ struct Reader<'t> {
     problems: RefCell<Vec<Problem>>,
 }
 
-const KEYS: &[&str] = &[
-    "plugin",
-    "search",
-    "pipelines",
-    "default_pipeline",
-    "opt_level",
-    "disabled",
-    "required",
-    "instruments",
-    "target",
-    "config",
-];
-const PLUGIN_KEYS: &[&str] = &["path", "name", "crate", "version", "api"];
-const PIPELINE_KEYS: &[&str] = &["passes", "opt_level", "disabled", "required", "instruments", "target", "config"];
-
 impl Reader<'_> {
     fn wrong(&self, message: String, span: Range<usize>, help: &str) {
         self.problems.borrow_mut().push(Problem { message, span: Some(span), help: help.to_string() });
@@ -242,7 +228,8 @@ impl Reader<'_> {
     }
 
     /// Whether all keys are known.
-    fn check_keys(&self, table: &DeTable<'_>, known: &[&str], what: &str) -> bool {
+    fn check_keys(&self, table: &DeTable<'_>, known: &[&[Key]], what: &str) -> bool {
+        let known = keys::names(known);
         let before = self.problems.borrow().len();
         for (key, _) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
             let near = nearest(key.get_ref(), known.iter().copied());
@@ -253,7 +240,7 @@ impl Reader<'_> {
     }
 
     fn manifest(&self, table: &DeTable<'_>) -> Manifest {
-        self.check_keys(table, KEYS, "the manifest");
+        self.check_keys(table, keys::MANIFEST, "the manifest");
         let mut manifest = Manifest { settings: self.settings(table), ..Manifest::default() };
         manifest.search = self.strings(table, "search").iter().map(|folder| self.folder.join(folder)).collect();
         match table.get("plugin").map(|value| (value, value.get_ref())) {
@@ -394,7 +381,7 @@ impl Reader<'_> {
             DeValue::Table(table) => table,
             _ => return self.expected(name, "a string such as \"A,B{x=1}\" or a table with `passes`", value),
         };
-        let all_known = self.check_keys(table, PIPELINE_KEYS, &format!("pipeline `{name}`"));
+        let all_known = self.check_keys(table, keys::PIPELINE, &format!("pipeline `{name}`"));
         let settings = self.settings(table);
         let Some(passes) = table.get("passes") else {
             // A misspelt key says it already.
@@ -411,7 +398,7 @@ impl Reader<'_> {
         let DeValue::Table(table) = value.get_ref() else {
             return self.expected("plugin", "a table: [[plugin]]", value);
         };
-        let all_known = self.check_keys(table, PLUGIN_KEYS, "[[plugin]]");
+        let all_known = self.check_keys(table, keys::PLUGIN, "[[plugin]]");
         let (version, api) = (self.requirement(table, "version"), self.requirement(table, "api"));
         let given = ["path", "name", "crate"].into_iter().filter_map(|key| Some((key, table.get(key)?)));
         let given: Vec<(&str, &Value<'_>)> = given.collect();
@@ -441,7 +428,7 @@ impl Reader<'_> {
         let text = self.string(key, value)?;
         let read = VersionReq::parse(&text);
         if let Err(error) = &read {
-            self.wrong(format!("`{key}` is no version requirement: {error}"), value.span(), "as in \">= 0.2\"");
+            self.wrong(format!("`{key}` is not a version requirement: {error}"), value.span(), "as in \">= 0.2\"");
         }
         read.ok()
     }

@@ -7,5 +7,6 @@ pub mod library;
 pub mod loader;
 pub mod lock;
 pub mod manifest;
+mod manifest_keys;
 pub mod object_file;
 pub(crate) mod target;

@@ -24,7 +24,7 @@ pub enum ObjectError {
     #[error("is {0}, not a file")]
     NotAFile(&'static str),
     /// It is not a shared library.
-    #[error("is no shared library ({0})")]
+    #[error("is not a shared library ({0})")]
     NotALibrary(String),
     /// It is one of another system.
     #[error("is a library for {found}, this host runs on {host}")]
@@ -48,7 +48,7 @@ pub enum ObjectError {
     #[error("its section `.passhost` has {0} bytes, at most {MAX_METADATA} are read")]
     TooLarge(u64),
     /// It has no metadata section.
-    #[error("is no passhost plugin: it has no section `.passhost`")]
+    #[error("is not a passhost plugin: it has no section `.passhost`")]
     NoMetadata,
 }
 

@@ -31,11 +31,11 @@ impl Target {
             };
         }
         let json: serde_json::Value =
-            serde_json::from_str(text).map_err(|error| wrong(&format!("is no JSON: {error}")))?;
+            serde_json::from_str(text).map_err(|error| wrong(&format!("is not JSON: {error}")))?;
         let named = ["kind", "tag"].into_iter().find_map(|key| Some((key, json.get(key)?)));
         match named {
             Some((_, serde_json::Value::String(name))) if is_name(name) => Ok(Target(text.to_string())),
-            Some((key, _)) => Err(wrong(&format!("has a `{key}` that is no name"))),
+            Some((key, _)) => Err(wrong(&format!("has a `{key}` that is not a name"))),
             None => Err(wrong("has neither a `kind` nor a `tag`")),
         }
     }

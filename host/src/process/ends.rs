@@ -87,8 +87,8 @@ impl fmt::Display for How {
             End::Signal(signal) => match signal_word(signal) {
                 Some("SIGKILL") => f.write_str("was killed (SIGKILL), as systems do that run out of memory"),
                 Some("SIGXCPU") => f.write_str("took more time than the system allows (SIGXCPU)"),
-                Some(word) => write!(f, "died of {word}"),
-                None => write!(f, "died of signal {signal}"),
+                Some(word) => write!(f, "was killed by {word}"),
+                None => write!(f, "was killed by signal {signal}"),
             },
         }
     }
@@ -194,8 +194,7 @@ fn error(board: &Board, end: End) -> Error {
         (None, step) => {
             let name = |step: &Frame| format!(" in step {}, pass `{}`", step.step.load(Ordering::Relaxed), step.name);
             let message = format!("passhost itself {how}{}", step.map_or(String::new(), name));
-            let help =
-                "unless something from outside did it, this is a fault of passhost; please report it".to_string();
+            let help = "unless something from outside did it, this is a bug in passhost; please report it".to_string();
             Error::Ended { message, help, code: exit::FAULT }
         }
     }

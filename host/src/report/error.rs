@@ -49,12 +49,12 @@ impl Kept {
     fn help(&self, kept: &str, rest: &str) -> String {
         match self {
             Kept::File(path) => {
-                format!("the input and the output are as they were; {kept} is in {}", path.display())
+                format!("the input and the output did not change; {kept} is in {}", path.display())
             }
-            Kept::Nothing => "the input and the output are as they were; nothing was written".to_string(),
-            Kept::WentOn => format!("the run went on with {rest}, as --keep-going says"),
+            Kept::Nothing => "the input and the output did not change; nothing was written".to_string(),
+            Kept::WentOn => format!("the run continued with {rest} (--keep-going)"),
             Kept::Gone => {
-                "the input and the output are as they were; `--dump DIR` writes the module after each pass".to_string()
+                "the input and the output did not change; `--dump DIR` writes the module after each pass".to_string()
             }
         }
     }
@@ -232,7 +232,7 @@ pub enum Error {
         message: String,
     },
     /// Whoever reads standard output went away before all was written.
-    #[error("output <stdout>: nobody reads it any more")]
+    #[error("output <stdout>: its reader closed it")]
     ReaderLeft,
     /// The output could not be written in the end.
     #[error("output {}: {message}", path.display())]
@@ -381,7 +381,7 @@ impl Error {
             Error::Build { output, .. } if !output.trim().is_empty() => report.note(output.trim_end()),
             Error::IllFormed { origin, message, place } => {
                 let report = Report::error(message).note(format!(
-                    "this is the module as it was read from {origin}, printed again; its lines are not those of the file"
+                    "this is the module that was read from {origin}, printed again; its line numbers differ from those of the file"
                 ));
                 match place {
                     Some((text, span)) => report.at(format!("<{origin}, as read>"), text.as_str(), span.clone(), ""),
@@ -407,7 +407,7 @@ impl Error {
                 }
                 report.notes.extend(file.as_ref().map(|file| format!("plugin file {}", file.display())));
                 match kept {
-                    Some(kept) => report.help(kept.help("the module of that moment", "everything but this instrument")),
+                    Some(kept) => report.help(kept.help("the module at that time", "everything but this instrument")),
                     None => report,
                 }
             }

@@ -85,7 +85,7 @@ impl Runner<'_> {
             self.check_blocks(pass, (name, old), &body, module)?;
         }
         if old.kind() != body.kind() {
-            let message = "gave back a function of another kind".to_string();
+            let message = "returned a function of another kind".to_string();
             return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
         }
         Ok(body)

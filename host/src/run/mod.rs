@@ -193,7 +193,7 @@ impl<'e> Runner<'e> {
     pub fn run(mut self, plan: &Plan, module: Module) -> Result<RunReport, Error> {
         if !plan.is_of(self.engine.registry()) {
             let message = "the plan was made for an engine with other passes".to_string();
-            return Err(Error::Request { message, help: "plan anew with the engine that runs it".to_string() });
+            return Err(Error::Request { message, help: "plan again with the engine that runs it".to_string() });
         }
         verify_kinds(&module).map_err(|violation| Error::Request {
             message: format!("the module to run passes over: {violation}"),
@@ -635,11 +635,11 @@ impl<'e> Runner<'e> {
         self.workers.run(affected, check).into_iter().collect()
     }
 
-    /// Whether a pass left its input alone. What it wrote into is put back.
+    /// Whether a pass left its input alone. What it wrote is undone.
     fn check_input(&self, pass: PassId, before: &Module, snapshot: &Snapshot) -> Result<(), Error> {
         let Some(written) = snapshot.written(before) else { return Ok(()) };
-        self.mark(pass, "wrote into the input of");
-        let message = self.put_back(snapshot, format!("wrote into {}", written.part));
+        self.mark(pass, "wrote to the input of");
+        let message = self.put_back(snapshot, format!("wrote to {}", written.part));
         Err(self.step_error(pass, written.function, message, None))
     }
 
@@ -703,7 +703,7 @@ impl<'e> Runner<'e> {
 }
 
 /// Replaces the message of a pass that returned an error without one.
-const NO_REASON: &str = "gave an error without a text; whoever maintains the plugin should let it say what it found";
+const NO_REASON: &str = "returned an error without a text; its author should make it say what it found";
 
 /// A failure after which the run goes on.
 fn went_on(mut error: Error) -> Error {

@@ -206,15 +206,15 @@ impl Runner<'_> {
         Ok(verdict)
     }
 
-    /// What a checker wrote into, which marks its plugin.
+    /// What a checker wrote to, which marks its plugin.
     fn checker_wrote(&self, snapshot: &Snapshot, module: &Module, property: &str) -> Option<String> {
         let Written { function, part } = snapshot.written(module)?;
         let registry = self.engine.registry();
         let (_, owner, _) = registry.property(property)?;
         let plugin = &registry.owner(owner).name;
-        self.marks.add(owner, format!("plugin `{plugin}` wrote into the input of its checker of `{property}`"));
+        self.marks.add(owner, format!("plugin `{plugin}` wrote to the input of its checker of `{property}`"));
         let of = function.map_or(String::new(), |function| format!(", function `{function}`"));
-        Some(format!("the checker of `{property}` in plugin `{plugin}` wrote into {part}{of}"))
+        Some(format!("the checker of `{property}` in plugin `{plugin}` wrote to {part}{of}"))
     }
 
     /// What a checker says of functions. Its plugin is opened if it was not before.
@@ -229,7 +229,7 @@ impl Runner<'_> {
         };
         let name = &registry.owner(owner).name;
         if let Some(why) = self.marked_plugin(owner) {
-            return Ok(Verdict::Broken(format!("{why}, and is not called any more")));
+            return Ok(Verdict::Broken(format!("{why}, and is not called again")));
         }
         let plugin = self.engine.open(owner)?;
         let mut functions = functions.filter(|(_, body)| body.kind() == BodyKind::Function && !skips(body));

@@ -232,7 +232,7 @@ fn well_formed(
 ) -> Result<bool, Violation> {
     verify_kind(name, body)?;
     if !is_function_name(name) {
-        let message = format!("has a name that Python does not accept; `{}` would be one", function_name(name));
+        let message = format!("has a name that is not a valid Python identifier; try `{}`", function_name(name));
         return Err(Violation { function: name.to_string(), node: 0, message });
     }
     if body.kind() == BodyKind::PrimFunc {
@@ -481,7 +481,7 @@ impl Check<'_> {
         if !ty.is_tuple() {
             return match ty.kind() {
                 0 | tykind::OBJECT => Ok(()),
-                _ => Err(format!("takes element {index} of `{}`, which is no tuple", name(tuple))),
+                _ => Err(format!("takes element {index} of `{}`, which is not a tuple", name(tuple))),
             };
         }
         let n = ty.children().len();
@@ -508,11 +508,11 @@ impl Check<'_> {
     fn dataflow(&self, header: Value<'_>) -> Result<(), String> {
         for value in header.region().children() {
             if value.kind() == kind::IF {
-                return Err("a dataflow block holds an If; control flow must stand outside".to_string());
+                return Err("a dataflow block contains an If; control flow must be outside dataflow blocks".to_string());
             }
             let effect = value.has(flag::IMPURE) && value.kind() != kind::FUNC;
             if effect {
-                return Err(format!("a dataflow block holds `{}`, which has an effect", name(value)));
+                return Err(format!("a dataflow block contains `{}`, which has an effect", name(value)));
             }
         }
         Ok(())
@@ -536,7 +536,7 @@ impl Check<'_> {
             return Ok(());
         }
         match relation(&said, found) {
-            Relation::Contradicts(why) => Err(format!("the type says otherwise than {}: {why}", what())),
+            Relation::Contradicts(why) => Err(format!("the type contradicts {}: {why}", what())),
             _ => Ok(()),
         }
     }

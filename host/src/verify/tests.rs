@@ -48,7 +48,7 @@ fn names_of_functions_are_names_of_python() {
     let body = |b: &FunctionBuilder<'_, '_>| b.emit_func_output(b.param("x", Type::Object));
     let bb = BlockBuilder::new(&First);
     bb.function("a b", body);
-    assert!(bb.get().is_err_and(|error| error.to_string().contains("`a_b` would be one")));
+    assert!(bb.get().is_err_and(|error| error.to_string().contains("try `a_b`")));
 
     let bb = BlockBuilder::new(&First);
     let body = bb.body("a b", body).expect("builds");
@@ -58,7 +58,7 @@ fn names_of_functions_are_names_of_python() {
     edit = Module::new(Vec::<(String, Body)>::new()).edit();
     edit.set("lambda", body);
     let error = verify_module(&edit.finish(), &First).expect_err("a word of Python");
-    assert_eq!(error.message, "has a name that Python does not accept; `lambda_` would be one");
+    assert_eq!(error.message, "has a name that is not a valid Python identifier; try `lambda_`");
 }
 
 fn vector(n: &Dim) -> Type {

@@ -51,7 +51,7 @@ pub(crate) fn call_tir(call: Call<'_>, module: &Module) -> Result<(), String> {
     let dims = call.arg(2).map_or(0, |dims| usize::try_from(dims.ty().ndim()).unwrap_or(0));
     if given.len() + dims != takes.len() {
         let found = given.len() + dims;
-        return Err(format!("relax.call_tir gives `{name}` {found} values, but it takes {}", takes.len()));
+        return Err(format!("relax.call_tir passes {found} values to `{name}`, but it takes {}", takes.len()));
     }
     // Dimensions stand behind the results.
     takes.iter().zip(&given).try_for_each(|(param, ty)| {
@@ -78,18 +78,18 @@ fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
     }
     let (takes, found) = (buffer.dtype(), given.dtype());
     if found.is_known() && takes != found {
-        return Err(format!("takes a buffer of {takes}, but relax.call_tir gives a tensor of {found}"));
+        return Err(format!("takes a buffer of {takes}, but relax.call_tir passes a tensor of {found}"));
     }
     let (takes, found) = (buffer.ndim(), given.ndim());
     if found >= 0 && takes != found {
-        return Err(format!("takes a buffer of {takes} dimensions, but relax.call_tir gives a tensor of {found}"));
+        return Err(format!("takes a buffer of {takes} dimensions, but relax.call_tir passes a tensor of {found}"));
     }
     let shape = buffer.prims();
     for (axis, (takes, found)) in shape.iter().zip(given.dims().into_iter().flatten()).enumerate() {
         if let (Some(takes), Some(found)) = (takes.as_int(), found.as_int())
             && takes != found
         {
-            return Err(format!("dimension {axis} is {takes}, but relax.call_tir gives {found}"));
+            return Err(format!("dimension {axis} is {takes}, but relax.call_tir passes {found}"));
         }
     }
     Ok(())
@@ -162,7 +162,7 @@ fn node(value: Value<'_>, parent: Option<Value<'_>>, parents: &[u32], body: &Bod
 fn directly_in(value: Value<'_>, parent: Option<Value<'_>>, kind: u16, name: &str) -> Result<(), String> {
     match parent {
         Some(parent) if parent.kind() == kind => Ok(()),
-        _ => Err(format!("{} must stand directly in {name}", called(value))),
+        _ => Err(format!("{} must be directly in {name}", called(value))),
     }
 }
 
@@ -174,7 +174,7 @@ fn in_loop(value: Value<'_>, parents: &[u32], body: &Body) -> Result<(), String>
             return Ok(());
         }
     }
-    Err("stands in no loop".to_string())
+    Err("is not in a loop".to_string())
 }
 
 fn dtype(value: Value<'_>) -> DType {
@@ -189,7 +189,7 @@ fn lanes(value: Value<'_>) -> i16 {
 fn buffer(value: Option<Value<'_>>) -> Result<Value<'_>, String> {
     match value {
         Some(value) if value.ty().kind() == tykind::BUFFER && value.has(flag::BOUND) => Ok(value),
-        Some(value) => Err(format!("{} is no declared buffer", called(value))),
+        Some(value) => Err(format!("{} is not a declared buffer", called(value))),
         None => Err("no buffer is said".to_string()),
     }
 }
@@ -430,7 +430,7 @@ mod tests {
             let (zero, value) = (t.int(0), t.float());
             t.add(kind::STORE, 0, &[t.buffer, value, zero]);
         });
-        refused("no declared buffer", |t| {
+        refused("is not a declared buffer", |t| {
             let (zero, value) = (t.int(0), t.float());
             t.add(kind::STORE, 0, &[zero, value, zero, zero]);
         });
@@ -445,7 +445,7 @@ mod tests {
         refused("has no buffer type", |t| {
             t.named(kind::BUFFER, buffer_of::FREE, &[]);
         });
-        refused("must stand directly in a block", |t| {
+        refused("must be directly in a block", |t| {
             let zero = t.int(0);
             t.add(kind::ACCESS, 0, &[t.buffer, zero, zero, zero, zero]);
         });
@@ -470,7 +470,7 @@ mod tests {
             t.region(kind::FOR, &[zero, four]);
             t.named(kind::LOOP_VAR, 0, &[]);
         });
-        refused("`name` must stand directly in a block", |t| {
+        refused("`name` must be directly in a block", |t| {
             let zero = t.int(0);
             t.named(kind::ITER_VAR, axis::SPATIAL, &[zero, zero, zero]);
         });
@@ -479,8 +479,8 @@ mod tests {
             t.region(kind::SBLOCK, &[]);
             t.named(kind::ITER_VAR, axis::SPATIAL, &[zero, zero]);
         });
-        refused("must stand directly in a block", |t| t.region(kind::INIT, &[]));
-        refused("stands in no loop", |t| {
+        refused("must be directly in a block", |t| t.region(kind::INIT, &[]));
+        refused("is not in a loop", |t| {
             t.add(kind::CONTINUE, 0, &[]);
         });
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// An operator that no plugin declares, where it is called first.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("writes a call of `{name}`, an operator that no plugin declares{}", did_you_mean(.near))]
+#[error("introduces a call of `{name}`, an operator that no plugin declares{}", did_you_mean(.near))]
 pub struct UndeclaredOperator {
     /// Full name of the operator.
     pub name: String,

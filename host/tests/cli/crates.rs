@@ -41,7 +41,7 @@ fn crates_of_one_name_in_two_workspaces_are_two() {
         assert_eq!(code, 3, "{said}");
         for folder in ["a/nothing", "b/nothing"] {
             let file = Path::new("$CASE").join(folder).join("target/debug").join(library("nothing"));
-            let expected = format!("plugin {}: is no passhost plugin", file.display());
+            let expected = format!("plugin {}: is not a passhost plugin", file.display());
             assert!(said.contains(&expected), "{said}");
         }
         assert!(!said.contains("listed twice"), "{said}");
@@ -82,8 +82,8 @@ fn a_workspace_of_its_own_below_another_lock_file() {
     let case = case.crate_at("sub/third", &cargo_toml("third", OWN));
     let (said, code) = case.run_alone(&["build"]);
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("third.so: is no passhost plugin") || !cfg!(target_os = "linux"), "{said}");
-    assert!(said.contains("is no passhost plugin"), "{said}");
+    assert!(said.contains("third.so: is not a passhost plugin") || !cfg!(target_os = "linux"), "{said}");
+    assert!(said.contains("is not a passhost plugin"), "{said}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_crate_that_a_workspace_above_excludes() {
         .file("passes.toml", "[[plugin]]\ncrate = \"third\"\n");
     let case = case.crate_at("third", &cargo_toml("third", ""));
     let (said, _) = case.run_alone(&["build"]);
-    assert!(said.contains("$CASE/third/target/debug") && said.contains("is no passhost plugin"), "{said}");
+    assert!(said.contains("$CASE/third/target/debug") && said.contains("is not a passhost plugin"), "{said}");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_member_is_built_in_the_target_folder_of_its_workspace() {
         .file("passes.toml", "[[plugin]]\ncrate = \"third\"\n");
     let case = case.crate_at("third", &cargo_toml("third", ""));
     let (said, _) = case.run_alone(&["build"]);
-    assert!(said.contains("$CASE/target/debug") && said.contains("is no passhost plugin"), "{said}");
+    assert!(said.contains("$CASE/target/debug") && said.contains("is not a passhost plugin"), "{said}");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_broken_crate_does_not_hide_its_neighbours() {
     let (said, code) = case.run_alone(&["check"]);
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("cannot find value `nothing`"), "{said}");
-    assert!(said.contains("is no passhost plugin"), "{said}");
+    assert!(said.contains("is not a passhost plugin"), "{said}");
     assert!(said.contains("2 problems in passes.toml"), "{said}");
     assert!(!said.contains(&*root().to_string_lossy()), "{said}");
 }
@@ -166,7 +166,7 @@ fn a_build_that_waits_for_another_cargo_says_so() {
     assert!(said.next().is_some_and(|line| waits(&line)));
     lock.unlock().expect("it is held");
     let rest: Vec<String> = said.collect();
-    assert!(rest.iter().any(|line| line.contains("is no passhost plugin")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("is not a passhost plugin")), "{rest:?}");
     assert_eq!(child.wait().expect("it ends").code(), Some(3));
     assert!(case.path("nothing/target/debug").join(library("nothing")).exists());
 }

@@ -50,20 +50,20 @@ const WAYS: &[(&str, &str, bool)] = &[
     ("drop", "ended the process with exit code 0", true),
     ("hook", "ended the process with exit code 0", true),
     ("thread", "a thread that a plugin started ended the process with exit code 0", false),
-    ("hook panics", "died of SIGABRT", true),
-    ("unwind", "died of SIGABRT", true),
-    ("memory", "died of SIGABRT", true),
-    ("pthread_exit", "died of SIGABRT", true),
-    ("abort", "died of SIGABRT", true),
-    ("segv", "died of SIGSEGV", true),
+    ("hook panics", "was killed by SIGABRT", true),
+    ("unwind", "was killed by SIGABRT", true),
+    ("memory", "was killed by SIGABRT", true),
+    ("pthread_exit", "was killed by SIGABRT", true),
+    ("abort", "was killed by SIGABRT", true),
+    ("segv", "was killed by SIGSEGV", true),
     ("overflow", "overflowed its stack", true),
-    ("4", "died of SIGILL", true),
-    ("5", "died of SIGTRAP", true),
-    ("7", "died of SIGBUS", true),
-    ("8", "died of SIGFPE", true),
-    ("31", "died of SIGSYS", true),
+    ("4", "was killed by SIGILL", true),
+    ("5", "was killed by SIGTRAP", true),
+    ("7", "was killed by SIGBUS", true),
+    ("8", "was killed by SIGFPE", true),
+    ("31", "was killed by SIGSYS", true),
     ("9", "was killed (SIGKILL)", false),
-    ("14", "died of SIGALRM", false),
+    ("14", "was killed by SIGALRM", false),
     ("24", "took more time than the system allows (SIGXCPU)", false),
 ];
 
@@ -107,7 +107,7 @@ fn one_process_reports_what_it_notices() {
         let said = case.ended(command);
         let what = match what.strip_suffix(" with exit code 0") {
             Some(what) => format!("{what} by calling `exit`"),
-            None if *how == "overflow" => "died of SIGSEGV".to_string(),
+            None if *how == "overflow" => "was killed by SIGSEGV".to_string(),
             None => (*what).to_string(),
         };
         let function = if *function { ", in function `main`" } else { "" };
@@ -125,7 +125,10 @@ fn rules_checkers_and_instruments_that_end_the_process() {
         let what = "`zoo.exits` of plugin `passhost-zoo` ended the process with exit code 0";
         assert!(said.contains(&format!("{step} {what}")), "{said}");
         let said = case.ended(case.run_of("zoo.Inserts{name=zoo.crashes}", &["--jobs", jobs]));
-        assert!(said.contains(&format!("{step} `zoo.crashes` of plugin `passhost-zoo` died of SIGSEGV")), "{said}");
+        assert!(
+            said.contains(&format!("{step} `zoo.crashes` of plugin `passhost-zoo` was killed by SIGSEGV")),
+            "{said}"
+        );
     }
     let said = case.ended(case.run_of("zoo.NeedsEnding", &[]));
     let what = "step 1, pass `zoo.NeedsEnding` of plugin `passhost-zoo`: the checker of property `zoo.ending` of plugin \
@@ -148,7 +151,7 @@ fn what_runs_when_the_process_ends() {
     assert!(said.contains("this pass always fails"), "{said}");
     std::fs::remove_file(case.path("out.failed.py")).expect("the last good module");
     let (_, said, code) = case.finish(case.run_of("zoo.Ends{how=\"crash later\"}", &[]), b"");
-    assert!(said.contains("error: a plugin died of SIGSEGV, after the run had come to its end"), "{said}");
+    assert!(said.contains("error: a plugin was killed by SIGSEGV, after the run had come to its end"), "{said}");
     assert_eq!(code, 3);
     assert!(std::fs::read_to_string(case.path("out.py")).expect("the result").contains("def main"), "{said}");
     // A plugin that only tidies up is no fault.

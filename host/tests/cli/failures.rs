@@ -243,7 +243,7 @@ fn another_result_than_declared() {
     assert!(out.contains("-> R.Tensor((2, 4)") && !out.contains("z = "), "{out}");
     let (_, stderr, code) = case.run(&[&["run", "other.py", "--strict"], &passes[..]].concat(), b"");
     assert_eq!(code, 1, "{stderr}");
-    assert!(stderr.contains("the type says otherwise than what it returns"), "{stderr}");
+    assert!(stderr.contains("the type contradicts what it returns"), "{stderr}");
 }
 
 /// An input may have no end: what is no text, or longer than a module can be, is not read to its end.

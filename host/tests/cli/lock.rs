@@ -78,7 +78,7 @@ fn locked_everywhere() {
     // A file that is no library is called so, whatever its hash.
     let case = case.file(FILE, "text");
     let (_, stderr, _) = case.run(&["list", "--locked"], b"");
-    assert!(stderr.contains("is no shared library"), "{stderr}");
+    assert!(stderr.contains("is not a shared library"), "{stderr}");
 }
 
 #[test]

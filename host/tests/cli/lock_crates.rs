@@ -99,7 +99,7 @@ fn files_of_settings_are_locked() {
     write(&case, "mine/my tools/wrap.sh", format!("{wrapper}# More.\n"));
     refused(&case, &[], "/config.toml: my tools/wrap.sh) is ");
     std::fs::remove_file(case.path("mine/my tools/wrap.sh")).expect("a file");
-    refused(&case, &[], "cannot be locked: .cargo/config.toml names my tools/wrap.sh, and there is no such file");
+    refused(&case, &[], "cannot be locked: .cargo/config.toml names my tools/wrap.sh, but this file does not exist");
     // The variable CARGO chooses nobody that builds.
     std::fs::remove_dir_all(case.path("mine/.cargo")).expect("a folder");
     marking(&case, "cargo.sh");

@@ -1,4 +1,4 @@
-//! The smallest plugin of the README, made and run as it says.
+//! The README's session and its smallest plugin, run as it says.
 
 use super::{Case, root};
 use std::path::Path;
@@ -60,4 +60,34 @@ fn the_smallest_plugin_runs_as_written() {
         assert!(format!("{stdout}{stderr}").contains(name), "{line}\n{stdout}{stderr}");
     }
     assert!(folder.join("out.py").is_file());
+}
+
+/// Commands of the README's session, each with the output that it shows.
+fn session(readme: &str) -> Vec<(&str, String)> {
+    let block = readme.split("```console\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a session");
+    let mut commands: Vec<(&str, String)> = Vec::new();
+    for line in block.lines() {
+        match (line.strip_prefix("$ passhost "), commands.last_mut()) {
+            (Some(command), _) => commands.push((command, String::new())),
+            (None, Some((_, output))) => output.extend([line, "\n"]),
+            (None, None) => panic!("output before the first command: {line}"),
+        }
+    }
+    commands
+}
+
+#[test]
+fn the_session_shows_what_passhost_prints() {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let case = Case::new("session").standard();
+    for folder in ["docs", "tests"] {
+        std::os::unix::fs::symlink(root().join(folder), case.path(folder)).expect("a link");
+    }
+    let session = session(&readme);
+    assert!(session.len() >= 3, "a plan, a refusal and a diagnostic: {session:?}");
+    for (command, shown) in session {
+        let args: Vec<&str> = command.split_whitespace().collect();
+        let (stdout, stderr, _) = case.run(&args, b"");
+        assert_eq!(case.normalize(&shown), stdout + &stderr, "passhost {command}");
+    }
 }

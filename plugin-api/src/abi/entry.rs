@@ -202,7 +202,7 @@ fn hook(info: &std::panic::PanicHookInfo<'_>) {
 }
 
 /// What stands for the message of a panic whose payload is neither `&str` nor `String`.
-const NO_TEXT: &str = "a payload that is no text";
+const NO_TEXT: &str = "a payload that is not text";
 
 /// The payload's text, with the place if the hook saw this panic: one that goes on from another thread does not pass
 /// the hook, so what it kept may be of another one. Then forgets the payload, whose destructor could panic again.
@@ -289,7 +289,7 @@ pub(super) unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, P
     // SAFETY: the caller vouches for the bytes.
     let fields = Fields::new(unsafe { bytes.get() });
     let values = fields.map(|field| read_value(field.ok()?.1)).collect::<Option<Vec<_>>>();
-    values.ok_or_else(|| PassError::new("the host gave options that cannot be read"))
+    values.ok_or_else(|| PassError::new("the host passed options that cannot be read"))
 }
 
 fn other_granularity() -> PassError {
@@ -308,7 +308,7 @@ unsafe fn module_pass(
     // SAFETY: as above.
     let (entry, module, options, ctx) =
         unsafe { (&*entry, Module::clone_ptr(module), read_options(options)?, Ctx::of(services::context(ctx))) };
-    let module = module.ok_or_else(|| PassError::new("the host gave no module"))?;
+    let module = module.ok_or_else(|| PassError::new("the host passed no module"))?;
     match entry.decl().passes.get(pass as usize).map(|pass| pass.run) {
         Some(RunFn::Module(run)) => run(&module, &options, &ctx),
         _ => Err(other_granularity()),

@@ -23,7 +23,7 @@ fn panicked(payload: Box<dyn Any + Send>) -> RunFailure {
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
     // Its destructor could panic again.
     std::mem::forget(payload);
-    RunFailure::Panic(text.unwrap_or_else(|| "a payload that is no text".to_string()))
+    RunFailure::Panic(text.unwrap_or_else(|| "a payload that is not text".to_string()))
 }
 
 /// Calls code of this program; a panic is a failure.

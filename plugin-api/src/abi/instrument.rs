@@ -140,7 +140,7 @@ pub(super) extern "C" fn call(
         // that live during the call.
         let (instrument, module, facts) =
             unsafe { (&mut *state.cast::<Box<dyn PassInstrument>>(), Module::clone_ptr(module), facts.get()) };
-        let module = || module.as_ref().ok_or_else(|| PassError::new("the host gave no module"));
+        let module = || module.as_ref().ok_or_else(|| PassError::new("the host passed no module"));
         with_facts(facts, |pass, message| match what {
             event::ENTER => instrument.enter().map(|()| true),
             event::EXIT => instrument.exit().map(|()| true),
@@ -195,7 +195,7 @@ impl OpenPlugin {
             return Err(RunFailure::read(status, &error));
         }
         if state.is_null() {
-            return Err(RunFailure::Protocol("gave no instrument".to_string()));
+            return Err(RunFailure::Protocol("returned no instrument".to_string()));
         }
         Ok(PluginInstrument { functions, state, panicked: false, kept: Vec::new() })
     }

@@ -46,8 +46,7 @@ impl<'i> BlockBuilder<'i> {
         }
         if !is_function_name(name) {
             let near = function_name(name);
-            return self
-                .fail(PassError::new(format!("`{name}` is no name that Python accepts; `{near}` would be one")));
+            return self.fail(PassError::new(format!("`{name}` is not a valid Python identifier; try `{near}`")));
         }
         if let Some(body) = self.body(name, f) {
             self.module.borrow_mut().set(name, body);
@@ -141,7 +140,7 @@ impl FunctionBuilder<'_, '_> {
     pub fn param(&self, name: &str, ty: impl Into<Type>) -> V {
         let (mut s, ty) = (self.state.borrow_mut(), ty.into());
         if s.b.pool.s.nodes.last().is_some_and(|last| !matches!(last.kind, kind::FUNC | kind::PARAM)) {
-            self.fail(PassError::new(format!("the parameter `{name}` stands behind a binding: parameters come first")));
+            self.fail(PassError::new(format!("the parameter `{name}` comes after a binding: parameters come first")));
         }
         let id = s.b.ty(&ty);
         let v = s.b.param(name, id);
@@ -399,7 +398,9 @@ impl FunctionBuilder<'_, '_> {
         let v = s.own(v);
         let found = s.type_of(v);
         if !matches!(relation(ty, &found), Relation::Equal | Relation::Wider) {
-            self.fail(PassError::new(format!("a value of type {found:?} is no {ty:?}; `match_cast` checks when run")));
+            self.fail(PassError::new(format!(
+                "a value has type {found:?}, not {ty:?}; `match_cast` checks at run time"
+            )));
         }
         // A call stays nested in the binding.
         let here = s.frames.last().is_some_and(|frame| frame.pending.contains(&v));
@@ -436,7 +437,7 @@ impl FunctionBuilder<'_, '_> {
     /// A dataflow block: what `f` emits is visible in it, its outputs behind it too.
     pub fn dataflow<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
         if self.flows() {
-            self.fail(PassError::new("a dataflow block cannot stand in another one"));
+            self.fail(PassError::new("a dataflow block cannot be inside another one"));
             return f(self);
         }
         self.state.borrow_mut().close_block();
@@ -446,7 +447,7 @@ impl FunctionBuilder<'_, '_> {
     /// An If: each branch gives its result.
     pub fn if_(&self, cond: V, then: impl FnOnce(&Self) -> V, other: impl FnOnce(&Self) -> V) -> V {
         if self.flows() {
-            self.fail(PassError::new("an If cannot stand in a dataflow block; end the block before it"));
+            self.fail(PassError::new("an If cannot be in a dataflow block; end the block before it"));
             return cond;
         }
         let header = {

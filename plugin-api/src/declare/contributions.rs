@@ -107,7 +107,7 @@ impl ConfigDecl {
     pub const fn checked(self) -> ConfigDecl {
         let name = self.name;
         if !is_full_name(name) {
-            fail(&["`", name, "` is no config key: it is `namespace.key`, as in `acme.limit`"]);
+            fail(&["`", name, "` is not a config key: write `namespace.key`, as in `acme.limit`"]);
         }
         if is_blank(self.doc) {
             fail(&["config option `", name, "` has no documentation: write `/// What it says.` above its declaration"]);
@@ -148,7 +148,7 @@ impl PropertyDecl {
     pub const fn checked(self) -> PropertyDecl {
         let name = self.name;
         if !is_full_name(name) {
-            fail(&["`", name, "` is no name of a property: it is `namespace.name`, as in `relax.anf`"]);
+            fail(&["`", name, "` is not the name of a property: write `namespace.name`, as in `relax.anf`"]);
         }
         if is_blank(self.doc) {
             fail(&["property `", name, "` has no documentation: write `/// What holds.` above its declaration"]);
@@ -162,7 +162,7 @@ impl CompositeDecl {
     pub const fn checked(self) -> CompositeDecl {
         let name = self.name;
         if !is_full_name(name) {
-            fail(&["`", name, "` is no name of a composite pass: it is `namespace.Name`, as in `acme.Cleanup`"]);
+            fail(&["`", name, "` is not the name of a composite pass: write `namespace.Name`, as in `acme.Cleanup`"]);
         }
         if is_blank(self.doc) {
             fail(&[
@@ -179,7 +179,8 @@ impl CompositeDecl {
         while i < self.passes.len() {
             let entry = self.passes[i];
             if !is_member(entry) {
-                let right = "` is no pass with its full name: write it as in `relax.Normalize` or `acme.Fold{times=2}`";
+                let right =
+                    "` is not the full name of a pass: write it as in `relax.Normalize` or `acme.Fold{times=2}`";
                 fail(&["`passes` of composite pass `", name, "`: `", entry, right]);
             }
             if same(member_name(entry), name) {

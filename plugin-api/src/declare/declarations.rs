@@ -278,7 +278,7 @@ impl PassDecl {
     pub const fn checked(self) -> PassDecl {
         let name = self.name;
         if !is_full_name(name) {
-            fail(&["`", name, "` is no name of a pass: it is `namespace.Name`, as in `acme.GroupConvolutions`"]);
+            fail(&["`", name, "` is not the name of a pass: write `namespace.Name`, as in `acme.GroupConvolutions`"]);
         }
         if is_blank(self.doc) {
             fail(&["pass `", name, "` has no documentation: write `/// What it does.` above its declaration"]);
@@ -299,7 +299,7 @@ pub(crate) const fn check_required(what: &str, name: &str, required: &[&str]) {
     while i < required.len() {
         let entry = required[i];
         if !is_required(entry) {
-            let right = "` is no full name, alone or with a version: write it as in `relax.Normalize` or `relax.Normalize \
+            let right = "` is not a full name, alone or with a version: write it as in `relax.Normalize` or `relax.Normalize \
                          (>= 0.2)`";
             fail(&["`required` of ", what, " `", name, "`: `", entry, right]);
         }
@@ -324,9 +324,9 @@ const fn check_contract(name: &str, list: &str, items: &[&str], all: bool) {
     while i < items.len() {
         if !(is_full_name(items[i]) || all && same(items[i], ALL)) {
             let right = if all {
-                "` is no full name, as `relax.anf`, and not `all`"
+                "` is not a full name such as `relax.anf`, and not `all`"
             } else {
-                "` is no full name: write it as in `relax.anf`"
+                "` is not a full name: write it as in `relax.anf`"
             };
             fail(&["`", list, "` of pass `", name, "`: `", items[i], right]);
         }
@@ -360,7 +360,7 @@ pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]
 /// What a compiler can tell the author about the plugin as a whole.
 pub(crate) const fn check(plugin: &PluginDecl) {
     if !is_plugin_name(plugin.name) {
-        let right = "` is no name of a plugin: it is that of a crate, of letters, digits, `_`, `-` and `.`, as in `acme-passes`";
+        let right = "` is not the name of a plugin: write the name of a crate, with letters, digits, `_`, `-` and `.`, as in `acme-passes`";
         fail(&["`", plugin.name, right]);
     }
     crate::declare::instrument::check(plugin.more.instruments);
@@ -380,7 +380,7 @@ pub(crate) const fn check(plugin: &PluginDecl) {
     while i < plugin.operators.len() {
         let name = plugin.operators[i].name;
         if !is_full_name(name) {
-            fail(&["`", name, "` is no name of an operator: it is `namespace.name`, as in `relax.nn.conv2d`"]);
+            fail(&["`", name, "` is not the name of an operator: write `namespace.name`, as in `relax.nn.conv2d`"]);
         }
         let mut j = 0;
         while j < i {

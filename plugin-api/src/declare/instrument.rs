@@ -34,7 +34,7 @@ pub struct PassFacts<'a> {
 /// A `tracing` span that is entered in `run_before` may be left in `run_after` or `run_failed`, one of `enter` in `exit`;
 /// what is still entered at the end of these is left, and so is, at its own end, what any other method entered.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no instrument: it does not implement `PassInstrument`",
+    message = "`{Self}` is not an instrument: it does not implement `PassInstrument`",
     label = "`new` of an instrument must give one",
     note = "write `impl PassInstrument for {Self} {{ … }}`; every method has a default"
 )]
@@ -103,7 +103,7 @@ impl InstrumentDecl {
     pub const fn checked(self) -> InstrumentDecl {
         let name = self.name;
         if !is_full_name(name) {
-            fail(&["`", name, "` is no name of an instrument: it is `namespace.Name`, as in `acme.Counter`"]);
+            fail(&["`", name, "` is not the name of an instrument: write `namespace.Name`, as in `acme.Counter`"]);
         }
         if is_blank(self.doc) {
             fail(&["instrument `", name, "` has no documentation: write `/// What it does.` above its declaration"]);
@@ -211,11 +211,11 @@ macro_rules! __instrument {
     // A key that no arm above took: it is unknown, stands twice, or its value is of another kind.
     (@facts $h:tt $slots:tt options $($rest:tt)*) => {
         compile_error!(
-            "`options` stands once in an instrument, as `options: Options { /// How often.\n times: i64 = 1 }`"
+            "`options` may appear once in an instrument, as `options: Options { /// How often.\n times: i64 = 1 }`"
         );
     };
     (@facts $h:tt $slots:tt new $($rest:tt)*) => {
-        compile_error!("`new` stands once in an instrument, as `new: a_function`");
+        compile_error!("`new` may appear once in an instrument, as `new: a_function`");
     };
     (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => {
         compile_error!(concat!("an instrument has no fact `", stringify!($key), "`; it has `new` and `options`"));

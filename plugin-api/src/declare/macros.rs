@@ -124,7 +124,7 @@ macro_rules! __pass {
         ));
     };
     (@once $key:ident $example:literal) => {
-        compile_error!(concat!("`", stringify!($key), "` stands once in a pass, as `", $example, "`"));
+        compile_error!(concat!("`", stringify!($key), "` may appear once in a pass, as `", $example, "`"));
     };
 
     (@declare { $doc:tt $vis:tt $g:ident $NAME:ident $name:literal } { [] $($slots:tt)* }) => {

@@ -58,11 +58,11 @@ macro_rules! __config {
     };
     (@facts $h:tt $slots:tt $(,)?) => { $crate::__config! { @declare $h $slots } };
     (@facts $h:tt $slots:tt default $($rest:tt)*) => {
-        compile_error!("`default` stands once in a config option, as `default: 16`");
+        compile_error!("`default` may appear once in a config option, as `default: 16`");
     };
     (@facts $h:tt $slots:tt range $($rest:tt)*) => {
         compile_error!(
-            "`range` stands once in a config option and is of numbers, as `range: 0..=1024`, `range: 0..` or \
+            "`range` may appear once in a config option and is of numbers, as `range: 0..=1024`, `range: 0..` or \
              `range: ..=1024`"
         );
     };
@@ -200,14 +200,14 @@ macro_rules! __composite {
     };
     (@facts $h:tt $slots:tt $(,)?) => { $crate::__composite! { @declare $h $slots } };
     (@facts $h:tt $slots:tt opt_level $($rest:tt)*) => {
-        compile_error!("`opt_level` stands once in a composite pass, as `opt_level: 1`");
+        compile_error!("`opt_level` may appear once in a composite pass, as `opt_level: 1`");
     };
     (@facts $h:tt $slots:tt required $($rest:tt)*) => {
-        compile_error!("`required` stands once in a composite pass and is a list of strings, as `required: [\"relax.Normalize\"]`");
+        compile_error!("`required` may appear once in a composite pass and is a list of strings, as `required: [\"relax.Normalize\"]`");
     };
     (@facts $h:tt $slots:tt passes $($rest:tt)*) => {
         compile_error!(
-            "`passes` stands once in a composite pass and is a list of strings, as `passes: [\"relax.Normalize\", \
+            "`passes` may appear once in a composite pass and is a list of strings, as `passes: [\"relax.Normalize\", \
              \"acme.Fold{times=2}\"]`"
         );
     };

@@ -65,7 +65,7 @@ impl<'a> Values<'a> {
     pub fn next<T: OptionField>(&mut self) -> Result<T, PassError> {
         let name = self.decls.next().map_or("", |decl| decl.name);
         let Some((value, rest)) = self.values.split_first() else {
-            return Err(PassError::new(format!("the host gave {} option values, but none for `{name}`", self.given)));
+            return Err(PassError::new(format!("the host passed {} option values, but none for `{name}`", self.given)));
         };
         self.values = rest;
         let wrong = || PassError::new(format!("option `{name}` is {value}; it must be a {}", T::TYPE));
@@ -78,7 +78,7 @@ impl<'a> Values<'a> {
     /// If the host gave more values than there are options.
     pub fn end(self) -> Result<(), PassError> {
         let n = self.given - self.values.len();
-        let extra = || PassError::new(format!("the host gave {} option values; there are {n} options", self.given));
+        let extra = || PassError::new(format!("the host passed {} option values; there are {n} options", self.given));
         if self.values.is_empty() { Ok(()) } else { Err(extra()) }
     }
 }

@@ -13,8 +13,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// No function is being worked on.
 const NO_FUNCTION: u32 = u32::MAX;
 
-/// The context of a run, as a pass sees it. Elsewhere than on the thread of the run, and once the run is over, it has no
-/// answers.
+/// The context of a run, as a pass sees it. On another thread than that of the pass, and after the run, it has no answers.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// fn look(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+///     for call in body.values().filter_map(Value::as_call) {
+///         if call.op() == Some("relax.print") && ctx.opt_level() >= 2 {
+///             ctx.diagnostics().warning(call.value(), "this call prints");
+///             ctx.statistic("calls that print", 1);
+///         }
+///     }
+///     if ctx.target().is_some_and(|target| target.contains("cuda")) {
+///         bail!("this pass does not support CUDA");
+///     }
+///     Ok(body.clone())
+/// }
+/// // Without a host, a context has opt_level 2, no config and no target.
+/// assert_eq!((Ctx::detached().opt_level(), Ctx::detached().target()), (2, None));
+/// ```
 pub struct Ctx {
     /// Number of the run; 0 without a host.
     run: u64,

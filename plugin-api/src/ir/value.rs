@@ -8,6 +8,35 @@ use crate::ir::types::{DType, Dim, Sym, Ty, dim_at};
 use std::fmt;
 
 /// A value of a body: a node (parameter, binding, nested expression, region) or a leaf (operator, constant, shape…).
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// # use plugin_api::ir::records;
+///
+/// # let mut b = BodyBuilder::new();
+/// # b.begin_function(0, AttrsId::NONE, None);
+/// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+/// # let (x, relu, exp) = (b.param("x", ty), b.op("relax.nn.relu"), b.op("relax.exp"));
+/// # b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// # let a = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("a"));
+/// # let c = b.call(exp, &[a], AttrsId::NONE, ty, false, Some("c"));
+/// # b.end();
+/// # b.end_function(c, ty);
+/// # let body = b.finish()?;
+/// // def main(x: R.Tensor((2, 3), "float32")):
+/// //     a = R.nn.relu(x)
+/// //     c = R.exp(a)
+/// //     return c
+/// let c = body.lookup_binding("c").expect("a binding named `c`");
+/// let call = c.as_call_to("relax.exp").expect("a call of `relax.exp`");
+/// let a = call.arg(0).expect("its argument");
+/// assert_eq!(a.name(), Some("a"));
+/// assert!(a.is_binding() && !a.has_effect());
+/// assert!(a.ty().is_tensor());
+/// assert_eq!(a.operands().count(), 2); // the operator and its argument
+/// assert_eq!(body.bindings().filter_map(|value| value.as_call()?.op()).collect::<Vec<_>>(), ["relax.nn.relu", "relax.exp"]);
+/// # Ok::<(), SealError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Value<'a> {
     pub(crate) raw: &'a RawView<'a>,

@@ -248,7 +248,7 @@ impl<'a> Record<'a> {
         } else {
             read_value(bytes).map(AttrDefault::Value)
         };
-        read.map(Some).ok_or_else(|| self.wrong("default", "is no value that this host can read"))
+        read.map(Some).ok_or_else(|| self.wrong("default", "is not a value that this host can read"))
     }
 
     /// Records of one kind in this one, each with a name of its own, which can be written before a `=`.
@@ -375,9 +375,11 @@ fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
     let ty = OptionType::of(ty).ok_or_else(|| record.unknown("type", ty))?;
     let default = match record.default()? {
         None => None,
-        Some(AttrDefault::None) => return Err(record.wrong("default", format!("is nothing, which is no {ty}"))),
+        Some(AttrDefault::None) => {
+            return Err(record.wrong("default", format!("is nothing, which is not of type {ty}")));
+        }
         Some(AttrDefault::Value(value)) => {
-            let why = format!("is {value}, which is no {ty}");
+            let why = format!("is {value}, which is not of type {ty}");
             Some(value.coerce(ty).ok_or_else(|| record.wrong("default", why))?)
         }
     };

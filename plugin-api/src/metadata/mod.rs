@@ -177,7 +177,7 @@ pub(crate) fn wrong_names(names: &[String], all: bool) -> Option<String> {
 }
 
 fn no_full_name(name: &str, right: &str) -> String {
-    format!("has `{name}`, which is no full name, as `{right}`")
+    format!("has `{name}`, which is not a full name such as `{right}`")
 }
 
 /// Facts of one instrument.
@@ -253,7 +253,7 @@ impl Required {
             }
         };
         if !is_full_name(name) {
-            return Err(format!("entry `{text}` is no full name, as in `relax.Normalize`"));
+            return Err(format!("entry `{text}` is not a full name such as `relax.Normalize`"));
         }
         Ok(Required { name: name.to_string(), version })
     }

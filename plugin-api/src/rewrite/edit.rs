@@ -56,6 +56,42 @@ enum Item {
 }
 
 /// A body that is being changed.
+///
+/// Values of the old body stay valid while it is edited. [`Edit::v`] turns one into a value of the edit, which can be an
+/// operand of something new. [`Edit::finish`] validates the result.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// # use plugin_api::ir::records;
+///
+/// # let mut b = BodyBuilder::new();
+/// # b.begin_function(0, AttrsId::NONE, None);
+/// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+/// # let (x, relu, exp) = (b.param("x", ty), b.op("relax.nn.relu"), b.op("relax.exp"));
+/// # b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// # let a = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("a"));
+/// # let c = b.call(exp, &[a], AttrsId::NONE, ty, false, Some("c"));
+/// # b.end();
+/// # b.end_function(c, ty);
+/// # let body = b.finish()?;
+/// // def main(x: R.Tensor((2, 3), "float32")):
+/// //     a = R.nn.relu(x)
+/// //     c = R.exp(a)
+/// //     return c
+/// let mut edit = body.edit();
+/// let (a, c) = (body.lookup_binding("a").expect("`a`"), body.lookup_binding("c").expect("`c`"));
+/// // c = R.exp(a) becomes c = R.tanh(a)
+/// let (tanh, old_a) = (edit.builder().op("relax.tanh"), edit.v(a));
+/// let ty = edit.builder().ty(&Type::tensor([2, 3], DType::F32));
+/// let new = edit.before(c).call(tanh, &[old_a], AttrsId::NONE, ty, false, Some("c"));
+/// edit.replace(c, new);
+/// let changed = edit.finish()?;
+///
+/// let c = changed.lookup_binding("c").expect("`c`");
+/// assert_eq!(c.as_call().and_then(Call::op), Some("relax.tanh"));
+/// assert_eq!(changed.bindings().count(), 2);
+/// # Ok::<(), SealError>(())
+/// ```
 pub struct Edit<'b> {
     old: &'b Body,
     b: BodyBuilder,

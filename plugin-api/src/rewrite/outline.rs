@@ -82,7 +82,7 @@ impl Edit<'_> {
     ) -> Result<String, PassError> {
         let group = Group::new(self.old(), facts, values)?;
         if let Some(taken) = group.members.iter().find(|at| self.groups.moved.contains_key(*at)) {
-            let message = "is in another group already, or was moved behind one";
+            let message = "is already in another group, or was moved after one";
             return Err(PassError::new(message).at(group.body.value_at(*taken)));
         }
         let behind = self.find_place(&group, facts)?;
@@ -205,7 +205,7 @@ impl Edit<'_> {
                 || self.groups.moved.contains_key(&at)
             {
                 let message =
-                    format!("`{name}` needs the group before all of it was computed, and cannot be moved behind it");
+                    format!("`{name}` needs the group before all of it was computed, and cannot be moved after it");
                 return Err(PassError::new(message).at(value));
             }
             work.extend(

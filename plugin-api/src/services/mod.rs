@@ -193,7 +193,7 @@ pub enum SpanOp {
     Close = 3,
     /// It follows from the other span.
     Follows = 4,
-    /// Which span of the plugin is current on this thread, or [`NO_SPAN`].
+    /// Which span of the plugin is current on this thread, or `NO_SPAN`.
     Current = 5,
 }
 

@@ -167,7 +167,7 @@ pub fn call_result(callee: &Type, args: &[Type]) -> Result<Type, InferError> {
     let Type::Callable { params, ret, .. } = callee else {
         return match callee {
             Type::Object => Ok(Type::Object),
-            other => Err(InferError::wrong(format!("calls {}, which is no function", kind_name(other)))),
+            other => Err(InferError::wrong(format!("calls {}, which is not a function", kind_name(other)))),
         };
     };
     let Some(params) = params else { return Ok((**ret).clone()) };

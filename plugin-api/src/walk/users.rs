@@ -3,7 +3,34 @@
 use crate::ir::records::{LEAF_BIT, NONE, flag, kind};
 use crate::ir::{Body, Region, Value};
 
-/// For each node of a body its users, in program order. Made in one pass; each question costs its answer.
+/// The users of each value of a body, in program order. Computed in one walk; after that, a question takes time in
+/// proportion to its answer.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// # use plugin_api::ir::records;
+///
+/// # let mut b = BodyBuilder::new();
+/// # b.begin_function(0, AttrsId::NONE, None);
+/// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+/// # let (x, relu, exp) = (b.param("x", ty), b.op("relax.nn.relu"), b.op("relax.exp"));
+/// # b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// # let a = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("a"));
+/// # let c = b.call(exp, &[a], AttrsId::NONE, ty, false, Some("c"));
+/// # b.end();
+/// # b.end_function(c, ty);
+/// # let body = b.finish()?;
+/// // def main(x: R.Tensor((2, 3), "float32")):
+/// //     a = R.nn.relu(x)
+/// //     c = R.exp(a)
+/// //     return c
+/// let users = body.users();
+/// let (a, c) = (body.lookup_binding("a").expect("`a`"), body.lookup_binding("c").expect("`c`"));
+/// assert_eq!(users.only(a), Some(c));
+/// assert!(users.each(a).all(|user| user.as_call_to("relax.exp").is_some()));
+/// assert_eq!(users.only_binding(c), None); // the function returns it
+/// # Ok::<(), SealError>(())
+/// ```
 pub struct Users {
     starts: Vec<u32>,
     users: Vec<u32>,

@@ -349,7 +349,7 @@ pub trait StmtVisitor<'a> {
     fn visit_where(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
 
     /// The region of a buffer that a block reads or writes, that a buffer matches or a call takes:
-    /// [`kind::ACCESS`](crate::ir::records::kind::ACCESS).
+    /// [`kind::ACCESS`].
     fn visit_access(&mut self, access: Value<'a>, buffer: Value<'a>) {}
 
     /// Annotations of the schedulable block around it.

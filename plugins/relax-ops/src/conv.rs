@@ -201,7 +201,7 @@ fn check_channels(data: &Dim, taken: &Dim, given: &Dim, groups: i64) -> Result<(
     }
     match given.as_int() {
         Some(given) if given % groups != 0 => {
-            wrong(format!("the weight gives {given} output channels, which {groups} groups do not divide"))
+            wrong(format!("the weight has {given} output channels, which {groups} groups do not divide"))
         }
         _ => Ok(()),
     }

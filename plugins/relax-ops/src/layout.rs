@@ -41,7 +41,7 @@ impl<'a> Layout<'a> {
                 b'a'..=b'z' if factor > 0 => (byte, factor),
                 b'A'..=b'Z' => return Err(bad("has a length before a capital letter")),
                 b'a'..=b'z' => return Err(bad("has a small letter without a length")),
-                _ => return Err(bad("has a character that is no axis")),
+                _ => return Err(bad("has a character that is not an axis")),
             };
             if layout.axes[..layout.len].iter().any(|(known, _)| *known == byte) {
                 return Err(bad("names an axis twice"));

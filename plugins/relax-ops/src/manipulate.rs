@@ -417,7 +417,7 @@ fn pixel_shuffle(call: Call<'_>) -> Inferred {
     let Some(dims) = &x.shape else { return Ok(with_shape(&x, x.ndim, None)) };
     let channel = dims.len() - 3;
     if let Some(channels) = dims[channel].as_int().filter(|channels| channels % square != 0) {
-        return wrong(format!("{channels} channels are no multiple of the square of the factor, {square}"));
+        return wrong(format!("{channels} channels are not a multiple of the square of the factor, {square}"));
     }
     let mut out = dims.clone();
     out[channel] = apply(FLOORDIV, &dims[channel], &Dim::Int(square));

@@ -22,7 +22,7 @@ const AXIS_LAST: &[AttrDecl] = &[attr_or("axis", AttrType::Int, DefaultDecl::Int
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.batch_norm",
-        "Normalized over all axes but one; gives the result, and mean and variance after the update.",
+        "Normalized over all axes but one; returns the result, and mean and variance after the update.",
         BATCH,
         &[
             attr("axis", AttrType::Int),
@@ -71,7 +71,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
     op(
         "relax.nn.dropout",
-        "Elements set to 0 at random; gives the result and the mask.",
+        "Elements set to 0 at random; returns the result and the mask.",
         DATA,
         &[attr_or("rate", AttrType::Float, DefaultDecl::Float(0.5))],
         dropout,

@@ -51,7 +51,7 @@ pub enum PlanError {
         level: String,
     },
     /// A required pass that nobody has.
-    #[error("pass `{by}` ({plugin}) requires `{name}`, which no listed plugin has{}", did_you_mean(.near))]
+    #[error("pass `{by}` ({plugin}) requires `{name}`, which no listed plugin contributes{}", did_you_mean(.near))]
     Missing {
         /// Full name of the missing pass.
         name: String,
@@ -63,7 +63,9 @@ pub enum PlanError {
         near: Vec<String>,
     },
     /// A required pass that does not run with its default options, as it has not all of them.
-    #[error("pass `{by}` ({plugin}) requires `{name}` with its default options, but option `{option}` of it has none")]
+    #[error(
+        "pass `{by}` ({plugin}) requires `{name}` with its default options, but its option `{option}` has no default"
+    )]
     NoDefault {
         /// Full name of the required pass.
         name: String,
@@ -91,7 +93,7 @@ pub enum PlanError {
     /// A pass that is needed, but disabled.
     #[error(
         "`{name}` is disabled by {level}, but `{by}` ({plugin}) requires it; \
-         do not disable it, or disable `{asked}` as well"
+         enable it, or also disable `{asked}`"
     )]
     Disabled {
         /// Full name of the disabled pass.
@@ -108,7 +110,7 @@ pub enum PlanError {
     /// A member of a composite pass that is needed, but disabled.
     #[error(
         "`{name}` is disabled by {level}, but it is part of `{composite}` ({plugin}), which {by} requires; \
-         do not disable it, or disable `{asked}` as well"
+         enable it, or also disable `{asked}`"
     )]
     DisabledMember {
         /// Full name of the disabled pass.
@@ -141,7 +143,7 @@ pub enum PlanError {
         key: (Option<PassId>, usize),
     },
     /// A member of a composite pass that nobody has.
-    #[error("composite pass `{composite}` ({plugin}) has the member `{name}`, which no listed plugin has{}", did_you_mean(.near))]
+    #[error("composite pass `{composite}` ({plugin}) has the member `{name}`, which no listed plugin contributes{}", did_you_mean(.near))]
     UnknownMember {
         /// Full name of the missing pass.
         name: String,
@@ -298,12 +300,12 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Warning::RequiredNotAsked { name } => {
-                write!(f, "`{name}` is required to run, but is not part of the pipeline")
+                write!(f, "`{name}` is required to run, but is not in the pipeline")
             }
             Warning::SkippedByLevel { name, level, context, can_be_required } => {
                 write!(
                     f,
-                    "`{name}` was asked for, but is skipped: its opt_level is {level}, that of the context {context}; \
+                    "`{name}` is in the pipeline, but is skipped: its opt_level is {level}, and that of the context is {context}; \
                      use --opt-level {level}"
                 )?;
                 if *can_be_required { write!(f, " or --require {name}") } else { Ok(()) }
@@ -311,7 +313,7 @@ impl fmt::Display for Warning {
             Warning::LeftOut { name, selector, option } => {
                 write!(
                     f,
-                    "`{name}` is not among `{selector}`: its option `{option}` must be given; write it by its name"
+                    "`{selector}` does not select `{name}`, because its option `{option}` must be given; add the pass by name"
                 )
             }
         }

@@ -50,7 +50,7 @@ impl Plan {
             (None, Reason::PartOf(whole)) => format!("part of {whole}{}", self.despite(about, registry)),
             (None, Reason::RequiredBy { user, plugin }) => match about {
                 About::Missing(_) => {
-                    format!("required by {user} ({plugin}), but no listed plugin has it: the run fails here")
+                    format!("required by {user} ({plugin}), but no listed plugin contributes it: the run fails here")
                 }
                 _ if self.tvm_compat => format!("required by {user} ({plugin})"),
                 _ => format!("required by {user} ({plugin}), unless still valid{}", self.despite(about, registry)),

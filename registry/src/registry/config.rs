@@ -28,7 +28,7 @@ pub enum ConfigError {
         fields: Vec<String>,
     },
     /// A value of another type.
-    #[error("config option `{key}` is `{found}`, which is no {ty}; {about}")]
+    #[error("config option `{key}` is set to `{found}`, but {about}")]
     WrongType {
         /// The key.
         key: String,

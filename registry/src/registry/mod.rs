@@ -602,7 +602,7 @@ fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     let options = brought.config.iter().map(|option| ("config option", &option.name, "acme.limit"));
     for (kind, name, right) in properties.chain(operators).chain(options) {
         if !plugin_api::declare::declarations::is_full_name(name) {
-            return bad(kind, name, ("name", format!("is no full name, as `{right}`")));
+            return bad(kind, name, ("name", format!("is not a full name such as `{right}`")));
         }
     }
     for option in &brought.config {

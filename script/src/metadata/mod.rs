@@ -97,13 +97,13 @@ impl Metadata {
     fn list(&self, at: usize, ty: &str) -> Result<Vec<usize>, String> {
         let items = self.node(at, ty)?.as_array().into_iter().flatten();
         let items = items.map(|item| item.as_u64().map(|item| item as usize)).collect::<Option<Vec<_>>>();
-        items.ok_or_else(|| format!("node {at} of the metadata is no list of nodes"))
+        items.ok_or_else(|| format!("node {at} of the metadata is not a list of nodes"))
     }
 
     /// A string node; the graph has two kinds of them.
     fn string(&self, at: usize) -> Result<String, String> {
         let text = self.node(at, PLAIN_STRING).or_else(|_| self.node(at, "str"))?;
-        text.as_str().map(str::to_string).ok_or_else(|| format!("node {at} of the metadata is no text"))
+        text.as_str().map(str::to_string).ok_or_else(|| format!("node {at} of the metadata is not text"))
     }
 
     fn is_none(&self, at: usize) -> bool {
@@ -126,7 +126,7 @@ impl Metadata {
         let values = self.list(self.field(at, "relax.expr.ShapeExpr", "values")?, "ffi.Array")?;
         let int = |at: usize| {
             let value = self.field(at, "ir.IntImm", "value").and_then(|value| self.node(value, "int"))?;
-            value.as_i64().ok_or_else(|| format!("node {at} of the metadata is no integer"))
+            value.as_i64().ok_or_else(|| format!("node {at} of the metadata is not an integer"))
         };
         values.into_iter().map(int).collect()
     }
@@ -140,7 +140,7 @@ impl Metadata {
     /// A tensor: its data behind a header of device, data type and shape.
     fn tensor(&self, at: usize) -> Result<(Tensor, Type), String> {
         let text = self.node(at, TENSOR)?.as_str().unwrap_or("");
-        let wrong = || format!("node {at} of the metadata is no tensor");
+        let wrong = || format!("node {at} of the metadata is not a tensor");
         let bytes = base64::decode(text).ok_or_else(wrong)?;
         let mut rest = Bytes(&bytes);
         if rest.u64() != Some(MAGIC) {
@@ -219,7 +219,7 @@ mod tests {
         for (from, to, why) in [
             ("ir.GenericConst\"", "ir.GenericConsts\"", "not ir.GenericConst"),
             ("\"float32\"", "\"float16\"", "not that of its tensor"),
-            ("P6G0", "Q6G0", "is no tensor"),
+            ("P6G0", "Q6G0", "is not a tensor"),
             ("\"data\": 2", "\"data\": 3", "not that of its tensor"),
             ("\"root_index\":", "\"root\":", "no number `root_index`"),
             ("ffi.Map", "ffi.Maps", "not ffi.Map"),

@@ -248,7 +248,7 @@ impl<'a> FnReader<'a> {
             }
             let Some(attr) = info.attrs.iter().find(|attr| attr.name == name) else {
                 if info.args.iter().any(|arg| arg.name == name) {
-                    let message = format!("argument `{name}` is given twice: by its place and by its name");
+                    let message = format!("argument `{name}` is given twice: by position and by name");
                     return Err(Diagnostic::new(span(keyword), message).help(signature(info)));
                 }
                 return Err(Diagnostic::new(span(keyword), format!("{} has no attribute `{name}`", info.name))

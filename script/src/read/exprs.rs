@@ -172,7 +172,7 @@ impl<'a> FnReader<'a> {
     fn constant(&mut self, value: &Expr, dtype: Option<DType>, ty: Option<Type>, at: Range<usize>) -> Read<V> {
         let Some(number) = scalar(value) else {
             return Err(Diagnostic::new(span(value), "expected a number, True or False")
-                .help("larger constants stand in the metadata: metadata[\"ir.GenericConst\"][0]"));
+                .help("larger constants are in the metadata: metadata[\"ir.GenericConst\"][0]"));
         };
         let dtype = dtype.unwrap_or(match number {
             Scalar::Float(_) => DType::F32,

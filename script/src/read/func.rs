@@ -301,7 +301,7 @@ impl<'a> FnReader<'a> {
             Some((Stmt::Return(last), front)) => (last, front),
             _ => {
                 if let Some(at) = def.body.iter().position(Stmt::is_return_stmt) {
-                    let message = "a statement behind `return`";
+                    let message = "a statement after `return`";
                     return Err(Diagnostic::new(span(&def.body[at + 1]), message)
                         .other(span(&def.body[at]), "the function ends here")
                         .help("remove it, or move it in front of the `return`"));
@@ -344,8 +344,7 @@ impl<'a> FnReader<'a> {
         match name {
             None => Ok(ty),
             Some(name) => {
-                let message =
-                    format!("the result speaks of the symbolic variable `{name}`, which no parameter defines");
+                let message = format!("the result uses the symbolic variable `{name}`, which no parameter defines");
                 Err(Diagnostic::new(span(ret), message)
                     .help("use it in the type of a parameter, or say less: R.Tensor(ndim=2)"))
             }
@@ -435,7 +434,7 @@ impl<'a> FnReader<'a> {
             }
         }
         if expr.is_string_literal_expr() {
-            return Err(Diagnostic::new(span(expr), "a string is no statement").help("write it as a comment"));
+            return Err(Diagnostic::new(span(expr), "a string is not a statement").help("write it as a comment"));
         }
         self.bind("_", span(expr), None, expr)
     }
@@ -505,7 +504,7 @@ impl<'a> FnReader<'a> {
         let found = if found_id == TypeId::NONE { Type::Object } else { self.b.type_owned(found_id) };
         match relation(&self.b.type_owned(id), &found) {
             Relation::Contradicts(why) => {
-                let message = format!("the type contradicts inference: {why}");
+                let message = format!("the declared type contradicts inference: {why}");
                 Err(Diagnostic::new(span(annotation), message)
                     .label("declared here")
                     .help(format!("inferred: {}", crate::print::type_text(&found))))

@@ -182,7 +182,7 @@ fn unknown_operator(name: &str, at: Range<usize>, calls: usize, ops: &dyn Operat
     let near = did_you_mean(&ops.near_ops(name));
     let label = if calls == 1 { "called here".to_string() } else { format!("called {calls} times, first here") };
     Diagnostic::new(at, format!("no operator `{name}`{near}")).label(label).help(
-        "its calls are kept as they stand; operators come from plugins: list the plugin that declares it in passes.toml",
+        "its calls are kept as they are; operators come from plugins: list the plugin that declares it in passes.toml",
     )
 }
 
@@ -217,7 +217,7 @@ fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtC
     };
     let decorated = class.decorator_list.iter().any(|decorator| is_path(&decorator.expression, &["I", "ir_module"]));
     if !decorated {
-        let message = format!("class `{}` is no module", class.name);
+        let message = format!("class `{}` is not a module", class.name);
         return Err(Diagnostic::new(span(&class.name), message).help("write `@I.ir_module` above it").into());
     }
     let other = |decorator: &&Decorator| !is_path(&decorator.expression, &["I", "ir_module"]);

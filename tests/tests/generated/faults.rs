@@ -55,7 +55,7 @@ const FAULTS: &[Fault] = &[
     fault("another type of the result", "what it returns", other_result),
     fault("a binding without a type", "has no type", no_type),
     fault("too many arguments of a function", "arguments", too_many_arguments),
-    fault("a store into what is no buffer", "no declared buffer", undeclared_buffer),
+    fault("a store into what is no buffer", "is not a declared buffer", undeclared_buffer),
     fault("a wrong number of indices", "indices are given", wrong_indices),
     fault("an index that is a float", "must be an integer", float_index),
     fault("another data type stored", "is stored", other_stored),
@@ -66,7 +66,7 @@ const FAULTS: &[Fault] = &[
     fault("a block iterator without a value", "needs 3 operands", unbound_iterator),
     fault("an initialization outside of a block", "directly in a block", init_outside),
     fault("a region with too few bounds", "bounds are given", wrong_region),
-    fault("a break outside of loops", "stands in no loop", break_outside),
+    fault("a break outside of loops", "is not in a loop", break_outside),
     fault("operands of two types", "must be of one type", mixed_operands),
     fault("a shape that is a float", "must be integers", float_shape),
 ];

@@ -13,7 +13,7 @@ fn row_10_config_that_does_not_fit_is_an_error() {
     let near = format!("the context: no config option `t.limt`; did you mean `t.limit`? I{}", &about[1..]);
     assert_eq!(error("t.limt", OptionValue::Int(1)), near);
     let wrong = error("t.limit", OptionValue::Bool(true));
-    assert_eq!(wrong, format!("the context: config option `t.limit` is `true`, which is no int; {about}"));
+    assert_eq!(wrong, format!("the context: config option `t.limit` is set to `true`, but {about}"));
     let far = error("t.limit", OptionValue::Int(17));
     assert_eq!(far, format!("the context: config option `t.limit` is `17`, which is not in 0..=16; {about}"));
 }

@@ -77,11 +77,11 @@ fn a_sequential_is_a_pass_and_nests() {
     let error = outer.run_in(&module, &disabled).expect_err("it is needed").to_string();
     assert_eq!(
         error,
-        "`t.C` is disabled by the context, but `late` (the pipeline) requires it; do not disable it, or disable `late` as well"
+        "`t.C` is disabled by the context, but `late` (the pipeline) requires it; enable it, or also disable `late`"
     );
     let missing = Sequential::new([pass(&engine, "t.A")]).required(["t.Z"]).pass(&engine);
     let error = missing.run(&module).expect_err("nobody has it").to_string();
-    assert!(error.contains("requires `t.Z`, which no listed plugin has"), "{error}");
+    assert!(error.contains("requires `t.Z`, which no listed plugin contributes"), "{error}");
 }
 
 /// Row 14 of the planner.
@@ -92,7 +92,7 @@ fn row_14_a_function_of_another_kind_is_an_error() {
     let engine = engine([create_function_pass(info("t.Other", 0, &[]), move |_, _| Ok(prim.clone()))]);
     let error = pass(&engine, "t.Other").run(&module(&engine, &["main"])).expect_err("another kind");
     let text = shown(&error);
-    assert!(text.contains("step 1, pass `t.Other` of plugin `host`: gave back a function of another kind"), "{text}");
+    assert!(text.contains("step 1, pass `t.Other` of plugin `host`: returned a function of another kind"), "{text}");
     assert!(text.contains("in function `main`"), "{text}");
 }
 

@@ -35,7 +35,7 @@ fn row_08_a_pass_made_at_run_time_is_found_by_name() {
     let module = module(&engine([]), &["main"]);
     let user = get_pass("rt.User").expect("it is registered");
     let error = user.run(&module).expect_err("nobody has it yet").to_string();
-    assert_eq!(error, "pass `rt.User` (host) requires `rt.Late`, which no listed plugin has");
+    assert_eq!(error, "pass `rt.User` (host) requires `rt.Late`, which no listed plugin contributes");
     register_pass(noted("rt.Late", 0, &[], &log)).expect("a new name");
     get_pass("User").expect("it is registered").run(&module).expect("runs");
     assert_eq!(log.take(), "rt.Late rt.User");

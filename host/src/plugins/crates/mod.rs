@@ -185,7 +185,7 @@ impl PluginCrate {
 fn read_cargo_toml(folder: &Path) -> Result<toml::Table, String> {
     let text = std::fs::read_to_string(folder.join("Cargo.toml")).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound if !folder.is_dir() => {
-            "there is no such folder; was the crate moved? Correct its path in the manifest".to_string()
+            "this folder does not exist; if the crate was moved, correct its path in the manifest".to_string()
         }
         _ => format!("cannot read its Cargo.toml: {error}; name the folder of a crate"),
     })?;
@@ -325,7 +325,7 @@ fn remedy(said: &str) -> &'static str {
         "the crates that it depends on cannot be fetched: run `cargo fetch` in its folder where there is a network, or list \
          its built library with `path`"
     } else if has(MOVED) {
-        "its Cargo.toml names a folder in which there is no crate: correct that path if the crate or the other one was moved"
+        "its Cargo.toml names a folder without a crate: correct that path if one of them was moved"
     } else {
         "correct the crate, or leave it out of the manifest"
     }

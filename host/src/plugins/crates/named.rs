@@ -47,7 +47,7 @@ impl Named {
             };
             // One that is not there yet can be there when it is run.
             if let Some(program) = program.filter(|path| found == 0 && path.contains(std::path::is_separator)) {
-                let what = format!("{} names {program}, and there is no such file", setting.shown);
+                let what = format!("{} names {program}, but this file does not exist", setting.shown);
                 self.uncovered.push(Uncovered { what, help: "correct that setting, or run without --locked" });
             }
         }
@@ -230,9 +230,9 @@ mod tests {
     fn what_cannot_be_covered_is_known() {
         for (key, text, why) in [
             ("rustflags", "-Lmany", "s names the folder many, which has more than 1000 files"),
-            ("RUSTC_WRAPPER", "later/wrap.sh", "s names later/wrap.sh, and there is no such file"),
-            ("linker", "later/my ld", "s names later/my ld, and there is no such file"),
-            ("rustflags", "-Clinker=later/ld", "s names later/ld, and there is no such file"),
+            ("RUSTC_WRAPPER", "later/wrap.sh", "s names later/wrap.sh, but this file does not exist"),
+            ("linker", "later/my ld", "s names later/my ld, but this file does not exist"),
+            ("rustflags", "-Clinker=later/ld", "s names later/ld, but this file does not exist"),
         ] {
             assert_eq!(of(key, text), (vec![], vec![why.to_string()]), "{key} = {text}");
         }

@@ -119,7 +119,7 @@ impl Keeper {
                     entry.name,
                     manifest.path.display()
                 ),
-                "list the plugin again, or bring the lockfile up to date with `passhost lock`",
+                "list the plugin again, or update the lockfile with `passhost lock`",
             ),
             None => Ok(()),
         }
@@ -328,7 +328,7 @@ impl Keeper {
     fn differs(&self, file: &Path, what: &str, found: &str, locked: &str) -> Error {
         let lock = self.path.display();
         let message = format!("is not the plugin of {lock}: {what} is {found}, that of {lock} is {locked}");
-        refuse(file, message, "bring back the plugin that was locked, or accept this one with `passhost lock`")
+        refuse(file, message, "restore the plugin that was locked, or accept this one with `passhost lock`")
     }
 
     fn old_hash(&self, from: &str) -> Option<&String> {

@@ -118,7 +118,7 @@ pub fn load(path: &Path) -> Result<Option<Entries>, Error> {
         |message: String| damaged(path, "", message, None, "correct that, or delete it and run `passhost lock`");
     // A pipe would wait for its writer.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(wrong("is no regular file".to_string()));
+        return Err(wrong("is not a regular file".to_string()));
     }
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
@@ -151,7 +151,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Entries, Error> {
     read(&table).map_err(wrong)
 }
 
-const RESTORE: &str = "take it from version control, or delete it and run `passhost lock`";
+const RESTORE: &str = "restore it from version control, or delete it and run `passhost lock`";
 
 fn damaged(path: &Path, text: &str, message: String, span: Option<Range<usize>>, help: &str) -> Error {
     let problem = Problem { message, span, help: help.to_string() };
@@ -236,7 +236,7 @@ fn read_entry(value: &Value<'_>) -> Result<(String, Entry), Wrong> {
     };
     let version = |key: &str| {
         let (text, span) = text(key)?;
-        Version::parse(&text).or_else(|error| wrong(format!("`{key}` is no version: {error}"), span))
+        Version::parse(&text).or_else(|error| wrong(format!("`{key}` is not a version: {error}"), span))
     };
     let pin = match (table.get("sources"), table.get("sha256")) {
         (Some(_), None) => {

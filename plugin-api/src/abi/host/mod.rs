@@ -189,7 +189,7 @@ pub(in crate::abi) fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The entry function gives nothing.
-    #[error("its entry function gives no table")]
+    #[error("its entry function returns no table")]
     NoTable,
     /// The entry table is not one.
     #[error("its entry table starts with {found:016x}, one of this plugin API with {ENTRY_MAGIC:016x}")]
@@ -369,13 +369,13 @@ impl OpenPlugin {
         }
         let protocol = |why: &str| RunFailure::Protocol(refused.unwrap_or_else(|| why.to_string()));
         if !result.handle.is_null() && !ModuleHdr::is_live(result.handle) {
-            return Err(protocol("gave back a module that this host did not make"));
+            return Err(protocol("returned a module that this host did not make"));
         }
         if result.handle == module.as_ptr() && module.owners() <= owners {
             return Ok(module.clone());
         }
         // SAFETY: null, or a handle whose ownership the plugin gives, and whose module lives.
-        unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("gave no module back"))
+        unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("returned no module"))
     }
 
     /// Runs a function, PrimFunc or dataflow-block pass on each function, with the values of all its options, in the
@@ -486,11 +486,11 @@ impl<'a> Lent<'a> {
         }
         let is_input = self.functions.get(at).is_some_and(|(_, input)| input.as_ptr() == handle);
         if !is_input && !handle.is_null() && !BodyHdr::is_live(handle) {
-            return Err(RunFailure::Protocol("gave back a function that this host did not seal".into()));
+            return Err(RunFailure::Protocol("returned a function that this host did not seal".into()));
         }
         // SAFETY: null, or the handle of a body that lives. The plugin gives its ownership, as far as can be seen: the
         // owners of a function that was lent grew.
-        unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("gave no function back".into()))
+        unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("returned no function".into()))
     }
 
     /// The function behind a handle if it was lent, and nobody counted the owner that is given.

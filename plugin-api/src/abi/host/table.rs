@@ -55,7 +55,7 @@ pub(crate) static SERVICES: Services = Services {
 /// The table is null, or can be read. What it points to is not looked at here.
 unsafe fn own_table<'a>(table: *const RawView<'a>) -> Result<RawView<'a>, String> {
     if table.is_null() {
-        return Err("there is no table of sections: its address is null".to_string());
+        return Err("the table of sections is missing: its address is null".to_string());
     }
     // SAFETY: the caller vouches for it; addresses and lengths may have any value.
     let raw = unsafe { table.read_unaligned() };
@@ -96,7 +96,10 @@ extern "C" fn host_module(
         }
         functions.sort_by(|a, b| a.0.cmp(&b.0));
         if let Some(two) = functions.windows(2).find(|two| two[0].0 == two[1].0) {
-            crate::abi::host::no_module(format!("gave the host two functions called `{}` for one module", two[0].0));
+            crate::abi::host::no_module(format!(
+                "passed two functions called `{}` for one module to the host",
+                two[0].0
+            ));
             return std::ptr::null();
         }
         let given = !meta.is_null();

@@ -116,7 +116,28 @@ impl Body {
 
 static BRANDS: AtomicU32 = AtomicU32::new(1);
 
-/// Builds a body from front to back.
+/// Builds a body from front to back, with types that the caller gives. [`BlockBuilder`](crate::prelude::BlockBuilder)
+/// infers types, and breaks up nested calls.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::ir::records;
+///
+/// // def main(x: R.Tensor((2, 3), "float32")):
+/// //     y = R.nn.relu(x)
+/// //     return y
+/// let mut b = BodyBuilder::new();
+/// b.begin_function(0, AttrsId::NONE, None);
+/// let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+/// let (x, relu) = (b.param("x", ty), b.op("relax.nn.relu"));
+/// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// let y = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("y"));
+/// b.end();
+/// b.end_function(y, ty);
+/// let body = b.finish()?;
+/// assert_eq!(body.bindings().count(), 1);
+/// # Ok::<(), SealError>(())
+/// ```
 pub struct BodyBuilder {
     pub(crate) pool: Pool,
     open: Vec<u32>,

@@ -571,7 +571,7 @@ fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
             return Err(SealError::Malformed {
                 what: "node",
                 index: 0,
-                why: "the root must be a region or stand alone",
+                why: "the root must be a region or the only node",
             });
         }
         if node.has(flag::TERM) && at + 1 != around_end {
@@ -685,7 +685,7 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
         relax || is_expression(before) && before.has(flag::BOUND)
     };
     if node.kind == kind::PARAM && i.checked_sub(1).is_none_or(|before| content(&raw.nodes()[before])) {
-        return wrong("a parameter stands behind other content of its function: parameters come first");
+        return wrong("a parameter comes after other content of its function: parameters come first");
     }
     if matches!(node.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD) && bound {
         return wrong("a block, branch or result cannot be bound");

@@ -43,7 +43,36 @@ pub(crate) struct ModuleHdr {
     names: *const String,
 }
 
-/// A module: immutable, reference-counted. Cloning costs one atomic addition.
+/// A module: an immutable, reference-counted map from names to functions. Cloning costs one atomic addition.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// # use plugin_api::ir::records;
+///
+/// # let mut b = BodyBuilder::new();
+/// # b.begin_function(0, AttrsId::NONE, None);
+/// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+/// # let (x, relu, exp) = (b.param("x", ty), b.op("relax.nn.relu"), b.op("relax.exp"));
+/// # b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// # let a = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("a"));
+/// # let c = b.call(exp, &[a], AttrsId::NONE, ty, false, Some("c"));
+/// # b.end();
+/// # b.end_function(c, ty);
+/// # let body = b.finish()?;
+/// let module = Module::new([("main", body)]);
+/// // A module pass changes some functions and keeps the others.
+/// let mut edit = module.edit();
+/// let helper = edit.add("main", module.get("main").expect("`main`").clone());
+/// let changed = edit.finish();
+/// assert_eq!(helper, "main_1"); // names are unique
+/// assert_eq!(changed.functions().map(|(name, _)| name).collect::<Vec<_>>(), ["main", "main_1"]);
+/// assert_eq!((module.len(), changed.len()), (1, 2));
+///
+/// // `map_functions` returns the same handle if nothing changed.
+/// let same = module.map_functions(|_, body| Ok::<_, PassError>(body.clone())).expect("no error");
+/// assert!(same.same(&module));
+/// # Ok::<(), SealError>(())
+/// ```
 #[repr(transparent)]
 pub struct Module(NonNull<ModuleHdr>);
 

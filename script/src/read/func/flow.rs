@@ -52,7 +52,7 @@ impl<'a> FnReader<'a> {
             if !inside || self.b.flags(v) & flag::INNER == 0 || v.is_leaf() {
                 return Err(Diagnostic::new(
                     span(name),
-                    format!("`{}` is no variable of this dataflow block", name.id),
+                    format!("`{}` is not a variable of this dataflow block", name.id),
                 ));
             }
             self.b.clear_flags(v, flag::INNER);
@@ -77,7 +77,7 @@ impl<'a> FnReader<'a> {
     /// An If: its value is what both branches bind last, under one name.
     pub(super) fn if_(&mut self, branch: &'a StmtIf) -> Read<()> {
         if self.in_dataflow {
-            return Err(Diagnostic::new(span(&*branch.test), "an If must not stand in a dataflow block"));
+            return Err(Diagnostic::new(span(&*branch.test), "an If must not be in a dataflow block"));
         }
         let other = match branch.elif_else_clauses.as_slice() {
             [clause] if clause.test.is_none() => &clause.body,

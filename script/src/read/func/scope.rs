@@ -129,7 +129,7 @@ impl<'a> FnReader<'a> {
         if self.locals.contains_key(name) {
             return Err(Diagnostic::new(
                 at,
-                format!("`{name}` is no scalar; dimensions and scalar expressions are made of these"),
+                format!("`{name}` is not a scalar; dimensions and scalar expressions consist of scalars"),
             )
             .help("calculate with tensors by operators: R.add(x, y), R.multiply(x, y), R.negative(x)"));
         }

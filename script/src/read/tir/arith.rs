@@ -283,7 +283,7 @@ fn common(a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
     };
     let (Some(lanes), Some(dtype)) = (lanes, promoted(x, y)) else {
         return Err(Diagnostic::new(at.clone(), format!("nothing is the type of both operands, {x} and {y}"))
-            .help("T.Cast(\"float32\", value) brings a value to a type"));
+            .help("T.Cast(\"float32\", value) converts a value to a type"));
     };
     Ok(Some(DType::new(dtype.code(), dtype.bits(), lanes)))
 }

@@ -314,7 +314,7 @@ impl<'a> TirReader<'a> {
     pub(super) fn only_in_block(&self, call: &ExprCall) -> Read<()> {
         match self.b.around() {
             Some(kind::SBLOCK) => Ok(()),
-            _ => Err(Diagnostic::new(span(&*call.func), "stands outside of a block")
+            _ => Err(Diagnostic::new(span(&*call.func), "is outside a block")
                 .help("write it directly into `with T.sblock(\"name\"):`")),
         }
     }

@@ -209,7 +209,7 @@ impl<'a> TirReader<'a> {
         let parsed = ruff_python_parser::parse_expression(text).map_err(|error| wrong(error.error.to_string()))?;
         crate::words::spelling::check_quoted(text, parsed.tokens()).map_err(wrong)?;
         let dim = self.dim(parsed.expr(), true).map_err(|inner| wrong(inner.message))?;
-        dim.ok_or_else(|| wrong("it is no dimension".to_string()))
+        dim.ok_or_else(|| wrong("it is not a dimension".to_string()))
     }
 
     /// A name in a shape.

@@ -186,7 +186,7 @@ impl<'a> TirReader<'a> {
             }
             if dtype.lanes() == 1 && (dtype.is_int() || dtype.code() == 6) {
                 if !fits(v, dtype) {
-                    return Err(Diagnostic::new(span(value), format!("{v} is no {dtype}")));
+                    return Err(Diagnostic::new(span(value), format!("{v} does not fit {dtype}")));
                 }
                 // Integers without a sign wrap into the 64 bits of the record.
                 return Ok(self.imm_of(v as i64, dtype, Is::Value));

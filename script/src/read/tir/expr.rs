@@ -27,7 +27,7 @@ impl<'a> TirReader<'a> {
         let e = self.expr(expr)?;
         let e = match e.is {
             Is::Buffer => {
-                return Err(Diagnostic::new(span(expr), "a buffer is no value").help("load an element: A[i, j]"));
+                return Err(Diagnostic::new(span(expr), "a buffer is not a value").help("load an element: A[i, j]"));
             }
             Is::Scalar => self.load_scalar(e),
             Is::Value | Is::Literal => e,

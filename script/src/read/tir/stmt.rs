@@ -107,7 +107,7 @@ impl<'a> TirReader<'a> {
                 return self.vstore(&method.value, call);
             }
             if expr.is_string_literal_expr() {
-                return Err(Diagnostic::new(span(expr), "a string is no statement").help("write it as a comment"));
+                return Err(Diagnostic::new(span(expr), "a string is not a statement").help("write it as a comment"));
             }
             let e = self.value(expr)?;
             self.effect(kind::EVALUATE, &[e.v]);

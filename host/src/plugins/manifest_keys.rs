@@ -1,0 +1,215 @@
+//! The keys of `passes.toml`. The parser refuses all others, and `docs/manifest.md` is generated from these tables.
+
+/// A key of a table.
+#[cfg_attr(not(test), expect(dead_code, reason = "all but the name is for the document"))]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// Type of its value.
+    pub(super) ty: &'static str,
+    /// Its value if the key is missing.
+    pub(super) default: &'static str,
+    /// What it means.
+    pub(super) doc: &'static str,
+    /// A part of a manifest.
+    pub(super) example: &'static str,
+}
+
+/// Keys of the manifest itself, without those of [`SETTINGS`].
+const OWN: &[Key] = &[
+    Key {
+        name: "plugin",
+        ty: "list of tables",
+        default: "no plugin",
+        doc: "The plugins, one `[[plugin]]` each. The order decides the order of `all(…)` and of lists; what a pass \
+              requires is found in any plugin.",
+        example: "[[plugin]]\ncrate = \"plugins/relax-ops\"\n\n[[plugin]]\npath = \"lib/libacme.so\"\n",
+    },
+    Key {
+        name: "search",
+        ty: "list of strings",
+        default: "`[]`",
+        doc: "Folders in which passhost looks for plugins with a `name`, relative to the folder of the manifest.",
+        example: "search = [\"lib\", \"/opt/acme/lib\"]\n",
+    },
+    Key {
+        name: "pipelines",
+        ty: "table",
+        default: "no pipeline",
+        doc: "Pipelines by name. Each is a string with passes, as after `--passes`, or a table (see below).",
+        example: "[pipelines]\ndefault = \"relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}\"\n",
+    },
+    Key {
+        name: "default_pipeline",
+        ty: "string",
+        default: "`\"default\"`, if there is a pipeline of that name",
+        doc: "The pipeline that runs without `--passes` and `--pipeline`.",
+        example: "default_pipeline = \"small\"\n\n[pipelines]\nsmall = \"relax.Normalize\"\n",
+    },
+];
+
+/// Keys of the manifest for all pipelines, and of a pipeline for itself.
+const SETTINGS: &[Key] = &[
+    Key {
+        name: "opt_level",
+        ty: "integer",
+        default: "`2`",
+        doc: "Passes with a higher opt_level are skipped unless another pass requires them. Like `--opt-level`.",
+        example: "opt_level = 3\n",
+    },
+    Key {
+        name: "disabled",
+        ty: "list of strings",
+        default: "`[]`",
+        doc: "Passes that must not run. Like `--disable`.",
+        example: "disabled = [\"relax.EliminateCommonSubexpr\"]\n",
+    },
+    Key {
+        name: "required",
+        ty: "list of strings",
+        default: "`[]`",
+        doc: "Passes that run at any opt_level if a pipeline contains them. Like `--require`.",
+        example: "required = [\"relax.Normalize\"]\n",
+    },
+    Key {
+        name: "instruments",
+        ty: "list of strings",
+        default: "`[]`",
+        doc: "Instruments of plugins, with options in braces. Those of the manifest come first, then those of the \
+              pipeline, then those of `--instrument`.",
+        example: "instruments = [\"acme.Counter{every=2}\"]\n",
+    },
+    Key {
+        name: "target",
+        ty: "string",
+        default: "no target",
+        doc: "The compilation target that passes see: a name, or JSON. Like `--target`.",
+        example: "target = \"llvm\"\n",
+    },
+    Key {
+        name: "config",
+        ty: "table",
+        default: "the defaults of the options",
+        doc: "Values of config options that plugins declare. Tables in it are parts of names: `[config.acme]` with \
+              `limit = 16` sets `acme.limit`. `passhost config` lists all options. Like `--config`.",
+        example: "[config]\nrelax.FuseOps.max_depth = 64\n",
+    },
+];
+
+/// Keys of `[[plugin]]`.
+const PLUGIN_KEYS: &[Key] = &[
+    Key {
+        name: "path",
+        ty: "string",
+        default: "one of `path`, `name` and `crate` must be given",
+        doc: "A library, relative to the folder of the manifest.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\n",
+    },
+    Key {
+        name: "name",
+        ty: "string",
+        default: "one of `path`, `name` and `crate` must be given",
+        doc: "A library in a folder of `search`, without the prefix and the extension of the platform: `acme` is \
+              `libacme.so`, `libacme.dylib` or `acme.dll`.",
+        example: "search = [\"lib\"]\n\n[[plugin]]\nname = \"acme\"\n",
+    },
+    Key {
+        name: "crate",
+        ty: "string",
+        default: "one of `path`, `name` and `crate` must be given",
+        doc: "The folder of a Rust crate, relative to the folder of the manifest. passhost builds it if its library is \
+              missing or stale.",
+        example: "[[plugin]]\ncrate = \"../my-passes\"\n",
+    },
+    Key {
+        name: "version",
+        ty: "string",
+        default: "any version",
+        doc: "A requirement on the version of the plugin, in the syntax of cargo.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\nversion = \">= 0.2, < 0.4\"\n",
+    },
+    Key {
+        name: "api",
+        ty: "string",
+        default: "any version that this passhost serves",
+        doc: "A requirement on the version of the plugin API with which the plugin was built.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\napi = \"0.2\"\n",
+    },
+];
+
+/// Keys of a pipeline that is a table, without those of [`SETTINGS`].
+const PASSES: &[Key] = &[Key {
+    name: "passes",
+    ty: "string",
+    default: "must be given",
+    doc: "The passes, as after `--passes`.",
+    example: "[pipelines.late]\npasses = \"relax.Normalize,Sequential(name=end)[relax.DeadCodeElimination]\"\nopt_level = 3\n",
+}];
+
+pub(super) const MANIFEST: &[&[Key]] = &[OWN, SETTINGS];
+pub(super) const PLUGIN: &[&[Key]] = &[PLUGIN_KEYS];
+pub(super) const PIPELINE: &[&[Key]] = &[PASSES, SETTINGS];
+
+/// The names in tables of keys.
+pub(super) fn names(tables: &[&[Key]]) -> Vec<&'static str> {
+    tables.iter().flat_map(|keys| keys.iter()).map(|key| key.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugins::manifest::Manifest;
+    use std::fmt::Write;
+    use std::path::Path;
+
+    fn section(out: &mut String, title: &str, intro: &str, keys: &[Key]) {
+        let _ = writeln!(out, "\n## {title}\n\n{intro}\n\n| key | type | default | meaning |\n|---|---|---|---|");
+        for Key { name, ty, default, doc, .. } in keys {
+            let _ = writeln!(out, "| `{name}` | {ty} | {default} | {doc} |");
+        }
+        for Key { name, example, .. } in keys {
+            let _ = writeln!(out, "\n`{name}`:\n\n```toml\n{example}```");
+        }
+    }
+
+    fn document() -> String {
+        let mut out = "\
+# The manifest
+
+`passes.toml` lists the plugins and what runs by default. passhost looks for it in the current folder and in those above it;
+`--manifest FILE` names another one. It is a [TOML](https://toml.io) file. An unknown key or a value of another type is an
+error; `passhost check` shows all of them at once.
+
+This page is generated from the keys of the parser: `BLESS=1 cargo test -p passhost --lib manifest` rewrites it.
+"
+        .to_string();
+        section(&mut out, "Keys of the manifest", "At the top of the file:", OWN);
+        let settings = "At the top of the file, these hold for all pipelines; in the table of a pipeline, for that one. The \
+                        command line comes before the pipeline, and the pipeline before the manifest. A pass that is \
+                        disabled or required in several of them is what the first of these says.";
+        section(&mut out, "Settings", settings, SETTINGS);
+        section(&mut out, "Keys of a plugin", "In each `[[plugin]]`:", PLUGIN_KEYS);
+        let pipeline = "A pipeline that is a table, `[pipelines.NAME]`, has this key and all [settings](#settings):";
+        section(&mut out, "Keys of a pipeline", pipeline, PASSES);
+        out
+    }
+
+    #[test]
+    fn the_document_has_every_key() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/manifest.md");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, document()).expect("docs/manifest.md can be written");
+            return;
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == document(), "docs/manifest.md is not what the keys say; BLESS=1 cargo test rewrites it");
+    }
+
+    #[test]
+    fn each_example_is_read_and_has_its_key() {
+        for key in [OWN, SETTINGS, PLUGIN_KEYS, PASSES].into_iter().flatten() {
+            let (_, problems) = Manifest::parse_all(Path::new("passes.toml"), key.example);
+            assert_eq!(problems, [], "{}", key.example);
+            assert!(key.example.contains(key.name), "the example of `{}` does not have it", key.name);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+"""Runs the README's Python code with TVM: imports an ONNX model, lets passhost run its default pipeline, compiles the result.
+
+The model consists of two convolutions. passhost must group them, and the compiled module must compute what TVM computes
+of the model as it was imported.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def save_model(path):
+    """Saves two convolutions without anything between them."""
+    generator = np.random.default_rng(0)
+    weights = [
+        numpy_helper.from_array(generator.standard_normal(shape).astype("float32"), name)
+        for name, shape in [("w1", (8, 3, 3, 3)), ("w2", (8, 8, 3, 3))]
+    ]
+    nodes = [helper.make_node("Conv", ["x", "w1"], ["y"]), helper.make_node("Conv", ["y", "w2"], ["z"])]
+    image = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 16])
+    result = helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 8, 12, 12])
+    graph = helper.make_graph(nodes, "convolutions", [image], [result], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+
+
+def compute(executable, image):
+    """The result of `main`."""
+    import tvm
+
+    machine = tvm.relax.VirtualMachine(executable, tvm.cpu())
+    return machine["main"](tvm.runtime.tensor(image)).numpy()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/passhost")
+    binary = parser.parse_args().binary.resolve()
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    if len(blocks) != 2:
+        sys.exit(f"the README has {len(blocks)} blocks of Python, not 2: one that imports, one that compiles")
+    os.chdir(tempfile.mkdtemp())
+    save_model("model.onnx")
+    imported, compiled = {}, {}
+    exec(blocks[0], imported)  # noqa: S102
+    manifest = ["--manifest", str(ROOT / "passes.toml")]
+    subprocess.run([binary, "run", "model.py", "-o", "out.py", *manifest], check=True)
+    if "acme.conv2d_conv2d" not in Path("out.py").read_text():
+        sys.exit("the convolutions were not grouped")
+    exec(blocks[1], compiled)  # noqa: S102
+    import tvm
+
+    image = np.random.default_rng(1).standard_normal((1, 3, 16, 16)).astype("float32")
+    expected = compute(tvm.compile(imported["module"], target="llvm"), image)
+    np.testing.assert_allclose(compute(compiled["executable"], image), expected, rtol=1e-5, atol=1e-5)
+    print("the README's Python code works")
+
+
+if __name__ == "__main__":
+    main()
