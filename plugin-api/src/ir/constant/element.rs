@@ -4,6 +4,15 @@ use super::half::{Bf16, F16};
 use crate::ir::types::DType;
 
 /// A number of any data type that Rust has a type for.
+///
+/// ```
+/// use plugin_api::ir::constant::Number;
+/// use plugin_api::prelude::*;
+///
+/// let array = Array::new(&[2], [1u8, 255])?;
+/// assert!(array.view().numbers()?.eq([Number::UInt(1), Number::UInt(255)]));
+/// # Ok::<(), PassError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// Of `bool`.
@@ -33,6 +42,14 @@ mod sealed {
 }
 
 /// A Rust type that stands for a data type: `f32`, `f64`, the integers from 8 to 64 bits, `bool`, [`F16`] and [`Bf16`].
+///
+/// ```
+/// use plugin_api::ir::constant::{Element, Number};
+/// use plugin_api::prelude::*;
+///
+/// assert_eq!(<F16 as Element>::DTYPE, DType::F16);
+/// assert_eq!((i8::of(Number::Float(-1.7)), i8::of(Number::Float(1e9))), (-1, 127));
+/// ```
 pub trait Element: Copy + sealed::Sealed {
     /// The data type.
     const DTYPE: DType;

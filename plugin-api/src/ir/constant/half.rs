@@ -49,7 +49,7 @@ impl F16 {
                 let exponent = (size.to_bits() >> 52) as i32 - 1023;
                 let units = (size * 2f64.powi(10 - exponent)).round_ties_even() as u16;
                 // Of 2048 units, the extra one goes into the exponent.
-                sign | (((exponent + 15) as u16) << 10) + (units - 1024)
+                sign | ((((exponent + 15) as u16) << 10) + (units - 1024))
             }
         })
     }

@@ -18,6 +18,12 @@ use crate::ir::view::Expr;
 use element::{access, holds_all};
 
 /// Why a constant cannot be read or made as it was asked for.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// assert!(matches!(Array::new(&[2], [1.0f32]), Err(ConstantError::Count { wanted: 2, found: 1, .. })));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConstantError {
