@@ -67,7 +67,7 @@ fn push_list(out: &mut String, numbers: &[Number], shape: &[i64]) {
     for at in 1..lengths.len() {
         lengths[at] *= lengths[at - 1];
     }
-    let ends = |at: usize| lengths.iter().filter(|length| **length > 0 && at % **length == 0).count();
+    let ends = |at: usize| lengths.iter().filter(|length| **length > 0 && at.is_multiple_of(**length)).count();
     if numbers.is_empty() {
         out.push_str("[]");
     }
