@@ -82,6 +82,7 @@ mod pass_error;
 pub mod prelude;
 pub mod rewrite;
 pub mod services;
+pub mod tir;
 pub mod typing;
 pub mod walk;
 

@@ -1,6 +1,6 @@
 //! Why a pass failed.
 
-use crate::ir::{SealError, Value};
+use crate::ir::{ConstantError, SealError, Value};
 use std::fmt;
 
 /// Why a pass failed. It says only why; the host adds pass, plugin, function and place.
@@ -44,6 +44,12 @@ impl std::error::Error for PassError {}
 impl From<SealError> for PassError {
     fn from(error: SealError) -> PassError {
         PassError::new(format!("the result is not valid: {error}"))
+    }
+}
+
+impl From<ConstantError> for PassError {
+    fn from(error: ConstantError) -> PassError {
+        PassError::new(error.to_string())
     }
 }
 

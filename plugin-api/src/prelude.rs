@@ -6,8 +6,9 @@ pub use crate::build::{BlockBuilder, FunctionBuilder};
 pub use crate::declare::diagnostics::{Diagnostics, Severity};
 pub use crate::declare::pass::Ctx;
 pub use crate::ir::{
-    Attr, AttrView, AttrsId, Block, Body, BodyBuilder, BodyKind, Call, DType, Dict, Dim, Expr, Function, Module,
-    NodeSpec, Region, SealError, Stmt, Sym, Tensor, TensorType, Ty, Type, TypeId, UseCounts, V, Value,
+    Array, Attr, AttrView, AttrsId, Bf16, Block, Body, BodyBuilder, BodyKind, Call, Constant, ConstantError, DType,
+    Dict, Dim, Expr, F16, Function, Module, NodeSpec, Region, SealError, Stmt, Sym, Tensor, TensorType, Ty, Type,
+    TypeId, UseCounts, V, Value,
 };
 pub use crate::names::{did_you_mean, nearest};
 pub use crate::rewrite::mutators::{Action, ExprMutator, Rewriter, StmtMutator};

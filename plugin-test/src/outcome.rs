@@ -75,7 +75,7 @@ impl Tested {
     }
 
     pub(crate) fn print(&self, module: &Module) -> Result<String, String> {
-        script::print(module, &self.engine).map_err(|error| error.to_string())
+        script::print_with_values(module, &self.engine).map_err(|error| error.to_string())
     }
 
     fn show(&self, run: &Run) -> Result<String, String> {

@@ -5,10 +5,11 @@
 //! grows. Nothing here fails at once: the first error is kept and comes out at the end.
 
 use crate::PassError;
+use crate::ir::constant::AsElement;
 use crate::ir::make::import::Importer;
 use crate::ir::records::{flag, kind};
 use crate::ir::{
-    Attr, AttrsId, Body, BodyKind, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Tensor, Type, TypeId, V,
+    Array, Attr, AttrsId, Body, BodyKind, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Type, TypeId, V,
 };
 use crate::names::{function_name, is_function_name};
 use crate::typing::operators::Infer;
@@ -316,9 +317,20 @@ impl FunctionBuilder<'_, '_> {
         s.wait(v)
     }
 
-    /// A constant.
-    pub fn constant(&self, tensor: &Tensor, ty: &Type) -> V {
-        self.state.borrow_mut().b.constant(tensor, ty)
+    /// A constant, from its shape and its elements in row-major order: `b.constant(&[2], [1.0f32, 2.0])`.
+    pub fn constant<T: AsElement>(&self, shape: &[i64], values: impl IntoIterator<Item = T>) -> V {
+        match Array::new(shape, values) {
+            Ok(array) => self.array(&array),
+            Err(error) => {
+                self.fail(error.into());
+                self.shape(&[])
+            }
+        }
+    }
+
+    /// A constant of an array.
+    pub fn array(&self, array: &Array) -> V {
+        self.state.borrow_mut().b.array(array)
     }
 
     /// A shape.

@@ -23,6 +23,20 @@ impl DType {
     pub const I64: DType = DType::new(0, 64, 1);
     /// `bool`.
     pub const BOOL: DType = DType::new(6, 8, 1);
+    /// `int8`.
+    pub const I8: DType = DType::new(0, 8, 1);
+    /// `int16`.
+    pub const I16: DType = DType::new(0, 16, 1);
+    /// `uint8`.
+    pub const U8: DType = DType::new(1, 8, 1);
+    /// `uint16`.
+    pub const U16: DType = DType::new(1, 16, 1);
+    /// `uint32`.
+    pub const U32: DType = DType::new(1, 32, 1);
+    /// `uint64`.
+    pub const U64: DType = DType::new(1, 64, 1);
+    /// `bfloat16`.
+    pub const BF16: DType = DType::new(4, 16, 1);
     /// `float16`.
     pub const F16: DType = DType::new(2, 16, 1);
     /// `float32`.

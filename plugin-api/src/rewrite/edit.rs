@@ -4,8 +4,10 @@
 //! changes cost O(nodes + k log k) in all. An edit that changed nothing gives the same handle back.
 
 mod compact;
+mod unshare;
 
 use super::Operand;
+use crate::ir::BodyKind;
 use crate::ir::make::builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
 use crate::ir::make::validate::{SealError, is_expression, is_nested};
 use crate::ir::records::*;
@@ -329,6 +331,11 @@ impl<'b> Edit<'b> {
         value.index().is_some_and(|i| self.state.get(i).is_some_and(|state| *state == State::Removed))
     }
 
+    /// Whether the header of a region of the old body is gone, and its content stays.
+    pub(crate) fn is_dissolved(&self, value: Value<'_>) -> bool {
+        value.index().is_some_and(|i| self.state.get(i).is_some_and(|state| *state == State::Dissolved))
+    }
+
     /// Replaces one operand of a node, old or new.
     pub fn set_operand(&mut self, v: impl Operand, i: usize, with: impl Operand) {
         let (op, with) = (self.b.word(v.of(self)), self.b.word(with.of(self)));
@@ -464,7 +471,8 @@ impl<'b> Edit<'b> {
     /// New nodes go to the start of a region.
     pub fn at_start(&mut self, header: Value<'_>) -> &mut Self {
         let at = header.index().map_or(self.n_old, |i| i as u32 + 1);
-        self.place = Place { at, before: false, anchor: !header.op };
+        // Regions in this one may end here, but not this one, though it may have no content.
+        self.place = Place { at, before: false, anchor: !header.op.saturating_add(1) };
         self
     }
 
@@ -517,6 +525,9 @@ impl<'b> Edit<'b> {
             return Ok(self.old.clone());
         }
         self.b.pool.check_depth()?;
+        if self.is_tir() {
+            self.unshare()?;
+        }
         self.drop_unused_nested();
         // Stable: items at one place keep the order in which they were added.
         self.side.sort_by_key(|(place, _)| *place);
@@ -527,10 +538,15 @@ impl<'b> Edit<'b> {
         crate::ir::storage::sealer::seal(&sections.raw())
     }
 
-    /// Removes nested expressions that lost their user.
+    fn is_tir(&self) -> bool {
+        self.old.kind() == BodyKind::PrimFunc
+    }
+
+    /// Removes nested expressions that lost their user; in TIR also new ones that never had any.
     fn drop_unused_nested(&mut self) {
         let s = &self.b.pool.s;
-        if !s.nodes[..self.n_old as usize].iter().any(is_nested) {
+        let looked_at = if self.is_tir() { s.nodes.len() } else { self.n_old as usize };
+        if !s.nodes[..looked_at].iter().any(is_nested) {
             return;
         }
         let mut uses = vec![0u32; s.nodes.len()];
@@ -542,7 +558,7 @@ impl<'b> Edit<'b> {
                 }
             }
         }
-        let mut lost: Vec<usize> = (0..self.n_old as usize).filter(|i| uses[*i] == 0).collect();
+        let mut lost: Vec<usize> = (0..looked_at).filter(|i| uses[*i] == 0).collect();
         let mut new = BTreeSet::new();
         while let Some(i) = lost.pop() {
             let node = self.b.pool.s.nodes[i];

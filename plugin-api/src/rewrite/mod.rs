@@ -1,6 +1,7 @@
 //! Changes bodies: edits, mutators and rewriters, and changes that many passes make.
 
 mod blocks;
+mod constants;
 pub mod edit;
 mod inline;
 pub mod mutators;

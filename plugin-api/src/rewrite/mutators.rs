@@ -34,6 +34,11 @@ impl<'b> Rewriter<'b> {
         self.body
     }
 
+    /// The value that is being looked at.
+    pub(crate) fn current(&self) -> Value<'b> {
+        self.current
+    }
+
     /// The edit underneath, at the place before the current value and behind what is nested in it.
     pub fn edit(&mut self) -> &mut Edit<'b> {
         let current = self.current;
@@ -208,6 +213,11 @@ fn rewrite_all<'b, E: From<SealError>>(
     while at < body.len() {
         let value = body.value_at(at);
         rw.current = value;
+        // A loop that went together with the one around it.
+        if rw.edit.as_ref().is_some_and(|edit| edit.is_dissolved(value)) {
+            at += 1;
+            continue;
+        }
         let action = f(value, &mut rw)?;
         rw.apply(value, action);
         at = if action == Action::Keep { at + 1 } else { value.end() };

@@ -1,10 +1,10 @@
 //! Functions of Relax.
 
 use super::names::{Names, can_be_statement};
-use super::text::{python_string, scalar_text};
+use super::text::python_string;
 use super::{Printer, deeper, type_var};
 use plugin_api::ir::records::{flag, kind, tykind};
-use plugin_api::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Tensor, Ty, Type, Value};
+use plugin_api::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Ty, Type, Value};
 use std::ops::Range;
 
 impl Printer<'_> {
@@ -21,10 +21,10 @@ impl Printer<'_> {
 }
 
 /// Writes one function.
-struct Writer<'p, 'a, 'b> {
+pub(super) struct Writer<'p, 'a, 'b> {
     /// Texts of the types of this body, by id.
     types: Vec<Option<Box<str>>>,
-    p: &'p mut Printer<'a>,
+    pub(super) p: &'p mut Printer<'a>,
     body: &'b Body,
     names: Names,
     places: Vec<Range<usize>>,
@@ -44,7 +44,7 @@ impl<'b> Writer<'_, '_, 'b> {
     }
 
     /// A type; the text of each is made once.
-    fn ty(&mut self, ty: Ty<'_>) {
+    pub(super) fn ty(&mut self, ty: Ty<'_>) {
         let Writer { p, names, types, .. } = self;
         let cached = types.get(ty.id() as usize).and_then(Option::as_deref).filter(|_| !p.in_signature);
         if let Some(text) = cached {
@@ -366,7 +366,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 }
                 self.p.out.push(')');
             }
-            Expr::Const(tensor) => self.constant(tensor, value.ty()),
+            Expr::Const(_) => self.constant(value),
             Expr::Shape => {
                 let dims = value.dims().unwrap_or_default();
                 let syms = &self.names.syms;
@@ -395,23 +395,6 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.attr(attr, &|sym| syms.get(sym.id as usize).cloned().unwrap_or_default());
             }
             _ => self.p.cannot(format!("a leaf of the unknown kind {:#x}", value.leaf().map_or(0, |leaf| leaf.kind))),
-        }
-    }
-
-    /// A scalar stands in the text, anything larger in the metadata.
-    fn constant(&mut self, tensor: &Tensor, ty: Ty<'_>) {
-        let number = scalar_text(tensor.bytes(), ty.dtype()).filter(|_| ty.ndim() == 0);
-        match (number, ty.kind()) {
-            (Some(number), tykind::DTENSOR) => {
-                self.p.out.push_str(&format!("R.dist.const({number}, "));
-                self.ty(ty);
-                self.p.out.push(')');
-            }
-            (Some(number), _) => self.p.out.push_str(&format!("R.const({number}, \"{}\")", ty.dtype())),
-            (None, _) => match self.p.metadata.constant(tensor, &ty.to_owned()) {
-                Some(index) => self.p.metadata_ref(crate::metadata::CONST, index),
-                None => self.p.cannot("a constant of a type without a fixed shape"),
-            },
         }
     }
 

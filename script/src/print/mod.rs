@@ -1,5 +1,6 @@
 //! From IR to text, in the form in which TVM 0.27 prints.
 
+mod constants;
 mod func;
 mod names;
 mod ops;
@@ -19,7 +20,7 @@ use plugin_api::names::{is_dotted_name, is_function_name, is_identifier};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::ops::Range;
-pub(crate) use text::{each_free_sym, to_bf16, to_f16};
+pub(crate) use text::each_free_sym;
 use text::{python_float, python_string};
 
 /// A printed module, with the place of each node of each function.
@@ -50,6 +51,18 @@ fn of(function: &str) -> String {
 /// If a part of it has no text.
 pub fn print(module: &Module, ops: &dyn Operators) -> Result<String, Unprintable> {
     Printer::new(ops, false).module(module).map(|printed| printed.text)
+}
+
+/// Prints a module with the values of constants of up to 64 elements where they are used, as `R.const([1.0, 2.0],
+/// "float32")`, which TVM reads. TVM itself, and [`print`], write constants with dimensions as metadata, in which a person
+/// sees no value.
+///
+/// # Errors
+/// If a part of it has no text.
+pub fn print_with_values(module: &Module, ops: &dyn Operators) -> Result<String, Unprintable> {
+    let mut printer = Printer::new(ops, false);
+    printer.with_values = true;
+    printer.module(module).map(|printed| printed.text)
 }
 
 /// Prints a module and returns the place of each node.
@@ -105,6 +118,8 @@ struct Printer<'a> {
     ops: &'a dyn Operators,
     out: String,
     with_spans: bool,
+    /// Small constants are written where they are used.
+    with_values: bool,
     vdevices: Devices,
     uses_tir: bool,
     uses_ir: bool,
@@ -141,6 +156,7 @@ impl<'a> Printer<'a> {
             ops,
             out: String::new(),
             with_spans,
+            with_values: false,
             vdevices: Devices::default(),
             uses_tir: false,
             uses_ir: false,

@@ -1,6 +1,6 @@
 //! Numbers, strings and names as Python writes them.
 
-use plugin_api::ir::{DType, Sym, Type};
+use plugin_api::ir::{Sym, Type};
 use plugin_api::names::{function_name, is_function_name};
 use std::fmt::Write;
 
@@ -103,72 +103,6 @@ pub(crate) fn valid_name(hint: &str) -> String {
 /// Whether a hint can stand as it is.
 pub(crate) fn is_valid_name(hint: &str) -> bool {
     is_function_name(hint) && !RESERVED.contains(&hint)
-}
-
-/// Value of a scalar constant, of those data types of which TVM writes the value.
-pub(crate) fn scalar_text(bytes: &[u8], dtype: DType) -> Option<String> {
-    let mut word = [0u8; 8];
-    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    let bits = u64::from_le_bytes(word);
-    if dtype.lanes() != 1 || bytes.len() != dtype.bytes() {
-        return None;
-    }
-    let float = |value: f64| {
-        let mut out = String::new();
-        python_float(&mut out, value);
-        Some(out)
-    };
-    match (dtype.code(), dtype.bits()) {
-        (6, _) => Some(if bits != 0 { "True" } else { "False" }.to_string()),
-        (0, width @ (8 | 16 | 32 | 64)) => {
-            let shift = 64 - u32::from(width);
-            Some((((bits << shift) as i64) >> shift).to_string())
-        }
-        (2, 64) => float(f64::from_bits(bits)),
-        (2, 32) => float(f64::from(f32::from_bits(bits as u32))),
-        (2, 16) => float(from_f16(bits as u16)),
-        _ => None,
-    }
-}
-
-fn from_f16(bits: u16) -> f64 {
-    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
-    match exponent {
-        0 => sign * fraction * 2f64.powi(-24),
-        31 if fraction == 0.0 => sign * f64::INFINITY,
-        31 => f64::NAN,
-        _ => sign * (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
-    }
-}
-
-/// Nearest `float16`, ties to even.
-pub(crate) fn to_f16(value: f64) -> u16 {
-    let sign = if value.is_sign_negative() { 0x8000u16 } else { 0 };
-    if value.is_nan() {
-        return sign | 0x7e00;
-    }
-    let magnitude = value.abs();
-    if magnitude >= 65520.0 {
-        return sign | 0x7c00;
-    }
-    // In units of the last place of the binade that the value lies in.
-    let exponent = (magnitude.log2().floor() as i32).clamp(-14, 15);
-    let exponent = if magnitude == 0.0 { -14 } else { exponent };
-    let units = (magnitude / 2f64.powi(exponent - 10)).round_ties_even() as u32;
-    let base = if units >= 1024 { ((exponent + 15) as u32) << 10 } else { 0 };
-    let fraction = if units >= 1024 { units - 1024 } else { units };
-    sign | (base + fraction) as u16
-}
-
-/// Nearest `bfloat16`, ties to even.
-pub(crate) fn to_bf16(value: f64) -> u16 {
-    let bits = (value as f32).to_bits();
-    if value.is_nan() {
-        return (bits >> 16) as u16 | 0x40;
-    }
-    let round = 0x7fff + (bits >> 16 & 1);
-    (bits.wrapping_add(round) >> 16) as u16
 }
 
 /// Every symbolic variable that a type takes from around it: what the parameters of a function type use is its own.

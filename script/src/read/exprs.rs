@@ -1,14 +1,15 @@
 //! Expressions and attribute values.
 
+use super::constants::{Scalar, scalar};
 use super::func::FnReader;
-use super::types::{accept, int, keyword, sym_declaration, wide_int};
+use super::types::{accept, int, keyword, sym_declaration};
 use super::{Read, is_path, path_after, span};
 use crate::metadata::Object;
 use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::MAX_DEPTH;
-use plugin_api::ir::{Attr, DType, Dim, MAX_SIZE, Tensor, Type, V};
+use plugin_api::ir::{Attr, DType, Dim, MAX_SIZE, Type, V};
 use plugin_api::names::{did_you_mean, nearest};
-use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
+use ruff_python_ast::{Expr, ExprCall};
 use std::ops::Range;
 
 /// So many parts a type may have in a text of any length; beyond, half as many as the text has bytes.
@@ -126,16 +127,14 @@ impl<'a> FnReader<'a> {
             _ => return Ok(None),
         }
         Ok(Some(match (name, &**args) {
-            ("const", [value]) => {
-                let dtype = keyword(call, "dtype").map(super::types::dtype_of).transpose()?;
-                self.constant(value, dtype, None, span(call))?
+            ("const", []) if keyword(call, "value").is_some() => {
+                self.constant(keyword(call, "value").unwrap_or(&call.func), keyword(call, "dtype"))?
             }
-            ("const", [value, dtype]) => {
-                self.constant(value, Some(super::types::dtype_of(dtype)?), None, span(call))?
-            }
+            ("const", [value]) => self.constant(value, keyword(call, "dtype"))?,
+            ("const", [value, dtype]) => self.constant(value, Some(dtype))?,
             ("dist.const", [value, ty]) => match self.ty(ty)? {
                 Type::DTensor(of) if of.tensor.ndim == 0 => {
-                    self.constant(value, Some(of.tensor.dtype), Some(Type::DTensor(of)), span(call))?
+                    self.scalar_constant(value, Some(of.tensor.dtype), Some(Type::DTensor(of)))?
                 }
                 _ => return Err(Diagnostic::new(span(ty), "expected a DTensor without dimensions")),
             },
@@ -168,25 +167,6 @@ impl<'a> FnReader<'a> {
         }))
     }
 
-    /// A scalar constant.
-    fn constant(&mut self, value: &Expr, dtype: Option<DType>, ty: Option<Type>, at: Range<usize>) -> Read<V> {
-        let Some(number) = scalar(value) else {
-            return Err(Diagnostic::new(span(value), "expected a number, True or False")
-                .help("larger constants are in the metadata: metadata[\"ir.GenericConst\"][0]"));
-        };
-        let dtype = dtype.unwrap_or(match number {
-            Scalar::Float(_) => DType::F32,
-            Scalar::Int(_) => DType::I32,
-            Scalar::Bool(_) => DType::BOOL,
-        });
-        let Some(bytes) = scalar_bytes(number, dtype) else {
-            let message = format!("a constant of {dtype} cannot hold this value");
-            return Err(Diagnostic::new(at, message));
-        };
-        let tensor = Tensor::new(&bytes);
-        Ok(self.b.constant(&tensor, &ty.unwrap_or_else(|| Type::tensor(Vec::<Dim>::new(), dtype))))
-    }
-
     /// A number that gets a name: a scalar of the type that is said, else a constant tensor. `None` of anything else.
     pub(crate) fn bound_number(&mut self, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<Option<V>> {
         if !matches!(value, Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::UnaryOp(_)) {
@@ -195,7 +175,7 @@ impl<'a> FnReader<'a> {
         let Some(number) = scalar(value) else { return Ok(None) };
         let said = annotation.map(|annotation| self.ty(annotation)).transpose()?;
         let Some(Type::Prim { dtype, .. }) = said else {
-            return self.constant(value, None, None, span(value)).map(Some);
+            return self.scalar_constant(value, None, None).map(Some);
         };
         let dim = match number {
             Scalar::Bool(v) if dtype == DType::BOOL => Some(Dim::int(i64::from(v), dtype)),
@@ -204,7 +184,7 @@ impl<'a> FnReader<'a> {
             Scalar::Float(v) if dtype.is_float() => Some(Dim::float(v, dtype)),
             _ => None,
         };
-        let fits = dim.filter(|_| scalar_bytes(number, dtype).is_some());
+        let fits = dim.filter(|_| number.fits(dtype));
         let wrong = || Diagnostic::new(span(value), format!("a scalar of {dtype} cannot hold this value"));
         fits.map(|dim| Some(self.b.prim_value(&dim))).ok_or_else(wrong)
     }
@@ -212,86 +192,6 @@ impl<'a> FnReader<'a> {
 
 fn not_a_value(expr: &Expr) -> Diagnostic {
     Diagnostic::new(span(expr), "expected a value: a variable, a call such as R.add(x, y), a tuple or a constant")
-}
-
-/// A number in the text.
-#[derive(Clone, Copy)]
-enum Scalar {
-    Bool(bool),
-    Int(i128),
-    Float(f64),
-}
-
-fn scalar(expr: &Expr) -> Option<Scalar> {
-    match expr {
-        Expr::BooleanLiteral(value) => Some(Scalar::Bool(value.value)),
-        Expr::NumberLiteral(number) => match &number.value {
-            Number::Int(_) => wide_int(expr).map(Scalar::Int),
-            Number::Float(value) => Some(Scalar::Float(*value)),
-            Number::Complex { .. } => None,
-        },
-        Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match scalar(&unary.operand)? {
-            Scalar::Int(v) => Some(Scalar::Int(-v)),
-            Scalar::Float(v) => Some(Scalar::Float(-v)),
-            Scalar::Bool(_) => None,
-        },
-        Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => {
-            scalar(&unary.operand).filter(|value| !matches!(value, Scalar::Bool(_)))
-        }
-        // TVM prints what no number of Python is as a string.
-        Expr::StringLiteral(text) => not_finite(text.value.to_str()).map(Scalar::Float),
-        // `float("inf")` and the like.
-        Expr::Call(call) => match &*call.arguments.args {
-            [Expr::StringLiteral(text)] if is_path(&call.func, &["float"]) => {
-                text.value.to_str().parse().ok().map(Scalar::Float)
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// A float that is no number, by its name.
-pub(crate) fn not_finite(name: &str) -> Option<f64> {
-    matches!(name, "nan" | "inf" | "-inf").then(|| name.parse().ok()).flatten()
-}
-
-fn scalar_bytes(value: Scalar, dtype: DType) -> Option<Vec<u8>> {
-    let float = match value {
-        Scalar::Bool(v) => f64::from(u8::from(v)),
-        Scalar::Int(v) => v as f64,
-        Scalar::Float(v) => v,
-    };
-    let int = match value {
-        Scalar::Bool(v) => i128::from(v),
-        Scalar::Int(v) => v,
-        Scalar::Float(v) if v.fract() == 0.0 && v.abs() < 9e18 => v as i128,
-        Scalar::Float(_) => return if dtype.is_float() { float_bytes(float, dtype) } else { None },
-    };
-    if dtype.lanes() != 1 {
-        return None;
-    }
-    match (dtype.code(), dtype.bits()) {
-        (6, _) => Some(vec![u8::from(int != 0)]),
-        (0 | 1, bits @ (8 | 16 | 32 | 64)) => {
-            let fits = match dtype.code() {
-                0 => int >> (bits - 1) == 0 || int >> (bits - 1) == -1,
-                _ => int >> bits == 0,
-            };
-            fits.then(|| int.to_le_bytes()[..usize::from(bits) / 8].to_vec())
-        }
-        _ => float_bytes(float, dtype),
-    }
-}
-
-fn float_bytes(value: f64, dtype: DType) -> Option<Vec<u8>> {
-    match (dtype.code(), dtype.bits()) {
-        (2, 64) => Some(value.to_le_bytes().to_vec()),
-        (2, 32) => Some((value as f32).to_le_bytes().to_vec()),
-        (2, 16) => Some(crate::print::to_f16(value).to_le_bytes().to_vec()),
-        (4, 16) => Some(crate::print::to_bf16(value).to_le_bytes().to_vec()),
-        _ => None,
-    }
 }
 
 impl<'a> FnReader<'a> {

@@ -1,6 +1,7 @@
 //! From text to IR: module, functions, statements. Expressions, calls and types have files of their own.
 
 mod calls;
+mod constants;
 mod exprs;
 mod func;
 pub(crate) mod guard;

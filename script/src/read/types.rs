@@ -1,6 +1,6 @@
 //! Types and dimensions.
 
-use super::exprs::not_finite;
+use super::constants::not_finite;
 use super::func::FnReader;
 use super::ops::{binary_op, compare_op, named_op};
 use super::{Read, is_path, path_after, span};

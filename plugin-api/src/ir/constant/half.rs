@@ -1,0 +1,128 @@
+//! The 16-bit floats: `float16` and `bfloat16`.
+//!
+//! The crate `half` has both, but every plugin would compile it together with `zerocopy`, for two conversions. The tests
+//! look at each of the 65,536 patterns and at both sides of every border between two of them.
+
+/// A number of data type `float16`: 5 bits of exponent, 10 of fraction.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// assert_eq!(F16::from_f32(0.1).to_f32(), 0.099_975_586);
+/// assert_eq!(F16::from_f32(1e9).to_f32(), f32::INFINITY);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct F16(
+    /// Its bits.
+    pub u16,
+);
+
+/// A number of data type `bfloat16`: the upper half of a `float32`.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// assert_eq!(Bf16::from_f32(0.1).to_f32(), 0.100_097_656);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bf16(
+    /// Its bits.
+    pub u16,
+);
+
+impl F16 {
+    /// The nearest one, of two equally near ones the even one; from 65520 on it is infinite.
+    pub fn from_f32(value: f32) -> F16 {
+        F16::from_f64(f64::from(value))
+    }
+
+    /// The same of a `float64`, rounded once.
+    pub fn from_f64(value: f64) -> F16 {
+        let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
+        let size = value.abs();
+        F16(match size {
+            _ if size.is_nan() => sign | 0x7e00,
+            65520.0.. => sign | 0x7c00,
+            // Subnormal numbers count in units of 2^-24; the first normal number is 1024 of them.
+            ..6.103_515_625e-5 => sign | (size * 2f64.powi(24)).round_ties_even() as u16,
+            _ => {
+                let exponent = (size.to_bits() >> 52) as i32 - 1023;
+                let units = (size * 2f64.powi(10 - exponent)).round_ties_even() as u16;
+                // Of 2048 units, the extra one goes into the exponent.
+                sign | ((((exponent + 15) as u16) << 10) + (units - 1024))
+            }
+        })
+    }
+
+    /// Its value, exactly.
+    pub fn to_f32(self) -> f32 {
+        let sign = if self.0 >> 15 == 1 { -1.0 } else { 1.0 };
+        let (exponent, fraction) = (i32::from(self.0 >> 10 & 0x1f), f32::from(self.0 & 0x3ff));
+        match exponent {
+            0 => sign * fraction * 2f32.powi(-24),
+            31 if fraction == 0.0 => sign * f32::INFINITY,
+            31 => f32::NAN,
+            _ => sign * (1.0 + fraction / 1024.0) * 2f32.powi(exponent - 15),
+        }
+    }
+}
+
+impl Bf16 {
+    /// The nearest one, of two equally near ones the even one.
+    pub fn from_f32(value: f32) -> Bf16 {
+        let bits = value.to_bits();
+        if value.is_nan() {
+            return Bf16((bits >> 16) as u16 | 0x40);
+        }
+        let round = 0x7fff + (bits >> 16 & 1);
+        Bf16((bits.wrapping_add(round) >> 16) as u16)
+    }
+
+    /// Its value, exactly.
+    pub fn to_f32(self) -> f32 {
+        f32::from_bits(u32::from(self.0) << 16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_is_what_its_value_rounds_to() {
+        for bits in 0..=u16::MAX {
+            let (half, brain) = (F16(bits).to_f32(), Bf16(bits).to_f32());
+            let (again, again_brain) = (F16::from_f32(half), Bf16::from_f32(brain));
+            assert!(if half.is_nan() { again.to_f32().is_nan() } else { again.0 == bits }, "float16 {bits:#x}");
+            assert!(
+                if brain.is_nan() { again_brain.to_f32().is_nan() } else { again_brain.0 == bits },
+                "bfloat16 {bits:#x}"
+            );
+        }
+    }
+
+    /// Between two neighbours, what is nearer wins, and in the middle the even one. Beyond the largest number, the
+    /// neighbour is the power of two that would follow it.
+    #[test]
+    fn both_sides_of_every_border_round_to_their_neighbour() {
+        for bits in 0..0x7c00u16 {
+            let (low, high) = (f64::from(F16(bits).to_f32()), f64::from(F16(bits + 1).to_f32()));
+            let middle = (low + if high.is_finite() { high } else { 65536.0 }) / 2.0;
+            let even = bits + (bits & 1);
+            for (value, expected) in [(middle.next_down(), bits), (middle, even), (middle.next_up(), bits + 1)] {
+                assert_eq!(F16::from_f64(value).0, expected, "{value}");
+                assert_eq!(F16::from_f64(-value).0, expected | 0x8000, "-{value}");
+            }
+        }
+        for bits in 0..0x7f80u16 {
+            let (low, high) = (Bf16(bits).to_f32(), Bf16(bits + 1).to_f32());
+            let step = if high.is_finite() { high - low } else { low - Bf16(bits - 1).to_f32() };
+            let middle = low + step / 2.0;
+            let even = bits + (bits & 1);
+            for (value, expected) in [(middle.next_down(), bits), (middle, even), (middle.next_up(), bits + 1)] {
+                assert_eq!(Bf16::from_f32(value).0, expected, "{value}");
+                assert_eq!(Bf16::from_f32(-value).0, expected | 0x8000, "-{value}");
+            }
+        }
+    }
+}

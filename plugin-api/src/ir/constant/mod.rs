@@ -1,0 +1,427 @@
+//! Constants as typed arrays: read by [`Value::as_constant`], made as [`Array`]s.
+//!
+//! The data of a constant is little-endian and need not be aligned for its type, so it is read element by element.
+
+mod element;
+mod half;
+
+pub use element::{AsElement, Element, Number};
+pub use half::{Bf16, F16};
+
+use crate::ir::attrs::AttrView;
+use crate::ir::make::builder::{BodyBuilder, V};
+use crate::ir::records::attr;
+use crate::ir::storage::tensor::Tensor;
+use crate::ir::types::{DTensorType, DType, Ty, Type};
+use crate::ir::value::Value;
+use crate::ir::view::Expr;
+use element::{access, holds_all};
+
+/// Why a constant cannot be read or made as it was asked for.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// assert!(matches!(Array::new(&[2], [1.0f32]), Err(ConstantError::Count { wanted: 2, found: 1, .. })));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConstantError {
+    /// Not every value of the data type is a value of the Rust type.
+    #[error(
+        "the constant has elements of {found}, which do not all fit {wanted}; \
+         read them as {found}, or convert them with `cast`"
+    )]
+    Type {
+        /// Data type of the constant.
+        found: DType,
+        /// Data type of what was asked for.
+        wanted: DType,
+    },
+    /// Rust has no type for the elements.
+    #[error("the constant has elements of {found}, for which Rust has no type; `bytes` returns its data")]
+    NoType {
+        /// Data type of the constant.
+        found: DType,
+    },
+    /// The number of elements is not that of the shape.
+    #[error("a constant of shape {shape:?} has {wanted} elements, found {found}")]
+    Count {
+        /// The shape.
+        shape: Vec<i64>,
+        /// How many elements it has.
+        wanted: usize,
+        /// How many there were.
+        found: usize,
+    },
+    /// No tensor has this shape.
+    #[error("no constant has shape {shape:?}: each dimension is 0 or more, and their product fits 64 bits")]
+    Shape {
+        /// The shape.
+        shape: Vec<i64>,
+    },
+}
+
+/// A constant of a body, or an [`Array`], as a typed array.
+///
+/// A weight as int8 with one scale:
+///
+/// ```
+/// use plugin_api::ir::records::kind;
+/// use plugin_api::prelude::*;
+///
+/// fn quantize(body: &Body) -> Result<Body, PassError> {
+///     body.try_rewrite(|value, rw| {
+///         let Some(call) = value.as_call_to("relax.matmul") else { return Ok(Action::Keep) };
+///         let (Some(x), Some(weight)) = (call.arg(0), call.arg(1).and_then(|arg| arg.as_constant())) else {
+///             return Ok(Action::Keep);
+///         };
+///         let scale = weight.values::<f32>()?.fold(0.0, |most: f32, w| most.max(w.abs())) / 127.0;
+///         let int8 = rw.constant(weight.shape(), weight.values::<f32>()?.map(|w| (w / scale).round() as i8))?;
+///         let scale = rw.constant(&[], [scale])?;
+///         let args = [rw.v(x), int8, scale];
+///         Ok(Action::Replace(rw.call("my.matmul_int8", &args, &[], &call.ty().to_owned())))
+///     })
+/// }
+///
+/// let mut b = BodyBuilder::new();
+/// b.begin_function(0, AttrsId::NONE, None);
+/// let ty = b.ty(&Type::tensor([1, 2], DType::F32));
+/// let (x, matmul) = (b.param("x", ty), b.op("relax.matmul"));
+/// let weight = b.array(&Array::new(&[2, 2], [0.5f32, -1.0, 0.25, 0.0])?);
+/// b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+/// let y = b.call(matmul, &[x, weight], AttrsId::NONE, ty, false, Some("y"));
+/// b.end();
+/// b.end_function(y, ty);
+/// let body = quantize(&b.finish()?)?;
+/// let call = body.values().find_map(|value| value.as_call_to("my.matmul_int8")).expect("a call");
+/// let int8 = call.arg(1).and_then(|arg| arg.as_constant()).expect("a constant");
+/// assert_eq!((int8.dtype(), int8.shape()), (DType::I8, &[2, 2][..]));
+/// assert_eq!(int8.to_vec::<i8>()?, [64, -127, 32, 0]);
+/// # Ok::<(), PassError>(())
+/// ```
+#[derive(Clone)]
+pub struct Constant<'a> {
+    tensor: &'a Tensor,
+    dtype: DType,
+    shape: Vec<i64>,
+}
+
+impl std::fmt::Debug for Constant<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Constant({} {:?})", self.dtype, self.shape)
+    }
+}
+
+impl<'a> Constant<'a> {
+    fn of(tensor: &'a Tensor, ty: Ty<'_>) -> Option<Constant<'a>> {
+        let (Type::Tensor(of) | Type::DTensor(DTensorType { tensor: of, .. })) = ty.to_owned() else { return None };
+        let shape = of.shape?.iter().map(|dim| dim.as_int()).collect::<Option<Vec<i64>>>()?;
+        Some(Constant { tensor, dtype: of.dtype, shape })
+    }
+
+    /// Data type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The dimensions; none of a scalar.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        count(&self.shape).unwrap_or(0)
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The data: elements in row-major order, each little-endian; those of less than 8 bits are packed.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.tensor.bytes()
+    }
+
+    /// Hash of the data: equal for equal data.
+    pub fn hash128(&self) -> (u64, u64) {
+        self.tensor.hash128()
+    }
+
+    /// The elements in row-major order, as numbers of any type.
+    ///
+    /// # Errors
+    /// If Rust has no type for them, as for the 8-bit floats.
+    pub fn numbers(&self) -> Result<impl ExactSizeIterator<Item = Number> + use<'a>, ConstantError> {
+        let (get, _) = access(self.dtype).ok_or(ConstantError::NoType { found: self.dtype })?;
+        Ok(self.bytes().chunks_exact(self.dtype.bytes().max(1)).map(get))
+    }
+
+    /// The elements in row-major order. `T` is the type of the elements, or a wider one: a type that has every value of
+    /// their data type.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let array = Array::new(&[2], [F16::from_f32(0.5), F16::from_f32(2.0)])?;
+    /// assert_eq!(array.view().values::<f32>()?.sum::<f32>(), 2.5);
+    /// let error = array.view().values::<i32>().map(|_| ()).expect_err("0.5 is not an integer");
+    /// assert!(error.to_string().starts_with("the constant has elements of float16, which do not all fit int32"));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `T` does not have every value of the data type; [`Constant::cast`] converts all the same.
+    pub fn values<T: Element>(&self) -> Result<impl ExactSizeIterator<Item = T> + use<'a, T>, ConstantError> {
+        let numbers = self.numbers()?;
+        if !holds_all(T::DTYPE, self.dtype) {
+            return Err(ConstantError::Type { found: self.dtype, wanted: T::DTYPE });
+        }
+        Ok(numbers.map(T::of))
+    }
+
+    /// The same as a vector.
+    ///
+    /// # Errors
+    /// As [`Constant::values`].
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, ConstantError> {
+        Ok(self.values::<T>()?.collect())
+    }
+
+    /// The elements in row-major order, converted as [`Element::of`] says: what does not fit is changed.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let array = Array::new(&[3], [1.7f32, -3.0, 1e9])?;
+    /// assert_eq!(array.view().cast::<i8>()?.collect::<Vec<_>>(), [1, -3, 127]);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If Rust has no type for the elements.
+    pub fn cast<T: Element>(&self) -> Result<impl ExactSizeIterator<Item = T> + use<'a, T>, ConstantError> {
+        Ok(self.numbers()?.map(T::of))
+    }
+
+    /// The element of a constant that has one, as [`Constant::values`] reads it; `None` if it has another number of
+    /// elements, or if `T` does not have every value of the data type.
+    pub fn scalar<T: Element>(&self) -> Option<T> {
+        self.values().ok().filter(|values| values.len() == 1)?.next()
+    }
+
+    /// The same as an array of its own. The data is shared.
+    pub fn to_array(&self) -> Array {
+        Array { tensor: self.tensor.clone(), dtype: self.dtype, shape: self.shape.clone() }
+    }
+}
+
+/// A typed array that can become a constant of a body.
+///
+/// Rewriters, edits and builders make a constant in one step, as `rw.constant(&[2], [1.0f32, 2.0])`. An array is for
+/// what is made before there is a body, or converted:
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// let array = Array::new(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+/// let half = array.cast(DType::F16)?;
+/// assert_eq!((half.dtype(), half.view().to_vec::<f32>()?), (DType::F16, vec![1.0, 2.0, 3.0, 4.0]));
+///
+/// let error = Array::new(&[2, 2], [1i64, 2, 3]).expect_err("one is missing");
+/// assert_eq!(error.to_string(), "a constant of shape [2, 2] has 4 elements, found 3");
+/// # Ok::<(), PassError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Array {
+    tensor: Tensor,
+    dtype: DType,
+    shape: Vec<i64>,
+}
+
+impl Array {
+    /// From elements in row-major order: a slice, an array, or an iterator. A scalar has the shape `&[]`.
+    ///
+    /// # Errors
+    /// If there are not as many elements as the shape says.
+    pub fn new<T: AsElement>(shape: &[i64], values: impl IntoIterator<Item = T>) -> Result<Array, ConstantError> {
+        let wanted = count(shape).ok_or_else(|| ConstantError::Shape { shape: shape.to_vec() })?;
+        let mut bytes = Vec::new();
+        // One more than there may be tells that there are too many, also of an iterator without an end.
+        let found = values.into_iter().take(wanted.saturating_add(1)).map(|v| v.element().put(&mut bytes)).count();
+        if found != wanted {
+            return Err(ConstantError::Count { shape: shape.to_vec(), wanted, found });
+        }
+        Ok(Array { tensor: Tensor::new(&bytes), dtype: T::Element::DTYPE, shape: shape.to_vec() })
+    }
+
+    /// Data type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// To read its elements.
+    pub fn view(&self) -> Constant<'_> {
+        Constant { tensor: &self.tensor, dtype: self.dtype, shape: self.shape.clone() }
+    }
+
+    /// Of another data type that is known only when the pass runs; elements are converted as [`Element::of`] says.
+    ///
+    /// # Errors
+    /// If Rust has no type for one of the data types.
+    pub fn cast(&self, dtype: DType) -> Result<Array, ConstantError> {
+        let (_, put) = access(dtype).ok_or(ConstantError::NoType { found: dtype })?;
+        let mut bytes = Vec::with_capacity(self.view().len() * dtype.bytes());
+        self.view().numbers()?.for_each(|number| put(number, &mut bytes));
+        Ok(Array { tensor: Tensor::new(&bytes), dtype, shape: self.shape.clone() })
+    }
+
+    /// The type of the constant that it becomes.
+    pub fn ty(&self) -> Type {
+        Type::tensor(self.shape.iter().copied(), self.dtype)
+    }
+}
+
+/// Number of elements of a shape.
+fn count(shape: &[i64]) -> Option<usize> {
+    shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?))
+}
+
+impl<'a> Value<'a> {
+    /// As a constant.
+    pub fn as_constant(self) -> Option<Constant<'a>> {
+        match self.view() {
+            Expr::Const(tensor) => Constant::of(tensor, self.ty()),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> AttrView<'a> {
+    /// As a constant.
+    pub fn as_constant(self) -> Option<Constant<'a>> {
+        let at = (self.kind() == attr::CONST).then_some(self.rec.val as usize)?;
+        Constant::of(self.raw.tensors().get(at)?, Ty { raw: self.raw, id: self.raw.consts().get(at)?.ty })
+    }
+}
+
+impl BodyBuilder {
+    /// A constant of an array.
+    pub fn array(&mut self, array: &Array) -> V {
+        self.constant(&array.tensor, &array.ty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T: Element + PartialEq + std::fmt::Debug>(array: &Array, expected: &[T]) {
+        assert_eq!(array.view().to_vec::<T>().expect("read"), expected);
+    }
+
+    #[test]
+    fn every_data_type_is_written_and_read() {
+        fn round<T: Element + PartialEq + std::fmt::Debug>(values: &[T]) {
+            let array = Array::new(&[values.len() as i64], values).expect("made");
+            assert_eq!(array.dtype(), T::DTYPE);
+            assert_eq!(array.view().bytes().len(), values.len() * T::DTYPE.bytes());
+            read(&array, values);
+        }
+        round(&[true, false]);
+        round(&[i8::MIN, -1, i8::MAX]);
+        round(&[i16::MIN, -1, i16::MAX]);
+        round(&[i32::MIN, -1, i32::MAX]);
+        round(&[i64::MIN, -1, i64::MAX]);
+        round(&[0, u8::MAX]);
+        round(&[0, u16::MAX]);
+        round(&[0, u32::MAX]);
+        round(&[0, u64::MAX]);
+        round(&[-0.5f32, f32::MAX, f32::INFINITY]);
+        round(&[-0.5f64, f64::MIN_POSITIVE]);
+        round(&[F16(0x3c00), F16(1), F16(0x7bff)]);
+        round(&[Bf16(0x3f80), Bf16(1), Bf16(0x7f7f)]);
+    }
+
+    #[test]
+    fn data_is_little_endian_and_needs_no_alignment() {
+        let array = Array::new(&[2], [1i32, 0x0102_0304]).expect("made");
+        assert_eq!(array.view().bytes(), [1, 0, 0, 0, 4, 3, 2, 1]);
+        read(&array, &[1i64, 0x0102_0304]);
+    }
+
+    /// The rule of `values`, looked at from outside: all small numbers of a type go through the other type unchanged.
+    #[test]
+    fn what_is_wide_enough_holds_every_value() {
+        let all: [DType; 12] = [
+            DType::I8,
+            DType::I16,
+            DType::I32,
+            DType::I64,
+            DType::U8,
+            DType::U16,
+            DType::U32,
+            DType::U64,
+            DType::F16,
+            DType::BF16,
+            DType::F32,
+            DType::F64,
+        ];
+        for found in all {
+            for wanted in all {
+                let extremes = extremes(found);
+                let array = Array::new(&[extremes.len() as i64], &extremes).expect("made").cast(found).expect("cast");
+                let there: Vec<Number> = array.view().numbers().expect("numbers").collect();
+                let back = array.cast(wanted).and_then(|there| there.cast(found)).expect("cast");
+                let whole = |array: &Array| array.view().numbers().expect("numbers").map(same).collect::<Vec<_>>();
+                let kept = whole(&array) == whole(&array.cast(wanted).expect("cast"))
+                    && back.view().bytes() == array.view().bytes();
+                assert_eq!(holds_all(wanted, found), kept, "{found} in {wanted}: {there:?}");
+            }
+        }
+        assert!(holds_all(DType::BOOL, DType::BOOL));
+        assert!(!holds_all(DType::BOOL, DType::U8) && !holds_all(DType::U8, DType::BOOL));
+    }
+
+    /// Numbers that compare alike, whatever their type.
+    fn same(number: Number) -> (i128, u64) {
+        match number {
+            Number::Bool(v) => (i128::from(v), 0),
+            Number::Int(v) => (i128::from(v), 0),
+            Number::UInt(v) => (i128::from(v), 0),
+            Number::Float(v) if v.fract() == 0.0 && v.abs() < 1e30 => (v as i128, 0),
+            Number::Float(v) => (0, v.to_bits()),
+        }
+    }
+
+    /// Numbers at the ends of a type; cutting them to it keeps those that it has.
+    fn extremes(dtype: DType) -> Vec<f64> {
+        let float =
+            [0.0, 1.0, -1.0, 1.0 / 1024.0, 65504.0, f64::from(Bf16(0x7f7f).to_f32()), f64::from(Bf16(1).to_f32())];
+        match dtype {
+            DType::F64 => [&float[..], &[f64::MAX, 1.0 + f64::EPSILON, 1e-300]].concat(),
+            DType::F32 => [&float[..], &[f64::from(f32::MAX), f64::from(1.0 + f32::EPSILON)]].concat(),
+            DType::F16 => vec![0.0, 1.0, -1.0, 1.0 + 1.0 / 1024.0, 65504.0, 2f64.powi(-24)],
+            DType::BF16 => [&float[..4], &float[5..]].concat(),
+            _ => vec![0.0, 1.0, -1.0, -1e30, 1e30],
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_made_says_why() {
+        let array = Array::new(&[1], [3i64]).expect("made");
+        let error = array.view().to_vec::<i32>().expect_err("too narrow");
+        assert_eq!(error, ConstantError::Type { found: DType::I64, wanted: DType::I32 });
+        let narrow: DType = "float8_e4m3fn".parse().expect("a data type");
+        assert_eq!(array.cast(narrow).err(), Some(ConstantError::NoType { found: narrow }));
+        let endless = Array::new(&[2], std::iter::repeat(1u8)).expect_err("too many");
+        assert_eq!(endless.to_string(), "a constant of shape [2] has 2 elements, found 3");
+        for shape in [&[-1i64][..], &[i64::MAX, 3]] {
+            assert!(matches!(Array::new(shape, [0u8]), Err(ConstantError::Shape { .. })), "{shape:?}");
+        }
+        assert_eq!(Array::new(&[0, 4], [0f32; 0]).expect("empty").view().len(), 0);
+        assert_eq!(Array::new(&[], [2f32]).expect("scalar").view().scalar::<f64>(), Some(2.0));
+    }
+}

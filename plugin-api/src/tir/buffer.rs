@@ -1,0 +1,145 @@
+//! Buffers: parameters, allocations, loads and stores.
+
+use super::expr::Write;
+use super::{Operand, PrimExpr, Tir};
+use crate::ir::records::{buffer_of, flag, kind};
+use crate::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Type, V};
+
+/// A buffer of the function that is written or rewritten: of [`Tir::buffer`], of a parameter or of an allocation.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::prim_func;
+///
+/// let body = prim_func(|t| {
+///     let a = t.buffer_param("A", &[8], DType::F32);
+///     let half = t.alloc_buffer("half", &[8], DType::F16, "shared");
+///     t.serial("i", 8, |i| {
+///         t.store(half, [i], t.load(a, [i]).cast(DType::F16));
+///     });
+///     assert_eq!((half.dtype(), half.ndim()), (DType::F16, 1));
+/// })?;
+/// assert_eq!(body.kind(), BodyKind::PrimFunc);
+/// # Ok::<(), PassError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Buffer {
+    pub(super) v: V,
+    dtype: DType,
+    ndim: usize,
+}
+
+impl Buffer {
+    /// The value, for the methods of an edit.
+    pub fn v(self) -> V {
+        self.v
+    }
+
+    /// Data type of its elements.
+    pub fn dtype(self) -> DType {
+        self.dtype
+    }
+
+    /// Number of its dimensions.
+    pub fn ndim(self) -> usize {
+        self.ndim
+    }
+}
+
+impl<'t, 'b> Tir<'t, 'b> {
+    /// A buffer of the body that is rewritten, or one that was written before.
+    pub fn buffer<'a>(&self, value: impl Into<Operand<'a>>) -> Buffer {
+        let (v, _) = self.operand(value.into(), DType::I32);
+        let ty = self.edit.borrow().with(v, |value| value.ty().to_owned());
+        match ty {
+            Type::Buffer(ty) => Buffer { v, dtype: ty.dtype, ndim: ty.shape.len() },
+            other => {
+                self.fail(format!("a value of type {other:?} where a buffer is wanted"));
+                Buffer { v, dtype: DType::F32, ndim: 0 }
+            }
+        }
+    }
+
+    /// A parameter that is a buffer of known shape. Parameters come before all statements.
+    pub fn buffer_param(&self, name: &str, shape: &[i64], dtype: DType) -> Buffer {
+        self.new_buffer(NodeSpec::new(kind::PARAM), name, self.buffer_type(shape, dtype))
+    }
+
+    /// A parameter that is a scalar.
+    pub fn param<'s>(&'s self, name: &str, dtype: DType) -> PrimExpr<'s> {
+        let v = self.scalar(NodeSpec::new(kind::PARAM), &[], dtype, name);
+        PrimExpr { tir: self, v, dtype }
+    }
+
+    /// A buffer of known shape that is allocated here, in a memory scope such as `global` or `shared`: by the block around
+    /// it, or by a statement outside of blocks.
+    pub fn alloc_buffer(&self, name: &str, shape: &[i64], dtype: DType, scope: &str) -> Buffer {
+        let scope = if scope == "global" { "" } else { scope };
+        self.alloc(name, BufferType { scope: scope.to_string(), ..self.buffer_type(shape, dtype) })
+    }
+
+    /// A buffer of any type that is allocated here.
+    pub fn alloc(&self, name: &str, ty: BufferType) -> Buffer {
+        let of = if self.blocks.borrow().is_empty() { buffer_of::ALLOC } else { buffer_of::BLOCK };
+        self.new_buffer(NodeSpec::new(kind::BUFFER).a(of).flags(flag::INNER), name, ty)
+    }
+
+    /// The type of a compact buffer of this function, whose dimensions are of `int32`.
+    fn buffer_type(&self, shape: &[i64], dtype: DType) -> BufferType {
+        let shape = shape.iter().map(|dim| Dim::int(*dim, DType::I32)).collect();
+        BufferType { tiled: !self.s_tir, ..BufferType::new(shape, dtype) }
+    }
+
+    fn new_buffer(&self, spec: NodeSpec, name: &str, ty: BufferType) -> Buffer {
+        let (dtype, ndim) = (ty.dtype, ty.shape.len());
+        let mut edit = self.edit.borrow_mut();
+        let ty = edit.builder().ty(&Type::Buffer(ty));
+        Buffer { v: edit.node(spec.ty(ty).attrs(AttrsId::NONE), &[], Some(name)), dtype, ndim }
+    }
+
+    /// A scalar with a name.
+    pub(super) fn scalar(&self, spec: NodeSpec, ops: &[V], dtype: DType, name: &str) -> V {
+        let mut edit = self.edit.borrow_mut();
+        let ty = edit.builder().ty(&Type::Prim { dtype, value: None });
+        edit.node(spec.ty(ty), ops, Some(name))
+    }
+
+    /// An element of a buffer.
+    pub fn load<'s, 'a, I: Into<Operand<'a>>>(
+        &'s self,
+        buffer: Buffer,
+        indices: impl IntoIterator<Item = I>,
+    ) -> PrimExpr<'s> {
+        let mut ops = vec![buffer.v];
+        self.indices(buffer, indices, &mut ops);
+        PrimExpr { tir: self, v: Write::node(self, NodeSpec::new(kind::LOAD), &ops, buffer.dtype), dtype: buffer.dtype }
+    }
+
+    /// Stores a value into an element of a buffer; one of another data type is converted.
+    pub fn store<'a, 'c, I: Into<Operand<'a>>>(
+        &self,
+        buffer: Buffer,
+        indices: impl IntoIterator<Item = I>,
+        value: impl Into<Operand<'c>>,
+    ) {
+        let (v, dtype) = self.operand(value.into(), buffer.dtype);
+        let stored = PrimExpr { tir: self, v, dtype }.cast(buffer.dtype);
+        let mut ops = vec![buffer.v, stored.v];
+        self.indices(buffer, indices, &mut ops);
+        self.statement(kind::STORE, &ops);
+    }
+
+    fn indices<'a, I: Into<Operand<'a>>>(
+        &self,
+        buffer: Buffer,
+        indices: impl IntoIterator<Item = I>,
+        ops: &mut Vec<V>,
+    ) {
+        let from = ops.len();
+        ops.extend(indices.into_iter().map(|index| self.operand(index.into(), self.default).0));
+        let found = ops.len() - from;
+        if found != buffer.ndim {
+            self.fail(format!("a buffer of {} dimensions has as many indices, found {found}", buffer.ndim));
+        }
+    }
+}

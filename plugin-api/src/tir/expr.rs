@@ -1,0 +1,261 @@
+//! Expressions of TIR with the operators of Rust: `i * 4 + j`.
+
+use super::{Operand, Tir};
+use crate::arith::fold;
+use crate::ir::records::{kind, prim};
+use crate::ir::{DType, NodeSpec, V};
+use std::fmt;
+use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
+
+/// An expression that is written by a [`Tir`]. It may be used any number of times.
+///
+/// `+`, `-`, `*` compute as in TVMScript. `/` and `%` of integers round down, as `//` and `%` of TVMScript do. A number
+/// beside an expression has its data type; of two data types, the wider one is that of the result. Numbers are computed,
+/// and `x + 0`, `x * 1` and the like are `x`, as TVM does when it builds expressions.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::prim_func;
+///
+/// // A[i] = min(i * 2, 7)
+/// let body = prim_func(|t| {
+///     let a = t.buffer_param("A", &[8], DType::I32);
+///     t.serial("i", 8, |i| t.store(a, [i], (i * 2 + 0).min(7)));
+/// })?;
+/// assert_eq!(body.values().filter(|value| matches!(value.view(), Expr::Arith { .. })).count(), 2);
+/// # Ok::<(), PassError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct PrimExpr<'t> {
+    pub(super) tir: &'t dyn Write,
+    pub(super) v: V,
+    pub(super) dtype: DType,
+}
+
+impl fmt::Debug for PrimExpr<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.v, self.dtype)
+    }
+}
+
+/// What expressions need of the [`Tir`] that writes them.
+pub(super) trait Write {
+    fn node(&self, spec: NodeSpec, ops: &[V], dtype: DType) -> V;
+    fn operand(&self, operand: Operand<'_>, like: DType) -> (V, DType);
+    fn int_of(&self, v: V) -> Option<i64>;
+    fn int(&self, value: i64, dtype: DType) -> V;
+    fn fail(&self, message: String);
+}
+
+impl<'t> PrimExpr<'t> {
+    /// The value, for the methods of an edit.
+    pub fn v(self) -> V {
+        self.v
+    }
+
+    /// Its data type.
+    pub fn dtype(self) -> DType {
+        self.dtype
+    }
+
+    /// Its value if it is an integer.
+    pub fn as_int(self) -> Option<i64> {
+        self.tir.int_of(self.v)
+    }
+
+    fn made(self, v: V, dtype: DType) -> PrimExpr<'t> {
+        PrimExpr { tir: self.tir, v, dtype }
+    }
+
+    /// Converted to another data type.
+    pub fn cast(self, dtype: DType) -> PrimExpr<'t> {
+        match self.as_int() {
+            _ if dtype == self.dtype => self,
+            Some(value) if dtype.is_int() => self.made(self.tir.int(value, dtype), dtype),
+            _ => self.made(self.tir.node(NodeSpec::new(kind::ARITH).a(prim::CAST.into()), &[self.v], dtype), dtype),
+        }
+    }
+
+    fn binary<'a>(self, op: u16, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+        let (v, dtype) = self.tir.operand(other.into(), self.dtype);
+        let (a, b) = self.of_one_type(self.made(v, dtype));
+        if matches!(op, prim::AND | prim::OR) {
+            a.is_condition();
+        }
+        if let Some(known) = folded(op, a, b) {
+            return known;
+        }
+        let result = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { a.dtype };
+        self.made(self.tir.node(NodeSpec::new(kind::ARITH).a(op.into()), &[a.v, b.v], result), result)
+    }
+
+    fn is_condition(self) {
+        if self.dtype != DType::BOOL {
+            self.tir.fail(format!("a condition of {}; compare it with something, as in `x.ne(0)`", self.dtype));
+        }
+    }
+
+    /// Both at the type that has the values of both.
+    fn of_one_type(self, other: PrimExpr<'t>) -> (PrimExpr<'t>, PrimExpr<'t>) {
+        let (a, b) = (self.dtype, other.dtype);
+        let wider = match (a.is_float(), b.is_float()) {
+            _ if a == b => a,
+            (true, false) => a,
+            (false, true) => b,
+            _ if a.code() == b.code() => {
+                if a.bits() < b.bits() {
+                    b
+                } else {
+                    a
+                }
+            }
+            _ => {
+                self.tir.fail(format!("an operation on {a} and {b}; bring both to one data type with `cast`"));
+                a
+            }
+        };
+        (self.cast(wider), other.cast(wider))
+    }
+
+    /// The smaller one.
+    pub fn min<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+        self.binary(prim::MIN, other)
+    }
+
+    /// The larger one.
+    pub fn max<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+        self.binary(prim::MAX, other)
+    }
+
+    /// Whether both are equal.
+    pub fn eq<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+        self.binary(prim::EQ, other)
+    }
+
+    /// Whether they differ.
+    pub fn ne<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+        self.binary(prim::NE, other)
+    }
+
+    /// Whether it is less.
+    pub fn lt<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+        self.binary(prim::LT, other)
+    }
+
+    /// Whether it is less or equal.
+    pub fn le<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+        self.binary(prim::LE, other)
+    }
+
+    /// Whether both hold.
+    pub fn and<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+        self.binary(prim::AND, other)
+    }
+
+    /// Whether one of them holds.
+    pub fn or<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+        self.binary(prim::OR, other)
+    }
+
+    /// Whether it does not hold.
+    pub fn negated(self) -> PrimExpr<'t> {
+        self.is_condition();
+        let not = self.tir.node(NodeSpec::new(kind::ARITH).a(prim::NOT.into()), &[self.v], DType::BOOL);
+        self.made(not, DType::BOOL)
+    }
+
+    /// `then` where this holds, else `otherwise`; both are evaluated.
+    pub fn select<'a, 'c>(self, then: impl Into<Operand<'a>>, otherwise: impl Into<Operand<'c>>) -> PrimExpr<'t> {
+        self.is_condition();
+        let (v, dtype) = self.tir.operand(then.into(), DType::I32);
+        let (other, of) = self.tir.operand(otherwise.into(), dtype);
+        let (a, b) = self.made(v, dtype).of_one_type(self.made(other, of));
+        self.made(self.tir.node(NodeSpec::new(kind::SELECT), &[self.v, a.v, b.v], a.dtype), a.dtype)
+    }
+}
+
+/// What TVM computes while it builds an expression.
+fn folded<'t>(op: u16, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>> {
+    let dtype = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { a.dtype };
+    let zero = || Some(a.made(a.tir.int(0, a.dtype), a.dtype));
+    match (op, a.as_int(), b.as_int()) {
+        (_, Some(x), Some(y)) if a.dtype.is_int() => {
+            let value = fold(op, x, y).filter(|value| fits(*value, dtype))?;
+            Some(a.made(a.tir.int(value, dtype), dtype))
+        }
+        (prim::ADD, Some(0), _) | (prim::MUL, Some(1), _) => Some(b),
+        (prim::ADD | prim::SUB, _, Some(0)) | (prim::MUL | prim::FLOORDIV, _, Some(1)) => Some(a),
+        (prim::MUL, Some(0), _)
+        | (prim::MUL, _, Some(0))
+        | (prim::FLOORDIV, Some(0), _)
+        | (prim::FLOORMOD, _, Some(1)) => zero(),
+        _ => None,
+    }
+}
+
+fn fits(value: i64, dtype: DType) -> bool {
+    let bits = u32::from(dtype.bits());
+    match dtype.code() {
+        0 if bits < 64 => (-(1i64 << (bits - 1))..1i64 << (bits - 1)).contains(&value),
+        1 => value >= 0 && (bits >= 63 || value < 1i64 << bits),
+        _ => true,
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident, $method:ident, |$dtype:ident| $op:expr;)*) => {$(
+        operators!(@expr $trait, $method, |$dtype| $op; PrimExpr<'t>);
+        operators!(@expr $trait, $method, |$dtype| $op; &PrimExpr<'t>);
+
+        impl<'t> $trait<PrimExpr<'t>> for i64 {
+            type Output = PrimExpr<'t>;
+
+            fn $method(self, other: PrimExpr<'t>) -> PrimExpr<'t> {
+                let (v, dtype) = other.tir.operand(self.into(), other.dtype);
+                $trait::$method(other.made(v, dtype), other)
+            }
+        }
+    )*};
+    (@expr $trait:ident, $method:ident, |$dtype:ident| $op:expr; $of:ty) => {
+        impl<'t, 'a, O: Into<Operand<'a>>> $trait<O> for $of {
+            type Output = PrimExpr<'t>;
+
+            fn $method(self, other: O) -> PrimExpr<'t> {
+                let $dtype = self.dtype;
+                self.binary($op, other)
+            }
+        }
+    };
+}
+
+operators! {
+    Add, add, |_dtype| prim::ADD;
+    Sub, sub, |_dtype| prim::SUB;
+    Mul, mul, |_dtype| prim::MUL;
+    Div, div, |dtype| if dtype.is_float() { prim::DIV } else { prim::FLOORDIV };
+    Rem, rem, |_dtype| prim::FLOORMOD;
+}
+
+impl<'t> Neg for PrimExpr<'t> {
+    type Output = PrimExpr<'t>;
+
+    fn neg(self) -> PrimExpr<'t> {
+        self * -1
+    }
+}
+
+impl<'t, 'b> Tir<'t, 'b> {
+    /// A call of an operator of TIR, such as `tirx.exp`, that has no effect.
+    pub fn call<'s, 'a, O: Into<Operand<'a>>>(
+        &'s self,
+        op: &str,
+        args: impl IntoIterator<Item = O>,
+        dtype: DType,
+    ) -> PrimExpr<'s> {
+        let callee = self.edit.borrow_mut().builder().op(op);
+        let args = args.into_iter().map(|arg| self.operand(arg.into(), dtype).0);
+        let ops: Vec<V> = std::iter::once(callee).chain(args).collect();
+        let v = Write::node(self, NodeSpec::new(kind::CALL), &ops, dtype);
+        PrimExpr { tir: self, v, dtype }
+    }
+}

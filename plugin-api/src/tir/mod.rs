@@ -1,0 +1,278 @@
+//! Writes TIR: loops, blocks, stores, and expressions with the operators of Rust, without a look at records.
+//!
+//! [`Rewriter::tir`] writes before the statement that is being looked at, [`prim_func`] writes a new function. Splitting a
+//! loop:
+//!
+//! ```
+//! use plugin_api::prelude::*;
+//! use plugin_api::tir::prim_func;
+//!
+//! /// Splits loops of a multiple of `factor` iterations.
+//! struct Split { factor: i64 }
+//!
+//! impl<'b> StmtMutator<'b> for Split {
+//!     fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+//!         let Some(Stmt::For { extent, kind: "serial", .. }) = stmt.stmt() else { return Ok(Action::Keep) };
+//!         let Some(n) = extent.dim().and_then(|n| n.as_int()) else { return Ok(Action::Keep) };
+//!         if n % self.factor == 0 && n > self.factor {
+//!             rw.tir(|t| {
+//!                 t.serial("i_0", n / self.factor, |outer| {
+//!                     t.serial("i_1", self.factor, |inner| t.loop_body(stmt, outer * self.factor + inner))
+//!                 })
+//!             })?;
+//!         }
+//!         Ok(Action::Keep)
+//!     }
+//! }
+//!
+//! // for i in range(16): A[i] = i
+//! let body = prim_func(|t| {
+//!     let a = t.buffer_param("A", &[16], DType::I32);
+//!     t.serial("i", 16, |i| t.store(a, [i], i));
+//! })?;
+//! // for i_0, i_1 in T.grid(4, 4): A[i_0 * 4 + i_1] = i_0 * 4 + i_1
+//! let split = Split { factor: 4 }.mutate(&body)?;
+//! let loops = split.values().filter(|value| matches!(value.stmt(), Some(Stmt::For { .. })));
+//! assert_eq!(loops.count(), 2);
+//! # Ok::<(), PassError>(())
+//! ```
+//!
+//! Tiling two loops, the inner one of which is all that the outer one does:
+//!
+//! ```
+//! use plugin_api::prelude::*;
+//! use plugin_api::tir::prim_func;
+//!
+//! struct Tile;
+//!
+//! impl<'b> StmtMutator<'b> for Tile {
+//!     fn visit_for(&mut self, i: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+//!         let Some(j) = i.region().children().find(|inner| extent_of(*inner).is_some()) else { return Ok(Action::Keep) };
+//!         let (Some(n), Some(m)) = (extent_of(i), extent_of(j)) else { return Ok(Action::Keep) };
+//!         rw.tir(|t| {
+//!             t.grid(["i_0", "j_0", "i_1", "j_1"], [n / 4, m / 4, 4, 4], |[i_0, j_0, i_1, j_1]| {
+//!                 t.nest_body(&[(i, i_0 * 4 + i_1), (j, j_0 * 4 + j_1)]);
+//!             })
+//!         })?;
+//!         Ok(Action::Keep)
+//!     }
+//! }
+//!
+//! /// Iterations of a loop that tiles of four fill.
+//! fn extent_of(stmt: Value<'_>) -> Option<i64> {
+//!     let Some(Stmt::For { extent, .. }) = stmt.stmt() else { return None };
+//!     extent.dim()?.as_int().filter(|n| n % 4 == 0)
+//! }
+//!
+//! let body = prim_func(|t| {
+//!     let a = t.buffer_param("A", &[16, 8], DType::F32);
+//!     t.grid(["i", "j"], [16, 8], |[i, j]| t.store(a, [i, j], t.load(a, [i, j]) * 2.0));
+//! })?;
+//! let tiled = Tile.mutate(&body)?;
+//! let loops = tiled.values().filter(|value| matches!(value.stmt(), Some(Stmt::For { .. })));
+//! assert_eq!(loops.count(), 4);
+//! # Ok::<(), PassError>(())
+//! ```
+
+mod block;
+mod buffer;
+mod expr;
+mod nest;
+mod stmt;
+
+pub use buffer::Buffer;
+pub use expr::PrimExpr;
+pub use stmt::LoopKind;
+
+use crate::PassError;
+use crate::ir::records::kind;
+use crate::ir::{Attr, Body, BodyBuilder, DType, Dim, NodeSpec, Stmt, Type, V, Value};
+use crate::rewrite::Edit;
+use crate::rewrite::mutators::Rewriter;
+use expr::Write;
+use std::cell::RefCell;
+
+/// Writes statements and expressions of TIR at one place of a body. Statements come in the order in which they are
+/// written; what has content takes a closure that writes it. The first fault is kept, and comes out at the end.
+///
+/// A matrix product, as a schedulable block:
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::prim_func;
+///
+/// let body = prim_func(|t| {
+///     let [a, b, c] = ["A", "B", "C"].map(|name| t.buffer_param(name, &[16, 16], DType::F32));
+///     t.grid(["i", "j", "k"], [16, 16, 16], |[i, j, k]| {
+///         t.block("C", || {
+///             let (vi, vj, vk) = (t.spatial("vi", 16, i), t.spatial("vj", 16, j), t.reduce("vk", 16, k));
+///             t.reads(a, [(vi, 1), (vk, 1)]);
+///             t.reads(b, [(vk, 1), (vj, 1)]);
+///             t.writes(c, [(vi, 1), (vj, 1)]);
+///             t.init(|| t.store(c, [vi, vj], 0.0));
+///             t.store(c, [vi, vj], t.load(c, [vi, vj]) + t.load(a, [vi, vk]) * t.load(b, [vk, vj]));
+///         });
+///     });
+/// })?;
+/// assert_eq!(body.kind(), BodyKind::PrimFunc);
+/// # Ok::<(), PassError>(())
+/// ```
+pub struct Tir<'t, 'b> {
+    edit: RefCell<&'t mut Edit<'b>>,
+    error: RefCell<Option<PassError>>,
+    /// Data type of numbers that stand beside nothing.
+    default: DType,
+    /// Whether the function is made of schedulable blocks.
+    s_tir: bool,
+    /// Schedulable blocks that are open.
+    blocks: RefCell<Vec<block::Open>>,
+}
+
+/// What an operation takes: an expression, a value of the body that is rewritten, or a number.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::{Operand, prim_func};
+///
+/// prim_func(|t| {
+///     let n = t.param("n", DType::I32);
+///     for extent in [Operand::Int(4), n.into()] {
+///         t.serial("i", extent, |i| t.evaluate(i));
+///     }
+/// })?;
+/// # Ok::<(), PassError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a> {
+    /// A value that was written before.
+    New(V),
+    /// A value of the body that is rewritten.
+    Old(Value<'a>),
+    /// An integer; its data type is that of what stands beside it.
+    Int(i64),
+    /// A float; its data type is that of what stands beside it.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+}
+
+macro_rules! operand_from {
+    ($($ty:ty => |$value:ident| $made:expr;)*) => {$(
+        impl<'a> From<$ty> for Operand<'a> {
+            fn from($value: $ty) -> Operand<'a> {
+                $made
+            }
+        }
+    )*};
+}
+operand_from! {
+    PrimExpr<'_> => |value| Operand::New(value.v);
+    &PrimExpr<'_> => |value| Operand::New(value.v);
+    Buffer => |buffer| Operand::New(buffer.v);
+    V => |v| Operand::New(v);
+    Value<'a> => |value| Operand::Old(value);
+    i64 => |value| Operand::Int(value);
+    f64 => |value| Operand::Float(value);
+    bool => |value| Operand::Bool(value);
+}
+
+impl Write for Tir<'_, '_> {
+    fn node(&self, spec: NodeSpec, ops: &[V], dtype: DType) -> V {
+        let mut edit = self.edit.borrow_mut();
+        let ty = edit.builder().ty(&Type::Prim { dtype, value: None });
+        edit.node(spec.ty(ty), ops, None)
+    }
+
+    fn operand(&self, operand: Operand<'_>, like: DType) -> (V, DType) {
+        let mut edit = self.edit.borrow_mut();
+        let number = match operand {
+            Operand::New(v) => return (v, edit.with(v, |value| value.ty().dtype())),
+            Operand::Old(value) => {
+                let v = edit.v(value);
+                return (edit.resolve(v), value.ty().dtype());
+            }
+            Operand::Int(value) if like.is_float() => Dim::float(value as f64, like),
+            Operand::Int(value) => Dim::int(value, like),
+            Operand::Float(value) => Dim::float(value, if like.is_float() { like } else { DType::F32 }),
+            Operand::Bool(value) => Dim::int(value.into(), DType::BOOL),
+        };
+        (edit.builder().scalar(&number), number.dtype())
+    }
+
+    fn int_of(&self, v: V) -> Option<i64> {
+        self.edit.borrow().with(v, |value| value.dim()?.as_int())
+    }
+
+    fn int(&self, value: i64, dtype: DType) -> V {
+        self.edit.borrow_mut().builder().scalar(&Dim::int(value, dtype))
+    }
+
+    fn fail(&self, message: String) {
+        self.error.borrow_mut().get_or_insert_with(|| PassError::new(message));
+    }
+}
+
+impl<'t, 'b> Tir<'t, 'b> {
+    /// Runs `f` with one that writes at the place of an edit.
+    fn at<R>(edit: &'t mut Edit<'b>, default: DType, f: impl FnOnce(&Tir<'t, 'b>) -> R) -> Result<R, PassError> {
+        let s_tir = edit.old().root().attr("s_tir").is_some();
+        let tir =
+            Tir { edit: RefCell::new(edit), error: RefCell::new(None), default, s_tir, blocks: RefCell::default() };
+        let out = f(&tir);
+        match tir.error.into_inner() {
+            None => Ok(out),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// A number, or a value of the body that is rewritten, as an expression.
+    pub fn value<'s, 'a>(&'s self, operand: impl Into<Operand<'a>>) -> PrimExpr<'s> {
+        let (v, dtype) = self.operand(operand.into(), self.default);
+        PrimExpr { tir: self, v, dtype }
+    }
+
+    /// A condition.
+    fn cond(&self, operand: Operand<'_>) -> V {
+        let (v, dtype) = Write::operand(self, operand, DType::BOOL);
+        if dtype != DType::BOOL {
+            self.fail(format!("a condition of {dtype}; compare it with something, as in `x.ne(0)`"));
+        }
+        v
+    }
+
+    /// An integer of a data type.
+    pub fn int<'s>(&'s self, value: i64, dtype: DType) -> PrimExpr<'s> {
+        PrimExpr { tir: self, v: Write::int(self, value, dtype), dtype }
+    }
+}
+
+impl<'b> Rewriter<'b> {
+    /// Writes TIR before the statement that is being looked at. Numbers that stand beside nothing are of the data type of
+    /// the loop that this statement is, else of `int32`. An example is in the documentation of [`crate::tir`].
+    ///
+    /// # Errors
+    /// The first fault of what was written.
+    pub fn tir<R>(&mut self, f: impl FnOnce(&Tir<'_, 'b>) -> R) -> Result<R, PassError> {
+        let default = match self.current().stmt() {
+            Some(Stmt::For { var, .. }) => var.ty().dtype(),
+            _ => DType::I32,
+        };
+        Tir::at(self.edit(), default, f)
+    }
+}
+
+/// A new PrimFunc, made of schedulable blocks.
+///
+/// # Errors
+/// The first fault of what was written.
+pub fn prim_func(f: impl FnOnce(&Tir<'_, '_>)) -> Result<Body, PassError> {
+    let mut b = BodyBuilder::new();
+    let attrs = b.attrs([("s_tir", Attr::Bool(true))]);
+    b.begin(NodeSpec::new(kind::PRIM_FUNC).attrs(attrs), &[], None);
+    b.end();
+    let empty = b.finish()?;
+    let mut edit = empty.edit();
+    edit.at_start(empty.root());
+    Tir::at(&mut edit, DType::I32, f)?;
+    Ok(edit.finish()?)
+}

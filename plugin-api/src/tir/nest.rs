@@ -1,0 +1,127 @@
+//! What is there already: loops that become others around the same content, and substitution.
+
+use super::expr::Write;
+use super::{Operand, PrimExpr, Tir};
+use crate::ir::{DType, Stmt, Type, V, Value};
+
+impl<'t, 'b> Tir<'t, 'b> {
+    /// The content of the statement that is being looked at goes here: what was written before is around it or before it,
+    /// what is written from now on follows it. The statement itself goes. Its content is written once, and a mutator still
+    /// visits it.
+    pub fn content(&self, stmt: Value<'b>) {
+        let mut edit = self.edit.borrow_mut();
+        if edit.is_dissolved(stmt) || edit.is_removed(stmt) {
+            drop(edit);
+            return self.fail("the content of a statement can be written once".to_string());
+        }
+        edit.dissolve(stmt);
+        edit.after(stmt);
+    }
+
+    /// The content of a loop goes here, as by [`Tir::content`]; its variable means `index` in it.
+    pub fn loop_body<'a>(&self, stmt: Value<'b>, index: impl Into<Operand<'a>>) {
+        let index = self.value(index);
+        self.nest_body(&[(stmt, index)]);
+    }
+
+    /// The content of the innermost of some loops goes here, as by [`Tir::content`]; each loop is all that the one before
+    /// it does. The variable of each means what is said with it.
+    pub fn nest_body(&self, loops: &[(Value<'b>, PrimExpr<'_>)]) {
+        let mut around: Option<(Value<'b>, Value<'b>)> = None;
+        for (stmt, index) in loops {
+            let Some(Stmt::For { var, .. }) = stmt.stmt() else {
+                return self.fail(format!("{stmt:?} where a loop is wanted"));
+            };
+            if around.is_some_and(|(outer, outer_var)| !is_all_of(*stmt, outer, outer_var)) {
+                return self.fail(format!("the loop over {var:?} is not all that the loop around it does"));
+            }
+            if self.refuses(var, index.v(), index.dtype()) {
+                return;
+            }
+            match around {
+                None => self.content(*stmt),
+                Some(_) => self.edit.borrow_mut().dissolve(*stmt),
+            }
+            self.edit.borrow_mut().replace(var, index.v());
+            around = Some((*stmt, var));
+        }
+    }
+
+    /// From now on `from` means `with` in a statement or expression of the body that is rewritten: a variable means an
+    /// expression of its data type, a buffer another buffer of the same data type and number of dimensions.
+    ///
+    /// A block that reads a copy instead:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// struct ReadCopy;
+    /// impl<'b> StmtMutator<'b> for ReadCopy {
+    ///     fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+    ///         let a = rw.body().root().region().children().next().expect("a parameter");
+    ///         rw.tir(|t| {
+    ///             let copy = t.alloc_buffer("copy", &[8], DType::F32, "shared");
+    ///             t.serial("i", 8, |i| t.store(copy, [i], t.load(t.buffer(a), [i])));
+    ///             t.substitute(stmt, a, copy);
+    ///         })?;
+    ///         Ok(Action::Keep)
+    ///     }
+    /// }
+    ///
+    /// let body = prim_func(|t| {
+    ///     let [a, b] = ["A", "B"].map(|name| t.buffer_param(name, &[8], DType::F32));
+    ///     t.serial("i", 8, |i| t.store(b, [i], t.load(a, [i]) + t.load(a, [7 - i])));
+    /// })?;
+    /// let body = ReadCopy.mutate(&body)?;
+    /// let loads = body.values().filter_map(|value| match value.view() {
+    ///     Expr::Load { buffer } => buffer.name(),
+    ///     _ => None,
+    /// });
+    /// assert_eq!(loads.collect::<Vec<_>>(), ["A", "copy", "copy"]);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn substitute<'a>(&self, within: Value<'b>, from: Value<'b>, with: impl Into<Operand<'a>>) {
+        let (with, dtype) = self.operand(with.into(), from.ty().dtype());
+        if self.refuses(from, with, dtype) {
+            return;
+        }
+        let mut edit = self.edit.borrow_mut();
+        let (start, end) = (edit.start_of(within) as usize, within.end());
+        let body = edit.old();
+        for user in (start..end).map(|at| body.value_at(at)) {
+            for (i, operand) in user.operands().enumerate() {
+                if operand == from {
+                    let user = edit.v(user);
+                    edit.set_operand(user, i, with);
+                }
+            }
+        }
+    }
+
+    /// Reports what cannot take the place of a variable or buffer.
+    fn refuses(&self, from: Value<'b>, with: V, dtype: DType) -> bool {
+        let why = match (from.ty().to_owned(), self.edit.borrow().with(with, |with| with.ty().to_owned())) {
+            (Type::Buffer(a), Type::Buffer(b)) if a.shape.len() != b.shape.len() => {
+                format!("a buffer of {} dimensions in the place of one of {}", b.shape.len(), a.shape.len())
+            }
+            (Type::Buffer(_), other) if !matches!(other, Type::Buffer(_)) => {
+                "a value in the place of a buffer".to_string()
+            }
+            _ if from.ty().dtype() != dtype => {
+                format!("{dtype} in the place of {from:?}, which is {}; convert it with `cast`", from.ty().dtype())
+            }
+            _ if from.symbol().is_some() && !matches!(from.ty().to_owned(), Type::Buffer(_)) => {
+                format!("shapes of buffers use {from:?}, so nothing else can take its place")
+            }
+            _ => return false,
+        };
+        self.fail(why);
+        true
+    }
+}
+
+/// Whether a loop does nothing but one statement. What is nested in that stands before it.
+fn is_all_of(stmt: Value<'_>, around: Value<'_>, var: Value<'_>) -> bool {
+    around.region().children().filter(|child| *child != var && !child.is_nested()).eq([stmt])
+}

@@ -1,0 +1,181 @@
+//! Statements: loops, conditions, variables.
+
+use super::expr::Write;
+use super::{Operand, PrimExpr, Tir};
+use crate::ir::records::{flag, kind};
+use crate::ir::{Attr, NodeSpec, V};
+
+/// How a loop runs.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::{LoopKind, prim_func};
+///
+/// let body = prim_func(|t| {
+///     let a = t.buffer_param("A", &[32], DType::F32);
+///     t.loop_of(LoopKind::ThreadBinding("threadIdx.x"), "tx", 0, 32, |tx| t.store(a, [tx], 1.0));
+/// })?;
+/// let kinds: Vec<&str> = body
+///     .values()
+///     .filter_map(|value| match value.stmt()? {
+///         Stmt::For { kind, .. } => Some(kind),
+///         _ => None,
+///     })
+///     .collect();
+/// assert_eq!(kinds, ["thread_binding"]);
+/// # Ok::<(), PassError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopKind<'a> {
+    /// One iteration after the other.
+    Serial,
+    /// On several threads.
+    Parallel,
+    /// As one operation on vectors.
+    Vectorized,
+    /// Written out.
+    Unroll,
+    /// On the threads of a device, such as `threadIdx.x`.
+    ThreadBinding(&'a str),
+}
+
+impl LoopKind<'_> {
+    fn attrs(self) -> Vec<(&'static str, Attr)> {
+        let named = |name: &str| vec![("kind", Attr::from(name))];
+        match self {
+            LoopKind::Serial => Vec::new(),
+            LoopKind::Parallel => named("parallel"),
+            LoopKind::Vectorized => named("vectorized"),
+            LoopKind::Unroll => named("unroll"),
+            LoopKind::ThreadBinding(thread) => {
+                vec![("kind", Attr::from("thread_binding")), ("thread", Attr::from(thread))]
+            }
+        }
+    }
+}
+
+impl<'t, 'b> Tir<'t, 'b> {
+    /// A loop from `min` of `extent` iterations; `body` writes its content with its variable.
+    pub fn loop_of<'s, 'a, 'c, R>(
+        &'s self,
+        kind: LoopKind<'_>,
+        name: &str,
+        min: impl Into<Operand<'a>>,
+        extent: impl Into<Operand<'c>>,
+        body: impl FnOnce(PrimExpr<'s>) -> R,
+    ) -> R {
+        let (extent, dtype) = self.operand(extent.into(), self.default);
+        let (min, found) = self.operand(min.into(), dtype);
+        if found != dtype {
+            self.fail(format!("a loop from {found} over {dtype}; bring both to one data type with `cast`"));
+        }
+        self.region(kind::FOR, kind.attrs(), &[min, extent], || {
+            let v = self.scalar(NodeSpec::new(kind::LOOP_VAR).flags(flag::INNER), &[], dtype, name);
+            body(PrimExpr { tir: self, v, dtype })
+        })
+    }
+
+    /// Loops from 0, one in the other; `body` writes the content of the innermost one with all variables.
+    pub fn grid<'s, 'a, const N: usize, E: Into<Operand<'a>>, R>(
+        &'s self,
+        names: [&str; N],
+        extents: [E; N],
+        body: impl FnOnce([PrimExpr<'s>; N]) -> R,
+    ) -> R {
+        let mut vars = [self.value(0); N];
+        for ((name, extent), var) in names.into_iter().zip(extents).zip(&mut vars) {
+            let (extent, dtype) = self.operand(extent.into(), self.default);
+            let min = Write::int(self, 0, dtype);
+            self.edit.borrow_mut().open(NodeSpec::new(kind::FOR), &[min, extent], None);
+            let v = self.scalar(NodeSpec::new(kind::LOOP_VAR).flags(flag::INNER), &[], dtype, name);
+            *var = PrimExpr { tir: self, v, dtype };
+        }
+        let out = body(vars);
+        (0..N).for_each(|_| self.edit.borrow_mut().close());
+        out
+    }
+
+    /// A loop as long as a condition holds.
+    pub fn while_<'a, R>(&self, cond: impl Into<Operand<'a>>, body: impl FnOnce() -> R) -> R {
+        let cond = self.cond(cond.into());
+        self.region(kind::WHILE, Vec::new(), &[cond], body)
+    }
+
+    /// Statements that are executed if a condition holds.
+    pub fn if_<'a, R>(&self, cond: impl Into<Operand<'a>>, then: impl FnOnce() -> R) -> R {
+        let cond = self.cond(cond.into());
+        self.region(kind::COND, Vec::new(), &[cond], || self.region(kind::SCOPE, Vec::new(), &[], then))
+    }
+
+    /// Statements that are executed if a condition holds, and others if it does not.
+    pub fn if_else<'a, R, S>(
+        &self,
+        cond: impl Into<Operand<'a>>,
+        then: impl FnOnce() -> R,
+        otherwise: impl FnOnce() -> S,
+    ) -> (R, S) {
+        let cond = self.cond(cond.into());
+        self.region(kind::COND, Vec::new(), &[cond], || {
+            let then = self.region(kind::SCOPE, Vec::new(), &[], then);
+            (then, self.region(kind::SCOPE, Vec::new(), &[], otherwise))
+        })
+    }
+
+    /// A variable with a value, visible to the end of the region around it.
+    pub fn bind<'s, 'a>(&'s self, name: &str, value: impl Into<Operand<'a>>) -> PrimExpr<'s> {
+        let (value, dtype) = self.operand(value.into(), self.default);
+        let call = self.edit.borrow().with(value, |value| value.as_call().is_some());
+        let spec = NodeSpec::new(kind::BIND).flags(if call { flag::IMPURE } else { 0 });
+        PrimExpr { tir: self, v: self.scalar(spec, &[value], dtype, name), dtype }
+    }
+
+    /// An expression that is evaluated for what it does.
+    pub fn evaluate<'a>(&self, value: impl Into<Operand<'a>>) {
+        let value = self.operand(value.into(), self.default).0;
+        self.statement(kind::EVALUATE, &[value]);
+    }
+
+    pub(super) fn statement(&self, kind: u16, ops: &[V]) {
+        self.edit.borrow_mut().node(NodeSpec::new(kind).flags(flag::IMPURE), ops, None);
+    }
+
+    /// A statement with content.
+    pub(super) fn region<R>(&self, kind: u16, attrs: Vec<(&str, Attr)>, ops: &[V], content: impl FnOnce() -> R) -> R {
+        let mut spec = NodeSpec::new(kind);
+        if !attrs.is_empty() {
+            spec = spec.attrs(self.edit.borrow_mut().builder().attrs(attrs));
+        }
+        self.edit.borrow_mut().open(spec, ops, None);
+        let out = content();
+        self.edit.borrow_mut().close();
+        out
+    }
+}
+
+macro_rules! loops {
+    ($($(#[$doc:meta])* $method:ident = $kind:ident;)*) => {
+        /// Loops from 0.
+        impl<'t, 'b> Tir<'t, 'b> {
+            $($(#[$doc])*
+            pub fn $method<'s, 'a, R>(
+                &'s self,
+                name: &str,
+                extent: impl Into<Operand<'a>>,
+                body: impl FnOnce(PrimExpr<'s>) -> R,
+            ) -> R {
+                self.loop_of(LoopKind::$kind, name, 0, extent, body)
+            })*
+        }
+    };
+}
+
+loops! {
+    /// A loop of one iteration after the other.
+    serial = Serial;
+    /// A loop on several threads.
+    parallel = Parallel;
+    /// A loop as one operation on vectors.
+    vectorized = Vectorized;
+    /// A loop that is written out.
+    unroll = Unroll;
+}

@@ -1,0 +1,213 @@
+//! Constants: `R.const(1.0, "float32")` and `R.const([[1.0, 2.0]], "float32")`, converted as NumPy converts what Python
+//! gives it, which is what TVM does.
+
+use super::func::FnReader;
+use super::types::{dtype_of, wide_int};
+use super::{Read, is_path, span};
+use crate::words::diagnostic::Diagnostic;
+use plugin_api::ir::constant::{Bf16, F16};
+use plugin_api::ir::{DType, Dim, Tensor, Type, V};
+use ruff_python_ast::{Expr, Number, UnaryOp};
+
+/// Dimensions that an array of NumPy may have.
+const MAX_NDIM: usize = 64;
+
+impl<'a> FnReader<'a> {
+    /// A constant of a number, or of lists of numbers; without a data type it has that of its numbers.
+    pub(super) fn constant(&mut self, value: &'a Expr, dtype: Option<&'a Expr>) -> Read<V> {
+        let dtype = dtype.filter(|dtype| !dtype.is_none_literal_expr()).map(dtype_of).transpose()?;
+        match value {
+            Expr::List(_) => self.list_constant(value, dtype),
+            Expr::Tuple(_) => {
+                let fault = Diagnostic::new(span(value), "the outermost list of a constant is written in brackets");
+                Err(fault.help("R.const([1.0, 2.0], \"float32\"), as TVM reads it"))
+            }
+            _ => self.scalar_constant(value, dtype, None),
+        }
+    }
+
+    /// A constant of one number, perhaps of a type that is more than that of a tensor.
+    pub(super) fn scalar_constant(&mut self, value: &Expr, dtype: Option<DType>, ty: Option<Type>) -> Read<V> {
+        let Some(number) = scalar(value) else { return Err(not_a_number(value)) };
+        let dtype = dtype.unwrap_or_else(|| common_dtype(&[(number, value)]));
+        let mut bytes = Vec::new();
+        number.write(dtype, value, &mut bytes)?;
+        let tensor = Tensor::new(&bytes);
+        Ok(self.b.constant(&tensor, &ty.unwrap_or_else(|| Type::tensor(Vec::<Dim>::new(), dtype))))
+    }
+
+    fn list_constant(&mut self, list: &'a Expr, dtype: Option<DType>) -> Read<V> {
+        let mut numbers = Vec::new();
+        let shape = shape_of(list)?;
+        collect(list, &shape, &mut numbers)?;
+        let dtype = dtype.unwrap_or_else(|| common_dtype(&numbers));
+        if numbers.is_empty() {
+            // No number says whether numbers of the data type are written.
+            Scalar::Bool(false).write(dtype, list, &mut Vec::new())?;
+        }
+        let mut bytes = Vec::new();
+        for (number, at) in numbers {
+            number.write(dtype, at, &mut bytes)?;
+        }
+        Ok(self.b.constant(&Tensor::new(&bytes), &Type::tensor(shape, dtype)))
+    }
+}
+
+/// The elements of a list, or of a tuple within one.
+fn elements(expr: &Expr) -> Option<&[Expr]> {
+    match expr {
+        Expr::List(list) => Some(&list.elts),
+        Expr::Tuple(tuple) => Some(&tuple.elts),
+        _ => None,
+    }
+}
+
+/// The shape that the first element of each list says.
+fn shape_of(list: &Expr) -> Read<Vec<i64>> {
+    let (mut shape, mut at) = (Vec::new(), Some(list));
+    while let Some((expr, items)) = at.and_then(|expr| Some((expr, elements(expr)?))) {
+        if shape.len() == MAX_NDIM {
+            return Err(Diagnostic::new(span(expr), format!("a constant has at most {MAX_NDIM} dimensions")));
+        }
+        shape.push(items.len() as i64);
+        at = items.first();
+    }
+    Ok(shape)
+}
+
+/// The numbers of lists of this shape. At most [`MAX_NDIM`] lists are nested.
+fn collect<'e>(expr: &'e Expr, shape: &[i64], numbers: &mut Vec<(Scalar, &'e Expr)>) -> Read<()> {
+    let Some((len, inner)) = shape.split_first() else {
+        let ragged = || Diagnostic::new(span(expr), "expected a number, as before it; found a list");
+        let number = scalar(expr).ok_or_else(|| elements(expr).map_or_else(|| not_a_number(expr), |_| ragged()))?;
+        numbers.push((number, expr));
+        return Ok(());
+    };
+    let Some(items) = elements(expr) else {
+        return Err(Diagnostic::new(span(expr), "expected a list, as before it; found a number"));
+    };
+    if items.len() as i64 != *len {
+        let message = format!("expected a list of {len} elements, as before it; found {}", items.len());
+        return Err(Diagnostic::new(span(expr), message).help("all lists of one depth have the same length"));
+    }
+    items.iter().try_for_each(|item| collect(item, inner, numbers))
+}
+
+/// The data type of numbers for which none is said: that of the widest kind among them, `float32` of none.
+fn common_dtype(numbers: &[(Scalar, &Expr)]) -> DType {
+    let float = numbers.iter().any(|(number, _)| matches!(number, Scalar::Float(_)));
+    match float || numbers.is_empty() {
+        true => DType::F32,
+        false if numbers.iter().all(|(number, _)| matches!(number, Scalar::Bool(_))) => DType::BOOL,
+        false => DType::I32,
+    }
+}
+
+fn not_a_number(expr: &Expr) -> Diagnostic {
+    Diagnostic::new(span(expr), "expected a number, True or False, or a list of these")
+        .help("large constants are kept in the metadata: metadata[\"ir.GenericConst\"][0]")
+}
+
+/// A number in the text.
+#[derive(Clone, Copy)]
+pub(super) enum Scalar {
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+}
+
+impl Scalar {
+    /// Writes it as an element of a data type.
+    ///
+    /// # Errors
+    /// If the data type has no such number; at `at`.
+    fn write(self, dtype: DType, at: &Expr, out: &mut Vec<u8>) -> Read<()> {
+        match self.bytes(dtype) {
+            Some((bytes, len)) => {
+                out.extend_from_slice(&bytes[..len]);
+                Ok(())
+            }
+            None => Err(self.misfit(dtype, at)),
+        }
+    }
+
+    fn misfit(self, dtype: DType, at: &Expr) -> Diagnostic {
+        let (bits, plain) = (dtype.bits(), dtype.lanes() == 1);
+        let wrong = |message: String| Diagnostic::new(span(at), message);
+        match dtype.code() {
+            0 | 1 if plain && matches!(bits, 8 | 16 | 32 | 64) => {
+                let signed = dtype.code() == 0;
+                let (low, high) =
+                    if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+                wrong(format!("this number does not fit {dtype}, which has {low} to {high}"))
+            }
+            _ => wrong(format!("constants of {dtype} are not written as numbers"))
+                .help("bool, int8 to int64, uint8 to uint64, float16, float32, float64, bfloat16"),
+        }
+    }
+
+    /// Whether it can be an element of a data type without becoming another number.
+    pub(super) fn fits(self, dtype: DType) -> bool {
+        let cut = matches!(self, Scalar::Float(v) if v.fract() != 0.0 || !v.is_finite());
+        self.bytes(dtype).is_some() && (dtype.is_float() || !cut)
+    }
+
+    /// Its bytes as an element of a data type: a float loses its fraction where integers are wanted, and whatever is not 0
+    /// is true.
+    fn bytes(self, dtype: DType) -> Option<([u8; 16], usize)> {
+        if dtype.lanes() != 1 {
+            return None;
+        }
+        let (int, float) = match self {
+            Scalar::Bool(v) => (Some(i128::from(v)), f64::from(u8::from(v))),
+            Scalar::Int(v) => (Some(v), v as f64),
+            Scalar::Float(v) => (v.is_finite().then_some(v as i128), v),
+        };
+        let bits = match (dtype.code(), dtype.bits()) {
+            (6, 8) => i128::from(float != 0.0),
+            (0, bits @ (8 | 16 | 32 | 64)) => int.filter(|int| matches!(int >> (bits - 1), 0 | -1))?,
+            (1, bits @ (8 | 16 | 32 | 64)) => int.filter(|int| int >> bits == 0)?,
+            (2, 64) => i128::from(float.to_bits()),
+            (2, 32) => i128::from((float as f32).to_bits()),
+            (2, 16) => i128::from(F16::from_f64(float).0),
+            (4, 16) => i128::from(Bf16::from_f32(float as f32).0),
+            _ => return None,
+        };
+        Some((bits.to_le_bytes(), dtype.bytes()))
+    }
+}
+
+/// A number as it stands in the text.
+pub(super) fn scalar(expr: &Expr) -> Option<Scalar> {
+    match expr {
+        Expr::BooleanLiteral(value) => Some(Scalar::Bool(value.value)),
+        Expr::NumberLiteral(number) => match &number.value {
+            Number::Int(_) => wide_int(expr).map(Scalar::Int),
+            Number::Float(value) => Some(Scalar::Float(*value)),
+            Number::Complex { .. } => None,
+        },
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match scalar(&unary.operand)? {
+            Scalar::Int(v) => Some(Scalar::Int(-v)),
+            Scalar::Float(v) => Some(Scalar::Float(-v)),
+            Scalar::Bool(_) => None,
+        },
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => {
+            scalar(&unary.operand).filter(|value| !matches!(value, Scalar::Bool(_)))
+        }
+        // TVM prints what no number of Python is as a string.
+        Expr::StringLiteral(text) => not_finite(text.value.to_str()).map(Scalar::Float),
+        // `float("inf")` and the like.
+        Expr::Call(call) => match &*call.arguments.args {
+            [Expr::StringLiteral(text)] if is_path(&call.func, &["float"]) => {
+                text.value.to_str().parse().ok().map(Scalar::Float)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A float that is no number, by its name.
+pub(crate) fn not_finite(name: &str) -> Option<f64> {
+    matches!(name, "nan" | "inf" | "-inf").then(|| name.parse().ok()).flatten()
+}
