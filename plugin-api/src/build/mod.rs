@@ -9,7 +9,7 @@ use crate::ir::constant::AsElement;
 use crate::ir::make::import::Importer;
 use crate::ir::records::{flag, kind};
 use crate::ir::{
-    Array, Attr, AttrsId, Body, BodyKind, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Type, TypeId, V,
+    Array, Attr, AttrsId, Body, BodyKind, Call, DType, Dim, Module, ModuleEdit, NodeSpec, Tensor, Type, TypeId, V,
 };
 use crate::names::{function_name, is_function_name};
 use crate::typing::operators::Infer;
@@ -326,6 +326,11 @@ impl FunctionBuilder<'_, '_> {
                 self.shape(&[])
             }
         }
+    }
+
+    /// A constant of any type, from its bytes: for element types of which Rust has no numbers.
+    pub fn constant_of_bytes(&self, data: &Tensor, ty: &Type) -> V {
+        self.state.borrow_mut().b.constant(data, ty)
     }
 
     /// A constant of an array.

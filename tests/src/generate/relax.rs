@@ -207,7 +207,7 @@ impl<'g, 'b> Relax<'g, 'b> {
 
     fn constant(&self, b: &F<'_, '_>, shape: &[i64], dtype: DType) -> (V, Type) {
         let ty = Type::tensor(shape.to_vec(), dtype);
-        (b.constant(&tensor(self.c, shape, dtype), &ty), ty)
+        (b.constant_of_bytes(&tensor(self.c, shape, dtype), &ty), ty)
     }
 
     fn binding(&self, b: &F<'_, '_>) {
