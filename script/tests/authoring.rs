@@ -208,6 +208,7 @@ fn faults_say_what_would_be_right() {
 
 /// What TVM makes of `i * 0` and the like, and how numbers take the data type that is beside them.
 #[test]
+#[allow(clippy::erasing_op, clippy::modulo_one, reason = "what simplifies is written on purpose")]
 fn numbers_are_computed_and_have_the_type_beside_them() {
     let body = prim_func(|t| {
         let (x, y) = (t.param("x", DType::I64), t.param("y", DType::F32));
