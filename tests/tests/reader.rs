@@ -75,7 +75,7 @@ fn arguments_that_nothing_takes_are_refused() {
         ("R.match_cast(x, R.Shape([1], foo=2))", "no argument `foo`", "foo=2"),
         ("R.match_cast(x, R.Prim(value=3))", "no argument `value`", "value=3"),
         ("R.match_cast(x, R.Tensor((1.5, 2)))", "must be an integer", "1.5"),
-        ("R.const(-1, \"uint64\")", "cannot hold", "R.const(-1, \"uint64\")"),
+        ("R.const(-1, \"uint64\")", "does not fit", "-1"),
         ("R.add(x, x, y=x)", "no attribute `y`", "y=x"),
     ] {
         refused(&module(X, &format!("y = {call}\nreturn y")), message, place);

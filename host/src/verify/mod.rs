@@ -16,7 +16,6 @@ pub(crate) mod undeclared;
 use crate::verify::plain::PlainFunction;
 use crate::verify::symbols::{Symbols, all_symbols};
 pub use crate::verify::undeclared::{UndeclaredOperator, undeclared_operators};
-use foldhash::fast::RandomState;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyKind, Call, Dict, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::names::{function_name, is_function_name, suggestions};
@@ -24,7 +23,7 @@ use plugin_api::typing::operators::{Infer, InferError};
 use plugin_api::typing::relations::{Relation, call_result, calls_are_pure, relation};
 use script::Operators;
 use std::collections::HashSet;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 /// What is wrong in a function, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -250,7 +249,7 @@ fn well_formed(
         infer,
         plain: ops.and_then(|ops| PlainFunction::of(body, module, ops)),
         seen: HashSet::default(),
-        hasher: RandomState::default(),
+        hasher: RandomState::new(),
         symbols: Symbols::default(),
     };
     if let Some(message) = symbol_fault(name, body) {
@@ -337,7 +336,7 @@ struct Check<'a> {
     /// The function, as long as everything found so far has a text that is known to read as itself.
     plain: Option<PlainFunction<'a>>,
     /// Hashes of calls (callee, operands or their types, attributes, result type) that were found right.
-    seen: HashSet<u64, RandomState>,
+    seen: HashSet<u64, foldhash::fast::RandomState>,
     hasher: RandomState,
     symbols: Symbols,
 }

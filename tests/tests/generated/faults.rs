@@ -43,7 +43,7 @@ const FAULTS: &[Fault] = &[
         undefined_symbol,
     ),
     fault("an effect in a pure function", "declared pure, but has an effect", effect_in_pure),
-    fault("an effect in a dataflow block", "holds", effect_in_dataflow),
+    fault("an effect in a dataflow block", "contains", effect_in_dataflow),
     fault("an unknown function of the module", "not in the module", unknown_global),
     fault("another data type than the operator gives", "dtype", other_dtype),
     fault("another rank than the operator gives", "dimensions", other_rank),
