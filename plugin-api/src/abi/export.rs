@@ -39,7 +39,7 @@ pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
 ///
 /// Each list may be left out; `operators: &OPERATORS` takes a constant array. `config`, `properties`, `composites` and
 /// `instruments` are lists of declarations, too ([`contributions`](crate::declare::contributions)). A plugin of one pass declares it in
-/// place, as [`declare_pass!`] does, but without a name for the constant:
+/// place, as [`declare_pass!`](crate::declare_pass) does, but without a name for the constant:
 ///
 /// ```ignore
 /// export_plugin! {

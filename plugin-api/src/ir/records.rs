@@ -49,7 +49,7 @@ pub mod kind {
     /// TIR function: region of params and statements; its type is that of its result, if it has one. Attributes are
     /// those of the function; `s_tir` among them says that it is made of schedulable blocks.
     pub const PRIM_FUNC: u16 = 0x101;
-    /// Buffer; `a` says how it comes about, see [`crate::ir::buffer_of`]. Operand 0, where there is one, is what it is made
+    /// Buffer; `a` says how it comes about, see [`super::buffer_of`]. Operand 0, where there is one, is what it is made
     /// of; further operands are expressions that its type speaks of (each has a scalar type with a symbolic variable).
     pub const BUFFER: u16 = 0x102;
     /// Loop: region whose first node is the LOOP_VAR; operands min, extent, and the step if it is not 1. Attributes
@@ -58,13 +58,13 @@ pub mod kind {
     /// Schedulable block: region of ITER_VARs, WHERE, ACCESSes, ANNOTATE, allocated and matched BUFFERs, INIT, and
     /// statements, in this order. Attributes `no_reads`, `no_writes`: the text did not say what is accessed.
     pub const SBLOCK: u16 = 0x104;
-    /// Block iterator: operands min, extent, value; `a` is the kind of axis, see [`crate::ir::axis`].
+    /// Block iterator: operands min, extent, value; `a` is the kind of axis, see [`super::axis`].
     pub const ITER_VAR: u16 = 0x105;
     /// Store of operand 1 into operand 0 (buffer) at the other operands; the last one is a predicate if `a` is 1.
     pub const STORE: u16 = 0x106;
     /// Load from operand 0 (buffer) at the other operands; the last one is a predicate if `a` is 1.
     pub const LOAD: u16 = 0x107;
-    /// Arithmetic: `a` is the operation, as in [`crate::ir::prim`]; its type is that of the result.
+    /// Arithmetic: `a` is the operation, as in [`super::prim`]; its type is that of the result.
     pub const ARITH: u16 = 0x108;
     /// Statement that evaluates operand 0.
     pub const EVALUATE: u16 = 0x109;
@@ -259,7 +259,7 @@ pub mod tykind {
     pub const TUPLE: u16 = 5;
     /// Function: list of parameter types and, last, the result type; `ndim` < 0: parameters unknown.
     pub const CALLABLE: u16 = 6;
-    /// TIR buffer; `aux` is its [`crate::ir::BufferRec`].
+    /// TIR buffer; `aux` is its [`super::BufferRec`].
     pub const BUFFER: u16 = 7;
     /// TIR pointer; `dtype` is what it points to. A list of one BUFFER type without dimensions says the memory scope;
     /// without a list it is `global`.

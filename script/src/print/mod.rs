@@ -54,7 +54,7 @@ pub fn print(module: &Module, ops: &dyn Operators) -> Result<String, Unprintable
 }
 
 /// Prints a module with the values of constants of up to 64 elements where they are used, as `R.const([1.0, 2.0],
-/// "float32")`, which TVM reads. TVM itself, and [`print`], write constants with dimensions as metadata, in which a person
+/// "float32")`, which TVM reads. TVM itself, and [`print()`], write constants with dimensions as metadata, in which a person
 /// sees no value.
 ///
 /// # Errors
