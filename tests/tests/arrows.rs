@@ -52,9 +52,8 @@ fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && attribute.meta.require_list().is_ok_and(|list| {
-                list.tokens.clone().into_iter().any(|token| token.to_string() == "test")
-                    || list.tokens.to_string().starts_with("all (test")
-                    || list.tokens.to_string().starts_with("all(test")
+                let condition = list.tokens.to_string().replace(' ', "");
+                condition == "test" || condition.starts_with("all(test")
             })
     })
 }
@@ -71,13 +70,13 @@ impl Paths {
     fn add(&mut self, segments: &[String]) {
         let mut segments = segments.iter().cloned().peekable();
         let mut base = match segments.peek().map(String::as_str) {
-            Some("crate") => Vec::new(),
+            Some("crate") => {
+                segments.next();
+                Vec::new()
+            }
             Some("super") => self.module.clone(),
             _ => return,
         };
-        if base.is_empty() && segments.peek().is_some_and(|first| first == "crate") {
-            segments.next();
-        }
         while segments.next_if(|segment| segment == "super").is_some() {
             base.pop();
         }

@@ -78,8 +78,8 @@ fn called_as(
                 // Symbolic variables of the type become variables here.
                 let import = || Importer::of(of).ty(calls.builder(), of.root().ty());
                 let ty = *types.entry(callee).or_insert_with(import);
-                let (v, callee) = (calls.v(user), calls.builder().global_var(callee, ty));
-                calls.set_operand(v, i, callee);
+                let callee = calls.builder().global_var(callee, ty);
+                calls.set_operand(user, i, callee);
             }
         }
         if calls.is_dirty() {

@@ -156,7 +156,7 @@ pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module) -> Vec<Affecte
         return after.functions().map(affected).collect();
     };
     let whole: Vec<bool> = pairs.clone().map(|(_, old, new)| !old.same(new)).collect();
-    let other_type = |(_, old, new): (&str, &Body, &Body)| old.root().ty().to_owned() != new.root().ty().to_owned();
+    let other_type = |(_, old, new): (&str, &Body, &Body)| !old.root().ty().same(new.root().ty());
     let signatures_changed = pairs.clone().zip(&whole).any(|(pair, whole)| *whole && other_type(pair));
     let all = pairs.zip(whole).map(|((name, old, body), whole)| Affected {
         name,
@@ -328,6 +328,18 @@ fn global_fault(value: Value<'_>, module: &Module) -> Option<String> {
     }
 }
 
+/// Whether a value of type `found` may be where `said` is declared; `what` it is a type of.
+fn fits_type(said: &Type, found: &Type, what: impl Fn() -> String) -> Result<(), String> {
+    // Most types are what was found, and equality costs less than a comparison of dimensions in all ways.
+    if said == found {
+        return Ok(());
+    }
+    match relation(said, found) {
+        Relation::Contradicts(why) => Err(format!("the type contradicts {}: {why}", what())),
+        _ => Ok(()),
+    }
+}
+
 struct Check<'a> {
     before: Option<&'a Body>,
     body: &'a Body,
@@ -436,8 +448,12 @@ impl Check<'_> {
         if !pure && !value.has(flag::IMPURE) {
             return Err(format!("calls `{}`, which has an effect, without the flag for it", callee_name(call)));
         }
-        self.fits_owned(value.ty(), &ty, || format!("the result of `{}`", callee_name(call)))?;
-        self.plain.take_if(|plain| pure == value.has(flag::IMPURE) || value.ty().to_owned() != ty || !plain.has(call));
+        let said = value.ty().to_owned();
+        let exact = said == ty;
+        if !exact {
+            fits_type(&said, &ty, || format!("the result of `{}`", callee_name(call)))?;
+        }
+        self.plain.take_if(|plain| pure == value.has(flag::IMPURE) || !exact || !plain.has(call));
         tir::call_tir(call, self.module)?;
         self.seen.insert(key);
         Ok(())
@@ -466,7 +482,11 @@ impl Check<'_> {
     fn tuple(&self, value: Value<'_>) -> Result<(), String> {
         let ty = value.ty();
         if !ty.is_tuple() {
-            return if ty.is_known() { self.fits_owned(ty, &tuple_type(value), || "a tuple".into()) } else { Ok(()) };
+            return if ty.is_known() {
+                fits_type(&ty.to_owned(), &tuple_type(value), || "a tuple".into())
+            } else {
+                Ok(())
+            };
         }
         if ty.children().len() != value.n_operands() {
             let (said, is) = (ty.children().len(), value.n_operands());
@@ -522,22 +542,7 @@ impl Check<'_> {
         if said == found || !said.is_known() || !found.is_known() {
             return Ok(());
         }
-        self.fits_owned(said, &found.to_owned(), || what.to_string())
-    }
-
-    fn fits_owned(&self, said: Ty<'_>, found: &Type, what: impl Fn() -> String) -> Result<(), String> {
-        if !said.is_known() {
-            return Ok(());
-        }
-        let said = said.to_owned();
-        // What most values have is what was found, and to see that costs less than to compare dimensions in all ways.
-        if said == *found {
-            return Ok(());
-        }
-        match relation(&said, found) {
-            Relation::Contradicts(why) => Err(format!("the type contradicts {}: {why}", what())),
-            _ => Ok(()),
-        }
+        fits_type(&said.to_owned(), &found.to_owned(), || what.to_string())
     }
 
     /// Every symbolic variable in types and shapes must have been defined by a parameter, a scalar binding or a match_cast.

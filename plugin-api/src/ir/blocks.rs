@@ -86,17 +86,17 @@ impl<'a> Region<'a> {
 impl Body {
     /// All blocks, those of branches and nested functions too, an outer one before those in it.
     pub fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
-        self.values().filter_map(Value::as_block)
+        self.values_of(|kind| matches!(kind, kind::BLOCK | kind::DATAFLOW)).filter_map(Value::as_block)
     }
 
     /// All dataflow blocks, an outer one before those in it.
     pub fn dataflow_blocks(&self) -> impl Iterator<Item = Block<'_>> {
-        self.blocks().filter(|block| block.is_dataflow())
+        self.values_of(|kind| kind == kind::DATAFLOW).filter_map(Value::as_block)
     }
 
     /// The sequences of blocks of the function, of functions in it, and of branches, an outer one before those in it.
     pub fn sequences(&self) -> impl Iterator<Item = Region<'_>> {
-        self.values().filter_map(Value::as_sequence)
+        self.values_of(|kind| matches!(kind, kind::FUNC | kind::BRANCH)).filter_map(Value::as_sequence)
     }
 
     /// Whether only functions of its module may call it (`private=True`).

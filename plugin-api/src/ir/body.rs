@@ -78,9 +78,20 @@ impl Body {
         self.values().filter(|value| value.is_binding())
     }
 
+    /// The values of some kinds, in program order: few of many values are a block or a function.
+    pub(crate) fn values_of(&self, wanted: impl Fn(u16) -> bool) -> impl Iterator<Item = Value<'_>> {
+        let nodes = self.raw().nodes().iter().enumerate();
+        nodes.filter(move |(_, node)| wanted(node.kind)).map(move |(at, _)| self.value_at(at))
+    }
+
     /// Number of bindings.
     pub fn n_bindings(&self) -> usize {
         self.raw().nodes().iter().filter(|n| n.has(flag::BOUND) && n.kind != kind::PARAM).count()
+    }
+
+    /// Whether a binding is a scalar variable, which types may mention.
+    pub fn has_scalars(&self) -> bool {
+        !self.raw().var_names().is_empty() && self.bindings().any(|value| value.symbol().is_some())
     }
 
     /// For each node the position of the region header around it; `u32::MAX` for the root.

@@ -53,12 +53,15 @@ impl<'b> Edit<'b> {
         let (body, regions) = (self.old(), self.old().regions());
         let mut used_outside = ValueSet::new(body);
         for user in body.values() {
-            let outside =
-                |operand: &Value<'_>| !operand.is_leaf() && regions.dataflow(user) != regions.dataflow(*operand);
-            used_outside.extend(user.operands().filter(outside));
+            let block = regions.dataflow(user);
+            for operand in user.operands() {
+                if !operand.is_leaf() && regions.dataflow(operand) != block {
+                    used_outside.insert(operand);
+                }
+            }
         }
         let mut demoted = ValueSet::new(body);
-        let has_scalars = body.bindings().any(|value| value.symbol().is_some());
+        let has_scalars = body.has_scalars();
         let is_output = |value: &Value<'_>| !value.is_dataflow_var() && value.symbol().is_none();
         for output in body.bindings().filter(|value| is_output(value) && regions.dataflow(*value).is_some()) {
             if !used_outside.contains(output) {

@@ -48,8 +48,7 @@ struct Symbols {
 impl Symbols {
     fn of(body: &Body) -> Symbols {
         let n = body.raw().var_names().len();
-        let any = n > 0 && body.bindings().any(|value| value.symbol().is_some());
-        Symbols { used: vec![false; if any { n } else { 0 }] }
+        Symbols { used: vec![false; if body.has_scalars() { n } else { 0 }] }
     }
 
     fn owns_one(&self, value: Value<'_>) -> bool {

@@ -85,11 +85,12 @@ impl<'t> PrimExpr<'t> {
         if let Some(known) = folded(op, a, b) {
             return known;
         }
-        let result = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { a.dtype };
+        let result = result_type(op, a.dtype);
         self.made(self.tir.node(NodeSpec::new(kind::ARITH).a(op.into()), &[a.v, b.v], result), result)
     }
 
-    fn is_condition(self) {
+    /// Reports what is not a truth value where one is needed.
+    pub(super) fn is_condition(self) {
         if self.dtype != DType::BOOL {
             self.tir.fail(format!("a condition of {}; compare it with something, as in `x.ne(0)`", self.dtype));
         }
@@ -174,13 +175,18 @@ impl<'t> PrimExpr<'t> {
     }
 }
 
+/// The data type of an operation on operands of a data type.
+fn result_type(op: u16, operands: DType) -> DType {
+    if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { operands }
+}
+
 /// What TVM computes while it builds an expression.
 fn folded<'t>(op: u16, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>> {
-    let dtype = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { a.dtype };
+    let dtype = result_type(op, a.dtype);
     let zero = || Some(a.made(a.tir.int(0, a.dtype), a.dtype));
     match (op, a.as_int(), b.as_int()) {
         (_, Some(x), Some(y)) if a.dtype.is_int() => {
-            let value = fold(op, x, y).filter(|value| fits(*value, dtype))?;
+            let value = fold(op, x, y).filter(|value| dtype.has_integer((*value).into()))?;
             Some(a.made(a.tir.int(value, dtype), dtype))
         }
         (prim::ADD, Some(0), _) | (prim::MUL, Some(1), _) => Some(b),
@@ -190,15 +196,6 @@ fn folded<'t>(op: u16, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>>
         | (prim::FLOORDIV, Some(0), _)
         | (prim::FLOORMOD, _, Some(1)) => zero(),
         _ => None,
-    }
-}
-
-fn fits(value: i64, dtype: DType) -> bool {
-    let bits = u32::from(dtype.bits());
-    match dtype.code() {
-        0 if bits < 64 => (-(1i64 << (bits - 1))..1i64 << (bits - 1)).contains(&value),
-        1 => value >= 0 && (bits >= 63 || value < 1i64 << bits),
-        _ => true,
     }
 }
 

@@ -187,10 +187,7 @@ impl Write for Tir<'_, '_> {
         let mut edit = self.edit.borrow_mut();
         let number = match operand {
             Operand::New(v) => return (v, edit.with(v, |value| value.ty().dtype())),
-            Operand::Old(value) => {
-                let v = edit.v(value);
-                return (edit.resolve(v), value.ty().dtype());
-            }
+            Operand::Old(value) => return (edit.resolve(value), value.ty().dtype()),
             Operand::Int(value) if like.is_float() => Dim::float(value as f64, like),
             Operand::Int(value) => Dim::int(value, like),
             Operand::Float(value) => Dim::float(value, if like.is_float() { like } else { DType::F32 }),
@@ -234,9 +231,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     /// A condition.
     fn cond(&self, operand: Operand<'_>) -> V {
         let (v, dtype) = Write::operand(self, operand, DType::BOOL);
-        if dtype != DType::BOOL {
-            self.fail(format!("a condition of {dtype}; compare it with something, as in `x.ne(0)`"));
-        }
+        PrimExpr { tir: self, v, dtype }.is_condition();
         v
     }
 

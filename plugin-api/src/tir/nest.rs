@@ -92,7 +92,6 @@ impl<'t, 'b> Tir<'t, 'b> {
         for user in (start..end).map(|at| body.value_at(at)) {
             for (i, operand) in user.operands().enumerate() {
                 if operand == from {
-                    let user = edit.v(user);
                     edit.set_operand(user, i, with);
                 }
             }

@@ -107,7 +107,7 @@ pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError>
         let ret = narrower(&ret, &found.to_owned(), known)?.into();
         Some(Type::Callable { params, ret, pure })
     };
-    let mut functions = body.values().filter(|value| value.kind() == kind::FUNC && value.ty().is_known());
+    let mut functions = body.values_of(|kind| kind == kind::FUNC).filter(|value| value.ty().is_known());
     let Some(outermost) = functions.next() else { return Ok(body.clone()) };
     // Which symbolic variables an inner function knows is not looked at: to infer in vain is only work.
     let wider = |function: Value<'_>| match (function.ty().to_owned(), result_type(function)) {

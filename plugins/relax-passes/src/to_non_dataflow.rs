@@ -49,7 +49,7 @@ fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
 /// Blocks become plain, and what a match_cast of them casts gets a name, as in TVM.
 fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
-    let has_scalars = body.bindings().any(|value| value.symbol().is_some());
+    let has_scalars = body.has_scalars();
     for block in body.dataflow_blocks() {
         edit.to_plain_block(block);
         for binding in block.bindings() {

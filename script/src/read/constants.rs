@@ -165,8 +165,7 @@ impl Scalar {
         };
         let bits = match (dtype.code(), dtype.bits()) {
             (6, 8) => i128::from(float != 0.0),
-            (0, bits @ (8 | 16 | 32 | 64)) => int.filter(|int| matches!(int >> (bits - 1), 0 | -1))?,
-            (1, bits @ (8 | 16 | 32 | 64)) => int.filter(|int| int >> bits == 0)?,
+            (0 | 1, 8 | 16 | 32 | 64) => int.filter(|int| dtype.has_integer(*int))?,
             (2, 64) => i128::from(float.to_bits()),
             (2, 32) => i128::from((float as f32).to_bits()),
             (2, 16) => i128::from(F16::from_f64(float).0),
@@ -177,7 +176,7 @@ impl Scalar {
     }
 }
 
-/// A number as it stands in the text.
+/// The number that an expression of the text writes.
 pub(super) fn scalar(expr: &Expr) -> Option<Scalar> {
     match expr {
         Expr::BooleanLiteral(value) => Some(Scalar::Bool(value.value)),

@@ -1,4 +1,4 @@
-//! Elements of constants: which Rust type stands for which data type, and how numbers are converted.
+//! Elements of constants: the Rust type of each data type, and how numbers are converted.
 
 use super::half::{Bf16, F16};
 use crate::ir::types::DType;
@@ -41,7 +41,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that stands for a data type: `f32`, `f64`, the integers from 8 to 64 bits, `bool`, [`F16`] and [`Bf16`].
+/// The Rust type of a data type: `f32`, `f64`, the integers from 8 to 64 bits, `bool`, [`F16`] and [`Bf16`].
 ///
 /// ```
 /// use plugin_api::ir::constant::{Element, Number};
@@ -193,6 +193,21 @@ pub(super) fn access(dtype: DType) -> Option<(Get, Put)> {
         DType::BF16 => pair!(Bf16, |w| Bf16(w as u16)),
         _ => return None,
     })
+}
+
+impl DType {
+    /// Whether it has this integer. A float has every integer, perhaps rounded.
+    pub fn has_integer(self, value: i128) -> bool {
+        match (self.code(), self.bits()) {
+            (6, _) => matches!(value, 0 | 1),
+            (1, bits) => value >= 0 && value < 1 << bits.min(64),
+            (0, bits) => {
+                let half = 1 << (bits.clamp(1, 64) - 1);
+                (-half..half).contains(&value)
+            }
+            _ => true,
+        }
+    }
 }
 
 /// Whether every value of data type `found` is a value of data type `wanted`. A `bool` is not a number.

@@ -78,7 +78,7 @@ enum Step {
     End(u32, u32),
 }
 
-/// The nodes of a valid body in their order. A list of what is to be done stands for recursion, as nesting can be deep.
+/// The nodes of a valid body in their order. Nesting can be deep, so a list of pending work replaces recursion.
 struct Order {
     /// Their positions before.
     order: Vec<u32>,

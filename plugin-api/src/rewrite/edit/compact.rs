@@ -170,8 +170,8 @@ impl<'e> Compact<'e> {
         Ok(())
     }
 
-    /// Writes what waits for a user, operands first. A list of what is to be done stands for recursion, as nesting can
-    /// be deep.
+    /// Writes the expressions that wait for a user, operands first. Nesting can be deep, so a list of pending work replaces
+    /// recursion.
     fn emit_waiting(&mut self, user: u32) -> Result<(), SealError> {
         let mut work = vec![(user, false)];
         while let Some((op, ready)) = work.pop() {
@@ -223,9 +223,6 @@ impl<'e> Compact<'e> {
         let Some(operands) = self.old.operands.get(range) else {
             return Err(SealError::Dangling { what: "node", index: op as usize, field: "operands", found: end, len });
         };
-        if operands.iter().any(|operand| self.waits(self.edit.resolve_word(*operand))) {
-            self.emit_waiting(op)?;
-        }
         // Operands that are values as they were before this node took their place.
         let mut before: Vec<(usize, u32)> = Vec::new();
         'again: loop {
@@ -237,6 +234,11 @@ impl<'e> Compact<'e> {
                     None if word & LEAF_BIT != 0 => word,
                     None => self.map.get(word as usize).copied().unwrap_or(NONE),
                 };
+                if word == WAITS {
+                    self.operands.truncate(ops as usize);
+                    self.emit_waiting(op)?;
+                    continue 'again;
+                }
                 if word == NONE {
                     self.operands.truncate(ops as usize);
                     before.push((i, self.emit_replaced(op, *operand)?));

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// # Errors
 /// If two match_casts say different dimensions of one variable.
 pub(super) fn without_known_symbols(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
-    if !body.values().any(Value::is_match_cast) {
+    if !body.bindings().any(Value::is_match_cast) {
         return Ok(body.clone());
     }
     let mut walk = Walk {

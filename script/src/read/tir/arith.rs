@@ -176,10 +176,10 @@ impl TirReader<'_> {
         let dim = self.b.with(e.v, |value| value.dim())?;
         let constant = match (dim.as_int(), crate::read::types::float_of(&dim)) {
             (Some(value), _) if dtype.is_float() => self.float(value as f64, dtype, Is::Value),
-            (Some(value), _) if fits(i128::from(value), dtype) => self.imm_of(value, dtype, Is::Value),
+            (Some(value), _) if dtype.has_integer(value.into()) => self.imm_of(value, dtype, Is::Value),
             (None, Some(value)) if dtype.is_float() => self.float(value, dtype, Is::Value),
             // What is behind the point is cut off.
-            (None, Some(value)) if value.is_finite() && fits(value as i128, dtype) => {
+            (None, Some(value)) if value.is_finite() && dtype.has_integer(value as i128) => {
                 self.imm_of(value as i64, dtype, Is::Value)
             }
             _ => return None,
@@ -214,19 +214,6 @@ impl TirReader<'_> {
         }
         let n = self.imm_of(i64::from(n), DType::I32, Is::Value);
         self.operation(prim::MUL, scale, n)
-    }
-}
-
-/// Whether a data type has every integer of the text that is written.
-pub(super) fn fits(value: i128, dtype: DType) -> bool {
-    match (dtype.code(), dtype.bits()) {
-        (6, _) => matches!(value, 0 | 1),
-        (1, bits) => value >= 0 && value < 1 << bits.min(64),
-        (0, bits) => {
-            let half = 1 << (bits.clamp(1, 64) - 1);
-            (-half..half).contains(&value)
-        }
-        _ => true,
     }
 }
 

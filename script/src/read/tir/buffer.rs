@@ -1,7 +1,7 @@
 //! Types of TIR: scalars, handles, buffers with their shapes.
 
 use crate::read::ops::{binary_op, compare_op, named_op};
-use crate::read::tir::arith::{fits, promoted};
+use crate::read::tir::arith::promoted;
 use crate::read::tir::call::void_type;
 use crate::read::tir::{E, HERE, Is, TirReader};
 use crate::read::types::{accept, cast, dtype_of, has_float, int, keyword, negated, wide_int};
@@ -357,7 +357,7 @@ impl<'a> TirReader<'a> {
                 (Ok(dtype), Some(value)) if dtype.is_int() => Some(Dim::int(value, dtype)),
                 (Ok(dtype), None) if dtype.is_int() => match self.dim(value, quoted)? {
                     Some(dim) => match dim.as_int() {
-                        Some(value) if fits(i128::from(value), dtype) => Some(Dim::int(value, dtype)),
+                        Some(value) if dtype.has_integer(value.into()) => Some(Dim::int(value, dtype)),
                         _ => Some(cast(dtype, dim)),
                     },
                     None => None,

@@ -1,7 +1,7 @@
 //! Calls in TIR: of what has syntax of its own, of intrinsics, of reducers.
 
 use crate::read::ops::named_op;
-use crate::read::tir::arith::{fits, in_one_lane, one_of_type, scalar};
+use crate::read::tir::arith::{in_one_lane, one_of_type, scalar};
 use crate::read::tir::buffer::{handle_type, typed};
 use crate::read::tir::expr::{lanes, with_lanes};
 use crate::read::tir::{E, Is, TirReader};
@@ -185,7 +185,7 @@ impl<'a> TirReader<'a> {
                 return Ok(self.float(v as f64, dtype, Is::Value));
             }
             if dtype.lanes() == 1 && (dtype.is_int() || dtype.code() == 6) {
-                if !fits(v, dtype) {
+                if !dtype.has_integer(v) {
                     return Err(Diagnostic::new(span(value), format!("{v} does not fit {dtype}")));
                 }
                 // Integers without a sign wrap into the 64 bits of the record.
