@@ -512,7 +512,8 @@ fn read_module(
 fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
     let output = args.output()?;
     let timing = &seen.timing;
-    let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
+    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
+    let mut keeper = keeper.seen(seen.survey.take());
     let request = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
     let building = Building::new(messages);
