@@ -9,6 +9,7 @@ mod instruments;
 mod lock;
 mod messages;
 mod new;
+mod operators;
 mod probe;
 mod select;
 mod show;
@@ -85,8 +86,12 @@ enum Command {
     List(ListArgs),
     /// Lists all config options of the manifest's plugins, with type, default, range and owner. Builds nothing.
     Config(ListArgs),
-    /// Tells everything that is known about one pass, instrument, property or config option. Builds nothing.
+    /// Tells everything that is known about one pass, instrument, property, config option or operator. Builds nothing.
     Explain(ExplainArgs),
+    /// Lists all operators of the manifest's plugins, or tells everything about one: how it is called, its arguments and
+    /// attributes, the type of a call. Builds nothing.
+    #[command(after_help = "Examples:\n  passhost ops\n  passhost ops max\n  passhost ops nn.conv2d --json")]
+    Ops(OpsArgs),
     /// Checks the manifest and every plugin, and shows all problems at once. Builds plugin crates that are missing or
     /// stale, unless --no-load is given.
     Check(CheckArgs),
@@ -228,10 +233,21 @@ struct ListArgs {
 
 #[derive(Args)]
 struct ExplainArgs {
-    /// Full or short name of the pass or instrument; full name of a property or config option.
+    /// Full or short name of the pass, instrument or operator; full name of a property or config option.
     name: String,
     #[command(flatten)]
     plugins: Plugins,
+}
+
+#[derive(Args)]
+struct OpsArgs {
+    /// Full name of an operator, as in relax.nn.conv2d or R.nn.conv2d, or the end of it that only one has: conv2d.
+    name: Option<String>,
+    #[command(flatten)]
+    plugins: Plugins,
+    /// Prints the operators as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -366,6 +382,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
             let engine = listed(&args.plugins, messages)?;
             to_stdout(&contributions::explain(&engine, &args.name)?)
         }
+        Command::Ops(args) => to_stdout(&operators::ops(&listed(&args.plugins, messages)?, args)?),
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
