@@ -45,6 +45,9 @@ mod new;
 #[path = "cli/odd.rs"]
 #[cfg(unix)]
 mod odd;
+#[path = "cli/operators.rs"]
+#[cfg(unix)]
+mod operators;
 #[path = "cli/output.rs"]
 #[cfg(unix)]
 mod output;

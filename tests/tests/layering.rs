@@ -35,7 +35,7 @@ fn packages() -> BTreeMap<String, Value> {
 fn dependencies(package: &Value, kinds: &[Option<&str>]) -> BTreeSet<String> {
     let all = package["dependencies"].as_array().expect("dependencies").iter();
     all.filter(|dep| kinds.contains(&dep["kind"].as_str()))
-        .map(|dep| dep["name"].as_str().expect("name").to_string())
+        .map(|dep| dep["rename"].as_str().or(dep["name"].as_str()).expect("name").to_string())
         .collect()
 }
 
@@ -116,6 +116,29 @@ fn sources(folder: &Path) -> String {
     out
 }
 
+/// Dependencies of which only the features count: `plugins_and_their_tests_share_their_builds`.
+const ONLY_FEATURES: [&str; 2] = ["serde_core", "syn_3"];
+
+/// What a crate is built from: packages, each with its features.
+fn built_from(package: &str, edges: &str) -> BTreeSet<String> {
+    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    command.args(["tree", "--locked", "--prefix", "none", "--format", "{p} [{f}]", "-p", package, "-e", edges]);
+    let output = command.current_dir(root()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(|line| line.trim_end_matches(" (*)").to_string()).filter(|line| !line.is_empty()).collect()
+}
+
+/// `cargo test` of a plugin builds its library, too: with other features of a crate, it would build that crate and all
+/// above it once more.
+#[test]
+fn plugins_and_their_tests_share_their_builds() {
+    let [alone, tested] = ["normal,build", "normal,build,dev"].map(|edges| built_from("template-plugin", edges));
+    let other: Vec<&String> = alone.difference(&tested).collect();
+    assert!(alone.len() > 30, "{alone:?}");
+    assert!(other.is_empty(), "with other features in tests, which plugin-api should ask for, too: {other:#?}");
+}
+
 #[test]
 fn every_dependency_is_used() {
     let packages = packages();
@@ -131,7 +154,8 @@ fn every_dependency_is_used() {
         let text = sources(manifest.parent().expect("the folder of a crate"));
         for dep in dependencies(package, &[None, Some("dev"), Some("build")]) {
             let lib = packages.get(&dep).and_then(lib).unwrap_or_else(|| dep.replace('-', "_"));
-            assert!(text.contains(&format!("{lib}::")), "`{name}` does not use its dependency `{dep}`");
+            let is_used = text.contains(&format!("{lib}::")) || ONLY_FEATURES.contains(&dep.as_str());
+            assert!(is_used, "`{name}` does not use its dependency `{dep}`");
             used.insert(dep);
         }
     }

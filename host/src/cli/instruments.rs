@@ -12,6 +12,7 @@ use crate::instruments::memory::Memory;
 use crate::instruments::print_ir::{Changes, Passes, PrintIr, Printed};
 use crate::instruments::timing::{Span, Timing};
 use crate::instruments::trace::Trace;
+use crate::plugins::crates::Survey;
 use crate::report::Report;
 use crate::report::error::Error;
 use crate::run::{Fate, RunReport, StepReport};
@@ -85,6 +86,8 @@ pub(super) struct Seen {
     dump: RefCell<Option<Failure>>,
     /// Time of the verification of each pass that ran.
     verify: RefCell<Vec<Duration>>,
+    /// What was seen of plugin crates before the run.
+    pub(super) survey: RefCell<Survey>,
 }
 
 impl Seen {
@@ -112,6 +115,7 @@ impl LookArgs {
             memory: Memory::new(),
             dump: RefCell::default(),
             verify: RefCell::default(),
+            survey: RefCell::default(),
         }
     }
 
@@ -165,7 +169,7 @@ impl LookArgs {
         messages: Messages,
         run: impl FnOnce(&Seen) -> Result<u8, Error>,
     ) -> Result<u8, Error> {
-        super::spared::check(args)?;
+        seen.survey.replace(super::spared::check(args)?);
         let file = self.trace_file(args)?;
         let result = run(seen);
         let Some((file, trace)) = file.zip(seen.trace.as_ref()) else { return result };

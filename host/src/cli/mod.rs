@@ -1,8 +1,8 @@
 //! The command line.
 
 mod building;
+mod catalog;
 mod check;
-mod contributions;
 mod figures;
 mod foreign;
 mod instruments;
@@ -87,8 +87,12 @@ enum Command {
     List(ListArgs),
     /// Lists all config options of the plugins, with owner, type, default and range. Builds and loads nothing.
     Config(ListArgs),
-    /// Explains one pass, instrument, property or config option. Builds and loads nothing.
+    /// Explains one pass, instrument, property, config option or operator. Builds and loads nothing.
     Explain(ExplainArgs),
+    /// Lists all operators of the plugins, or explains one: its arguments, its attributes and the type of a call. Builds
+    /// and loads nothing.
+    #[command(after_help = "Examples:\n  passhost ops\n  passhost ops max\n  passhost ops nn.conv2d --json")]
+    Ops(OpsArgs),
     /// Checks the manifest and every plugin, and shows all problems at once. Builds plugin crates if they are missing or
     /// stale, unless --no-load is given.
     Check(CheckArgs),
@@ -233,10 +237,21 @@ struct ListArgs {
 
 #[derive(Args)]
 struct ExplainArgs {
-    /// Full or short name of a pass or instrument, or full name of a property or config option.
+    /// Full or short name of a pass, instrument or operator, or full name of a property or config option.
     name: String,
     #[command(flatten)]
     plugins: Plugins,
+}
+
+#[derive(Args)]
+struct OpsArgs {
+    /// Full name of an operator, as in relax.nn.conv2d or R.nn.conv2d, or the end of it that only one has: conv2d.
+    name: Option<String>,
+    #[command(flatten)]
+    plugins: Plugins,
+    /// Prints the operators as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -366,11 +381,12 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         Command::Run(args) => return args.look.seen(args, messages, |seen| run(args, seen, messages)),
         Command::Plan(args) => plan(args, messages),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins, messages)?)),
-        Command::Config(args) => to_stdout(&contributions::config(listed(&args.plugins, messages)?.registry())),
+        Command::Config(args) => to_stdout(&catalog::config(listed(&args.plugins, messages)?.registry())),
         Command::Explain(args) => {
             let engine = listed(&args.plugins, messages)?;
-            to_stdout(&contributions::explain(&engine, &args.name)?)
+            to_stdout(&catalog::explain(&engine, &args.name)?)
         }
+        Command::Ops(args) => to_stdout(&catalog::ops(&listed(&args.plugins, messages)?, args)?),
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
@@ -517,7 +533,8 @@ fn read_module(
 fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
     let output = args.output()?;
     let timing = &seen.timing;
-    let (manifest, mut keeper) = load(&args.select.plugins, Mode::Update)?;
+    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
+    let mut keeper = keeper.seen(seen.survey.take());
     let request = request(&args.select, &manifest)?;
     let (origin, text) = read_input(&args.input)?;
     let building = Building::new(messages);

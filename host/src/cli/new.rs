@@ -214,7 +214,7 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
                 };
                 text = text.replace(&format!("{{ path = \"../../{dependency}\" }}"), &source);
             }
-            text + "\n# A workspace of its own, also inside the folder of another one.\n[workspace]\n"
+            text + WORKSPACE
         }
         ("passes.toml", _) => ["relax-ops", "relax-passes"].iter().fold(text, |text, plugin| {
             text.replace(&format!("\"../{plugin}\""), &inside(&format!("plugins/{plugin}")))
@@ -223,6 +223,19 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
         _ => text,
     }
 }
+
+/// The end of Cargo.toml.
+const WORKSPACE: &str = "
+# A workspace of its own, also inside the folder of another one.
+[workspace]
+
+# Places in backtraces, without what debuggers want beyond that: builds take less time and disk.
+[profile.dev]
+debug = \"line-tables-only\"
+
+[profile.dev.package.\"*\"]
+debug = false
+";
 
 fn said(folder: &Path, api: &Api) -> String {
     let mut out = format!("wrote {}\n", folder.display());

@@ -69,7 +69,7 @@ pub(super) fn list(engine: &Engine) -> String {
             info.summary().to_string(),
         ]);
     }
-    table(&rows) + &super::instruments::list(registry) + &super::contributions::list(registry)
+    table(&rows) + &super::instruments::list(registry) + &super::catalog::list(registry)
 }
 
 /// Name and documentation.

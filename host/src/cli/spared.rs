@@ -3,48 +3,51 @@
 
 use super::{RunArgs, manifest_path};
 use crate::engine::search;
-use crate::files::{Output, follow, from_start};
+use crate::files::{Identity, Output, follow, from_start, identity};
 use crate::plugins::crates::{Look, ReadByRuns, Survey};
 use crate::plugins::hashes::Hashes;
 use crate::plugins::lock::path_of;
 use crate::plugins::manifest::{Manifest, Source};
 use crate::report::error::Error;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// A file that is read by a run: what it is, and where.
+/// What a run reads, each with what it is.
+#[derive(Default)]
 struct Spared {
-    what: String,
-    path: PathBuf,
-    /// It is a folder in which each new file becomes a part of the plugin.
-    folder: bool,
+    files: Vec<(String, Identity)>,
+    /// Folders in which each new file becomes a part of the plugin, with links followed.
+    folders: BTreeMap<PathBuf, String>,
 }
 
-/// Refuses outputs that would overwrite an input of the run. Whoever reads an input reports what cannot be read.
+/// Refuses outputs that would overwrite an input of the run. Whoever reads an input reports what cannot be read. Returns
+/// what was seen of the plugin crates, so that the run need not look at them again.
 ///
 /// # Errors
 /// The first output that does.
-pub(super) fn check(args: &RunArgs) -> Result<(), Error> {
-    let outputs = outputs(args)?;
+pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
+    let (outputs, mut survey) = (outputs(args)?, Survey::default());
     if outputs.is_empty() && args.look.dump_folder().is_none() {
-        return Ok(());
+        return Ok(survey);
     }
-    let Ok(manifest) = manifest_path(args.select.plugins.manifest.manifest.as_ref()) else { return Ok(()) };
-    let spared = spared(args, &manifest);
-    let (folders, files): (Vec<&Spared>, Vec<&Spared>) = spared.iter().partition(|spared| spared.folder);
+    let Ok(manifest) = manifest_path(args.select.plugins.manifest.manifest.as_ref()) else { return Ok(survey) };
+    let spared = spared(args, &manifest, &mut survey);
     for (shown, output, option) in &outputs {
-        if let Some(Spared { what, .. }) = files.iter().find(|spared| output.leads_to(&spared.path)) {
+        let Some(own) = output.identity() else { continue };
+        if let Some((what, _)) = spared.files.iter().find(|(_, file)| *file == own) {
             let message = format!("is {what}, and would be overwritten; name another {option}");
             return Err(Error::Output { path: shown.clone(), message });
         }
     }
-    check_folders(args, &outputs, &folders)
+    check_folders(args, &outputs, &spared.folders)?;
+    Ok(survey)
 }
 
 /// Refuses outputs that would become a part of a plugin.
 fn check_folders(
     args: &RunArgs,
     outputs: &[(PathBuf, Output, &'static str)],
-    folders: &[&Spared],
+    folders: &BTreeMap<PathBuf, String>,
 ) -> Result<(), Error> {
     let files = outputs.iter().filter(|(_, output, _)| matches!(output, Output::File { .. }));
     let files = files.filter_map(|(shown, _, option)| Some((shown.as_path(), follow(shown).ok()?, *option)));
@@ -54,11 +57,8 @@ fn check_folders(
             true => from_start(Path::new(".")).canonicalize().ok(),
             false => from_start(above).canonicalize().ok(),
         });
-        let inside = |spared: &&&Spared| {
-            let folder = spared.path.canonicalize().ok();
-            folder.is_some_and(|folder| place.as_ref().is_some_and(|place| place.starts_with(folder)))
-        };
-        if let Some(Spared { what, .. }) = folders.iter().find(inside) {
+        let inside = place.as_ref().and_then(|place| place.ancestors().find_map(|above| folders.get(above)));
+        if let Some(what) = inside {
             let message = format!("would become {what}; name another {option}");
             return Err(Error::Output { path: shown.to_path_buf(), message });
         }
@@ -94,23 +94,33 @@ fn outputs(args: &RunArgs) -> Result<Vec<(PathBuf, Output, &'static str)>, Error
 }
 
 /// What the run reads.
-fn spared(args: &RunArgs, path: &Path) -> Vec<Spared> {
-    let one = |what: &str, path: PathBuf| Spared { what: what.to_string(), path, folder: false };
-    let mut out = vec![one("the manifest", path.to_path_buf()), one("the lockfile", path_of(path))];
+fn spared(args: &RunArgs, path: &Path, survey: &mut Survey) -> Spared {
+    let mut out = Spared::default();
+    let mut one = |what: &str, path: &Path| out.files.push((what.to_string(), identity(path)));
+    one("the manifest", path);
+    one("the lockfile", &path_of(path));
     let pipeline = args.select.passes.as_deref().and_then(|passes| passes.strip_prefix('@'));
-    out.extend(pipeline.map(|file| one("the file of the pipeline", PathBuf::from(file))));
+    pipeline.iter().for_each(|file| one("the file of the pipeline", Path::new(file)));
     let Ok(manifest) = Manifest::load(path) else { return out };
-    let (mut survey, mut hashes) = (Survey::default(), Hashes::fresh());
-    let mut look = Look { survey: &mut survey, hashes: &mut hashes };
+    let mut hashes = Hashes::fresh();
+    let mut seen = HashSet::new();
     for entry in &manifest.plugins {
         let what = format!("part of the plugin of `{}`", entry.from);
         match &entry.source {
-            Source::Path(file) => out.push(one(&what, file.clone())),
-            Source::Name(name) => out.extend(search(name, &manifest.search).ok().map(|file| one(&what, file))),
+            Source::Path(file) => out.files.push((what, identity(file))),
+            Source::Name(name) => {
+                out.files.extend(search(name, &manifest.search).ok().map(|file| (what, identity(&file))))
+            }
             Source::Crate(folder) => {
+                let mut look = Look { survey: &mut *survey, hashes: &mut hashes };
                 let Ok(ReadByRuns { files, folders }) = look.read_by_runs(folder) else { continue };
-                out.extend(files.into_iter().map(|file| one(&what, file)));
-                out.extend(folders.into_iter().map(|path| Spared { what: what.clone(), path, folder: true }));
+                // Crates share most of their files; the first that has one is named.
+                let files = files.into_iter().filter(|file| seen.insert(file.clone()));
+                out.files.extend(files.map(|file| (what.clone(), survey.identity(&file))));
+                for folder in folders {
+                    let resolved = survey.resolved(&folder).unwrap_or(folder);
+                    out.folders.entry(resolved).or_insert_with(|| what.clone());
+                }
             }
         }
     }

@@ -94,8 +94,13 @@ impl Output {
 
     /// Whether it is the file at a path.
     pub fn leads_to(&self, path: &Path) -> bool {
+        self.identity().is_some_and(|own| own == identity(path))
+    }
+
+    /// The file that it is; nothing for standard output, a pipe or a device, which take what comes.
+    pub(crate) fn identity(&self) -> Option<Identity> {
         let own = self.path();
-        !own.as_os_str().is_empty() && !is_special(own) && identity(own) == identity(path)
+        (!own.as_os_str().is_empty() && !is_special(own)).then(|| identity(own))
     }
 
     /// What it leads to; empty for standard output.

@@ -262,25 +262,63 @@ fn copied_to_file(from: &File) -> io::Result<Copied> {
     Ok((File::open(&path)?, Some(path), hash))
 }
 
-/// Reads a file without using the position that all who have it open share.
+/// Reads a file without using the position that all who have it open share. Of a library many small parts are read that
+/// lie side by side, so it reads blocks.
 pub(crate) struct Reader<'f> {
     file: &'f File,
     at: u64,
+    block: Vec<u8>,
+    /// Where the block begins.
+    start: u64,
 }
+
+/// Bytes of a block.
+const BLOCK: usize = 16 << 10;
 
 impl Reader<'_> {
     /// From the start of the file.
     pub(crate) fn of(file: &File) -> Reader<'_> {
-        Reader { file, at: 0 }
+        Reader { file, at: 0, block: Vec::new(), start: 0 }
     }
+
+    /// What the block has from here on; empty at the end of the file.
+    fn buffered(&mut self) -> io::Result<&[u8]> {
+        // A system may read less than was asked for, so that the block ends before what is wanted.
+        for start in [self.at - self.at % BLOCK as u64, self.at] {
+            if self.has(self.at) {
+                break;
+            }
+            self.start = start;
+            self.block.resize(BLOCK, 0);
+            let read = read_at(self.file, &mut self.block, start);
+            self.block.truncate(*read.as_ref().unwrap_or(&0));
+            read?;
+        }
+        Ok(self.block.get((self.at - self.start) as usize..).unwrap_or_default())
+    }
+
+    fn has(&self, at: u64) -> bool {
+        (self.start..self.start + self.block.len() as u64).contains(&at)
+    }
+}
+
+fn read_at(file: &File, out: &mut [u8], at: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, out, at);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, out, at);
 }
 
 impl Read for Reader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        #[cfg(unix)]
-        let n = std::os::unix::fs::FileExt::read_at(self.file, out, self.at)?;
-        #[cfg(windows)]
-        let n = std::os::windows::fs::FileExt::seek_read(self.file, out, self.at)?;
+        let n = if out.len() >= BLOCK {
+            read_at(self.file, out, self.at)?
+        } else {
+            let found = self.buffered()?;
+            let n = found.len().min(out.len());
+            out[..n].copy_from_slice(&found[..n]);
+            n
+        };
         self.at += n as u64;
         Ok(n)
     }

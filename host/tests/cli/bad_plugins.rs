@@ -65,7 +65,7 @@ impl Case {
         self.says_with(commands, &[], |text| text);
     }
 
-    fn says_with(&self, commands: &[&[&str]], env: &[(&str, &str)], clean: impl Fn(String) -> String) {
+    pub(super) fn says_with(&self, commands: &[&[&str]], env: &[(&str, &str)], clean: impl Fn(String) -> String) {
         let said = |args: &&[&str]| {
             let mut command = self.command(args);
             command.envs(env.iter().copied());

@@ -125,29 +125,49 @@ impl PluginMeta {
     }
 }
 
+/// How messages call a record. The words are put together only for a message.
+#[derive(Clone)]
+enum Within<'a> {
+    Plugin,
+    /// What it is, and its name.
+    Named(&'static str, &'a str),
+    /// Without a name that can be read: what it is, its number, and the record that has it.
+    Numbered(&'static str, usize, String),
+}
+
+impl fmt::Display for Within<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Within::Plugin => f.write_str("the plugin"),
+            Within::Named(what, name) => write!(f, "{what} `{name}`"),
+            Within::Numbered(what, number, outer) => write!(f, "{what} {number} of {outer}"),
+        }
+    }
+}
+
 /// A record being read: its bytes, and how messages call it.
 struct Record<'a> {
     bytes: &'a [u8],
-    within: String,
+    within: Within<'a>,
 }
 
 impl<'a> Record<'a> {
     fn plugin(bytes: &'a [u8]) -> Record<'a> {
-        Record { bytes, within: "the plugin".to_string() }
+        Record { bytes, within: Within::Plugin }
     }
 
     fn fields(&self) -> impl Iterator<Item = Result<(u16, &'a [u8]), MetaError>> + '_ {
-        let (len, within) = (self.bytes.len(), &self.within);
+        let len = self.bytes.len();
         Fields::new(self.bytes)
-            .map(move |field| field.map_err(|at| MetaError::Truncated { at, len, within: within.clone() }))
+            .map(move |field| field.map_err(|at| MetaError::Truncated { at, len, within: self.within.to_string() }))
     }
 
     fn wrong(&self, field: &'static str, why: impl Into<String>) -> MetaError {
-        MetaError::Field { field, within: self.within.clone(), why: why.into() }
+        MetaError::Field { field, within: self.within.to_string(), why: why.into() }
     }
 
     fn declared(&self, field: &'static str, why: impl Into<String>) -> MetaError {
-        MetaError::Declared { field, within: self.within.clone(), why: why.into() }
+        MetaError::Declared { field, within: self.within.to_string(), why: why.into() }
     }
 
     /// A number that means something to a newer host only.
@@ -160,14 +180,19 @@ impl<'a> Record<'a> {
         Ok(text.to_string())
     }
 
-    fn first(&self, tag: u16, field: &'static str) -> Result<&'a [u8], MetaError> {
+    /// The field, if the record has it.
+    fn find(&self, tag: u16) -> Result<Option<&'a [u8]>, MetaError> {
         for item in self.fields() {
             let (found, bytes) = item?;
             if found == tag {
-                return Ok(bytes);
+                return Ok(Some(bytes));
             }
         }
-        Err(MetaError::Missing { field, within: self.within.clone() })
+        Ok(None)
+    }
+
+    fn first(&self, tag: u16, field: &'static str) -> Result<&'a [u8], MetaError> {
+        self.find(tag)?.ok_or_else(|| MetaError::Missing { field, within: self.within.to_string() })
     }
 
     fn text(&self, tag: u16, field: &'static str) -> Result<String, MetaError> {
@@ -175,16 +200,16 @@ impl<'a> Record<'a> {
     }
 
     fn array<const N: usize>(&self, tag: u16, field: &'static str) -> Result<[u8; N], MetaError> {
-        let bytes = self.first(tag, field)?;
+        self.sized(field, self.first(tag, field)?)
+    }
+
+    fn sized<const N: usize>(&self, field: &'static str, bytes: &[u8]) -> Result<[u8; N], MetaError> {
         bytes.try_into().map_err(|_| self.wrong(field, format!("has {} bytes, not {N}", bytes.len())))
     }
 
     /// A flag that plugins of older API versions do not have.
     fn optional_flag(&self, tag: u16, field: &'static str) -> Result<bool, MetaError> {
-        match self.array::<1>(tag, field) {
-            Err(MetaError::Missing { .. }) => Ok(false),
-            other => other.map(|flag| flag != [0]),
-        }
+        Ok(self.optional::<1>(tag, field)?.is_some_and(|flag| flag != [0]))
     }
 
     fn texts(&self, tag: u16, field: &'static str) -> Result<Vec<String>, MetaError> {
@@ -200,10 +225,7 @@ impl<'a> Record<'a> {
 
     /// The field, if the record has it.
     fn optional<const N: usize>(&self, tag: u16, field: &'static str) -> Result<Option<[u8; N]>, MetaError> {
-        match self.array(tag, field) {
-            Err(MetaError::Missing { .. }) => Ok(None),
-            other => other.map(Some),
-        }
+        self.find(tag)?.map(|bytes| self.sized(field, bytes)).transpose()
     }
 
     /// Name of something that has a namespace.
@@ -239,10 +261,7 @@ impl<'a> Record<'a> {
 
     /// The default, if the record has one.
     fn default(&self) -> Result<Option<AttrDefault>, MetaError> {
-        let bytes = match self.first(tag::DEFAULT, "default") {
-            Err(MetaError::Missing { .. }) => return Ok(None),
-            other => other?,
-        };
+        let Some(bytes) = self.find(tag::DEFAULT)? else { return Ok(None) };
         let read = if bytes == [wire::value::NONE] {
             Some(AttrDefault::None)
         } else {
@@ -276,18 +295,19 @@ impl<'a> Record<'a> {
     fn records<T>(
         &self,
         tag: u16,
-        what: &str,
+        what: &'static str,
         read: impl Fn(Record<'a>) -> Result<T, MetaError>,
     ) -> Result<Vec<T>, MetaError> {
         let mut out = Vec::new();
         for item in self.fields() {
             let (found, bytes) = item?;
             if found == tag {
-                let mut record = Record { bytes, within: format!("{what} {} of {}", out.len(), self.within) };
-                if let Ok(name) = record.text(tag::NAME, "name") {
-                    record.within = format!("{what} `{name}`");
-                }
-                out.push(read(record)?);
+                let name = Record { bytes, within: Within::Plugin }.find(tag::NAME).ok().flatten();
+                let within = match name.and_then(|name| std::str::from_utf8(name).ok()) {
+                    Some(name) => Within::Named(what, name),
+                    None => Within::Numbered(what, out.len(), self.within.to_string()),
+                };
+                out.push(read(Record { bytes, within })?);
             }
         }
         Ok(out)

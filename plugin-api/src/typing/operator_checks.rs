@@ -21,12 +21,32 @@ pub fn check_call(info: &OpInfo, call: Call<'_>) -> Result<(), InferError> {
 pub fn signature(info: &OpInfo) -> String {
     let args = info.args.iter().map(|arg| if arg.optional { format!("[{}]", arg.name) } else { arg.name.clone() });
     let attrs = info.attrs.iter().map(|attr| match &attr.default {
-        Some(AttrDefault::None) => format!("{}=None", attr.name),
-        Some(AttrDefault::Value(value)) => format!("{}={value}", attr.name),
+        Some(default) => format!("{}={}", attr.name, default_text(default)),
         None => format!("{}=…", attr.name),
     });
     let parts: Vec<String> = args.chain(attrs).collect();
     format!("{}({})", info.name.replacen("relax.", "R.", 1), parts.join(", "))
+}
+
+/// The default of an attribute as a text has it: `None`, `True`, `"NCHW"`, `[1, 1]`.
+pub fn default_text(default: &AttrDefault) -> String {
+    match default {
+        AttrDefault::None => "None".to_string(),
+        AttrDefault::Value(value) => python(value),
+    }
+}
+
+fn python(value: &OptionValue) -> String {
+    match value {
+        OptionValue::Bool(true) => "True".to_string(),
+        OptionValue::Bool(false) => "False".to_string(),
+        OptionValue::Str(text) => format!("{text:?}"),
+        OptionValue::List(items) => {
+            let items: Vec<String> = items.iter().map(python).collect();
+            format!("[{}]", items.join(", "))
+        }
+        number => number.to_string(),
+    }
 }
 
 fn fault(info: &OpInfo, call: Call<'_>) -> Option<String> {
@@ -65,10 +85,11 @@ fn argument_fault(arg: &ArgInfo, value: Value<'_>) -> Option<String> {
         return None;
     }
     let name = arg.name.trim_start_matches('*');
-    Some(format!("argument `{name}` must be {}, found {}", wanted(arg.kind), type_kind(kind)))
+    Some(format!("argument `{name}` must be {}, found {}", argument_kind(arg.kind), type_kind(kind)))
 }
 
-fn wanted(kind: ArgKind) -> &'static str {
+/// What an argument must be: `a tensor`.
+pub fn argument_kind(kind: ArgKind) -> &'static str {
     match kind {
         ArgKind::Any => "a value",
         ArgKind::Tensor => "a tensor",
@@ -314,7 +335,7 @@ mod tests {
         let said = |args: &[Type], attrs: &[(&str, Attr)]| check(args, attrs).unwrap_or_default();
         assert_eq!(said(std::slice::from_ref(&tensor), std::slice::from_ref(&dtype)), "");
         assert_eq!(said(&[Type::Object], std::slice::from_ref(&dtype)), "");
-        let signature = "; it is R.test(x, [shape], axis=None, dtype=…, keep=false)";
+        let signature = "; it is R.test(x, [shape], axis=None, dtype=…, keep=False)";
         let cases: &[(&[Type], &[(&str, Attr)], &str)] = &[
             (&[], &[], "relax.test takes 1 to 2 arguments, found 0"),
             (&[Type::tuple([])], &[], "argument `x` must be a tensor, found a tuple"),

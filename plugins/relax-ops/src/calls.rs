@@ -1,6 +1,7 @@
 //! Calls of PrimFuncs, packed functions and closures, and operators with effects.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::ir::{Call, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
@@ -14,37 +15,175 @@ const CLOSURE: &[ArgDecl] = &[arg("closure", ArgKind::Any), arg("args", ArgKind:
 const VALUES: &[ArgDecl] = &[arg("*values", ArgKind::Any)];
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.call_tir", "Calls a PrimFunc; the result has the type that is given.", FUNC_ARGS, &[], given),
-    op("relax.call_dps_packed", "Calls a packed function that fills its last arguments.", FUNC_ARGS, &[], given),
-    op("relax.call_pure_packed", "Calls a packed function without effects.", PACKED, &[], given),
+    op(
+        "relax.call_tir",
+        documented!(
+            "Calls a PrimFunc; the result has the type that is given.",
+            GIVEN,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.call_tir(cls.f, (x,), out_sinfo=R.Tensor((2, 3), "float32"))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        FUNC_ARGS,
+        &[],
+        given,
+    ),
+    op(
+        "relax.call_dps_packed",
+        documented!(
+            "Calls a packed function that fills its last arguments.",
+            GIVEN,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.call_dps_packed("my.kernel", (x,), out_sinfo=R.Tensor((2, 3), "float32"))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        FUNC_ARGS,
+        &[],
+        given,
+    ),
+    op(
+        "relax.call_pure_packed",
+        documented!(
+            "Calls a packed function without effects.",
+            GIVEN_PACKED,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.call_pure_packed("my.function", x, sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        PACKED,
+        &[],
+        given,
+    ),
     op(
         "relax.call_tir_inplace",
-        "Calls a PrimFunc that writes results into some of its arguments.",
+        documented!(
+            "Calls a PrimFunc that writes results into some of its arguments.",
+            GIVEN,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.call_tir_inplace(cls.f, (x,), inplace_indices=[0], out_sinfo=R.Tensor((2, 3), "float32"))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         FUNC_ARGS,
         INPLACE,
         in_place,
     ),
     op(
         "relax.call_tir_with_grad",
-        "Calls a PrimFunc whose gradient is named.",
+        documented!(
+            "Calls a PrimFunc whose gradient is named.",
+            GIVEN,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.call_tir_with_grad(cls.f, (x,), out_sinfo=R.Tensor((2, 3), "float32"), te_grad_name="my_grad")"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         FUNC_ARGS,
         &[attr("te_grad_name", AttrType::Str), attr_or("te_grad_kwargs", AttrType::Any, DefaultDecl::None)],
         given,
     ),
     op(
         "relax.call_inplace_packed",
-        "Calls a packed function that writes results into some of its arguments.",
+        documented!(
+            "Calls a packed function that writes results into some of its arguments.",
+            GIVEN_PACKED,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.call_inplace_packed("my.function", x, inplace_indices=[0], sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         PACKED,
         INPLACE,
         given,
     ),
-    impure(op("relax.call_builtin_with_ctx", "Calls a builtin of the virtual machine.", FUNC_ARGS, &[], given)),
-    impure(op("relax.call_packed", "Calls a packed function.", PACKED, &[], given)),
-    op("relax.make_closure", "A function with some arguments bound.", FUNC_ARGS, &[], any),
-    impure(op("relax.invoke_closure", "Calls a closure.", CLOSURE, &[], given)),
-    op("relax.invoke_pure_closure", "Calls a closure without effects.", CLOSURE, &[], given),
-    impure(op("relax.print", "Prints values when run.", VALUES, FORMAT, nothing)),
-    impure(op("relax.assert_op", "Fails when run if the condition does not hold.", VALUES, FORMAT, nothing)),
+    impure(op(
+        "relax.call_builtin_with_ctx",
+        documented!(
+            "Calls a builtin of the virtual machine.",
+            GIVEN_PACKED,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.call_builtin_with_ctx("vm.builtin.my_function", (x,), sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        FUNC_ARGS,
+        &[],
+        given,
+    )),
+    impure(op(
+        "relax.call_packed",
+        documented!(
+            "Calls a packed function.",
+            GIVEN_PACKED,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.call_packed("my.function", x, sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        PACKED,
+        &[],
+        given,
+    )),
+    op(
+        "relax.make_closure",
+        documented!(
+            "A function with some arguments bound.",
+            "a value of any type",
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.make_closure(cls.g, (x,))",
+            "R.Object"
+        ),
+        FUNC_ARGS,
+        &[],
+        any,
+    ),
+    impure(op(
+        "relax.invoke_closure",
+        documented!(
+            "Calls a closure.",
+            GIVEN_PACKED,
+            r#"closure: R.Object, x: R.Tensor((2, 3), "float32")"#,
+            r#"R.invoke_closure(closure, (x,), sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        CLOSURE,
+        &[],
+        given,
+    )),
+    op(
+        "relax.invoke_pure_closure",
+        documented!(
+            "Calls a closure without effects.",
+            GIVEN_PACKED,
+            r#"closure: R.Object, x: R.Tensor((2, 3), "float32")"#,
+            r#"R.invoke_pure_closure(closure, (x,), sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        CLOSURE,
+        &[],
+        given,
+    ),
+    impure(op(
+        "relax.print",
+        documented!(
+            "Prints values when run.",
+            NOTHING,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.print(x, format="x = {}")"#,
+            "R.Tuple()"
+        ),
+        VALUES,
+        FORMAT,
+        nothing,
+    )),
+    impure(op(
+        "relax.assert_op",
+        documented!(
+            "Fails when run if the condition does not hold.",
+            NOTHING,
+            r#"condition: R.Tensor((), "bool")"#,
+            r#"R.assert_op(condition, format="the condition does not hold")"#,
+            "R.Tuple()"
+        ),
+        VALUES,
+        FORMAT,
+        nothing,
+    )),
 ];
 
 /// The types that the call itself gives: one, or a tuple of several.

@@ -2,6 +2,7 @@
 
 use crate::declare::*;
 use crate::layout::Layout;
+use crate::type_rules::*;
 use plugin_api::arith::{apply, prove_equal};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MUL, SUB};
 use plugin_api::ir::{Call, Dim, TensorType, Type};
@@ -69,18 +70,84 @@ const BACK2D: &[AttrDecl] = &transposed(first(ONES, 2), first(ZEROS, 4), first(Z
 const BACK3D: &[AttrDecl] = &transposed(ONES, ZEROS, first(ZEROS, 3), "NCDHW", "IODHW");
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.nn.conv1d", "Convolution over one spatial axis.", ARGS, CONV1D, |call| conv(call, "NCW", "OIW")),
-    op("relax.nn.conv2d", "Convolution over two spatial axes.", ARGS, CONV2D, |call| conv(call, "NCHW", "OIHW")),
-    op("relax.nn.conv3d", "Convolution over three spatial axes.", ARGS, CONV3D, |call| conv(call, "NCDHW", "OIDHW")),
-    op("relax.nn.conv1d_transpose", "Transposed convolution over one spatial axis.", ARGS, BACK1D, |call| {
-        conv_transpose(call, "NCW", "IOW")
-    }),
-    op("relax.nn.conv2d_transpose", "Transposed convolution over two spatial axes.", ARGS, BACK2D, |call| {
-        conv_transpose(call, "NCHW", "IOHW")
-    }),
-    op("relax.nn.conv3d_transpose", "Transposed convolution over three spatial axes.", ARGS, BACK3D, |call| {
-        conv_transpose(call, "NCDHW", "IODHW")
-    }),
+    op(
+        "relax.nn.conv1d",
+        documented!(
+            "Convolution over one spatial axis.",
+            CONV,
+            r#"data: R.Tensor((1, 3, 32), "float32"), weight: R.Tensor((8, 3, 5), "float32")"#,
+            "R.nn.conv1d(data, weight, strides=[2], padding=[2, 2])",
+            r#"R.Tensor((1, 8, 16), "float32")"#
+        ),
+        ARGS,
+        CONV1D,
+        |call| conv(call, "NCW", "OIW"),
+    ),
+    op(
+        "relax.nn.conv2d",
+        documented!(
+            "Convolution over two spatial axes.",
+            CONV,
+            r#"data: R.Tensor((1, 3, 32, 32), "float32"), weight: R.Tensor((8, 3, 5, 5), "float32")"#,
+            "R.nn.conv2d(data, weight, strides=[2, 2], padding=[2, 2, 2, 2])",
+            r#"R.Tensor((1, 8, 16, 16), "float32")"#
+        ),
+        ARGS,
+        CONV2D,
+        |call| conv(call, "NCHW", "OIHW"),
+    ),
+    op(
+        "relax.nn.conv3d",
+        documented!(
+            "Convolution over three spatial axes.",
+            CONV,
+            r#"data: R.Tensor((1, 3, 8, 8, 8), "float32"), weight: R.Tensor((4, 3, 3, 3, 3), "float32")"#,
+            "R.nn.conv3d(data, weight, padding=[1, 1, 1, 1, 1, 1])",
+            r#"R.Tensor((1, 4, 8, 8, 8), "float32")"#
+        ),
+        ARGS,
+        CONV3D,
+        |call| conv(call, "NCDHW", "OIDHW"),
+    ),
+    op(
+        "relax.nn.conv1d_transpose",
+        documented!(
+            "Transposed convolution over one spatial axis.",
+            CONV_TRANSPOSE,
+            r#"data: R.Tensor((1, 4, 8), "float32"), weight: R.Tensor((4, 6, 3), "float32")"#,
+            "R.nn.conv1d_transpose(data, weight, strides=[2])",
+            r#"R.Tensor((1, 6, 17), "float32")"#
+        ),
+        ARGS,
+        BACK1D,
+        |call| conv_transpose(call, "NCW", "IOW"),
+    ),
+    op(
+        "relax.nn.conv2d_transpose",
+        documented!(
+            "Transposed convolution over two spatial axes.",
+            CONV_TRANSPOSE,
+            r#"data: R.Tensor((1, 4, 8, 8), "float32"), weight: R.Tensor((4, 6, 3, 3), "float32")"#,
+            "R.nn.conv2d_transpose(data, weight, strides=[2, 2])",
+            r#"R.Tensor((1, 6, 17, 17), "float32")"#
+        ),
+        ARGS,
+        BACK2D,
+        |call| conv_transpose(call, "NCHW", "IOHW"),
+    ),
+    op(
+        "relax.nn.conv3d_transpose",
+        documented!(
+            "Transposed convolution over three spatial axes.",
+            CONV_TRANSPOSE,
+            r#"data: R.Tensor((1, 4, 4, 4, 4), "float32"), weight: R.Tensor((4, 6, 3, 3, 3), "float32")"#,
+            "R.nn.conv3d_transpose(data, weight)",
+            r#"R.Tensor((1, 6, 6, 6, 6), "float32")"#
+        ),
+        ARGS,
+        BACK3D,
+        |call| conv_transpose(call, "NCDHW", "IODHW"),
+    ),
 ];
 
 /// Number of spatial axes at most.

@@ -1,6 +1,7 @@
 //! Operators that make tensors and shapes from shapes, scalars and other tensors' types.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::arith::apply;
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, SUB};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
@@ -24,26 +25,182 @@ const WINDOW: &[ArgDecl] = &[
 const DTYPE: &[AttrDecl] = &[attr_or("dtype", AttrType::DType, DefaultDecl::None)];
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.zeros", "A tensor of zeros.", SHAPE, DTYPE, filled),
-    op("relax.ones", "A tensor of ones.", SHAPE, DTYPE, filled),
-    op("relax.full", "A tensor of one value.", FULL, DTYPE, full),
-    op("relax.zeros_like", "Zeros in the shape of a tensor.", X, DTYPE, like),
-    op("relax.ones_like", "Ones in the shape of a tensor.", X, DTYPE, like),
-    op("relax.full_like", "One value in the shape of a tensor.", FULL_LIKE, DTYPE, full_like),
-    op("relax.arange", "Numbers from a start to before an end, a step apart.", RANGE, DTYPE, arange),
-    op("relax.eye", "Ones on a diagonal of a matrix, 0 elsewhere.", EYE, EYE_DTYPE, eye),
-    op("relax.eye_like", "Ones on a diagonal, 0 elsewhere, in the shape of a matrix.", EYE_LIKE, DTYPE, eye_like),
+    op(
+        "relax.zeros",
+        documented!(
+            "A tensor of zeros.",
+            FILLED,
+            r#"R.zeros(R.shape([2, 3]), dtype="float32")"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        SHAPE,
+        DTYPE,
+        filled,
+    ),
+    op(
+        "relax.ones",
+        documented!(
+            "A tensor of ones.",
+            FILLED,
+            r#"R.ones(R.shape([2, 3]), dtype="float32")"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        SHAPE,
+        DTYPE,
+        filled,
+    ),
+    op(
+        "relax.full",
+        documented!(
+            "A tensor of one value.",
+            "the shape that is given, with elements of `dtype`, else of the value",
+            r#"value: R.Tensor((), "float32")"#,
+            "R.full(R.shape([2, 3]), value)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        FULL,
+        DTYPE,
+        full,
+    ),
+    op(
+        "relax.zeros_like",
+        documented!(
+            "Zeros in the shape of a tensor.",
+            LIKE,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.zeros_like(x)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        X,
+        DTYPE,
+        like,
+    ),
+    op(
+        "relax.ones_like",
+        documented!(
+            "Ones in the shape of a tensor.",
+            LIKE,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.ones_like(x, dtype="int32")"#,
+            r#"R.Tensor((2, 3), "int32")"#
+        ),
+        X,
+        DTYPE,
+        like,
+    ),
+    op(
+        "relax.full_like",
+        documented!(
+            "One value in the shape of a tensor.",
+            LIKE,
+            r#"x: R.Tensor((2, 3), "float32"), value: R.Tensor((), "float32")"#,
+            "R.full_like(x, value)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        FULL_LIKE,
+        DTYPE,
+        full_like,
+    ),
+    op(
+        "relax.arange",
+        documented!(
+            "Numbers from a start to before an end, a step apart.",
+            "one dimension, as long as the range has steps; elements of `dtype`",
+            r#"R.arange(0, 10, 3, dtype="int64")"#,
+            r#"R.Tensor((4,), "int64")"#
+        ),
+        RANGE,
+        DTYPE,
+        arange,
+    ),
+    op(
+        "relax.eye",
+        documented!(
+            "Ones on a diagonal of a matrix, 0 elsewhere.",
+            "`n` rows and `m` columns, with elements of `dtype`",
+            r#"R.eye(3, 4, 0, dtype="float32")"#,
+            r#"R.Tensor((3, 4), "float32")"#
+        ),
+        EYE,
+        EYE_DTYPE,
+        eye,
+    ),
+    op(
+        "relax.eye_like",
+        documented!(
+            "Ones on a diagonal, 0 elsewhere, in the shape of a matrix.",
+            LIKE,
+            r#"x: R.Tensor((3, 4), "float32")"#,
+            "R.eye_like(x, 0)",
+            r#"R.Tensor((3, 4), "float32")"#
+        ),
+        EYE_LIKE,
+        DTYPE,
+        eye_like,
+    ),
     op(
         "relax.hamming_window",
-        "The weights of a Hamming window.",
+        documented!(
+            "The weights of a Hamming window.",
+            "one dimension of the window's size, with elements of `dtype`",
+            r#"R.hamming_window(10, True, T.float64(0.5), T.float64(0.25), dtype="float32")"#,
+            r#"R.Tensor((10,), "float32")"#
+        ),
         WINDOW,
         &[attr("dtype", AttrType::DType)],
         hamming_window,
     ),
-    op("relax.shape_of", "The shape of a tensor.", TO_SHAPE, &[], shape_of),
-    op("relax.size", "Number of elements of a tensor.", TO_SHAPE, &[], size),
-    op("relax.shape_to_tensor", "A shape as a tensor of int64.", &[arg("expr", ArgKind::Shape)], &[], shape_to_tensor),
-    op("relax.tensor_to_shape", "A tensor of int64 as a shape.", TO_SHAPE, &[], tensor_to_shape),
+    op(
+        "relax.shape_of",
+        documented!(
+            "The shape of a tensor.",
+            "a shape with the dimensions of the tensor",
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.shape_of(x)",
+            "R.Shape([2, 3])"
+        ),
+        TO_SHAPE,
+        &[],
+        shape_of,
+    ),
+    op(
+        "relax.size",
+        documented!(
+            "Number of elements of a tensor.",
+            "a scalar of int64",
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.size(x)",
+            r#"R.Tensor((), "int64")"#
+        ),
+        TO_SHAPE,
+        &[],
+        size,
+    ),
+    op(
+        "relax.shape_to_tensor",
+        documented!(
+            "A shape as a tensor of int64.",
+            "one dimension of int64, as long as the shape",
+            "R.shape_to_tensor(R.shape([2, 3]))",
+            r#"R.Tensor((2,), "int64")"#
+        ),
+        &[arg("expr", ArgKind::Shape)],
+        &[],
+        shape_to_tensor,
+    ),
+    op(
+        "relax.tensor_to_shape",
+        documented!(
+            "A tensor of int64 as a shape.",
+            "a shape with as many dimensions as the tensor has elements",
+            r#"x: R.Tensor((3,), "int64")"#,
+            "R.tensor_to_shape(x)",
+            "R.Shape(ndim=3)"
+        ),
+        TO_SHAPE,
+        &[],
+        tensor_to_shape,
+    ),
 ];
 
 fn filled(call: Call<'_>) -> Inferred {

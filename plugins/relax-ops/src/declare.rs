@@ -6,6 +6,61 @@ use plugin_api::ir::{Call, DType, Dim, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
 
+/// Texts joined to one.
+macro_rules! joined_text {
+    ($($part:expr),+ $(,)?) => {{
+        const PARTS: &[&str] = &[$($part),+];
+        const BYTES: [u8; $crate::declare::length(PARTS)] = $crate::declare::joined(PARTS);
+        const TEXT: &str = match std::str::from_utf8(&BYTES) {
+            Ok(text) => text,
+            Err(_) => panic!("texts that are joined are text"),
+        };
+        TEXT
+    }};
+}
+pub(crate) use joined_text;
+
+/// Documentation of an operator: what it does, the rule for its type, and an example of parameters, a call and its type.
+/// The test `examples_hold` runs the example.
+macro_rules! documented {
+    ($does:expr, $rule:expr, $call:expr, $ty:expr $(,)?) => {
+        joined_text!($does, "\n\n Type: ", $rule, ".\n\n     ", $call, "\n     # ", $ty)
+    };
+    ($does:expr, $rule:expr, $params:expr, $call:expr, $ty:expr $(,)?) => {
+        joined_text!($does, "\n\n Type: ", $rule, ".\n\n     ", $params, "\n     ", $call, "\n     # ", $ty)
+    };
+}
+pub(crate) use documented;
+
+/// Bytes of texts.
+pub(crate) const fn length(parts: &[&str]) -> usize {
+    let (mut n, mut i) = (0, 0);
+    while i < parts.len() {
+        n += parts[i].len();
+        i += 1;
+    }
+    n
+}
+
+/// Texts one after the other.
+pub(crate) const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
+    let (mut out, mut at, mut part) = ([0; N], 0, 0);
+    while part < parts.len() {
+        let (bytes, mut i) = (parts[part].as_bytes(), 0);
+        while i < bytes.len() {
+            out[at] = bytes[i];
+            (at, i) = (at + 1, i + 1);
+        }
+        part += 1;
+    }
+    out
+}
+
+/// What follows `relax` in the name of an operator, and `R` in a call of it.
+pub(crate) const fn spelled(name: &'static str) -> &'static str {
+    name.split_at("relax".len()).1
+}
+
 /// A pure operator.
 pub(crate) const fn op(
     name: &'static str,

@@ -1,6 +1,7 @@
 //! Tensors over device meshes and workers, transformed layouts, and sampling.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::ir::{Attr, Call, DTensorType, DType, Dim, Sym, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
@@ -16,27 +17,97 @@ const INDEX_MAP: &[AttrDecl] =
     &[attr("index_map", AttrType::Any), attr_or("pad_value", AttrType::Any, DefaultDecl::None)];
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.dist.annotate_sharding", "Says how a tensor lies on a device mesh.", INPUT, SHARDING, |call| {
-        // A pass takes the mesh and placement from the attributes; the type is still that of the input.
-        tensor(call, 0)?;
-        Ok(argument(call, 0)?.ty().to_owned())
-    }),
-    op("relax.dist.redistribute", "Brought to another mesh or placement.", INPUT, SHARDING, redistribute),
-    op("relax.dist.call_tir_local_view", "Calls a PrimFunc on the part of each device.", FUNC_ARGS, &[], |call| {
-        Ok(call.type_args().next().map_or(Type::Object, |ty| ty.to_owned()))
-    }),
-    op("relax.dist.redistribute_replica_to_shard", "The part of each worker along an axis.", INPUT, WORKERS, shard),
-    op("relax.layout_transform", "Rearranged by a map of indices.", X, INDEX_MAP, layout_transform),
+    op(
+        "relax.dist.annotate_sharding",
+        documented!(
+            "Says how a tensor lies on a device mesh.",
+            SAME,
+            r#"input: R.Tensor((8, 3), "float32")"#,
+            r#"R.dist.annotate_sharding(input, device_mesh="mesh[0]", placement="S[0]")"#,
+            r#"R.Tensor((8, 3), "float32")"#
+        ),
+        INPUT,
+        SHARDING,
+        |call| {
+            // A pass takes the mesh and placement from the attributes; the type is still that of the input.
+            tensor(call, 0)?;
+            Ok(argument(call, 0)?.ty().to_owned())
+        },
+    ),
+    op(
+        "relax.dist.redistribute",
+        documented!(
+            "Brought to another mesh or placement.",
+            "that of the tensor, with the mesh and the placement that are given",
+            r#"x: R.DTensor((8, 3), "float32", "mesh[0]", "R")"#,
+            r#"R.dist.redistribute(x, device_mesh="mesh[0]", placement="S[0]")"#,
+            r#"R.DTensor((8, 3), "float32", "mesh[0]", "S[0]")"#
+        ),
+        INPUT,
+        SHARDING,
+        redistribute,
+    ),
+    op(
+        "relax.dist.call_tir_local_view",
+        documented!(
+            "Calls a PrimFunc on the part of each device.",
+            GIVEN,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.dist.call_tir_local_view(cls.f, (x,), out_sinfo=R.Tensor((2, 3), "float32"))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        FUNC_ARGS,
+        &[],
+        |call| Ok(call.type_args().next().map_or(Type::Object, |ty| ty.to_owned())),
+    ),
+    op(
+        "relax.dist.redistribute_replica_to_shard",
+        documented!(
+            "The part of each worker along an axis.",
+            "that of the tensor, shorter by the number of workers along the axis; on a mesh, the placement names the axis instead",
+            r#"input: R.Tensor((8, 3), "float32")"#,
+            "R.dist.redistribute_replica_to_shard(input, num_workers=4, axis=0)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        INPUT,
+        WORKERS,
+        shard,
+    ),
+    op(
+        "relax.layout_transform",
+        documented!(
+            "Rearranged by a map of indices.",
+            "the data type of `x`, in the shape that the map makes of its own",
+            r#"x: R.Tensor((8, 12), "float32")"#,
+            "R.layout_transform(x, index_map=T.index_map(lambda i, j: (i, j // 4, j % 4)))",
+            r#"R.Tensor((8, 3, 4), "float32")"#
+        ),
+        X,
+        INDEX_MAP,
+        layout_transform,
+    ),
     op(
         "relax.image.affine_grid",
-        "The places of the pixels of transformed images.",
+        documented!(
+            "The places of the pixels of transformed images.",
+            "two coordinates for each pixel: batch, 2, height, width",
+            r#"data: R.Tensor((1, 2, 3), "float32")"#,
+            "R.image.affine_grid(data, R.shape([16, 20]))",
+            r#"R.Tensor((1, 2, 16, 20), "float32")"#
+        ),
         DATA_SIZE,
         &[attr_or("align_corners", AttrType::Bool, DefaultDecl::Bool(true))],
         affine_grid,
     ),
     op(
         "relax.multinomial_from_uniform",
-        "Samples of distributions.",
+        documented!(
+            "Samples of distributions.",
+            "the shape of `sample_indices`, with elements of `dtype`",
+            r#"probabilities: R.Tensor((3, 5), "float32"), samples: R.Tensor((6, 1), "float32"), rows: R.Tensor((6, 1), "int64")"#,
+            r#"R.multinomial_from_uniform(probabilities, samples, rows, dtype="int64")"#,
+            r#"R.Tensor((6, 1), "int64")"#
+        ),
         SAMPLING,
         &[attr_or("dtype", AttrType::DType, DefaultDecl::Str("int64"))],
         |call| {

@@ -1,101 +1,242 @@
 //! Operators that work on each element: one tensor in, or two that broadcast.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::ir::{Call, DType, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, DefaultDecl, InferError, OpDecl};
 
 const TRIANGLE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("k", ArgKind::Prim)];
 
-const fn unary(name: &'static str, doc: &'static str) -> OpDecl {
-    op(name, doc, X, &[], same)
+macro_rules! unary {
+    ($name:literal, $does:literal) => {
+        op($name, documented_unary!($name, $does, SAME), X, &[], same)
+    };
 }
 
-const fn unary_float(name: &'static str, doc: &'static str) -> OpDecl {
-    op(name, doc, X, &[], same_float)
+macro_rules! unary_float {
+    ($name:literal, $does:literal) => {
+        op($name, documented_unary!($name, $does, SAME_FLOAT), X, &[], same_float)
+    };
 }
 
-const fn binary(name: &'static str, doc: &'static str) -> OpDecl {
-    op(name, doc, X1_X2, &[], arithmetic)
+macro_rules! binary {
+    ($name:literal, $does:literal) => {
+        op($name, documented_binary!($name, $does, ARITHMETIC, "float32"), X1_X2, &[], arithmetic)
+    };
 }
 
-const fn compare(name: &'static str, doc: &'static str) -> OpDecl {
-    op(name, doc, X1_X2, &[], comparison)
+macro_rules! compare {
+    ($name:literal, $does:literal) => {
+        op($name, documented_binary!($name, $does, COMPARED, "bool"), X1_X2, &[], comparison)
+    };
+}
+
+macro_rules! documented_unary {
+    ($name:literal, $does:literal, $rule:expr) => {
+        documented!(
+            $does,
+            $rule,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            joined_text!("R", spelled($name), "(x)"),
+            r#"R.Tensor((2, 3), "float32")"#
+        )
+    };
+}
+
+macro_rules! documented_binary {
+    ($name:literal, $does:literal, $rule:expr, $dtype:literal) => {
+        documented!(
+            $does,
+            $rule,
+            r#"x1: R.Tensor((2, 3), "float32"), x2: R.Tensor((3,), "float32")"#,
+            joined_text!("R", spelled($name), "(x1, x2)"),
+            joined_text!("R.Tensor((2, 3), \"", $dtype, "\")")
+        )
+    };
 }
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    binary("relax.add", "Sum of two tensors, with broadcasting."),
-    binary("relax.subtract", "Difference of two tensors, with broadcasting."),
-    binary("relax.multiply", "Product of two tensors, element by element, with broadcasting."),
-    binary("relax.divide", "Quotient of two tensors, with broadcasting."),
-    binary("relax.floor_divide", "Quotient rounded down, with broadcasting."),
-    binary("relax.power", "First tensor to the power of the second, with broadcasting."),
-    binary("relax.mod", "Remainder, with broadcasting."),
-    binary("relax.floor_mod", "Remainder of the quotient rounded down, with broadcasting."),
-    binary("relax.maximum", "Larger elements, with broadcasting."),
-    binary("relax.minimum", "Smaller elements, with broadcasting."),
-    binary("relax.log_add_exp", "Logarithm of the sum of the exponentials, with broadcasting."),
-    binary("relax.atan2", "Angle of two tensors, with broadcasting."),
-    binary("relax.bitwise_and", "Bitwise and, with broadcasting."),
-    binary("relax.bitwise_or", "Bitwise or, with broadcasting."),
-    binary("relax.bitwise_xor", "Bitwise exclusive or, with broadcasting."),
-    binary("relax.left_shift", "Shift left, with broadcasting."),
-    binary("relax.right_shift", "Shift right, with broadcasting."),
-    binary("relax.logical_and", "Logical and, with broadcasting."),
-    binary("relax.logical_or", "Logical or, with broadcasting."),
-    binary("relax.logical_xor", "Logical exclusive or, with broadcasting."),
-    compare("relax.equal", "Whether elements are equal, as bool."),
-    compare("relax.not_equal", "Whether elements differ, as bool."),
-    compare("relax.less", "Whether elements of the first are smaller, as bool."),
-    compare("relax.less_equal", "Whether elements of the first are not larger, as bool."),
-    compare("relax.greater", "Whether elements of the first are larger, as bool."),
-    compare("relax.greater_equal", "Whether elements of the first are not smaller, as bool."),
-    unary("relax.abs", "Absolute value."),
-    unary("relax.negative", "Negated elements."),
-    unary("relax.square", "Elements squared."),
-    unary("relax.sign", "-1, 0 or 1."),
-    unary("relax.ceil", "Rounded up."),
-    unary("relax.floor", "Rounded down."),
-    unary("relax.round", "Rounded to the nearest."),
-    unary("relax.trunc", "Rounded towards zero."),
-    unary("relax.bitwise_not", "Bitwise not."),
-    unary("relax.logical_not", "Logical not."),
-    unary_float("relax.exp", "Exponential."),
-    unary_float("relax.log", "Natural logarithm."),
-    unary_float("relax.sqrt", "Square root."),
-    unary_float("relax.rsqrt", "One over the square root."),
-    unary_float("relax.sigmoid", "Logistic function."),
-    unary_float("relax.sin", "Sine."),
-    unary_float("relax.cos", "Cosine."),
-    unary_float("relax.tan", "Tangent."),
-    unary_float("relax.sinh", "Hyperbolic sine."),
-    unary_float("relax.cosh", "Hyperbolic cosine."),
-    unary_float("relax.tanh", "Hyperbolic tangent."),
-    unary_float("relax.asin", "Inverse sine."),
-    unary_float("relax.acos", "Inverse cosine."),
-    unary_float("relax.atan", "Inverse tangent."),
-    unary_float("relax.asinh", "Inverse hyperbolic sine."),
-    unary_float("relax.acosh", "Inverse hyperbolic cosine."),
-    unary_float("relax.atanh", "Inverse hyperbolic tangent."),
-    unary_float("relax.erf", "Error function."),
-    op("relax.isfinite", "Whether elements are finite, as bool.", X, &[], to_bool),
-    op("relax.isinf", "Whether elements are infinite, as bool.", X, &[], to_bool),
-    op("relax.isnan", "Whether elements are not a number, as bool.", X, &[], to_bool),
-    op("relax.nn.relu", "Elements, or 0 where they are negative.", DATA, &[], same),
-    op("relax.nn.gelu", "Gaussian error linear unit.", DATA, &[], same_float),
-    op("relax.nn.gelu_tanh", "Gaussian error linear unit, by tanh.", DATA, &[], same_float),
-    op("relax.nn.silu", "Sigmoid linear unit.", DATA, &[], same_float),
-    op("relax.nn.selu", "Scaled exponential linear unit.", DATA, &[], same_float),
+    binary!("relax.add", "Sum of two tensors, with broadcasting."),
+    binary!("relax.subtract", "Difference of two tensors, with broadcasting."),
+    binary!("relax.multiply", "Product of two tensors, element by element, with broadcasting."),
+    binary!("relax.divide", "Quotient of two tensors, with broadcasting."),
+    binary!("relax.floor_divide", "Quotient rounded down, with broadcasting."),
+    binary!("relax.power", "First tensor to the power of the second, with broadcasting."),
+    binary!("relax.mod", "Remainder, with broadcasting."),
+    binary!("relax.floor_mod", "Remainder of the quotient rounded down, with broadcasting."),
+    binary!("relax.maximum", "Larger elements, with broadcasting."),
+    binary!("relax.minimum", "Smaller elements, with broadcasting."),
+    binary!("relax.log_add_exp", "Logarithm of the sum of the exponentials, with broadcasting."),
+    binary!("relax.atan2", "Angle of two tensors, with broadcasting."),
+    binary!("relax.bitwise_and", "Bitwise and, with broadcasting."),
+    binary!("relax.bitwise_or", "Bitwise or, with broadcasting."),
+    binary!("relax.bitwise_xor", "Bitwise exclusive or, with broadcasting."),
+    binary!("relax.left_shift", "Shift left, with broadcasting."),
+    binary!("relax.right_shift", "Shift right, with broadcasting."),
+    binary!("relax.logical_and", "Logical and, with broadcasting."),
+    binary!("relax.logical_or", "Logical or, with broadcasting."),
+    binary!("relax.logical_xor", "Logical exclusive or, with broadcasting."),
+    compare!("relax.equal", "Whether elements are equal, as bool."),
+    compare!("relax.not_equal", "Whether elements differ, as bool."),
+    compare!("relax.less", "Whether elements of the first are smaller, as bool."),
+    compare!("relax.less_equal", "Whether elements of the first are not larger, as bool."),
+    compare!("relax.greater", "Whether elements of the first are larger, as bool."),
+    compare!("relax.greater_equal", "Whether elements of the first are not smaller, as bool."),
+    unary!("relax.abs", "Absolute value."),
+    unary!("relax.negative", "Negated elements."),
+    unary!("relax.square", "Elements squared."),
+    unary!("relax.sign", "-1, 0 or 1."),
+    unary!("relax.ceil", "Rounded up."),
+    unary!("relax.floor", "Rounded down."),
+    unary!("relax.round", "Rounded to the nearest."),
+    unary!("relax.trunc", "Rounded towards zero."),
+    unary!("relax.bitwise_not", "Bitwise not."),
+    unary!("relax.logical_not", "Logical not."),
+    unary_float!("relax.exp", "Exponential."),
+    unary_float!("relax.log", "Natural logarithm."),
+    unary_float!("relax.sqrt", "Square root."),
+    unary_float!("relax.rsqrt", "One over the square root."),
+    unary_float!("relax.sigmoid", "Logistic function."),
+    unary_float!("relax.sin", "Sine."),
+    unary_float!("relax.cos", "Cosine."),
+    unary_float!("relax.tan", "Tangent."),
+    unary_float!("relax.sinh", "Hyperbolic sine."),
+    unary_float!("relax.cosh", "Hyperbolic cosine."),
+    unary_float!("relax.tanh", "Hyperbolic tangent."),
+    unary_float!("relax.asin", "Inverse sine."),
+    unary_float!("relax.acos", "Inverse cosine."),
+    unary_float!("relax.atan", "Inverse tangent."),
+    unary_float!("relax.asinh", "Inverse hyperbolic sine."),
+    unary_float!("relax.acosh", "Inverse hyperbolic cosine."),
+    unary_float!("relax.atanh", "Inverse hyperbolic tangent."),
+    unary_float!("relax.erf", "Error function."),
+    op(
+        "relax.isfinite",
+        documented!(
+            "Whether elements are finite, as bool.",
+            BOOL,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.isfinite(x)",
+            r#"R.Tensor((2, 3), "bool")"#
+        ),
+        X,
+        &[],
+        to_bool,
+    ),
+    op(
+        "relax.isinf",
+        documented!(
+            "Whether elements are infinite, as bool.",
+            BOOL,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.isinf(x)",
+            r#"R.Tensor((2, 3), "bool")"#
+        ),
+        X,
+        &[],
+        to_bool,
+    ),
+    op(
+        "relax.isnan",
+        documented!(
+            "Whether elements are not a number, as bool.",
+            BOOL,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.isnan(x)",
+            r#"R.Tensor((2, 3), "bool")"#
+        ),
+        X,
+        &[],
+        to_bool,
+    ),
+    op(
+        "relax.nn.relu",
+        documented!(
+            "Elements, or 0 where they are negative.",
+            SAME,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.relu(data)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        &[],
+        same,
+    ),
+    op(
+        "relax.nn.gelu",
+        documented!(
+            "Gaussian error linear unit.",
+            SAME_FLOAT,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.gelu(data)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        &[],
+        same_float,
+    ),
+    op(
+        "relax.nn.gelu_tanh",
+        documented!(
+            "Gaussian error linear unit, by tanh.",
+            SAME_FLOAT,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.gelu_tanh(data)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        &[],
+        same_float,
+    ),
+    op(
+        "relax.nn.silu",
+        documented!(
+            "Sigmoid linear unit.",
+            SAME_FLOAT,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.silu(data)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        &[],
+        same_float,
+    ),
+    op(
+        "relax.nn.selu",
+        documented!(
+            "Scaled exponential linear unit.",
+            SAME_FLOAT,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.selu(data)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        &[],
+        same_float,
+    ),
     op(
         "relax.nn.leakyrelu",
-        "Elements, or `alpha` times them where they are negative.",
+        documented!(
+            "Elements, or `alpha` times them where they are negative.",
+            SAME_FLOAT,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.leakyrelu(data, alpha=0.2)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         DATA,
         &[attr_or("alpha", AttrType::Float, DefaultDecl::Float(0.01))],
         same_float,
     ),
     op(
         "relax.nn.softplus",
-        "Smooth rectifier: `log(1 + exp(beta * x)) / beta`, linear above `threshold`.",
+        documented!(
+            "Smooth rectifier: `log(1 + exp(beta * x)) / beta`, linear above `threshold`.",
+            SAME_FLOAT,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.softplus(data, beta=1.0, threshold=20.0)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         DATA,
         &[
             attr_or("beta", AttrType::Float, DefaultDecl::Float(1.0)),
@@ -105,31 +246,91 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
     op(
         "relax.nn.prelu",
-        "Elements, or those of `alpha` along an axis times them where they are negative.",
+        documented!(
+            "Elements, or those of `alpha` along an axis times them where they are negative.",
+            "that of `data`, which has the axis",
+            r#"data: R.Tensor((2, 3), "float32"), alpha: R.Tensor((3,), "float32")"#,
+            "R.nn.prelu(data, alpha, axis=1)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         &[arg("data", ArgKind::Tensor), arg("alpha", ArgKind::Tensor)],
         &[attr_or("axis", AttrType::Int, DefaultDecl::Int(1))],
         prelu,
     ),
-    op("relax.tril", "The lower triangle of matrices, from diagonal `k` on; 0 elsewhere.", TRIANGLE, &[], triangle),
-    op("relax.triu", "The upper triangle of matrices, from diagonal `k` on; 0 elsewhere.", TRIANGLE, &[], triangle),
+    op(
+        "relax.tril",
+        documented!(
+            "The lower triangle of matrices, from diagonal `k` on; 0 elsewhere.",
+            TRIANGULAR,
+            r#"x: R.Tensor((3, 4), "float32")"#,
+            "R.tril(x, 0)",
+            r#"R.Tensor((3, 4), "float32")"#
+        ),
+        TRIANGLE,
+        &[],
+        triangle,
+    ),
+    op(
+        "relax.triu",
+        documented!(
+            "The upper triangle of matrices, from diagonal `k` on; 0 elsewhere.",
+            TRIANGULAR,
+            r#"x: R.Tensor((3, 4), "float32")"#,
+            "R.triu(x, 1)",
+            r#"R.Tensor((3, 4), "float32")"#
+        ),
+        TRIANGLE,
+        &[],
+        triangle,
+    ),
     op(
         "relax.clip",
-        "Elements kept between two scalars.",
+        documented!(
+            "Elements kept between two scalars.",
+            SAME,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.clip(x, 0, 6)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         &[arg("x", ArgKind::Tensor), arg("min", ArgKind::Prim), arg("max", ArgKind::Prim)],
         &[],
         same,
     ),
-    op("relax.astype", "Elements converted to `dtype`.", X, &[attr("dtype", AttrType::DType)], astype),
+    op(
+        "relax.astype",
+        documented!(
+            "Elements converted to `dtype`.",
+            "the shape of `x`, with elements of `dtype`",
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.astype(x, dtype="int8")"#,
+            r#"R.Tensor((2, 3), "int8")"#
+        ),
+        X,
+        &[attr("dtype", AttrType::DType)],
+        astype,
+    ),
     op(
         "relax.where",
-        "Elements of `x1` where the condition holds, else of `x2`, with broadcasting.",
+        documented!(
+            "Elements of `x1` where the condition holds, else of `x2`, with broadcasting.",
+            "the data type of `x1` and `x2`, in the shape to which all three broadcast; the condition is of bool",
+            r#"condition: R.Tensor((2, 1), "bool"), x1: R.Tensor((2, 3), "float32"), x2: R.Tensor((3,), "float32")"#,
+            "R.where(condition, x1, x2)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         &[arg("condition", ArgKind::Tensor), arg("x1", ArgKind::Tensor), arg("x2", ArgKind::Tensor)],
         &[],
         select,
     ),
     op(
         "relax.ewise_fma",
-        "`x1 * x2 + x3`, element by element.",
+        documented!(
+            "`x1 * x2 + x3`, element by element.",
+            "that of the three tensors, which have one shape and one data type",
+            r#"x1: R.Tensor((2, 3), "float32"), x2: R.Tensor((2, 3), "float32"), x3: R.Tensor((2, 3), "float32")"#,
+            "R.ewise_fma(x1, x2, x3)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         &[arg("x1", ArgKind::Tensor), arg("x2", ArgKind::Tensor), arg("x3", ArgKind::Tensor)],
         &[],
         fused_multiply_add,

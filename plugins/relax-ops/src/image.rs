@@ -2,6 +2,7 @@
 
 use crate::declare::*;
 use crate::layout::Layout;
+use crate::type_rules::*;
 use plugin_api::ir::{Call, DType, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
@@ -35,18 +36,66 @@ const TO_INTS: &[AttrDecl] = &quantizing("int8");
 const TO_FLOATS: &[AttrDecl] = &quantizing("float32");
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.image.resize2d", "Images resized.", DATA_SIZE, RESIZE2, |call| resize(call, "NCHW")),
-    op("relax.image.resize3d", "Volumes resized.", DATA_SIZE, RESIZE3, |call| resize(call, "NCDHW")),
-    op("relax.quantize", "Floats as integers, by scale and zero point.", SCALED, TO_INTS, |call| {
-        let dtype = out_dtype(call, "out_dtype", DType::VOID);
-        needs_int(dtype, "quantized elements")?;
-        converted(call, dtype)
-    }),
-    op("relax.dequantize", "Integers as floats, by scale and zero point.", SCALED, TO_FLOATS, |call| {
-        let dtype = out_dtype(call, "out_dtype", DType::VOID);
-        needs_float(dtype)?;
-        converted(call, dtype)
-    }),
+    op(
+        "relax.image.resize2d",
+        documented!(
+            "Images resized.",
+            RESIZED,
+            r#"data: R.Tensor((1, 3, 8, 8), "float32")"#,
+            "R.image.resize2d(data, R.shape([16, 20]))",
+            r#"R.Tensor((1, 3, 16, 20), "float32")"#
+        ),
+        DATA_SIZE,
+        RESIZE2,
+        |call| resize(call, "NCHW"),
+    ),
+    op(
+        "relax.image.resize3d",
+        documented!(
+            "Volumes resized.",
+            RESIZED,
+            r#"data: R.Tensor((1, 3, 4, 8, 8), "float32")"#,
+            "R.image.resize3d(data, R.shape([8, 16, 20]))",
+            r#"R.Tensor((1, 3, 8, 16, 20), "float32")"#
+        ),
+        DATA_SIZE,
+        RESIZE3,
+        |call| resize(call, "NCDHW"),
+    ),
+    op(
+        "relax.quantize",
+        documented!(
+            "Floats as integers, by scale and zero point.",
+            QUANTIZED,
+            r#"data: R.Tensor((2, 3), "float32"), scale: R.Tensor((3,), "float32"), zero: R.Tensor((3,), "int8")"#,
+            r#"R.quantize(data, scale, zero, out_dtype="int8", axis=1)"#,
+            r#"R.Tensor((2, 3), "int8")"#
+        ),
+        SCALED,
+        TO_INTS,
+        |call| {
+            let dtype = out_dtype(call, "out_dtype", DType::VOID);
+            needs_int(dtype, "quantized elements")?;
+            converted(call, dtype)
+        },
+    ),
+    op(
+        "relax.dequantize",
+        documented!(
+            "Integers as floats, by scale and zero point.",
+            QUANTIZED,
+            r#"data: R.Tensor((2, 3), "int8"), scale: R.Tensor((3,), "float32"), zero: R.Tensor((3,), "int8")"#,
+            r#"R.dequantize(data, scale, zero, out_dtype="float32", axis=1)"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        SCALED,
+        TO_FLOATS,
+        |call| {
+            let dtype = out_dtype(call, "out_dtype", DType::VOID);
+            needs_float(dtype)?;
+            converted(call, dtype)
+        },
+    ),
 ];
 
 fn resize(call: Call<'_>, axes: &str) -> Inferred {

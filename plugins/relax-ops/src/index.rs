@@ -1,6 +1,7 @@
 //! Operators that take or put elements at indices, and slices.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::arith::apply;
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, SUB};
 use plugin_api::ir::{Call, Dim, Expr, TensorType, Type, Value};
@@ -30,7 +31,13 @@ const REDUCTION: AttrDecl = attr_or("reduction", AttrType::Str, DefaultDecl::Str
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.take",
-        "Elements (along an axis) at indices.",
+        documented!(
+            "Elements (along an axis) at indices.",
+            TAKEN,
+            r#"x: R.Tensor((4, 5), "float32"), indices: R.Tensor((2, 3), "int64")"#,
+            "R.take(x, indices, axis=0)",
+            r#"R.Tensor((2, 3, 5), "float32")"#
+        ),
         TAKE,
         &[
             attr_or("axis", AttrType::OptInt, DefaultDecl::None),
@@ -40,37 +47,91 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
     op(
         "relax.strided_slice",
-        "A range along axes, in steps.",
+        documented!(
+            "A range along axes, in steps.",
+            "that of `x`, along each axis as long as its range",
+            r#"x: R.Tensor((8, 9), "float32")"#,
+            "R.strided_slice(x, (1,), (0,), (9,), (2,))",
+            r#"R.Tensor((8, 5), "float32")"#
+        ),
         SLICE,
         &[attr_or("assume_inbound", AttrType::Bool, DefaultDecl::Bool(false))],
         strided_slice,
     ),
-    op("relax.dynamic_strided_slice", "Ranges along all axes, known when run.", DYNAMIC_SLICE, &[], dynamic_slice),
+    op(
+        "relax.dynamic_strided_slice",
+        documented!(
+            "Ranges along all axes, known when run.",
+            "the data type and the number of dimensions of `x`",
+            r#"x: R.Tensor((8, 9), "float32"), begin: R.Tensor((2,), "int64"), end: R.Tensor((2,), "int64"), strides: R.Tensor((2,), "int64")"#,
+            "R.dynamic_strided_slice(x, begin, end, strides)",
+            r#"R.Tensor(dtype="float32", ndim=2)"#
+        ),
+        DYNAMIC_SLICE,
+        &[],
+        dynamic_slice,
+    ),
     op(
         "relax.gather_elements",
-        "Elements at indices along an axis, in the shape of the indices.",
+        documented!(
+            "Elements at indices along an axis, in the shape of the indices.",
+            "the data type of `data`, in the shape of `indices`",
+            r#"data: R.Tensor((4, 5), "float32"), indices: R.Tensor((2, 5), "int64")"#,
+            "R.gather_elements(data, indices, axis=0)",
+            r#"R.Tensor((2, 5), "float32")"#
+        ),
         GATHER,
         &[AXIS0],
         gather_elements,
     ),
     op(
         "relax.gather_nd",
-        "Slices at tuples of indices.",
+        documented!(
+            "Slices at tuples of indices.",
+            "the shape of `indices` without its last axis, then the axes of `data` that an index leaves open",
+            r#"data: R.Tensor((4, 5, 6), "float32"), indices: R.Tensor((3, 2), "int64")"#,
+            "R.gather_nd(data, indices)",
+            r#"R.Tensor((3, 6), "float32")"#
+        ),
         GATHER,
         &[attr_or("batch_dims", AttrType::Int, DefaultDecl::Int(0))],
         gather_nd,
     ),
     op(
         "relax.scatter_elements",
-        "Updates put at indices along an axis.",
+        documented!(
+            "Updates put at indices along an axis.",
+            "that of `data`",
+            r#"data: R.Tensor((4, 5), "float32"), indices: R.Tensor((2, 2), "int64"), updates: R.Tensor((2, 2), "float32")"#,
+            "R.scatter_elements(data, indices, updates, axis=1)",
+            r#"R.Tensor((4, 5), "float32")"#
+        ),
         SCATTER,
         &[AXIS0, REDUCTION],
         scatter_elements,
     ),
-    op("relax.scatter_nd", "Updates put at tuples of indices.", SCATTER, &[REDUCTION], scatter_nd),
+    op(
+        "relax.scatter_nd",
+        documented!(
+            "Updates put at tuples of indices.",
+            "that of `data`",
+            r#"data: R.Tensor((8,), "float32"), indices: R.Tensor((4, 1), "int64"), updates: R.Tensor((4,), "float32")"#,
+            "R.scatter_nd(data, indices, updates)",
+            r#"R.Tensor((8,), "float32")"#
+        ),
+        SCATTER,
+        &[REDUCTION],
+        scatter_nd,
+    ),
     op(
         "relax.one_hot",
-        "One value at the index, another elsewhere, along a new axis.",
+        documented!(
+            "One value at the index, another elsewhere, along a new axis.",
+            "the shape of `indices` with one more axis of length `depth`; elements as the two values",
+            r#"indices: R.Tensor((3,), "int32")"#,
+            "R.one_hot(indices, R.prim_value(T.float32(1.0)), R.prim_value(T.float32(0.0)), depth=10, axis=-1)",
+            r#"R.Tensor((3, 10), "float32")"#
+        ),
         &[arg("indices", ArgKind::Tensor), arg("on_value", ArgKind::Prim), arg("off_value", ArgKind::Prim)],
         &[attr("depth", AttrType::Int), attr_or("axis", AttrType::Int, DefaultDecl::Int(-1))],
         one_hot,

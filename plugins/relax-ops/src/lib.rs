@@ -23,7 +23,9 @@ mod reduce;
 mod runtime;
 mod search;
 mod sort;
+mod split;
 mod train;
+mod type_rules;
 mod view;
 
 use plugin_api::export_plugin;

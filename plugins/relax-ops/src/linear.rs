@@ -10,15 +10,39 @@ use std::collections::BTreeMap;
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.matmul",
-        "Matrix product of the last two axes, with broadcasting of the others; one axis counts as a vector.",
+        documented!(
+            "Matrix product of the last two axes, with broadcasting of the others; one axis counts as a vector.",
+            "the broadcast leading axes, then the rows of `x1` and the columns of `x2`; elements of `out_dtype`, else of the operands",
+            r#"x1: R.Tensor((8, 2, 3), "float32"), x2: R.Tensor((3, 4), "float32")"#,
+            "R.matmul(x1, x2)",
+            r#"R.Tensor((8, 2, 4), "float32")"#
+        ),
         X1_X2,
         &[attr_or("out_dtype", AttrType::DType, DefaultDecl::None)],
         matmul,
     ),
-    op("relax.outer", "Products of each element of one vector with each of another.", X1_X2, &[], outer),
+    op(
+        "relax.outer",
+        documented!(
+            "Products of each element of one vector with each of another.",
+            "the lengths of both vectors, with their data type",
+            r#"x1: R.Tensor((4,), "float32"), x2: R.Tensor((5,), "float32")"#,
+            "R.outer(x1, x2)",
+            r#"R.Tensor((4, 5), "float32")"#
+        ),
+        X1_X2,
+        &[],
+        outer,
+    ),
     op(
         "relax.einsum",
-        "Sum of products, with the dimensions named by letters.",
+        documented!(
+            "Sum of products, with the dimensions named by letters.",
+            "the dimensions of the letters after `->`, or of those that appear once",
+            r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((3, 4), "float32")"#,
+            r#"R.einsum((a, b), subscripts="ij,jk->ik")"#,
+            r#"R.Tensor((2, 4), "float32")"#
+        ),
         &[arg("operands", ArgKind::Tuple)],
         &[attr("subscripts", AttrType::Str)],
         einsum,

@@ -1,6 +1,7 @@
 //! Losses and attention.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::arith::prove_equal;
 use plugin_api::ir::{Call, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
@@ -27,14 +28,26 @@ const ATTENTION: &[AttrDecl] = &[
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.cross_entropy_with_logits",
-        "Cross entropy of predictions and labels, as a scalar.",
+        documented!(
+            "Cross entropy of predictions and labels, as a scalar.",
+            "a scalar of the data type of both",
+            r#"predictions: R.Tensor((2, 3), "float32"), labels: R.Tensor((2, 3), "float32")"#,
+            "R.nn.cross_entropy_with_logits(predictions, labels)",
+            r#"R.Tensor((), "float32")"#
+        ),
         &[arg("predictions", ArgKind::Tensor), arg("labels", ArgKind::Tensor)],
         &[],
         cross_entropy,
     ),
     op(
         "relax.nn.nll_loss",
-        "Negative log likelihood of target classes.",
+        documented!(
+            "Negative log likelihood of target classes.",
+            r#"a scalar of the data type of `predictions`; with `reduction="none"`, the shape of `targets`"#,
+            r#"predictions: R.Tensor((8, 10), "float32"), targets: R.Tensor((8,), "int64"), weights: R.Tensor((10,), "float32")"#,
+            r#"R.nn.nll_loss(predictions, targets, weights, reduction="mean")"#,
+            r#"R.Tensor((), "float32")"#
+        ),
         NLL,
         &[
             attr_or("reduction", AttrType::Str, DefaultDecl::Str("mean")),
@@ -42,8 +55,32 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         ],
         nll,
     ),
-    op("relax.nn.attention", "Scaled dot-product attention.", QKV, ATTENTION, attention),
-    op("relax.nn.attention_bias", "Scaled dot-product attention with a bias.", QKV_BIAS, ATTENTION, attention),
+    op(
+        "relax.nn.attention",
+        documented!(
+            "Scaled dot-product attention.",
+            ATTENDED,
+            r#"query: R.Tensor((2, 8, 4, 16), "float16"), key: R.Tensor((2, 6, 4, 16), "float16"), value: R.Tensor((2, 6, 4, 32), "float16")"#,
+            "R.nn.attention(query, key, value)",
+            r#"R.Tensor((2, 8, 4, 32), "float16")"#
+        ),
+        QKV,
+        ATTENTION,
+        attention,
+    ),
+    op(
+        "relax.nn.attention_bias",
+        documented!(
+            "Scaled dot-product attention with a bias.",
+            ATTENDED,
+            r#"query: R.Tensor((2, 8, 4, 16), "float32"), key: R.Tensor((2, 6, 4, 16), "float32"), value: R.Tensor((2, 6, 4, 32), "float32"), bias: R.Tensor((2, 4, 8, 6), "float32")"#,
+            "R.nn.attention_bias(query, key, value, bias)",
+            r#"R.Tensor((2, 8, 4, 32), "float32")"#
+        ),
+        QKV_BIAS,
+        ATTENTION,
+        attention,
+    ),
 ];
 
 fn cross_entropy(call: Call<'_>) -> Inferred {

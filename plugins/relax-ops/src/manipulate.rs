@@ -1,8 +1,10 @@
 //! Operators that move elements without changing them.
 
 use crate::declare::*;
+use crate::split::split;
+use crate::type_rules::*;
 use plugin_api::arith::{apply, prove_equal};
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, MUL, SUB};
+use plugin_api::ir::records::prim::{ADD, FLOORDIV, MUL};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
@@ -13,58 +15,211 @@ const TENSORS: &[ArgDecl] = &[arg("tensors", ArgKind::Tuple)];
 const AXIS0: &[AttrDecl] = &[attr_or("axis", AttrType::OptInt, DefaultDecl::Int(0))];
 const OPT_AXES: &[AttrDecl] = &[attr_or("axis", AttrType::OptIntList, DefaultDecl::None)];
 
-/// More parts than this are a mistake, not a tuple.
-const MAX_PARTS: usize = 1 << 16;
-
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.reshape", "The same elements in another shape.", X_SHAPE, &[], reshape),
-    op("relax.broadcast_to", "Repeated along axes of length 1, to a shape.", X_SHAPE, &[], broadcast_to),
-    op("relax.expand_dims", "With axes of length 1 inserted.", X, &[attr("axis", AttrType::IntList)], expand_dims),
-    op("relax.squeeze", "Without axes of length 1.", X, OPT_AXES, squeeze),
+    op(
+        "relax.reshape",
+        documented!(
+            "The same elements in another shape.",
+            "the data type of `x`, in the shape that is given; one dimension may be -1, which is computed",
+            r#"x: R.Tensor((2, 6), "float32")"#,
+            "R.reshape(x, R.shape([3, 4]))",
+            r#"R.Tensor((3, 4), "float32")"#
+        ),
+        X_SHAPE,
+        &[],
+        reshape,
+    ),
+    op(
+        "relax.broadcast_to",
+        documented!(
+            "Repeated along axes of length 1, to a shape.",
+            "the data type of `x`, in the shape that is given",
+            r#"x: R.Tensor((2, 1), "float32")"#,
+            "R.broadcast_to(x, R.shape([4, 2, 3]))",
+            r#"R.Tensor((4, 2, 3), "float32")"#
+        ),
+        X_SHAPE,
+        &[],
+        broadcast_to,
+    ),
+    op(
+        "relax.expand_dims",
+        documented!(
+            "With axes of length 1 inserted.",
+            "that of `x` with an axis of length 1 at each of these places of the result",
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.expand_dims(x, axis=[0, 2])",
+            r#"R.Tensor((1, 2, 1, 3), "float32")"#
+        ),
+        X,
+        &[attr("axis", AttrType::IntList)],
+        expand_dims,
+    ),
+    op(
+        "relax.squeeze",
+        documented!(
+            "Without axes of length 1.",
+            "that of `x` without these axes, or without all of length 1",
+            r#"x: R.Tensor((1, 2, 1, 3), "float32")"#,
+            "R.squeeze(x, axis=[0])",
+            r#"R.Tensor((2, 1, 3), "float32")"#
+        ),
+        X,
+        OPT_AXES,
+        squeeze,
+    ),
     op(
         "relax.permute_dims",
-        "With axes in another order; reversed where none is given.",
+        documented!(
+            "With axes in another order; reversed where none is given.",
+            "that of `x` with its axes in this order",
+            r#"x: R.Tensor((2, 3, 4), "float32")"#,
+            "R.permute_dims(x, axes=[2, 0, 1])",
+            r#"R.Tensor((4, 2, 3), "float32")"#
+        ),
         X,
         &[attr_or("axes", AttrType::OptIntList, DefaultDecl::None)],
         permute_dims,
     ),
-    op("relax.concat", "Tensors one after the other along an axis.", TENSORS, AXIS0, concat),
-    op("relax.stack", "Tensors side by side along a new axis.", TENSORS, AXIS0, stack),
+    op(
+        "relax.concat",
+        documented!(
+            "Tensors one after the other along an axis.",
+            "that of the tensors, with the sum of their lengths along the axis",
+            r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((2, 5), "float32")"#,
+            "R.concat((a, b), axis=1)",
+            r#"R.Tensor((2, 8), "float32")"#
+        ),
+        TENSORS,
+        AXIS0,
+        concat,
+    ),
+    op(
+        "relax.stack",
+        documented!(
+            "Tensors side by side along a new axis.",
+            "that of the tensors with one more axis, as long as the tuple",
+            r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((2, 3), "float32")"#,
+            "R.stack((a, b), axis=1)",
+            r#"R.Tensor((2, 2, 3), "float32")"#
+        ),
+        TENSORS,
+        AXIS0,
+        stack,
+    ),
     op(
         "relax.split",
-        "Parts along an axis: a number of equal ones, or cut at indices.",
+        documented!(
+            "Parts along an axis: a number of equal ones, or cut at indices.",
+            "a tuple of tensors: as many as were asked for, or one more than there are indices",
+            r#"x: R.Tensor((6, 4), "float32")"#,
+            "R.split(x, indices_or_sections=[1, 4], axis=0)",
+            r#"R.Tuple(R.Tensor((1, 4), "float32"), R.Tensor((3, 4), "float32"), R.Tensor((2, 4), "float32"))"#
+        ),
         X,
         &[attr("indices_or_sections", AttrType::Any), attr_or("axis", AttrType::Int, DefaultDecl::Int(0))],
         split,
     ),
-    op("relax.flatten", "In one dimension.", X, &[], flatten),
-    op("relax.nn.batch_flatten", "In two dimensions, of which the first stays.", DATA, &[], batch_flatten),
+    op(
+        "relax.flatten",
+        documented!(
+            "In one dimension.",
+            "one dimension with all elements of `x`",
+            r#"x: R.Tensor((2, 3, 4), "float32")"#,
+            "R.flatten(x)",
+            r#"R.Tensor((24,), "float32")"#
+        ),
+        X,
+        &[],
+        flatten,
+    ),
+    op(
+        "relax.nn.batch_flatten",
+        documented!(
+            "In two dimensions, of which the first stays.",
+            "the first dimension of `data`, and one for all others",
+            r#"data: R.Tensor((2, 3, 4), "float32")"#,
+            "R.nn.batch_flatten(data)",
+            r#"R.Tensor((2, 12), "float32")"#
+        ),
+        DATA,
+        &[],
+        batch_flatten,
+    ),
     op(
         "relax.collapse_sum_to",
-        "Summed up over what broadcasting would repeat, to a shape.",
+        documented!(
+            "Summed up over what broadcasting would repeat, to a shape.",
+            "the data type of `data`, in the shape that is given",
+            r#"data: R.Tensor((4, 2, 3), "float32")"#,
+            "R.collapse_sum_to(data, R.shape([2, 1]))",
+            r#"R.Tensor((2, 1), "float32")"#
+        ),
         DATA_SHAPE,
         &[],
         collapse_sum_to,
     ),
     op(
         "relax.collapse_sum_like",
-        "Summed up over what broadcasting would repeat, to the shape of another tensor.",
+        documented!(
+            "Summed up over what broadcasting would repeat, to the shape of another tensor.",
+            "the data type of `data`, in the shape of the other tensor",
+            r#"data: R.Tensor((4, 2, 3), "float32"), target: R.Tensor((2, 1), "float32")"#,
+            "R.collapse_sum_like(data, target)",
+            r#"R.Tensor((2, 1), "float32")"#
+        ),
         &[arg("data", ArgKind::Tensor), arg("collapse_target", ArgKind::Tensor)],
         &[],
         collapse_sum_like,
     ),
-    op("relax.flip", "In reverse order along an axis.", DATA, &[attr("axis", AttrType::Int)], flip),
+    op(
+        "relax.flip",
+        documented!(
+            "In reverse order along an axis.",
+            ALONG,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.flip(data, axis=1)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        &[attr("axis", AttrType::Int)],
+        flip,
+    ),
     op(
         "relax.repeat",
-        "Each element several times, along an axis or of the flattened tensor.",
+        documented!(
+            "Each element several times, along an axis or of the flattened tensor.",
+            "that of `data`, longer by the factor along the axis; without an axis, of one dimension",
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.repeat(data, repeats=2, axis=1)",
+            r#"R.Tensor((2, 6), "float32")"#
+        ),
         DATA,
         &[attr("repeats", AttrType::Int), attr_or("axis", AttrType::OptInt, DefaultDecl::None)],
         repeat,
     ),
-    op("relax.tile", "The whole tensor several times along axes.", DATA, &[attr("repeats", AttrType::IntList)], tile),
+    op(
+        "relax.tile",
+        documented!(
+            "The whole tensor several times along axes.",
+            "that of `data`, longer by the factor of each axis, counted from the last",
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.tile(data, repeats=[2, 1, 3])",
+            r#"R.Tensor((2, 2, 9), "float32")"#
+        ),
+        DATA,
+        &[attr("repeats", AttrType::IntList)],
+        tile,
+    ),
     op(
         "relax.nn.pad",
-        "With elements added before and after each axis.",
+        documented!(
+            "With elements added before and after each axis.",
+            "that of `data`, longer by what is added before and after each axis",
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.pad(data, pad_width=[0, 0, 1, 2])",
+            r#"R.Tensor((2, 6), "float32")"#
+        ),
         DATA,
         &[
             attr("pad_width", AttrType::IntList),
@@ -75,14 +230,26 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
     op(
         "relax.nn.pixel_shuffle",
-        "Channels moved into the two last axes, which grow by a factor.",
+        documented!(
+            "Channels moved into the two last axes, which grow by a factor.",
+            "fewer channels by the square of the factor, and the last two axes longer by the factor",
+            r#"data: R.Tensor((1, 8, 3, 5), "float32")"#,
+            "R.nn.pixel_shuffle(data, upscale_factor=2)",
+            r#"R.Tensor((1, 2, 6, 10), "float32")"#
+        ),
         DATA,
         &[attr("upscale_factor", AttrType::Int)],
         pixel_shuffle,
     ),
     op(
         "relax.meshgrid",
-        "Vectors repeated over the grid that they span.",
+        documented!(
+            "Vectors repeated over the grid that they span.",
+            "a tuple: for each vector a tensor over the whole grid",
+            r#"a: R.Tensor((3,), "float32"), b: R.Tensor((4,), "float32")"#,
+            r#"R.meshgrid((a, b), indexing="ij")"#,
+            r#"R.Tuple(R.Tensor((3, 4), "float32"), R.Tensor((3, 4), "float32"))"#
+        ),
         TENSORS,
         &[attr_or("indexing", AttrType::OptStr, DefaultDecl::Str("ij"))],
         meshgrid,
@@ -254,58 +421,6 @@ fn stack(call: Call<'_>) -> Inferred {
         dims.insert(at, Dim::Int(items.len() as i64));
     }
     Ok(with_shape(&out, out.ndim + 1, known))
-}
-
-/// Parts as a tuple; a single part alone, as in TVM.
-fn split(call: Call<'_>) -> Inferred {
-    let x = tensor(call, 0)?;
-    let at = axis(int(call, "axis").unwrap_or(0), x.ndim)?;
-    let size = x.shape.as_ref().zip(at).map(|(dims, at)| &dims[at]);
-    let sizes = match (int(call, "indices_or_sections"), ints(call, "indices_or_sections")) {
-        (Some(sections), _) => equal_parts(size, sections)?,
-        (None, Some(cuts)) => cut_parts(size, &cuts),
-        (None, None) => return wrong("indices_or_sections must be an integer or a list of integers".to_string()),
-    };
-    let mut parts: Vec<Type> = sizes
-        .into_iter()
-        .map(|size| match (&x.shape, at, size) {
-            (Some(dims), Some(at), Some(size)) => {
-                let mut dims = dims.clone();
-                dims[at] = size;
-                with_shape(&x, x.ndim, Some(dims))
-            }
-            _ => with_shape(&x, x.ndim, None),
-        })
-        .collect();
-    Ok(if parts.len() == 1 { parts.remove(0) } else { Type::tuple(parts) })
-}
-
-/// Lengths of a number of parts, of which the last may be shorter.
-fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, InferError> {
-    let n = usize::try_from(sections).ok().filter(|n| (1..=MAX_PARTS).contains(n));
-    let Some(n) = n else { return wrong(format!("{sections} parts; the number must be from 1 to {MAX_PARTS}")) };
-    let Some(size) = size else { return Ok(vec![None; n]) };
-    let each = apply(FLOORDIV, &apply(ADD, size, &Dim::Int(sections - 1)), &Dim::Int(sections));
-    let rest = apply(SUB, size, &apply(MUL, &each, &Dim::Int(sections - 1)));
-    if rest.as_int().is_some_and(|rest| rest < 0) {
-        return wrong(format!("{} elements do not give {sections} parts", show(size)));
-    }
-    let mut parts = vec![Some(each); n - 1];
-    parts.push(Some(rest));
-    Ok(parts)
-}
-
-/// Lengths of the parts between cuts. A cut beyond the end is the end; one before the last is no elements.
-fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
-    let Some(size) = size.filter(|_| !cuts.is_empty()) else { return vec![size.cloned(); cuts.len() + 1] };
-    let clip = |cut: i64| apply(MIN, &Dim::Int(cut.max(0)), size);
-    let mut start = clip(0);
-    let mut parts = Vec::with_capacity(cuts.len() + 1);
-    for end in cuts.iter().map(|cut| clip(*cut)).chain([size.clone()]) {
-        parts.push(Some(apply(MAX, &apply(SUB, &end, &start), &Dim::Int(0))));
-        start = end;
-    }
-    parts
 }
 
 fn flatten(call: Call<'_>) -> Inferred {

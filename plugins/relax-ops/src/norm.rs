@@ -1,6 +1,7 @@
 //! Normalization, softmax and dropout.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::arith::prove_equal;
 use plugin_api::ir::{Call, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
@@ -22,7 +23,13 @@ const AXIS_LAST: &[AttrDecl] = &[attr_or("axis", AttrType::Int, DefaultDecl::Int
 pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.batch_norm",
-        "Normalized over all axes but one; returns the result, and mean and variance after the update.",
+        documented!(
+            "Normalized over all axes but one; returns the result, and mean and variance after the update.",
+            "a tuple: the type of `data`, then those of `moving_mean` and `moving_var`",
+            r#"data: R.Tensor((2, 3, 8, 8), "float32"), channels: R.Tensor((3,), "float32")"#,
+            "R.nn.batch_norm(data, channels, channels, channels, channels, axis=1)",
+            r#"R.Tuple(R.Tensor((2, 3, 8, 8), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "float32"))"#
+        ),
         BATCH,
         &[
             attr("axis", AttrType::Int),
@@ -36,14 +43,26 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
     op(
         "relax.nn.layer_norm",
-        "Normalized over axes.",
+        documented!(
+            "Normalized over axes.",
+            NORMALIZED,
+            r#"data: R.Tensor((2, 3), "float32"), gamma: R.Tensor((3,), "float32"), beta: R.Tensor((3,), "float32")"#,
+            "R.nn.layer_norm(data, gamma, beta, axes=[-1])",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         LAYER,
         &[attr("axes", AttrType::IntList), EPSILON, CENTER, SCALE],
         layer_norm,
     ),
     op(
         "relax.nn.group_norm",
-        "Normalized within groups of channels.",
+        documented!(
+            "Normalized within groups of channels.",
+            NORMALIZED,
+            r#"data: R.Tensor((2, 4, 5, 5), "float32"), gamma: R.Tensor((4,), "float32"), beta: R.Tensor((4,), "float32")"#,
+            "R.nn.group_norm(data, gamma, beta, num_groups=2, channel_axis=1, axes=[2, 3])",
+            r#"R.Tensor((2, 4, 5, 5), "float32")"#
+        ),
         LAYER,
         &[
             attr("num_groups", AttrType::Int),
@@ -57,27 +76,69 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
     op(
         "relax.nn.instance_norm",
-        "Normalized over axes, each channel of each sample for itself.",
+        documented!(
+            "Normalized over axes, each channel of each sample for itself.",
+            NORMALIZED,
+            r#"data: R.Tensor((2, 4, 5, 5), "float32"), gamma: R.Tensor((4,), "float32"), beta: R.Tensor((4,), "float32")"#,
+            "R.nn.instance_norm(data, gamma, beta, channel_axis=1, axes=[2, 3])",
+            r#"R.Tensor((2, 4, 5, 5), "float32")"#
+        ),
         LAYER,
         &[attr("channel_axis", AttrType::Int), attr("axes", AttrType::IntList), EPSILON, CENTER, SCALE],
         instance_norm,
     ),
     op(
         "relax.nn.rms_norm",
-        "Divided by the root of the mean square over axes.",
+        documented!(
+            "Divided by the root of the mean square over axes.",
+            NORMALIZED,
+            r#"data: R.Tensor((2, 3), "float32"), weight: R.Tensor((3,), "float32")"#,
+            "R.nn.rms_norm(data, weight, axes=[-1])",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         &[arg("data", ArgKind::Tensor), arg("weight", ArgKind::Tensor)],
         &[attr_or("axes", AttrType::IntList, DefaultDecl::Ints(&[-1])), EPSILON],
         |call| Ok(Type::Tensor(normalized(call, 1, &ints(call, "axes").unwrap_or_default())?)),
     ),
     op(
         "relax.nn.dropout",
-        "Elements set to 0 at random; returns the result and the mask.",
+        documented!(
+            "Elements set to 0 at random; returns the result and the mask.",
+            "a tuple: the type of `data` twice",
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.dropout(data, rate=0.5)",
+            r#"R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32"))"#
+        ),
         DATA,
         &[attr_or("rate", AttrType::Float, DefaultDecl::Float(0.5))],
         dropout,
     ),
-    op("relax.nn.softmax", "Exponentials that sum up to 1 along an axis.", DATA, AXIS_LAST, along_axis),
-    op("relax.nn.log_softmax", "Logarithm of the softmax along an axis.", DATA, AXIS_LAST, along_axis),
+    op(
+        "relax.nn.softmax",
+        documented!(
+            "Exponentials that sum up to 1 along an axis.",
+            ALONG,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.softmax(data, axis=-1)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        AXIS_LAST,
+        along_axis,
+    ),
+    op(
+        "relax.nn.log_softmax",
+        documented!(
+            "Logarithm of the softmax along an axis.",
+            ALONG,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.nn.log_softmax(data, axis=-1)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        AXIS_LAST,
+        along_axis,
+    ),
 ];
 
 /// Type of the data after the checks that normalizations share: floats of one data type, and parameters of the shape

@@ -3,6 +3,7 @@
 use crate::conv::{extent, padding, per_axis, reach};
 use crate::declare::*;
 use crate::layout::Layout;
+use crate::type_rules::*;
 use plugin_api::arith::apply;
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, SUB};
 use plugin_api::ir::{Call, Dim};
@@ -41,23 +42,123 @@ const SIZED2: &[AttrDecl] = &sized("NCHW");
 const SIZED3: &[AttrDecl] = &sized("NCDHW");
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.nn.max_pool1d", "Largest element of each window, over one axis.", DATA, MAX1, |call| pool(call, "NCW")),
-    op("relax.nn.max_pool2d", "Largest element of each window, over two axes.", DATA, MAX2, |call| pool(call, "NCHW")),
-    op("relax.nn.max_pool3d", "Largest element of each window, over three axes.", DATA, MAX3, |call| {
-        pool(call, "NCDHW")
-    }),
-    op("relax.nn.avg_pool1d", "Mean of each window, over one axis.", DATA, AVG1, |call| pool(call, "NCW")),
-    op("relax.nn.avg_pool2d", "Mean of each window, over two axes.", DATA, AVG2, |call| pool(call, "NCHW")),
-    op("relax.nn.avg_pool3d", "Mean of each window, over three axes.", DATA, AVG3, |call| pool(call, "NCDHW")),
-    op("relax.nn.adaptive_avg_pool1d", "Mean, to a given size of the spatial axis.", DATA, SIZED1, |call| {
-        adaptive(call, "NCW")
-    }),
-    op("relax.nn.adaptive_avg_pool2d", "Mean, to given sizes of the spatial axes.", DATA, SIZED2, |call| {
-        adaptive(call, "NCHW")
-    }),
-    op("relax.nn.adaptive_avg_pool3d", "Mean, to given sizes of the spatial axes.", DATA, SIZED3, |call| {
-        adaptive(call, "NCDHW")
-    }),
+    op(
+        "relax.nn.max_pool1d",
+        documented!(
+            "Largest element of each window, over one axis.",
+            POOL,
+            r#"data: R.Tensor((1, 4, 8), "float32")"#,
+            "R.nn.max_pool1d(data, pool_size=[2], strides=[2])",
+            r#"R.Tensor((1, 4, 4), "float32")"#
+        ),
+        DATA,
+        MAX1,
+        |call| pool(call, "NCW"),
+    ),
+    op(
+        "relax.nn.max_pool2d",
+        documented!(
+            "Largest element of each window, over two axes.",
+            POOL,
+            r#"data: R.Tensor((1, 4, 8, 8), "float32")"#,
+            "R.nn.max_pool2d(data, pool_size=[2, 2], strides=[2, 2])",
+            r#"R.Tensor((1, 4, 4, 4), "float32")"#
+        ),
+        DATA,
+        MAX2,
+        |call| pool(call, "NCHW"),
+    ),
+    op(
+        "relax.nn.max_pool3d",
+        documented!(
+            "Largest element of each window, over three axes.",
+            POOL,
+            r#"data: R.Tensor((1, 4, 8, 8, 8), "float32")"#,
+            "R.nn.max_pool3d(data, pool_size=[2, 2, 2], strides=[2, 2, 2])",
+            r#"R.Tensor((1, 4, 4, 4, 4), "float32")"#
+        ),
+        DATA,
+        MAX3,
+        |call| pool(call, "NCDHW"),
+    ),
+    op(
+        "relax.nn.avg_pool1d",
+        documented!(
+            "Mean of each window, over one axis.",
+            POOL,
+            r#"data: R.Tensor((1, 4, 8), "float32")"#,
+            "R.nn.avg_pool1d(data, pool_size=[2], strides=[2])",
+            r#"R.Tensor((1, 4, 4), "float32")"#
+        ),
+        DATA,
+        AVG1,
+        |call| pool(call, "NCW"),
+    ),
+    op(
+        "relax.nn.avg_pool2d",
+        documented!(
+            "Mean of each window, over two axes.",
+            POOL,
+            r#"data: R.Tensor((1, 4, 8, 8), "float32")"#,
+            "R.nn.avg_pool2d(data, pool_size=[2, 2], strides=[2, 2])",
+            r#"R.Tensor((1, 4, 4, 4), "float32")"#
+        ),
+        DATA,
+        AVG2,
+        |call| pool(call, "NCHW"),
+    ),
+    op(
+        "relax.nn.avg_pool3d",
+        documented!(
+            "Mean of each window, over three axes.",
+            POOL,
+            r#"data: R.Tensor((1, 4, 8, 8, 8), "float32")"#,
+            "R.nn.avg_pool3d(data, pool_size=[2, 2, 2], strides=[2, 2, 2])",
+            r#"R.Tensor((1, 4, 4, 4, 4), "float32")"#
+        ),
+        DATA,
+        AVG3,
+        |call| pool(call, "NCDHW"),
+    ),
+    op(
+        "relax.nn.adaptive_avg_pool1d",
+        documented!(
+            "Mean, to a given size of the spatial axis.",
+            ADAPTIVE,
+            r#"data: R.Tensor((1, 4, 8), "float32")"#,
+            "R.nn.adaptive_avg_pool1d(data, output_size=[2])",
+            r#"R.Tensor((1, 4, 2), "float32")"#
+        ),
+        DATA,
+        SIZED1,
+        |call| adaptive(call, "NCW"),
+    ),
+    op(
+        "relax.nn.adaptive_avg_pool2d",
+        documented!(
+            "Mean, to given sizes of the spatial axes.",
+            ADAPTIVE,
+            r#"data: R.Tensor((1, 4, 8, 8), "float32")"#,
+            "R.nn.adaptive_avg_pool2d(data, output_size=[1, 1])",
+            r#"R.Tensor((1, 4, 1, 1), "float32")"#
+        ),
+        DATA,
+        SIZED2,
+        |call| adaptive(call, "NCHW"),
+    ),
+    op(
+        "relax.nn.adaptive_avg_pool3d",
+        documented!(
+            "Mean, to given sizes of the spatial axes.",
+            ADAPTIVE,
+            r#"data: R.Tensor((1, 4, 8, 8, 8), "float32")"#,
+            "R.nn.adaptive_avg_pool3d(data, output_size=[2, 2, 2])",
+            r#"R.Tensor((1, 4, 2, 2, 2), "float32")"#
+        ),
+        DATA,
+        SIZED3,
+        |call| adaptive(call, "NCDHW"),
+    ),
 ];
 
 fn pool(call: Call<'_>, axes: &str) -> Inferred {

@@ -1,6 +1,7 @@
 //! Reductions over axes.
 
 use crate::declare::*;
+use crate::type_rules::*;
 
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::metadata::AttrType;
@@ -21,29 +22,97 @@ const SO_FAR: &[AttrDecl] = &[
     attr_or("exclusive", AttrType::Bool, DefaultDecl::Bool(false)),
 ];
 
-const fn reduction(name: &'static str, doc: &'static str) -> OpDecl {
-    op(name, doc, X, AXES, reduce)
+macro_rules! reduction {
+    ($name:literal, $does:literal) => {
+        op(
+            $name,
+            documented!(
+                $does,
+                REDUCED,
+                r#"x: R.Tensor((2, 3, 4), "float32")"#,
+                joined_text!("R", spelled($name), "(x, axis=[1], keepdims=False)"),
+                r#"R.Tensor((2, 4), "float32")"#
+            ),
+            X,
+            AXES,
+            reduce,
+        )
+    };
 }
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    reduction("relax.sum", "Sum over axes."),
-    reduction("relax.mean", "Mean over axes."),
-    reduction("relax.prod", "Product over axes."),
-    reduction("relax.max", "Largest element over axes."),
-    reduction("relax.min", "Smallest element over axes."),
-    reduction("relax.std", "Standard deviation over axes."),
-    reduction("relax.variance", "Variance over axes."),
-    op("relax.median", "Median over axes; over one axis also where it was.", X, AXES, median),
-    op("relax.cumsum", "Sums of all elements so far along an axis, or of the flattened tensor.", DATA, SO_FAR, so_far),
+    reduction!("relax.sum", "Sum over axes."),
+    reduction!("relax.mean", "Mean over axes."),
+    reduction!("relax.prod", "Product over axes."),
+    reduction!("relax.max", "Largest element over axes."),
+    reduction!("relax.min", "Smallest element over axes."),
+    reduction!("relax.std", "Standard deviation over axes."),
+    reduction!("relax.variance", "Variance over axes."),
     op(
-        "relax.cumprod",
-        "Products of all elements so far along an axis, or of the flattened tensor.",
+        "relax.median",
+        documented!(
+            "Median over axes; over one axis also where it was.",
+            "as for `relax.max`; over one axis a tuple of that and of the indices as int64",
+            r#"x: R.Tensor((2, 3, 4), "float32")"#,
+            "R.median(x, axis=[1])",
+            r#"R.Tuple(R.Tensor((2, 4), "float32"), R.Tensor((2, 4), "int64"))"#
+        ),
+        X,
+        AXES,
+        median,
+    ),
+    op(
+        "relax.cumsum",
+        documented!(
+            "Sums of all elements so far along an axis, or of the flattened tensor.",
+            ACCUMULATED,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.cumsum(data, axis=1)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         DATA,
         SO_FAR,
         so_far,
     ),
-    op("relax.argmax", "Place of the largest element over one axis.", X, AXIS, arg_reduce),
-    op("relax.argmin", "Place of the smallest element over one axis.", X, AXIS, arg_reduce),
+    op(
+        "relax.cumprod",
+        documented!(
+            "Products of all elements so far along an axis, or of the flattened tensor.",
+            ACCUMULATED,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.cumprod(data)",
+            r#"R.Tensor((6,), "float32")"#
+        ),
+        DATA,
+        SO_FAR,
+        so_far,
+    ),
+    op(
+        "relax.argmax",
+        documented!(
+            "Place of the largest element over one axis.",
+            ARG_REDUCED,
+            r#"x: R.Tensor((2, 3, 4), "float32")"#,
+            "R.argmax(x, axis=1)",
+            r#"R.Tensor((2, 4), "int64")"#
+        ),
+        X,
+        AXIS,
+        arg_reduce,
+    ),
+    op(
+        "relax.argmin",
+        documented!(
+            "Place of the smallest element over one axis.",
+            ARG_REDUCED,
+            r#"x: R.Tensor((2, 3, 4), "float32")"#,
+            "R.argmin(x, axis=1, keepdims=True)",
+            r#"R.Tensor((2, 1, 4), "int64")"#
+        ),
+        X,
+        AXIS,
+        arg_reduce,
+    ),
 ];
 
 fn reduce(call: Call<'_>) -> Inferred {

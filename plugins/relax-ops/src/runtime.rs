@@ -1,6 +1,7 @@
 //! Memory, virtual machine and devices: operators of lowered programs.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::ir::{Call, DType, Expr, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, DefaultDecl, InferError, OpDecl};
@@ -31,35 +32,204 @@ const FROM_STORAGE: &[ArgDecl] = &[
 const FUNC_ARGS: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("args", ANY)];
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.builtin.alloc_tensor", "A tensor, not yet filled.", ALLOC_TENSOR, &[], |call| allocated(call, 0)),
-    op("relax.builtin.stop_lift_params", "Marks what must not be lifted out of a function.", ONE, &[], same),
-    op("relax.memory.alloc_storage", "A piece of memory.", MEMORY_STORAGE, &[], object),
-    op("relax.memory.alloc_tensor", "A tensor in a piece of memory.", FROM_STORAGE, &[], |call| allocated(call, 2)),
-    impure(op("relax.memory.kill_storage", "Ends the life of a piece of memory.", ONE, &[], nothing)),
-    impure(op("relax.memory.kill_tensor", "Ends the life of a tensor.", ONE, &[], nothing)),
-    op("relax.memory.ensure_zero_offset", "The tensor, copied if it does not start its memory.", ONE, &[], same),
-    op("relax.memory.view", "The bytes of a tensor as another tensor.", crate::view::VIEW, &[], crate::view::view),
-    op("relax.vm.alloc_storage", "A piece of memory of the virtual machine.", VM_STORAGE, &[], object),
-    op("relax.vm.alloc_tensor", "A tensor in a piece of memory of the virtual machine.", FROM_STORAGE, &[], |call| {
-        allocated(call, 2)
-    }),
-    impure(op("relax.vm.kill_object", "Ends the life of a register's content.", ONE, &[], nothing)),
-    impure(op("relax.vm.call_tir_dyn", "Calls a PrimFunc with shapes known when run.", FUNC_ARGS, &[], nothing)),
-    op("relax.null_value", "No value.", &[], &[], object),
-    op("relax.to_vdevice", "Copied to a virtual device.", DATA, &[attr("dst_vdevice", AttrType::Any)], |call| {
-        // Which device it is, the module's global infos say, which a rule does not see.
-        Ok(Type::Tensor(TensorType { vdevice: None, ..tensor(call, 0)? }))
-    }),
+    op(
+        "relax.builtin.alloc_tensor",
+        documented!(
+            "A tensor, not yet filled.",
+            ALLOCATED,
+            r#"R.builtin.alloc_tensor(R.shape([2, 3]), R.dtype("float32"), R.prim_value(0))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        ALLOC_TENSOR,
+        &[],
+        |call| allocated(call, 0),
+    ),
+    op(
+        "relax.builtin.stop_lift_params",
+        documented!(
+            "Marks what must not be lifted out of a function.",
+            SAME,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.builtin.stop_lift_params(x)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        ONE,
+        &[],
+        same,
+    ),
+    op(
+        "relax.memory.alloc_storage",
+        documented!(
+            "A piece of memory.",
+            "a value of any type",
+            r#"R.memory.alloc_storage(R.shape([24]), R.prim_value(0), R.str("global"), R.dtype("float32"))"#,
+            "R.Object"
+        ),
+        MEMORY_STORAGE,
+        &[],
+        object,
+    ),
+    op(
+        "relax.memory.alloc_tensor",
+        documented!(
+            "A tensor in a piece of memory.",
+            ALLOCATED,
+            "storage: R.Object",
+            r#"R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([2, 3]), R.dtype("float32"))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        FROM_STORAGE,
+        &[],
+        |call| allocated(call, 2),
+    ),
+    impure(op(
+        "relax.memory.kill_storage",
+        documented!(
+            "Ends the life of a piece of memory.",
+            NOTHING,
+            "storage: R.Object",
+            "R.memory.kill_storage(storage)",
+            "R.Tuple()"
+        ),
+        ONE,
+        &[],
+        nothing,
+    )),
+    impure(op(
+        "relax.memory.kill_tensor",
+        documented!(
+            "Ends the life of a tensor.",
+            NOTHING,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.memory.kill_tensor(x)",
+            "R.Tuple()"
+        ),
+        ONE,
+        &[],
+        nothing,
+    )),
+    op(
+        "relax.memory.ensure_zero_offset",
+        documented!(
+            "The tensor, copied if it does not start its memory.",
+            SAME,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.memory.ensure_zero_offset(x)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        ONE,
+        &[],
+        same,
+    ),
+    op(
+        "relax.memory.view",
+        documented!(
+            "The bytes of a tensor as another tensor.",
+            "the shape and the data type that are given, else those of the tensor",
+            r#"x: R.Tensor((4, 3), "float32")"#,
+            "R.memory.view(x, R.shape([2, 3]), R.tuple(), R.tuple())",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        crate::view::VIEW,
+        &[],
+        crate::view::view,
+    ),
+    op(
+        "relax.vm.alloc_storage",
+        documented!(
+            "A piece of memory of the virtual machine.",
+            "a value of any type",
+            r#"R.vm.alloc_storage(R.shape([24]), R.prim_value(0), R.dtype("uint8"))"#,
+            "R.Object"
+        ),
+        VM_STORAGE,
+        &[],
+        object,
+    ),
+    op(
+        "relax.vm.alloc_tensor",
+        documented!(
+            "A tensor in a piece of memory of the virtual machine.",
+            ALLOCATED,
+            "storage: R.Object",
+            r#"R.vm.alloc_tensor(storage, R.prim_value(0), R.shape([2, 3]), R.dtype("float32"))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        FROM_STORAGE,
+        &[],
+        |call| allocated(call, 2),
+    ),
+    impure(op(
+        "relax.vm.kill_object",
+        documented!(
+            "Ends the life of a register's content.",
+            NOTHING,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.vm.kill_object(x)",
+            "R.Tuple()"
+        ),
+        ONE,
+        &[],
+        nothing,
+    )),
+    impure(op(
+        "relax.vm.call_tir_dyn",
+        documented!(
+            "Calls a PrimFunc with shapes known when run.",
+            NOTHING,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.vm.call_tir_dyn(cls.f, (x,))",
+            "R.Tuple()"
+        ),
+        FUNC_ARGS,
+        &[],
+        nothing,
+    )),
+    op(
+        "relax.null_value",
+        documented!("No value.", "a value of any type", "R.null_value()", "R.Object"),
+        &[],
+        &[],
+        object,
+    ),
+    op(
+        "relax.to_vdevice",
+        documented!(
+            "Copied to a virtual device.",
+            "that of the tensor, on the other device",
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            r#"R.to_vdevice(data, dst_vdevice=I.vdevice("llvm"))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        &[attr("dst_vdevice", AttrType::Any)],
+        |call| {
+            // Which device it is, the module's global infos say, which a rule does not see.
+            Ok(Type::Tensor(TensorType { vdevice: None, ..tensor(call, 0)? }))
+        },
+    ),
     op(
         "relax.hint_on_device",
-        "Says on which device a value should be.",
+        documented!(
+            "Says on which device a value should be.",
+            SAME,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            r#"R.hint_on_device(data, dst_vdevice=I.vdevice("llvm"))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         DATA,
         &[attr("dst_vdevice", AttrType::Any), attr_or("memory_scope", AttrType::Str, DefaultDecl::Str("global"))],
         same,
     ),
     op(
         "relax.wrap_param",
-        "A parameter as a tensor of another data type.",
+        documented!(
+            "A parameter as a tensor of another data type.",
+            "the shape of the tensor, with elements of `dtype`",
+            r#"data: R.Tensor((2, 3), "float16")"#,
+            r#"R.wrap_param(data, dtype="float32")"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         DATA,
         &[attr_or("dtype", AttrType::DType, DefaultDecl::Str("float32"))],
         |call| {

@@ -27,10 +27,28 @@ const SLICE_SCATTER: &[ArgDecl] = &[
 ];
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.unique", "Each element (along an axis) once, and where they stood.", UNIQUE, &[], unique),
+    op(
+        "relax.unique",
+        documented!(
+            "Each element (along an axis) once, and where they stood.",
+            "the data type of `x`, of unknown length; a tuple if more than the elements is asked for",
+            r#"x: R.Tensor((8,), "float32")"#,
+            "R.unique(x, True, False, False, False)",
+            r#"R.Tensor(dtype="float32", ndim=1)"#
+        ),
+        UNIQUE,
+        &[],
+        unique,
+    ),
     op(
         "relax.bucketize",
-        "Between which boundaries each element lies.",
+        documented!(
+            "Between which boundaries each element lies.",
+            "the shape of the first tensor, with elements of int64, or of int32 with `out_int32`",
+            r#"x: R.Tensor((2, 3), "float32"), boundaries: R.Tensor((5,), "float32")"#,
+            "R.bucketize(x, boundaries, out_int32=True)",
+            r#"R.Tensor((2, 3), "int32")"#
+        ),
         BUCKETIZE,
         &[
             attr_or("out_int32", AttrType::Bool, DefaultDecl::Bool(false)),
@@ -38,10 +56,28 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         ],
         bucketize,
     ),
-    op("relax.index_tensor", "Slices at indices, one tensor of them for each axis.", INDEX_TENSOR, &[], index_tensor),
+    op(
+        "relax.index_tensor",
+        documented!(
+            "Slices at indices, one tensor of them for each axis.",
+            "the shape to which the indices broadcast, then the axes of `data` without indices",
+            r#"data: R.Tensor((4, 5, 6), "float32"), rows: R.Tensor((3,), "int64"), columns: R.Tensor((3,), "int64")"#,
+            "R.index_tensor(data, (rows, columns))",
+            r#"R.Tensor((3, 6), "float32")"#
+        ),
+        INDEX_TENSOR,
+        &[],
+        index_tensor,
+    ),
     op(
         "relax.slice_scatter",
-        "A tensor put into a range along an axis.",
+        documented!(
+            "A tensor put into a range along an axis.",
+            "that of the first tensor",
+            r#"x: R.Tensor((8, 9), "float32"), src: R.Tensor((3, 9), "float32")"#,
+            "R.slice_scatter(x, src, 1, 4, 1, axis=0)",
+            r#"R.Tensor((8, 9), "float32")"#
+        ),
         SLICE_SCATTER,
         &[attr_or("axis", AttrType::Int, DefaultDecl::Int(0))],
         slice_scatter,

@@ -1,6 +1,7 @@
 //! Sorting and searching.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::metadata::AttrType;
 use plugin_api::typing::operators::{AttrDecl, DefaultDecl, OpDecl};
@@ -10,11 +11,41 @@ const DESCENDING: AttrDecl = attr_or("descending", AttrType::Bool, DefaultDecl::
 const INDEX_DTYPE: AttrDecl = attr_or("dtype", AttrType::DType, DefaultDecl::Str("int32"));
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.sort", "Sorted along an axis.", DATA, &[AXIS, DESCENDING], sort),
-    op("relax.argsort", "Indices that sort along an axis.", DATA, &[AXIS, DESCENDING, INDEX_DTYPE], argsort),
+    op(
+        "relax.sort",
+        documented!(
+            "Sorted along an axis.",
+            ALONG,
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            "R.sort(data, axis=-1, descending=True)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        DATA,
+        &[AXIS, DESCENDING],
+        sort,
+    ),
+    op(
+        "relax.argsort",
+        documented!(
+            "Indices that sort along an axis.",
+            "the shape of `data`, with elements of `dtype`",
+            r#"data: R.Tensor((2, 3), "float32")"#,
+            r#"R.argsort(data, axis=-1, dtype="int64")"#,
+            r#"R.Tensor((2, 3), "int64")"#
+        ),
+        DATA,
+        &[AXIS, DESCENDING, INDEX_DTYPE],
+        argsort,
+    ),
     op(
         "relax.topk",
-        "The `k` largest or smallest elements along an axis, their indices, or both.",
+        documented!(
+            "The `k` largest or smallest elements along an axis, their indices, or both.",
+            "a tuple of values and indices, of length `k` along the axis; one of both with another `ret_type`",
+            r#"data: R.Tensor((2, 8), "float32")"#,
+            "R.topk(data, k=3, axis=-1)",
+            r#"R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "int32"))"#
+        ),
         DATA,
         &[
             attr_or("k", AttrType::Int, DefaultDecl::Int(1)),
@@ -25,7 +56,19 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         ],
         topk,
     ),
-    op("relax.nonzero", "Indices of the elements that are not 0, one row for each axis.", X, &[], nonzero),
+    op(
+        "relax.nonzero",
+        documented!(
+            "Indices of the elements that are not 0, one row for each axis.",
+            "int64, with one row for each axis of `x`; the number of columns is known when run",
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.nonzero(x)",
+            r#"R.Tensor(dtype="int64", ndim=2)"#
+        ),
+        X,
+        &[],
+        nonzero,
+    ),
 ];
 
 fn sort(call: Call<'_>) -> Inferred {

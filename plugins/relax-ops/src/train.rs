@@ -1,6 +1,7 @@
 //! Gradients of operators, markers of what to compute again, and communication between workers.
 
 use crate::declare::*;
+use crate::type_rules::*;
 use plugin_api::arith::apply;
 use plugin_api::ir::records::prim::{FLOORDIV, MUL};
 use plugin_api::ir::{Call, Dim, Type};
@@ -30,14 +31,80 @@ const POOL: &[AttrDecl] = &[
 const IN_GROUP: AttrDecl = attr_or("in_group", AttrType::Bool, DefaultDecl::Bool(true));
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
-    op("relax.grad.no_grad", "Has no gradient.", ONE, &[], same),
-    op("relax.grad.start_checkpoint", "Starts what is computed again for gradients.", ONE, &[], same),
-    op("relax.grad.end_checkpoint", "Ends what is computed again for gradients.", ONE, &[], same),
-    op("relax.grad.max_pool2d_backward", "Gradient of max_pool2d.", GRAD_DATA, POOL, like_second),
-    op("relax.grad.avg_pool2d_backward", "Gradient of avg_pool2d.", GRAD_DATA, POOL, like_second),
+    op(
+        "relax.grad.no_grad",
+        documented!(
+            "Has no gradient.",
+            SAME,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.grad.no_grad(x)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        ONE,
+        &[],
+        same,
+    ),
+    op(
+        "relax.grad.start_checkpoint",
+        documented!(
+            "Starts what is computed again for gradients.",
+            SAME,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.grad.start_checkpoint(x)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        ONE,
+        &[],
+        same,
+    ),
+    op(
+        "relax.grad.end_checkpoint",
+        documented!(
+            "Ends what is computed again for gradients.",
+            SAME,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.grad.end_checkpoint(x)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        ONE,
+        &[],
+        same,
+    ),
+    op(
+        "relax.grad.max_pool2d_backward",
+        documented!(
+            "Gradient of max_pool2d.",
+            SECOND,
+            r#"gradient: R.Tensor((1, 4, 4, 4), "float32"), data: R.Tensor((1, 4, 8, 8), "float32")"#,
+            "R.grad.max_pool2d_backward(gradient, data, pool_size=[2, 2], strides=[2, 2])",
+            r#"R.Tensor((1, 4, 8, 8), "float32")"#
+        ),
+        GRAD_DATA,
+        POOL,
+        like_second,
+    ),
+    op(
+        "relax.grad.avg_pool2d_backward",
+        documented!(
+            "Gradient of avg_pool2d.",
+            SECOND,
+            r#"gradient: R.Tensor((1, 4, 4, 4), "float32"), data: R.Tensor((1, 4, 8, 8), "float32")"#,
+            "R.grad.avg_pool2d_backward(gradient, data, pool_size=[2, 2], strides=[2, 2])",
+            r#"R.Tensor((1, 4, 8, 8), "float32")"#
+        ),
+        GRAD_DATA,
+        POOL,
+        like_second,
+    ),
     op(
         "relax.grad.take_backward",
-        "Gradient of take.",
+        documented!(
+            "Gradient of take.",
+            SECOND,
+            r#"gradient: R.Tensor((3, 5), "float32"), x: R.Tensor((4, 5), "float32"), indices: R.Tensor((3,), "int64")"#,
+            "R.grad.take_backward(gradient, x, indices, axis=0)",
+            r#"R.Tensor((4, 5), "float32")"#
+        ),
         TAKE,
         &[
             attr_or("axis", AttrType::OptInt, DefaultDecl::None),
@@ -47,7 +114,13 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
     op(
         "relax.grad.nll_loss_backward",
-        "Gradient of nll_loss.",
+        documented!(
+            "Gradient of nll_loss.",
+            SECOND,
+            r#"gradient: R.Tensor((), "float32"), predictions: R.Tensor((8, 10), "float32"), targets: R.Tensor((8,), "int64"), weights: R.Tensor((10,), "float32")"#,
+            "R.grad.nll_loss_backward(gradient, predictions, targets, weights)",
+            r#"R.Tensor((8, 10), "float32")"#
+        ),
         NLL,
         &[
             attr_or("reduction", AttrType::Str, DefaultDecl::Str("mean")),
@@ -57,22 +130,52 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
     op(
         "relax.ccl.allreduce",
-        "Reduced over all workers.",
+        documented!(
+            "Reduced over all workers.",
+            SAME,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.ccl.allreduce(x, op_type="sum")"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         X,
         &[attr_or("op_type", AttrType::Str, DefaultDecl::Str("sum")), IN_GROUP],
         tensor_same,
     ),
     op(
         "relax.ccl.allgather",
-        "The tensors of all workers one after the other.",
+        documented!(
+            "The tensors of all workers one after the other.",
+            "that of `x`, longer by the number of workers along the first axis",
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.ccl.allgather(x, num_workers=4)",
+            r#"R.Tensor((8, 3), "float32")"#
+        ),
         X,
         &[attr("num_workers", AttrType::Int), IN_GROUP],
         |call| scaled(call, MUL, 0),
     ),
-    op("relax.ccl.broadcast_from_worker0", "The tensor of the first worker.", X, &[], tensor_same),
+    op(
+        "relax.ccl.broadcast_from_worker0",
+        documented!(
+            "The tensor of the first worker.",
+            SAME,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            "R.ccl.broadcast_from_worker0(x)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        X,
+        &[],
+        tensor_same,
+    ),
     op(
         "relax.ccl.scatter_from_worker0",
-        "The part of the first worker's tensor that is this worker's.",
+        documented!(
+            "The part of the first worker's tensor that is this worker's.",
+            "that of `x`, shorter by the number of workers along the axis",
+            r#"x: R.Tensor((8, 3), "float32")"#,
+            "R.ccl.scatter_from_worker0(x, num_workers=4, axis=0)",
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
         X,
         &[attr("num_workers", AttrType::Int), attr_or("axis", AttrType::Int, DefaultDecl::Int(0))],
         |call| scaled(call, FLOORDIV, int(call, "axis").unwrap_or(0)),

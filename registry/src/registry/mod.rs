@@ -174,6 +174,22 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
+    /// No operator of that name.
+    #[error("no operator `{name}`{}", did_you_mean(.near))]
+    UnknownOperator {
+        /// Name that was asked for.
+        name: String,
+        /// Nearest names.
+        near: Vec<String>,
+    },
+    /// The end of the names of several operators.
+    #[error("`{name}` is short for more than one operator: {}; write one of these", listed(candidates))]
+    AmbiguousOperator {
+        /// Name that was asked for.
+        name: String,
+        /// Full names.
+        candidates: Vec<String>,
+    },
     /// A short name that several have.
     #[error("`{name}` is short for more than one {what}: {}; write one of these", listed(candidates))]
     Ambiguous {
@@ -526,6 +542,28 @@ impl Registry {
     /// An operator by name, with its owner and its position among the operators of that owner.
     pub fn operator(&self, name: &str) -> Option<(&OpInfo, OwnerId, usize)> {
         self.operators.get(name)
+    }
+
+    /// An operator by its full name, as calls write it (`R.nn.relu`), or by the end of its name where only one has it
+    /// (`nn.relu`, `relu`).
+    ///
+    /// # Errors
+    /// If no operator or more than one has the name.
+    pub fn find_operator(&self, name: &str) -> Result<(&OpInfo, OwnerId), RegistryError> {
+        let written = name.strip_prefix("R.").map(|rest| format!("relax.{rest}"));
+        if let Some((info, owner, _)) = self.operator(name).or_else(|| self.operator(written.as_deref()?)) {
+            return Ok((info, owner));
+        }
+        let ends = |full: &str| full.strip_suffix(name).is_some_and(|start| start.ends_with('.'));
+        let found: Vec<_> = self.operators().filter(|(info, _)| ends(&info.name)).collect();
+        match found.as_slice() {
+            [one] => Ok(*one),
+            [] => Err(RegistryError::UnknownOperator { name: name.to_string(), near: self.near_operators(name) }),
+            several => {
+                let candidates = several.iter().map(|(info, _)| info.name.clone()).collect();
+                Err(RegistryError::AmbiguousOperator { name: name.to_string(), candidates })
+            }
+        }
     }
 
     /// Operators in the order in which they came.

@@ -11,6 +11,18 @@ const NESTING: &[&[u8]] = &[
     b"while", b"with", b"try", b"except", b"finally", b"def", b"class", b"match", b"case", b"async",
 ];
 
+/// Whether a byte belongs to a word.
+const WORD: [bool; 256] = {
+    let (mut table, mut byte) = ([false; 256], 0u8);
+    loop {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
+
 /// One pass over the bytes: brackets, indentation, and the operators that are open in one statement (a parser nests once
 /// for each of them). It may count too much, never too little.
 pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
@@ -27,7 +39,7 @@ pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
             }
             _ => {
                 scan.step(byte, bytes, at)?;
-                at + 1
+                at + 1 + scan.more(byte, &bytes[at + 1..])
             }
         };
     }
@@ -107,7 +119,7 @@ impl Scan {
             }
         }
         self.column += 1;
-        let word_byte = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+        let word_byte = WORD[usize::from(byte)];
         if !word_byte && self.word > 0 {
             self.end_word(&bytes[at - self.word..at], at)?;
         }
@@ -133,6 +145,19 @@ impl Scan {
             }
             _ => Ok(()),
         }
+    }
+
+    /// How many bytes go on with the same word or the same blanks as `byte`: of them only the number counts.
+    fn more(&mut self, byte: u8, after: &[u8]) -> usize {
+        let (is_word, is_blank) = (WORD[usize::from(byte)], byte == b' ');
+        let n = match (is_word, is_blank) {
+            (true, _) => after.iter().take_while(|byte| WORD[usize::from(**byte)]).count(),
+            (_, true) => after.iter().take_while(|byte| **byte == b' ').count(),
+            _ => 0,
+        };
+        self.column += n;
+        self.word += if is_word { n } else { 0 };
+        n
     }
 
     fn end_word(&mut self, word: &[u8], at: usize) -> Result<(), Diagnostic> {

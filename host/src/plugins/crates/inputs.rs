@@ -1,12 +1,15 @@
 //! What a plugin crate is made of: files of its own and of crates by path, settings of cargo, and what a build said that
 //! it read beyond these.
 
+use super::disk::Disk;
 use super::settings::{Settings, Uncovered, patched};
-use super::{Place, PluginCrate, failed, read_cargo_toml, workspace_root};
+use super::{Place, PluginCrate, failed};
+use crate::files::Identity;
 use crate::plugins::hashes::Stamp;
 use crate::plugins::manifest::portable;
 use crate::report::error::Error;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
@@ -27,8 +30,20 @@ pub(crate) type Parts = Vec<(String, Part)>;
 pub(crate) struct Survey {
     crates: BTreeMap<PathBuf, Rc<CrateFiles>>,
     settings: BTreeMap<PathBuf, Rc<Settings>>,
-    resolver: Resolver,
-    stamps: BTreeMap<PathBuf, Option<Stamp>>,
+    pub(super) disk: Disk,
+    /// What builds read, by the root of the workspace and the path as cargo says it.
+    inputs: HashMap<PathBuf, HashMap<OsString, Option<Input>>>,
+    /// By folder of the crate.
+    sources: HashMap<PathBuf, Rc<Parts>>,
+    /// By library.
+    compiled: HashMap<PathBuf, Rc<Parts>>,
+}
+
+/// A file or folder that a build read.
+#[derive(Debug)]
+struct Input {
+    path: PathBuf,
+    name: String,
 }
 
 /// Files of one crate.
@@ -49,24 +64,26 @@ impl Survey {
     ///
     /// # Errors
     /// If a folder or file cannot be read.
-    pub(super) fn sources(&mut self, plugin: &PluginCrate) -> Result<Parts, Error> {
+    pub(super) fn sources(&mut self, plugin: &PluginCrate) -> Result<Rc<Parts>, Error> {
+        if let Some(known) = self.sources.get(&plugin.folder) {
+            return Ok(Rc::clone(known));
+        }
         let cannot = |message: String| failed(plugin, message);
         let settings = self.settings(&plugin.root).map_err(cannot)?;
         let mut parts: BTreeMap<String, Part> = settings.parts.iter().cloned().collect();
-        let mut add = |name: &str, path: PathBuf| {
-            if path.is_file() {
+        for (name, file) in [("workspace Cargo.toml", "Cargo.toml"), ("Cargo.lock", "Cargo.lock")] {
+            let path = plugin.root.join(file);
+            if self.disk.is_file(&path) {
                 parts.insert(name.to_string(), Part::File(path));
             }
-        };
-        add("workspace Cargo.toml", plugin.root.join("Cargo.toml"));
-        add("Cargo.lock", plugin.root.join("Cargo.lock"));
-        let root = read_cargo_toml(&plugin.root).unwrap_or_default();
+        }
+        let root = self.disk.cargo_toml(&plugin.root).unwrap_or_default();
         let mut waiting = settings.crates.clone();
         waiting.extend(patched(&root, &plugin.root));
         waiting.push(plugin.folder.clone());
         let mut seen = BTreeSet::new();
         while let Some(folder) = waiting.pop() {
-            let Ok(folder) = folder.canonicalize() else { continue };
+            let Some(folder) = self.disk.resolved(&folder) else { continue };
             if !seen.insert(folder.clone()) {
                 continue;
             }
@@ -81,7 +98,9 @@ impl Survey {
             let start = if own { String::new() } else { named_from(&plugin.root, &folder) + "/" };
             parts.extend(found.files.iter().map(|(name, path)| (format!("{start}{name}"), Part::File(path.clone()))));
         }
-        Ok(parts.into_iter().collect())
+        let parts = Rc::new(Parts::from_iter(parts));
+        self.sources.insert(plugin.folder.clone(), Rc::clone(&parts));
+        Ok(parts)
     }
 
     /// Folders in which each new file becomes a source of a crate, of those whose sources were looked at.
@@ -122,7 +141,7 @@ impl Survey {
         if let Some(known) = self.crates.get(folder) {
             return Ok(Rc::clone(known));
         }
-        let found = Rc::new(crate_files(folder)?);
+        let found = Rc::new(crate_files(folder, &mut self.disk)?);
         self.crates.insert(folder.to_path_buf(), Rc::clone(&found));
         Ok(found)
     }
@@ -133,39 +152,57 @@ impl Survey {
     ///
     /// # Errors
     /// If the `.d` file or a folder cannot be read.
-    pub(super) fn compiled(&mut self, plugin: &PluginCrate, library: &Path) -> Result<Parts, Error> {
+    pub(super) fn compiled(&mut self, plugin: &PluginCrate, library: &Path) -> Result<Rc<Parts>, Error> {
+        if let Some(known) = self.compiled.get(library) {
+            return Ok(Rc::clone(known));
+        }
         let target = target_of(library);
         let text = std::fs::read_to_string(library.with_extension("d"));
         let text = text.map_err(|error| failed(plugin, format!("cannot read what cargo built it from: {error}")))?;
         let mut waiting: Vec<PathBuf> = dep_info(&text).iter().map(|input| plugin.root.join(input)).collect();
-        let (mut seen, mut folders, mut files) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        let mut inputs = self.inputs.remove(&plugin.root).unwrap_or_default();
+        let (mut folders, mut files) = (HashSet::new(), BTreeMap::new());
         while let Some(path) = waiting.pop() {
+            let known = inputs.entry(path.into_os_string());
+            let known = known.or_insert_with_key(|path| self.input(&plugin.root, Path::new(path)));
             // A file that a build script waits for need not be there.
-            let Some(path) = self.resolver.path(&path) else { continue };
-            if target.as_ref().is_some_and(|target| path.starts_with(target)) || !seen.insert(path.clone()) {
+            let Some(Input { path, name }) = known.as_ref() else { continue };
+            if target.as_ref().is_some_and(|target| lies_in(path, target)) || files.contains_key(name) {
                 continue;
             }
-            if path.is_dir() {
+            if self.disk.is_dir(path) {
                 let cannot = |error: std::io::Error| failed(plugin, format!("cannot read {}: {error}", path.display()));
-                let (names, found) = folder(&path, target.as_deref()).map_err(cannot)?;
+                let (names, found) = folder(path, target.as_deref()).map_err(cannot)?;
                 waiting.extend(found);
-                files.insert(named_from(&plugin.root, &path) + "/", Part::Text(names));
+                files.insert(name.clone(), Part::Text(names));
                 continue;
             }
-            let new = path.ancestors().skip(1).take_while(|folder| folders.insert(folder.to_path_buf()));
-            waiting.extend(new.map(|folder| folder.join("Cargo.toml")));
-            files.insert(named_from(&plugin.root, &path), Part::File(path));
+            let above = path.ancestors().skip(1).take_while(|folder| !folders.contains(folder.as_os_str()));
+            let above: Vec<&Path> = above.collect();
+            waiting.extend(above.iter().map(|folder| folder.join("Cargo.toml")));
+            folders.extend(above.into_iter().map(|folder| folder.as_os_str().to_os_string()));
+            files.insert(name.clone(), Part::File(path.clone()));
         }
-        Ok(files.into_iter().collect())
+        self.inputs.insert(plugin.root.clone(), inputs);
+        let files = Rc::new(Parts::from_iter(files));
+        self.compiled.insert(library.to_path_buf(), Rc::clone(&files));
+        Ok(files)
+    }
+
+    /// What a path leads to, with its name from the root of a workspace; that of a folder ends with `/`.
+    fn input(&mut self, root: &Path, path: &Path) -> Option<Input> {
+        let path = self.disk.resolved(path)?;
+        let end = if self.disk.is_dir(&path) { "/" } else { "" };
+        Some(Input { name: named_from(root, &path) + end, path })
     }
 
     /// Those of the files and folders that cargo read which are not among the sources.
     pub(super) fn other_inputs(&mut self, compiled: &Parts, sources: &Parts) -> Parts {
         let files = sources.iter().filter_map(|(_, part)| match part {
-            Part::File(path) => self.resolver.path(path),
+            Part::File(path) => self.disk.resolved(path),
             Part::Text(_) => None,
         });
-        let known: BTreeSet<PathBuf> = files.collect();
+        let known: HashSet<PathBuf> = files.collect();
         let other = |part: &Part| !matches!(part, Part::File(path) if known.contains(path));
         compiled.iter().filter(|(_, part)| other(part)).cloned().collect()
     }
@@ -186,25 +223,42 @@ impl Survey {
         names.filter_map(part).collect()
     }
 
-    /// Names, sizes and times of parts as one text: what it was before, nothing was written to them since.
-    pub(super) fn stamps(&mut self, parts: &Parts) -> String {
-        let mut out = String::new();
+    /// Names, sizes and times of parts as bytes: what they were before, nothing was written to them since.
+    pub(super) fn stamps(&mut self, parts: &Parts) -> Vec<u8> {
+        let mut out = Vec::new();
         for (name, part) in parts {
+            put(&mut out, name);
             match part {
-                Part::Text(text) => out.push_str(&format!("{name} {} {text}\n", text.len())),
-                Part::File(path) => {
-                    let stamp = *self.stamps.entry(path.clone()).or_insert_with(|| stamp_of(path));
-                    out.push_str(&format!("{name} {stamp:?}\n"));
-                }
+                Part::Text(text) => put(&mut out, text),
+                Part::File(path) => put_stamp(&mut out, self.disk.stamp(path)),
             }
         }
         out
+    }
+
+    /// What tells a file from others, as [`crate::files::identity`].
+    pub(crate) fn identity(&mut self, path: &Path) -> Identity {
+        match self.disk.stamp(path) {
+            Some([dev, ino, ..]) => (PathBuf::new(), u64::try_from(dev).ok().zip(u64::try_from(ino).ok())),
+            None => crate::files::identity(path),
+        }
+    }
+
+    /// Follows links, as [`Path::canonicalize`] does. Nothing if there is nothing at the path.
+    pub(crate) fn resolved(&mut self, path: &Path) -> Option<PathBuf> {
+        self.disk.resolved(path)
     }
 
     /// Forgets what files were, since time has gone by.
     pub(super) fn look_again(&mut self) {
         *self = Survey::default();
     }
+}
+
+/// Whether a path lies in a folder; most do not even begin as it does.
+fn lies_in(path: &Path, folder: &Path) -> bool {
+    let [path_bytes, start] = [path, folder].map(|path| path.as_os_str().as_encoded_bytes());
+    path_bytes.starts_with(start) && path.starts_with(folder)
 }
 
 /// The folder in which cargo builds.
@@ -224,29 +278,37 @@ fn folder(path: &Path, target: Option<&Path>) -> std::io::Result<(String, Vec<Pa
     Ok((names.collect(), found))
 }
 
+/// A text with its length before it: no two lists of texts are the same bytes.
+fn put(out: &mut Vec<u8>, text: &str) {
+    out.extend((text.len() as u64).to_le_bytes());
+    out.extend(text.as_bytes());
+}
+
 /// What tells a file from what it was before; nothing where nothing does.
-pub(super) fn stamp_of(path: &Path) -> Option<Stamp> {
-    crate::plugins::hashes::stamp(&std::fs::metadata(path).ok()?)
+pub(super) fn put_stamp(out: &mut Vec<u8>, stamp: Option<Stamp>) {
+    out.push(u8::from(stamp.is_some()));
+    // Each of these numbers has 64 bits, with a sign or without.
+    out.extend(stamp.into_iter().flatten().flat_map(|number| (number as u64).to_le_bytes()));
 }
 
 /// What lies beside the root of a crate's library and of its build script, and its Cargo.toml.
-fn crate_files(folder: &Path) -> Result<CrateFiles, String> {
-    let table = read_cargo_toml(folder)?;
+fn crate_files(folder: &Path, disk: &mut Disk) -> Result<CrateFiles, String> {
+    let table = disk.cargo_toml(folder)?;
     let path = |section: &str, key: &str, usual: &str| {
         PathBuf::from(table.get(section).and_then(|table| table.get(key)?.as_str()).unwrap_or(usual))
     };
     let (lib, script) = (path("lib", "path", "src/lib.rs"), path("package", "build", "build.rs"));
     let mut files = BTreeMap::from([("Cargo.toml".to_string(), folder.join("Cargo.toml"))]);
-    let mut folders = Vec::from_iter(beside(folder, &lib, &mut files)?);
-    if folder.join(&script).is_file() {
+    let mut folders = Vec::from_iter(beside(folder, &lib, &mut files, disk)?);
+    if disk.is_file(&folder.join(&script)) {
         files.insert(slashes(&script), folder.join(&script));
-        folders.extend(beside(folder, &script, &mut files)?);
+        folders.extend(beside(folder, &script, &mut files, disk)?);
     }
-    let root = workspace_root(folder, &table);
+    let root = disk.workspace_root(folder, &table);
     if root != folder {
         files.insert("workspace Cargo.toml".to_string(), root.join("Cargo.toml"));
     }
-    let shared = read_cargo_toml(&root).unwrap_or_default();
+    let shared = disk.cargo_toml(&root).unwrap_or_default();
     let shared = shared.get("workspace").and_then(|workspace| workspace.get("dependencies")).cloned();
     Ok(CrateFiles { files, folders, needs: needs(folder, &table, &root, shared.as_ref()) })
 }
@@ -257,30 +319,41 @@ fn slashes(path: &Path) -> String {
 
 /// Everything in the folder of a file, and in those below. Beside a Cargo.toml lie other things, too, so there only files
 /// of Rust count. Gives the folder if all in it counts.
-fn beside(crate_folder: &Path, file: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<Option<PathBuf>, String> {
+fn beside(
+    crate_folder: &Path,
+    file: &Path,
+    files: &mut BTreeMap<String, PathBuf>,
+    disk: &mut Disk,
+) -> Result<Option<PathBuf>, String> {
     let below = file.parent().unwrap_or(Path::new(""));
     let start = crate_folder.join(below);
-    let only_rust = start.canonicalize().is_ok_and(|start| start == crate_folder);
+    let only_rust = disk.resolved(&start).is_some_and(|start| start == crate_folder);
     let all = (!only_rust).then(|| start.clone());
     let (mut waiting, mut seen) = (vec![(start, slashes(below))], BTreeSet::new());
     while let Some((folder, name)) = waiting.pop() {
         let cannot = |error: std::io::Error| format!("cannot read {}: {error}", folder.display());
-        if !seen.insert(folder.canonicalize().map_err(cannot)?) {
+        let entries = std::fs::read_dir(&folder).map_err(cannot)?;
+        if !disk.resolved(&folder).is_some_and(|folder| seen.insert(folder)) {
             continue;
         }
-        for entry in std::fs::read_dir(&folder).map_err(cannot)? {
-            let (path, last) = entry.map(|entry| (entry.path(), entry.file_name())).map_err(cannot)?;
+        for entry in entries {
+            let entry = entry.map_err(cannot)?;
+            let (path, last) = (entry.path(), entry.file_name());
+            let kind = entry.file_type().map_err(cannot)?;
             let name = format!("{name}/{}", last.to_string_lossy());
             let name = name.trim_start_matches('/').to_string();
-            if path.is_dir() {
-                let built = path.join("CACHEDIR.TAG").exists() || last.as_encoded_bytes().starts_with(b".");
+            if kind.is_dir() || kind.is_symlink() && disk.is_dir(&path) {
+                let built = disk.is_there(&path.join("CACHEDIR.TAG")) || last.as_encoded_bytes().starts_with(b".");
                 // Another crate by path counts by itself; what a module has from such folders is among the other
                 // inputs of the build.
-                let other = only_rust && path.join("Cargo.toml").exists();
+                let other = only_rust && disk.is_there(&path.join("Cargo.toml"));
                 if !built && !other {
                     waiting.push((path, name));
                 }
-            } else if path.is_file() && (!only_rust || path.extension().is_some_and(|extension| extension == "rs")) {
+                continue;
+            }
+            let is_file = kind.is_file() || kind.is_symlink() && disk.is_file(&path);
+            if is_file && (!only_rust || path.extension().is_some_and(|extension| extension == "rs")) {
                 files.insert(name, path);
             }
         }
@@ -301,26 +374,6 @@ fn needs(folder: &Path, table: &toml::Table, root: &Path, shared: Option<&toml::
         Some(folder.join(entry.get("path")?.as_str()?))
     };
     lists.flatten().filter_map(folder_of).collect()
-}
-
-/// Follows links, as [`Path::canonicalize`] does, but those of each folder only once.
-#[derive(Debug, Default)]
-struct Resolver {
-    folders: BTreeMap<PathBuf, Option<PathBuf>>,
-}
-
-impl Resolver {
-    /// Nothing if there is nothing at the path.
-    fn path(&mut self, path: &Path) -> Option<PathBuf> {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path.canonicalize().ok() };
-        if path.symlink_metadata().ok()?.is_symlink() {
-            return path.canonicalize().ok();
-        }
-        if !self.folders.contains_key(folder) {
-            self.folders.insert(folder.to_path_buf(), folder.canonicalize().ok());
-        }
-        self.folders.get(folder)?.as_ref().map(|folder| folder.join(name))
-    }
 }
 
 /// A path as seen from a folder: `../data/table.txt`.

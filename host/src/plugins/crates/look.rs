@@ -1,10 +1,10 @@
 //! Whether the library of a crate is the one that its files make, and what is done if it is not.
 
 use super::env::values;
-use super::inputs::stamp_of;
+use super::inputs::put_stamp;
 use super::record::{Record, path_of};
 use super::{Artifact, Found, How, Look, Part, Parts, PluginCrate, Uncovered, build, failed};
-use crate::plugins::hashes::hex;
+use crate::plugins::hashes::{hex, stamp};
 use crate::plugins::library::Library;
 use crate::plugins::lock::CratePin;
 use crate::report::error::Error;
@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 /// What is known of a crate before it is built.
 struct Before {
-    stamps: String,
+    stamps: Vec<u8>,
     start: SystemTime,
 }
 
@@ -35,7 +35,7 @@ enum Ended {
 
 impl Look<'_> {
     pub(super) fn plugin(&mut self, folder: &Path) -> Result<PluginCrate, Error> {
-        PluginCrate::read(folder, |root| self.survey.place(root))
+        PluginCrate::read(folder, self.survey)
     }
 
     /// Digest of everything that a crate is made of, as far as it can be known before it is built.
@@ -86,10 +86,11 @@ impl Look<'_> {
         let sources = self.survey.sources(&plugin)?;
         // Without a build there is none.
         let compiled = self.survey.compiled(&plugin, &plugin.library).unwrap_or_default();
+        let parts = || sources.iter().chain(compiled.iter());
         let named = compiled.iter().filter_map(|(name, _)| name.strip_suffix('/').map(|name| plugin.root.join(name)));
         let folders = self.survey.folders().cloned().chain(named).collect();
-        let files = sources.into_iter().chain(compiled).filter_map(|(_, part)| match part {
-            Part::File(path) => Some(path),
+        let files = parts().filter_map(|(_, part)| match part {
+            Part::File(path) => Some(path.clone()),
             Part::Text(_) => None,
         });
         let mut files: Vec<PathBuf> = files.collect();
@@ -153,8 +154,12 @@ impl Look<'_> {
     }
 
     fn stamps(&mut self, sources: &Parts, compiled: &Parts, env: &BTreeMap<String, String>, library: &Path) -> String {
-        let text = self.survey.stamps(sources) + &self.survey.stamps(compiled) + &env_text(env);
-        hex(&Sha256::digest(format!("{text}{:?}", stamp_of(library))))
+        let mut bytes = self.survey.stamps(sources);
+        bytes.extend(self.survey.stamps(compiled));
+        bytes.extend(env_text(env).as_bytes());
+        // The library is looked at each time.
+        put_stamp(&mut bytes, library.metadata().ok().as_ref().and_then(stamp));
+        hex(&Sha256::digest(bytes))
     }
 
     /// The library of a crate, if it is the one that its files make.
@@ -233,7 +238,7 @@ impl Look<'_> {
     fn before(&mut self, plugin: &PluginCrate) -> Before {
         // What cannot be read, the look after the build tells.
         let sources = self.survey.sources(plugin).unwrap_or_default();
-        Before { stamps: self.survey.stamps(&without_lock(sources)), start: SystemTime::now() }
+        Before { stamps: self.survey.stamps(&without_lock(&sources)), start: SystemTime::now() }
     }
 
     /// Whether anything was written to while cargo ran.
@@ -243,7 +248,7 @@ impl Look<'_> {
             Part::File(path) => super::modified(path).is_none_or(|time| time > before.start),
             Part::Text(_) => false,
         };
-        Ok(self.survey.stamps(&without_lock(sources)) != before.stamps || compiled.iter().any(|(_, part)| later(part)))
+        Ok(self.survey.stamps(&without_lock(&sources)) != before.stamps || compiled.iter().any(|(_, part)| later(part)))
     }
 
     /// What cargo says that it built, compared with what is recorded.
@@ -280,6 +285,7 @@ impl Look<'_> {
         let (folder, name) = (library.parent().unwrap_or(Path::new("")), library.file_name().unwrap_or_default());
         let own = folder.join("deps").join(name);
         let _turn = Turn::wait(folder, &plugin.package, how);
+        self.survey.look_again();
         if let Some(found) = self.known(plugin, how) {
             // Another passhost built it meanwhile.
             return Ok(found);
@@ -353,8 +359,8 @@ fn env_text(env: &BTreeMap<String, String>) -> String {
 }
 
 /// Without Cargo.lock, which cargo itself brings up to date.
-fn without_lock(parts: Parts) -> Parts {
-    parts.into_iter().filter(|(name, _)| name != "Cargo.lock").collect()
+fn without_lock(parts: &Parts) -> Parts {
+    parts.iter().filter(|(name, _)| name != "Cargo.lock").cloned().collect()
 }
 
 /// A private copy of a library.

@@ -1,5 +1,6 @@
 //! Plugins that are listed as crates: built with cargo when their library is missing or stale.
 
+mod disk;
 mod env;
 mod inputs;
 mod look;
@@ -136,10 +137,9 @@ struct Place {
 const RELEASE: bool = !cfg!(debug_assertions);
 
 impl PluginCrate {
-    /// `place` gives the target folder that cargo's settings for a workspace name, and the target triple.
-    fn read(folder: &Path, place: impl FnOnce(&Path) -> Place) -> Result<PluginCrate, Error> {
+    fn read(folder: &Path, survey: &mut Survey) -> Result<PluginCrate, Error> {
         let wrong = |message: String| Error::Build { path: folder.to_path_buf(), message, output: String::new() };
-        let table = read_cargo_toml(folder).map_err(wrong)?;
+        let table = survey.disk.cargo_toml(folder).map_err(wrong)?;
         let name = |section: &str| table.get(section)?.get("name")?.as_str().map(str::to_string);
         let Some(package) = name("package") else { return Err(wrong("its Cargo.toml names no package".into())) };
         let lib = table.get("lib");
@@ -151,8 +151,9 @@ impl PluginCrate {
         }
         let library = name("lib").unwrap_or_else(|| package.replace('-', "_"));
         let folder = folder.canonicalize().map_err(|error| wrong(error.to_string()))?;
-        let root = workspace_root(&folder, &table);
-        let place = place(&root);
+        let root = survey.disk.workspace_root(&folder, &table);
+        // The target folder that cargo's settings for a workspace name, and the target triple.
+        let place = survey.place(&root);
         // Cargo runs in the root, so a relative folder counts from there.
         let named = std::env::var_os("CARGO_TARGET_DIR").or_else(|| std::env::var_os("CARGO_BUILD_TARGET_DIR"));
         let target = named.map(PathBuf::from).or(place.folder).unwrap_or_else(|| "target".into());
@@ -180,35 +181,6 @@ impl PluginCrate {
         let older = |path: &PathBuf| modified(path).is_some_and(|time| time <= built);
         inputs.iter().all(older) && manifests.iter().filter(|path| path.exists()).all(older)
     }
-}
-
-fn read_cargo_toml(folder: &Path) -> Result<toml::Table, String> {
-    let text = std::fs::read_to_string(folder.join("Cargo.toml")).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound if !folder.is_dir() => {
-            "this folder does not exist; if the crate was moved, correct its path in the manifest".to_string()
-        }
-        _ => format!("cannot read its Cargo.toml: {error}; name the folder of a crate"),
-    })?;
-    text.parse().map_err(|error: toml::de::Error| format!("its Cargo.toml: {}", error.message()))
-}
-
-/// The folder of the workspace of a crate, found as cargo finds it: the crate itself, the one that it names, or the
-/// nearest workspace above that does not exclude it.
-fn workspace_root(folder: &Path, own: &toml::Table) -> PathBuf {
-    if own.contains_key("workspace") {
-        return folder.to_path_buf();
-    }
-    if let Some(named) = own.get("package").and_then(|package| package.get("workspace")?.as_str()) {
-        let named = folder.join(named);
-        return named.canonicalize().unwrap_or(named);
-    }
-    let has_it = |above: &&Path| {
-        let Ok(table) = read_cargo_toml(above) else { return false };
-        let Some(workspace) = table.get("workspace") else { return false };
-        let excluded = workspace.get("exclude").and_then(toml::Value::as_array).into_iter().flatten();
-        !excluded.filter_map(toml::Value::as_str).any(|path| folder.starts_with(above.join(path)))
-    };
-    folder.ancestors().skip(1).find(has_it).unwrap_or(folder).to_path_buf()
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

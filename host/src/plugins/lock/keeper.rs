@@ -131,6 +131,11 @@ impl Keeper {
         Keeper { builds: false, ..self }
     }
 
+    /// Goes by what was seen of plugin crates a moment ago, unless [`Mode::Locked`] must see it itself.
+    pub(crate) fn seen(self, survey: Survey) -> Keeper {
+        if self.mode == Mode::Locked { self } else { Keeper { survey, ..self } }
+    }
+
     /// Crates that changed since their libraries were built, which are used all the same.
     pub fn stale(&self) -> &[PathBuf] {
         &self.stale

@@ -1,14 +1,18 @@
-//! Properties and config options on the command line, and what is known of anything by its name.
+//! What plugins contribute: lists of properties and config options, and everything about one thing by its name.
+
+mod operators;
 
 use super::instruments::explain_instrument;
 use super::show::{self, heading, or_dash, owner_rows, table};
 use crate::engine::Engine;
 use crate::report::error::Error;
+use operators::explain_operator;
+pub(super) use operators::ops;
 use plugin_api::metadata::{PassInfo, summary};
 use plugin_api::names::{did_you_mean, nearest};
 use registry::{Owner, Registry, RegistryError};
 
-/// All properties and config options, behind the list of passes; nothing if there are none.
+/// All properties and config options, after the list of passes; nothing if there are none.
 pub(super) fn list(registry: &Registry) -> String {
     let mut out = String::new();
     if registry.properties().next().is_some() {
@@ -59,15 +63,17 @@ pub(super) fn config(registry: &Registry) -> String {
     table(&rows)
 }
 
-/// Everything that has this name: a pass, an instrument, a property, a config option.
+/// Everything that has this name: a pass, an instrument, a property, a config option, an operator.
 pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
     let registry = engine.registry();
     let (pass, instrument) = (registry.find(name), registry.find_instrument(name));
+    let operator = registry.find_operator(name);
     let found: Vec<String> = [
         pass.as_ref().ok().map(|pass| show::explain(engine, *pass)),
         instrument.as_ref().ok().map(|instrument| explain_instrument(engine, *instrument)),
         explain_property(registry, name),
         explain_config(registry, name),
+        operator.as_ref().ok().map(|operator| explain_operator(registry, *operator)),
     ]
     .into_iter()
     .flatten()
@@ -75,8 +81,8 @@ pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
     if !found.is_empty() {
         return Ok(found.join("\n"));
     }
-    for error in [pass.err(), instrument.err()].into_iter().flatten() {
-        if matches!(error, RegistryError::Ambiguous { .. }) {
+    for error in [pass.err(), instrument.err(), operator.err()].into_iter().flatten() {
+        if matches!(error, RegistryError::Ambiguous { .. } | RegistryError::AmbiguousOperator { .. }) {
             return Err(error.into());
         }
     }
@@ -84,10 +90,12 @@ pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
     let instruments = registry.instruments().map(|(_, info)| info.name.as_str());
     let properties = registry.properties().map(|(info, _)| info.name.as_str());
     let options = registry.config_options().map(|(info, _)| info.name.as_str());
-    let near = did_you_mean(&nearest(name, passes.chain(instruments).chain(properties).chain(options)));
+    let operators = registry.operators().map(|(info, _)| info.name.as_str());
+    let known = passes.chain(instruments).chain(properties).chain(options).chain(operators);
+    let near = did_you_mean(&nearest(name, known));
     Err(Error::Request {
-        message: format!("no pass, instrument, property or config option `{name}`{near}"),
-        help: "`passhost list` shows all of them".to_string(),
+        message: format!("no pass, instrument, property, config option or operator `{name}`{near}"),
+        help: "`passhost list` and `passhost ops` show all of them".to_string(),
     })
 }
 

@@ -1,0 +1,48 @@
+//! Operators are found, explained and listed.
+
+use super::*;
+
+#[test]
+fn operators_are_explained() {
+    let case = Case::new("operators_are_explained").standard();
+    let commands: &[&[&str]] = &[
+        &["ops", "relax.max"],
+        &["explain", "relax.max"],
+        &["ops", "nn.conv2d"],
+        &["ops", "R.call_packed"],
+        &["ops", "relu", "--json"],
+        &["ops", "alloc_tensor"],
+        &["explain", "alloc_tensor"],
+        &["ops", "relax.maxx"],
+        &["explain", "relax.nn.rely"],
+    ];
+    case.says_with(commands, &[], without_files);
+}
+
+/// The list has each operator with its call, as text and as JSON.
+#[test]
+fn operators_are_listed() {
+    let case = Case::new("operators_are_listed").standard();
+    let (list, said, code) = case.run(&["ops"], b"");
+    assert_eq!((said.as_str(), code), ("", 0));
+    let row = list.lines().find(|line| line.starts_with("relax.max ")).expect("a row");
+    let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    assert_eq!(
+        cells,
+        ["relax.max", "passhost-relax-ops", "R.max(x, axis=None, keepdims=False)", "Largest element over axes."]
+    );
+    let names: Vec<&str> = list.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    assert!(names.is_sorted() && names.len() > 200, "{list}");
+    let (json, said, code) = case.run(&["ops", "--json"], b"");
+    assert_eq!((said.as_str(), code), ("", 0));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let in_json: Vec<&str> = json.as_array().expect("a list").iter().filter_map(|op| op["operator"].as_str()).collect();
+    assert_eq!(names, in_json);
+}
+
+/// Where the library is, differs from machine to machine.
+fn without_files(text: String) -> String {
+    let line =
+        |line: &str| if line.starts_with("file ") { "file       ...\n".to_string() } else { format!("{line}\n") };
+    text.lines().map(line).collect()
+}

@@ -1,0 +1,62 @@
+//! Parts of a tensor along an axis.
+
+use crate::declare::*;
+use plugin_api::arith::apply;
+use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, MUL, SUB};
+use plugin_api::ir::{Call, Dim, Type};
+use plugin_api::typing::operators::InferError;
+
+/// More parts than this are a mistake, not a tuple.
+const MAX_PARTS: usize = 1 << 16;
+
+/// Parts as a tuple; a single part alone, as in TVM.
+pub(crate) fn split(call: Call<'_>) -> Inferred {
+    let x = tensor(call, 0)?;
+    let at = axis(int(call, "axis").unwrap_or(0), x.ndim)?;
+    let size = x.shape.as_ref().zip(at).map(|(dims, at)| &dims[at]);
+    let sizes = match (int(call, "indices_or_sections"), ints(call, "indices_or_sections")) {
+        (Some(sections), _) => equal_parts(size, sections)?,
+        (None, Some(cuts)) => cut_parts(size, &cuts),
+        (None, None) => return wrong("indices_or_sections must be an integer or a list of integers".to_string()),
+    };
+    let mut parts: Vec<Type> = sizes
+        .into_iter()
+        .map(|size| match (&x.shape, at, size) {
+            (Some(dims), Some(at), Some(size)) => {
+                let mut dims = dims.clone();
+                dims[at] = size;
+                with_shape(&x, x.ndim, Some(dims))
+            }
+            _ => with_shape(&x, x.ndim, None),
+        })
+        .collect();
+    Ok(if parts.len() == 1 { parts.remove(0) } else { Type::tuple(parts) })
+}
+
+/// Lengths of a number of parts, of which the last may be shorter.
+fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, InferError> {
+    let n = usize::try_from(sections).ok().filter(|n| (1..=MAX_PARTS).contains(n));
+    let Some(n) = n else { return wrong(format!("{sections} parts; the number must be from 1 to {MAX_PARTS}")) };
+    let Some(size) = size else { return Ok(vec![None; n]) };
+    let each = apply(FLOORDIV, &apply(ADD, size, &Dim::Int(sections - 1)), &Dim::Int(sections));
+    let rest = apply(SUB, size, &apply(MUL, &each, &Dim::Int(sections - 1)));
+    if rest.as_int().is_some_and(|rest| rest < 0) {
+        return wrong(format!("{} elements do not give {sections} parts", show(size)));
+    }
+    let mut parts = vec![Some(each); n - 1];
+    parts.push(Some(rest));
+    Ok(parts)
+}
+
+/// Lengths of the parts between cuts. A cut beyond the end is the end; one before the last is no elements.
+fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
+    let Some(size) = size.filter(|_| !cuts.is_empty()) else { return vec![size.cloned(); cuts.len() + 1] };
+    let clip = |cut: i64| apply(MIN, &Dim::Int(cut.max(0)), size);
+    let mut start = clip(0);
+    let mut parts = Vec::with_capacity(cuts.len() + 1);
+    for end in cuts.iter().map(|cut| clip(*cut)).chain([size.clone()]) {
+        parts.push(Some(apply(MAX, &apply(SUB, &end, &start), &Dim::Int(0))));
+        start = end;
+    }
+    parts
+}

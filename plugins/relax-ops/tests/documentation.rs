@@ -1,0 +1,96 @@
+//! Each operator says what it does and which type a call has, with an example that holds.
+
+mod common;
+
+use common::Ops;
+use plugin_api::ir::Type;
+use plugin_api::metadata::{doc_lines, summary};
+use plugin_api::typing::operators::OpDecl;
+use plugin_api::typing::relations::{Relation, relation};
+
+/// The example of a documentation: parameters, call and type.
+struct Example {
+    params: String,
+    call: String,
+    ty: String,
+}
+
+/// What is missing in the documentation of an operator.
+fn example(decl: &OpDecl) -> Result<Example, String> {
+    if !summary(decl.doc).ends_with('.') {
+        return Err("begins with no sentence".to_string());
+    }
+    if !doc_lines(decl.doc).any(|line| line.starts_with("Type: ") && line.ends_with('.')) {
+        return Err("has no rule for the type: `Type: that of the tensor.`".to_string());
+    }
+    let code: Vec<String> =
+        doc_lines(decl.doc).filter_map(|line| Some(line.strip_prefix("    ")?.to_string())).collect();
+    let (params, call, ty) = match code.as_slice() {
+        [params, call, ty] => (params.clone(), call, ty),
+        [call, ty] => (String::new(), call, ty),
+        _ => return Err("has no example: parameters, a call, and its type after `# `".to_string()),
+    };
+    if !call.starts_with(&format!("{}(", decl.name.replacen("relax", "R", 1))) {
+        return Err(format!("its example does not call it: {call}"));
+    }
+    let ty = ty.strip_prefix("# ").ok_or("its example does not say the type after `# `")?.to_string();
+    Ok(Example { params, call: call.clone(), ty })
+}
+
+/// Why the call of an example has another type than it says.
+fn fault(ops: &Ops, Example { params, call, ty }: &Example) -> Option<String> {
+    let comma = if params.is_empty() { "" } else { ", " };
+    let text = format!(
+        "@I.ir_module
+class Module:
+    I.module_global_infos({{\"mesh\": [R.device_mesh((2,), I.Range(0, 2))], \"vdevice\": [I.vdevice(\"llvm\")]}})
+
+    @T.prim_func
+    def f(x: T.Buffer((2, 3), \"float32\"), y: T.Buffer((2, 3), \"float32\")):
+        T.evaluate(0)
+
+    @R.function
+    def g(x: R.Tensor((2, 3), \"float32\")) -> R.Tensor((2, 3), \"float32\"):
+        return x
+
+    @R.function(pure=False)
+    def main({params}{comma}expected: {ty}):
+        cls = Module
+        gv = {call}
+        return gv
+"
+    );
+    let module = match script::read(&text, ops) {
+        Err(error) => return Some(format!("{error}")),
+        Ok(module) => module,
+    };
+    let root = module.get("main")?.root().as_function()?;
+    let found = root.result()?.ty().to_owned();
+    let expected: Type = root.params().last()?.ty().to_owned();
+    (relation(&expected, &found) != Relation::Equal).then(|| format!("the type is {found:?}"))
+}
+
+#[test]
+fn examples_hold() {
+    let ops = Ops::new();
+    let wrong = |decl: &OpDecl| match example(decl) {
+        Err(missing) => Some(format!("{} {missing}", decl.name)),
+        Ok(example) => fault(&ops, &example).map(|why| format!("{}: {}\n    {why}", decl.name, example.call)),
+    };
+    let wrong: Vec<String> = relax_ops::OPERATORS.iter().filter_map(wrong).collect();
+    assert!(wrong.is_empty(), "{} operators:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_is_missing_is_found() {
+    let Some(decl) = relax_ops::OPERATORS.iter().find(|decl| decl.name == "relax.max") else { panic!("no relax.max") };
+    let of = |doc: &'static str| example(&OpDecl { doc, ..*decl });
+    for doc in
+        ["", "Largest.", "Largest.\n\n Type: that of `x`.", "Largest.\n\n Type: a.\n\n     R.min(x)\n     # R.Any"]
+    {
+        assert!(of(doc).is_err(), "{doc}");
+    }
+    let wrong =
+        of("Largest.\n\n Type: a.\n\n     x: R.Tensor((2, 3), \"float32\")\n     R.max(x, axis=[1])\n     # R.Any");
+    assert!(wrong.is_ok_and(|example| fault(&Ops::new(), &example).is_some()));
+}
