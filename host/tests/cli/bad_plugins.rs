@@ -751,7 +751,9 @@ fn all_plugins_are_opened_before_the_first_step() {
 
 #[test]
 fn every_golden_has_its_test() {
-    let sources = [include_str!("bad_plugins.rs"), include_str!("instruments.rs"), include_str!("look.rs")].concat();
+    let sources = ["bad_plugins", "instruments", "look", "operators"];
+    let sources = sources.map(|name| std::fs::read_to_string(root().join(format!("host/tests/cli/{name}.rs"))));
+    let sources = sources.map(|source| source.expect("a test")).concat();
     for entry in std::fs::read_dir(root().join("tests/goldens/plugins")).expect("the goldens") {
         let name = entry.expect("a golden").file_name().to_string_lossy().into_owned();
         let name = name.trim_end_matches(".txt");

@@ -3,7 +3,7 @@
 use super::env::values;
 use super::inputs::put_stamp;
 use super::record::{Record, path_of};
-use super::{Artifact, Found, How, Look, Part, Parts, PluginCrate, Uncovered, build, failed};
+use super::{Artifact, Found, How, Look, NO_LIBRARY, Part, Parts, PluginCrate, Uncovered, build, failed};
 use crate::plugins::hashes::{hex, stamp};
 use crate::plugins::library::Library;
 use crate::plugins::lock::CratePin;
@@ -29,8 +29,8 @@ pub(crate) struct ReadByRuns {
 /// How a build ended.
 enum Ended {
     Done(Found),
-    /// Cargo did nothing, although the library is not one of these files.
-    NotBuilt(PathBuf),
+    /// Cargo did nothing, although the library is not one of these files; why the crate cannot be used if that stays so.
+    NotBuilt(PathBuf, String),
 }
 
 impl Look<'_> {
@@ -228,7 +228,7 @@ impl Look<'_> {
             let found = built.and_then(|artifact| self.ended(plugin, artifact, &before, how));
             let found = found.and_then(|ended| match ended {
                 Ended::Done(found) => Ok(found),
-                Ended::NotBuilt(library) => self.build_again(plugin, &library, how),
+                Ended::NotBuilt(library, _) => self.build_again(plugin, &library, how),
             });
             out.insert(plugin.folder.clone(), found);
         }
@@ -259,7 +259,10 @@ impl Look<'_> {
         before: &Before,
         how: How<'_>,
     ) -> Result<Ended, Error> {
-        let (path, env) = (artifact.library, variables(plugin, artifact.env, how)?);
+        let Some(path) = artifact.library else {
+            return Ok(Ended::NotBuilt(plugin.library.clone(), NO_LIBRARY.to_string()));
+        };
+        let env = variables(plugin, artifact.env, how)?;
         let copy = if how.locked { Some(copy_of(plugin, &path)?) } else { None };
         let now = self.now(plugin, &path, copy.as_ref().and_then(Library::sha256), env.iter())?;
         let record = Record::read(&path);
@@ -267,7 +270,8 @@ impl Look<'_> {
         let built = !artifact.fresh || same.is_some_and(|record| record.built);
         let older = record.as_ref().is_some_and(|record| record.is_of_older_files(&now));
         if !built && (how.locked || older) {
-            return Ok(Ended::NotBuilt(path));
+            let why = "its library is not made of its files, and cargo does not build it again";
+            return Ok(Ended::NotBuilt(path, format!("{why}; run `cargo clean -p {}`", plugin.package)));
         }
         let changed = self.changed_since(plugin, &path, before)?;
         if changed && how.locked {
@@ -290,6 +294,7 @@ impl Look<'_> {
             // Another passhost built it meanwhile.
             return Ok(found);
         }
+        let mut why = String::new();
         for _ in 0..ATTEMPTS {
             // Where there is none, cargo says so by being fresh again.
             let _ = std::fs::remove_file(&own);
@@ -298,12 +303,12 @@ impl Look<'_> {
             self.survey.look_again();
             let artifact =
                 artifact.unwrap_or_else(|| Err(failed(plugin, "cargo reports nothing of it".to_string())))?;
-            if let Ended::Done(found) = self.ended(plugin, artifact, &before, how)? {
-                return Ok(found);
+            match self.ended(plugin, artifact, &before, how)? {
+                Ended::Done(found) => return Ok(found),
+                Ended::NotBuilt(_, reason) => why = reason,
             }
         }
-        let why = "its library is not made of its files, and cargo does not build it again";
-        Err(failed(plugin, format!("{why}; run `cargo clean -p {}`", plugin.package)))
+        Err(failed(plugin, why))
     }
 }
 

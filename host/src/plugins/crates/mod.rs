@@ -97,7 +97,7 @@ pub(crate) fn libraries(folders: &[PathBuf], how: How<'_>, look: &mut Look<'_>) 
     let mut out = Vec::with_capacity(crates.len());
     for plugin in crates {
         out.push(plugin.and_then(|plugin| {
-            let missing = || Err(failed(&plugin, "cargo built no dynamic library for it".to_string()));
+            let missing = || Err(failed(&plugin, NO_LIBRARY.to_string()));
             let known = found.remove(&plugin.folder).unwrap_or_else(missing)?;
             let library = &known.path;
             let owner = owners.entry(library.clone()).or_insert_with(|| plugin.folder.clone());
@@ -111,6 +111,8 @@ pub(crate) fn libraries(folders: &[PathBuf], how: How<'_>, look: &mut Look<'_>) 
     }
     out
 }
+
+const NO_LIBRARY: &str = "cargo built no dynamic library for it";
 
 fn failed(plugin: &PluginCrate, message: String) -> Error {
     Error::Build { path: plugin.folder.clone(), message, output: String::new() }
@@ -189,7 +191,8 @@ fn modified(path: &Path) -> Option<SystemTime> {
 
 /// A library as cargo reports it: where it is, and whether cargo found that there was nothing to do.
 struct Artifact {
-    library: PathBuf,
+    /// Nothing if cargo made none, or if another process removed it before cargo looked for it.
+    library: Option<PathBuf>,
     fresh: bool,
     /// The environment variables that its build read; an error if cargo does not say.
     env: Result<BTreeSet<String>, String>,
@@ -206,9 +209,8 @@ fn build(root: &Path, plugins: &[&PluginCrate], how: How<'_>, quiet: bool) -> Ve
         Ok(stdout) => {
             let mut artifacts = artifacts(&stdout);
             let read = env::Read::of(&stdout);
-            let missing = || "cargo built no dynamic library for it".to_string();
             let library = |plugin: &PluginCrate| {
-                let found = artifacts.remove(&plugin.folder).ok_or_else(|| failed(plugin, missing()))?;
+                let found = artifacts.remove(&plugin.folder).ok_or_else(|| failed(plugin, NO_LIBRARY.to_string()))?;
                 Ok(Artifact { env: read.below(root, &plugin.package), ..found })
             };
             plugins.iter().copied().map(library).collect()
@@ -315,7 +317,10 @@ fn artifacts(stdout: &str) -> BTreeMap<PathBuf, Artifact> {
         let library = files.map(PathBuf::from).find(|file| file.extension().is_some_and(|ext| ext == DLL_EXTENSION));
         let folder = message["manifest_path"].as_str().and_then(|path| Path::new(path).parent()?.canonicalize().ok());
         let fresh = message["fresh"] == true;
-        out.extend(folder.zip(library.map(|library| Artifact { library, fresh, env: Ok(BTreeSet::new()) })));
+        // A crate has other artifacts, too, such as its build script.
+        if let Some(folder) = folder.filter(|folder| library.is_some() || !out.contains_key(folder)) {
+            out.insert(folder, Artifact { library, fresh, env: Ok(BTreeSet::new()) });
+        }
     }
     out
 }
