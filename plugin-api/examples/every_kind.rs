@@ -162,7 +162,12 @@ fn keep(_: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 const IDENTITY: OpDecl = OpDecl {
     name: "example.identity",
     args: &[ArgDecl { name: "data", kind: plugin_api::metadata::ArgKind::Any, optional: false }],
-    attrs: &[AttrDecl { name: "axes", ty: plugin_api::metadata::AttrType::OptIntList, default: DefaultDecl::None }],
+    attrs: &[AttrDecl {
+        name: "axes",
+        ty: plugin_api::metadata::AttrType::OptIntList,
+        default: DefaultDecl::None,
+        by_name: false,
+    }],
     pure: true,
     doc: "Its argument.",
     infer: |call| call.arg(0).map(|arg| arg.ty().to_owned()).ok_or_else(|| InferError::wrong("no argument")),

@@ -32,9 +32,24 @@ const OP: OpDecl = OpDecl {
     name: "test.op",
     args: &[ArgDecl { name: "x", kind: plugin_api::metadata::ArgKind::Tensor, optional: true }],
     attrs: &[
-        AttrDecl { name: "must", ty: plugin_api::metadata::AttrType::Int, default: DefaultDecl::Required },
-        AttrDecl { name: "none", ty: plugin_api::metadata::AttrType::OptInt, default: DefaultDecl::None },
-        AttrDecl { name: "list", ty: plugin_api::metadata::AttrType::IntList, default: DefaultDecl::Ints(&[1, -1]) },
+        AttrDecl {
+            name: "must",
+            ty: plugin_api::metadata::AttrType::Int,
+            default: DefaultDecl::Required,
+            by_name: false,
+        },
+        AttrDecl {
+            name: "none",
+            ty: plugin_api::metadata::AttrType::OptInt,
+            default: DefaultDecl::None,
+            by_name: false,
+        },
+        AttrDecl {
+            name: "list",
+            ty: plugin_api::metadata::AttrType::IntList,
+            default: DefaultDecl::Ints(&[1, -1]),
+            by_name: false,
+        },
     ],
     pure: true,
     doc: "An operator.",

@@ -3,9 +3,9 @@
 
 use plugin_api::ir::records::*;
 use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Dict, Expr, Module, RawView, Type, Value};
-use plugin_api::metadata::{ArgKind, AttrType, OpInfo};
+use plugin_api::metadata::{ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo};
 use plugin_api::names::is_dotted_name;
-use plugin_api::typing::operator_checks::takes_any_attributes;
+use plugin_api::typing::operator_checks::{declared_length, takes_any_attributes};
 use script::Operators;
 
 /// Deepest nesting of types, dimensions and attributes that counts as plain.
@@ -428,17 +428,20 @@ fn plain_attrs(raw: &RawView<'_>, attrs: Dict<'_>, info: &OpInfo) -> Plain {
     let entries = dict.and_then(|dict| raw.attrs().get(dict.off as usize..)?.get(..dict.len as usize)).unwrap_or(&[]);
     for ((key, value), rec) in attrs.iter().zip(entries) {
         let attr = info.attrs.iter().find(|attr| attr.name == key)?;
-        (is_read_as(attr.ty, value)).then_some(())?;
+        is_read_as(attr, value).then_some(())?;
         plain_attr(raw, rec, DEEP)?;
     }
     Some(())
 }
 
 /// Whether a text gives an attribute of this type in the form that it has.
-fn is_read_as(ty: AttrType, value: AttrView<'_>) -> bool {
+fn is_read_as(info: &AttrInfo, value: AttrView<'_>) -> bool {
     let ints = || value.kind() == attr::LIST && value.items().all(|item| item.kind() == attr::INT);
     let none = value.kind() == attr::NONE;
-    match ty {
+    if none && matches!(info.default, Some(AttrDefault::SameAs(_))) {
+        return false;
+    }
+    match info.ty {
         AttrType::Any => true,
         AttrType::Bool => value.kind() == attr::BOOL,
         AttrType::Int => value.kind() == attr::INT,
@@ -447,6 +450,7 @@ fn is_read_as(ty: AttrType, value: AttrView<'_>) -> bool {
         AttrType::Str => value.kind() == attr::STR,
         AttrType::DType | AttrType::OptStr => none || value.kind() == attr::STR,
         AttrType::IntList => ints(),
+        AttrType::RepeatedInts => ints() && declared_length(info) == Some(value.items().count()),
         AttrType::OptIntList => none || ints(),
     }
 }

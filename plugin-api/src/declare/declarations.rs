@@ -212,6 +212,9 @@ const fn write_op<const N: usize>(w: &mut Writer<N>, op: &OpDecl) {
         w.field(tag::NAME, attr.name.as_bytes());
         w.field(tag::TYPE, &[attr.ty as u8]);
         write_default(w, &attr.default);
+        if attr.by_name {
+            w.field(tag::BY_NAME, &[1]);
+        }
         w.close(inner);
         i += 1;
     }
@@ -227,6 +230,10 @@ pub(crate) const fn write_default<const N: usize>(w: &mut Writer<N>, default: &D
     match default {
         DefaultDecl::Required => {}
         DefaultDecl::None => w.byte(value::NONE),
+        DefaultDecl::SameAs(attribute) => {
+            w.byte(value::SAME_AS);
+            w.bytes(attribute.as_bytes());
+        }
         DefaultDecl::Bool(v) => w.bytes(&[value::BOOL, *v as u8]),
         DefaultDecl::Int(v) => {
             w.byte(value::INT);

@@ -262,10 +262,12 @@ impl<'a> Record<'a> {
     /// The default, if the record has one.
     fn default(&self) -> Result<Option<AttrDefault>, MetaError> {
         let Some(bytes) = self.find(tag::DEFAULT)? else { return Ok(None) };
-        let read = if bytes == [wire::value::NONE] {
-            Some(AttrDefault::None)
-        } else {
-            read_value(bytes).map(AttrDefault::Value)
+        let read = match bytes {
+            [wire::value::NONE] => Some(AttrDefault::None),
+            [wire::value::SAME_AS, name @ ..] => {
+                std::str::from_utf8(name).ok().map(|name| AttrDefault::SameAs(name.into()))
+            }
+            value => read_value(value).map(AttrDefault::Value),
         };
         read.map(Some).ok_or_else(|| self.wrong("default", "is not a value that this host can read"))
     }
@@ -395,7 +397,7 @@ fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
     let ty = OptionType::of(ty).ok_or_else(|| record.unknown("type", ty))?;
     let default = match record.default()? {
         None => None,
-        Some(AttrDefault::None) => {
+        Some(AttrDefault::None | AttrDefault::SameAs(_)) => {
             return Err(record.wrong("default", format!("is nothing, which is not of type {ty}")));
         }
         Some(AttrDefault::Value(value)) => {
@@ -410,7 +412,7 @@ fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
     Ok(OpInfo {
         name: record.full_name("namespace.name")?,
         args: record.records(tag::ARG, "argument", argument)?,
-        attrs: record.parts(tag::ATTR, "attribute", attribute, |attribute| &attribute.name)?,
+        attrs: attributes(&record)?,
         pure: record.array::<1>(tag::PURE, "pure")? != [0],
         doc: record.text(tag::DOC, "doc")?,
     })
@@ -429,10 +431,24 @@ fn argument(record: Record<'_>) -> Result<ArgInfo, MetaError> {
     Ok(ArgInfo { name: record.text(tag::NAME, "name")?, kind, optional })
 }
 
+fn attributes(operator: &Record<'_>) -> Result<Vec<AttrInfo>, MetaError> {
+    let attrs = operator.parts(tag::ATTR, "attribute", attribute, |attribute| &attribute.name)?;
+    let has_value =
+        |name: &str| attrs.iter().any(|of| of.name == name && !matches!(of.default, Some(AttrDefault::SameAs(_))));
+    let lost = |attr: &AttrInfo| matches!(&attr.default, Some(AttrDefault::SameAs(name)) if !has_value(name));
+    match attrs.iter().find(|attr| lost(attr)) {
+        Some(attr) => {
+            Err(operator.wrong("default", format!("of `{}` names no attribute with a value of its own", attr.name)))
+        }
+        None => Ok(attrs),
+    }
+}
+
 fn attribute(record: Record<'_>) -> Result<AttrInfo, MetaError> {
     let [ty] = record.array(tag::TYPE, "type")?;
     let ty = AttrType::of(ty).ok_or_else(|| record.unknown("type", ty))?;
-    Ok(AttrInfo { name: record.text(tag::NAME, "name")?, ty, default: record.default()? })
+    let by_name = record.optional::<1>(tag::BY_NAME, "by_name")?.is_some_and(|by_name| by_name != [0]);
+    Ok(AttrInfo { name: record.text(tag::NAME, "name")?, ty, default: record.default()?, by_name })
 }
 
 fn config(record: Record<'_>) -> Result<ConfigInfo, MetaError> {

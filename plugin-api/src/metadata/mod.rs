@@ -76,7 +76,7 @@ pub enum Granularity {
 from_number!(Granularity { Module, Function, DataflowBlock, PrimFunc, Composite });
 from_number!(OptionType { Bool, Int, Float, Str, BoolList, IntList, FloatList, StrList });
 from_number!(ArgKind { Any, Tensor, Tuple, Shape, Prim, Function });
-from_number!(AttrType { Bool, Int, Float, Str, IntList, DType, OptInt, OptIntList, Any, OptStr });
+from_number!(AttrType { Bool, Int, Float, Str, IntList, DType, OptInt, OptIntList, Any, OptStr, RepeatedInts });
 
 impl fmt::Display for Granularity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -479,6 +479,8 @@ pub struct AttrInfo {
     pub ty: AttrType,
     /// Value when it is not written; `None`: must be written.
     pub default: Option<AttrDefault>,
+    /// Whether it, and those after it, must be written with their names.
+    pub by_name: bool,
 }
 
 /// Type of an operator's attribute.
@@ -505,6 +507,9 @@ pub enum AttrType {
     Any = 8,
     /// String, or `None`.
     OptStr = 9,
+    /// As many integers as the default has. One integer, or a shorter list, stands for its repetition: a `padding` of
+    /// `[1, 2]` is `[1, 2, 1, 2]`.
+    RepeatedInts = 10,
 }
 
 /// Default of an operator's attribute.
@@ -514,6 +519,8 @@ pub enum AttrDefault {
     None,
     /// A value.
     Value(OptionValue),
+    /// The value of another attribute of the call; `None` means this, too.
+    SameAs(String),
 }
 
 /// One config option.

@@ -45,6 +45,7 @@ pub mod tag {
     pub const UP_TO: u16 = 50;
     pub const CHECKED: u16 = 51;
     pub const MEMBER: u16 = 52;
+    pub const BY_NAME: u16 = 53;
 }
 
 /// What the bytes of a value are: the first one says.
@@ -65,6 +66,8 @@ pub mod value {
     pub const STRS: u8 = 8;
     /// A field `DEFAULT` with a value each.
     pub const LIST: u8 = 9;
+    /// Not a value: the name of the attribute whose value is the default.
+    pub const SAME_AS: u8 = 10;
 }
 
 /// Writes fields; with `N` = 0 it only counts.

@@ -20,12 +20,19 @@ pub fn check_call(info: &OpInfo, call: Call<'_>) -> Result<(), InferError> {
 /// How an operator is called, as in the text: `R.nn.relu(data)`.
 pub fn signature(info: &OpInfo) -> String {
     let args = info.args.iter().map(|arg| if arg.optional { format!("[{}]", arg.name) } else { arg.name.clone() });
-    let attrs = info.attrs.iter().map(|attr| match &attr.default {
+    let attr = |attr: &AttrInfo| match &attr.default {
         Some(default) => format!("{}={}", attr.name, default_text(default)),
         None => format!("{}=…", attr.name),
-    });
-    let parts: Vec<String> = args.chain(attrs).collect();
+    };
+    let (positional, named) = info.attrs.split_at(n_positional(info));
+    let named = named.first().map(|_| "*".to_string()).into_iter().chain(named.iter().map(attr));
+    let parts: Vec<String> = args.chain(positional.iter().map(attr)).chain(named).collect();
     format!("{}({})", info.name.replacen("relax.", "R.", 1), parts.join(", "))
+}
+
+/// How many attributes may be written without their names.
+pub fn n_positional(info: &OpInfo) -> usize {
+    info.attrs.iter().position(|attr| attr.by_name).unwrap_or(info.attrs.len())
 }
 
 /// The default of an attribute as a text has it: `None`, `True`, `"NCHW"`, `[1, 1]`.
@@ -33,6 +40,7 @@ pub fn default_text(default: &AttrDefault) -> String {
     match default {
         AttrDefault::None => "None".to_string(),
         AttrDefault::Value(value) => python(value),
+        AttrDefault::SameAs(name) => name.clone(),
     }
 }
 
@@ -147,7 +155,7 @@ pub fn fits(ty: AttrType, value: AttrView<'_>) -> bool {
         AttrType::Int => value.kind() == attr::INT,
         AttrType::Float => matches!(value.kind(), attr::FLOAT | attr::INT),
         AttrType::Str => value.kind() == attr::STR,
-        AttrType::IntList => ints(),
+        AttrType::IntList | AttrType::RepeatedInts => ints(),
         AttrType::DType => value.is_none() || value.as_dtype().is_some(),
         AttrType::OptInt => value.is_none() || value.kind() == attr::INT,
         AttrType::OptIntList => value.is_none() || ints(),
@@ -155,10 +163,13 @@ pub fn fits(ty: AttrType, value: AttrView<'_>) -> bool {
     }
 }
 
-/// An attribute in the form that the text of its operator has: numbers of the declared type, data types by their usual
-/// names. What does not fit stays as it is.
-pub fn canonical_attr(ty: AttrType, value: Attr) -> Attr {
-    match (ty, value) {
+/// An attribute in the form that its operator declares: numbers of the declared type, one integer as a list where a list
+/// is declared, data types by their usual names. What does not fit stays as it is.
+pub fn canonical_attr(info: &AttrInfo, value: Attr) -> Attr {
+    match (info.ty, value) {
+        (AttrType::IntList | AttrType::OptIntList, Attr::Int(v)) => Attr::list([Attr::Int(v)]),
+        (AttrType::RepeatedInts, Attr::Int(v)) => repeated(info, &[Attr::Int(v)]),
+        (AttrType::RepeatedInts, Attr::List(items)) => repeated(info, &items),
         (AttrType::Float, Attr::Int(v)) => Attr::Float(v as f64),
         (AttrType::DType, Attr::Str(name)) => Attr::Str(match name.parse::<DType>() {
             Ok(dtype) if dtype.to_string().parse() == Ok(dtype) => dtype.to_string(),
@@ -168,12 +179,51 @@ pub fn canonical_attr(ty: AttrType, value: Attr) -> Attr {
     }
 }
 
-/// What stands for an attribute that is not written.
-pub fn default_attr(default: &AttrDefault) -> Attr {
-    match default {
-        AttrDefault::None => Attr::None,
-        AttrDefault::Value(value) => option_attr(value),
+/// The items, repeated to the length of the default if that is a multiple of theirs.
+fn repeated(info: &AttrInfo, items: &[Attr]) -> Attr {
+    let n = items.len();
+    let wanted = declared_length(info).filter(|wanted| n > 0 && wanted % n == 0).unwrap_or(n);
+    Attr::list(items.iter().cycle().take(wanted).cloned())
+}
+
+/// How many integers an attribute has whose values are repeated.
+pub fn declared_length(info: &AttrInfo) -> Option<usize> {
+    match (info.ty, &info.default) {
+        (AttrType::RepeatedInts, Some(AttrDefault::Value(OptionValue::List(items)))) => Some(items.len()),
+        _ => None,
     }
+}
+
+/// Adds the defaults of the attributes that are not written. Returns the first one that has none.
+pub fn add_defaults<'i, K: AsRef<str> + From<&'i str>>(
+    info: &'i OpInfo,
+    entries: &mut Vec<(K, Attr)>,
+) -> Option<&'i AttrInfo> {
+    let mut missing = None;
+    let value = |entries: &[(K, Attr)], name: &str| {
+        let found = entries.iter().find(|(key, _)| key.as_ref() == name);
+        found.map_or(Attr::None, |(_, value)| value.clone())
+    };
+    for attr in &info.attrs {
+        if entries.iter().any(|(key, _)| key.as_ref() == attr.name) {
+            continue;
+        }
+        match &attr.default {
+            Some(AttrDefault::Value(value)) => entries.push((attr.name.as_str().into(), option_attr(value))),
+            Some(AttrDefault::None | AttrDefault::SameAs(_)) => entries.push((attr.name.as_str().into(), Attr::None)),
+            None => missing = missing.or(Some(attr)),
+        }
+    }
+    for attr in &info.attrs {
+        if let Some(AttrDefault::SameAs(other)) = &attr.default
+            && value(entries, &attr.name) == Attr::None
+        {
+            let same = value(entries, other);
+            let own = entries.iter_mut().find(|(key, _)| key.as_ref() == attr.name);
+            own.into_iter().for_each(|(_, value)| *value = same.clone());
+        }
+    }
+    missing
 }
 
 fn option_attr(value: &OptionValue) -> Attr {
@@ -255,23 +305,15 @@ fn declared(info: &OpInfo, attrs: Dict<'_>) -> Option<Vec<(String, Attr)>> {
     if takes_any_attributes(info) {
         return (!sorted).then(|| attrs.to_owned());
     }
-    let mut entries = attrs.to_owned();
-    let mut same = sorted && attrs.iter().len() >= info.attrs.len();
-    for attr in &info.attrs {
-        match entries.iter_mut().find(|(key, _)| *key == attr.name) {
-            Some((_, value)) => {
-                let canonical = canonical_attr(attr.ty, value.clone());
-                same &= canonical == *value;
-                *value = canonical;
-            }
-            None => {
-                let Some(default) = &attr.default else { continue };
-                same = false;
-                entries.push((attr.name.clone(), default_attr(default)));
-            }
-        }
-    }
-    (!same).then_some(entries)
+    let before = attrs.to_owned();
+    let form = |(key, value): &(String, Attr)| match info.attrs.iter().find(|attr| attr.name == *key) {
+        Some(attr) => (key.clone(), canonical_attr(attr, value.clone())),
+        None => (key.clone(), value.clone()),
+    };
+    let mut entries: Vec<_> = before.iter().map(form).collect();
+    // What has no default is a fault of the call.
+    add_defaults(info, &mut entries);
+    (!sorted || entries != before).then_some(entries)
 }
 
 /// The type of an attribute in a message.
@@ -281,7 +323,7 @@ pub fn type_name(ty: AttrType) -> &'static str {
         AttrType::Int => "an integer",
         AttrType::Float => "a number",
         AttrType::Str => "a string",
-        AttrType::IntList => "a list of integers",
+        AttrType::IntList | AttrType::RepeatedInts => "a list of integers",
         AttrType::DType => "a data type such as \"float32\", or None",
         AttrType::OptInt => "an integer or None",
         AttrType::OptIntList => "a list of integers or None",
@@ -297,7 +339,7 @@ mod tests {
 
     fn info() -> OpInfo {
         let arg = |name: &str, kind, optional| ArgInfo { name: name.to_string(), kind, optional };
-        let attr = |name: &str, ty, default| AttrInfo { name: name.to_string(), ty, default };
+        let attr = |name: &str, ty, default| AttrInfo { name: name.to_string(), ty, default, by_name: false };
         OpInfo {
             name: "relax.test".to_string(),
             args: vec![arg("x", ArgKind::Tensor, false), arg("shape", ArgKind::Shape, true)],

@@ -94,6 +94,9 @@ pub struct AttrDecl {
     pub ty: AttrType,
     /// Value when it is not written.
     pub default: DefaultDecl,
+    /// Whether this attribute, and those after it, must be written with their names. For operators whose attributes TVM
+    /// prints in another order than it takes them.
+    pub by_name: bool,
 }
 
 /// Default of an attribute or option, as a constant.
@@ -103,6 +106,8 @@ pub enum DefaultDecl {
     Required,
     /// `None`.
     None,
+    /// The value of another attribute of the operator; only for attributes.
+    SameAs(&'static str),
     /// A boolean.
     Bool(bool),
     /// An integer.
@@ -128,7 +133,7 @@ impl DefaultDecl {
             OptionValue::List(items.iter().map(|value| item(*value)).collect())
         }
         Some(match *self {
-            DefaultDecl::Required | DefaultDecl::None => return None,
+            DefaultDecl::Required | DefaultDecl::None | DefaultDecl::SameAs(_) => return None,
             DefaultDecl::Bool(value) => OptionValue::Bool(value),
             DefaultDecl::Int(value) => OptionValue::Int(value),
             DefaultDecl::Float(value) => OptionValue::Float(value),

@@ -21,7 +21,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a PrimFunc; the result has the type that is given.",
             GIVEN,
             r#"x: R.Tensor((2, 3), "float32")"#,
-            r#"R.call_tir(cls.f, (x,), out_sinfo=R.Tensor((2, 3), "float32"))"#,
+            r#"R.call_tir(cls.f, (x,), out_ty=R.Tensor((2, 3), "float32"))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         FUNC_ARGS,
@@ -34,7 +34,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a packed function that fills its last arguments.",
             GIVEN,
             r#"x: R.Tensor((2, 3), "float32")"#,
-            r#"R.call_dps_packed("my.kernel", (x,), out_sinfo=R.Tensor((2, 3), "float32"))"#,
+            r#"R.call_dps_packed("my.kernel", (x,), out_ty=R.Tensor((2, 3), "float32"))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         FUNC_ARGS,
@@ -47,7 +47,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a packed function without effects.",
             GIVEN_PACKED,
             r#"x: R.Tensor((2, 3), "float32")"#,
-            r#"R.call_pure_packed("my.function", x, sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.call_pure_packed("my.function", x, ty_args=(R.Tensor((2, 3), "float32"),))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         PACKED,
@@ -60,7 +60,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a PrimFunc that writes results into some of its arguments.",
             GIVEN,
             r#"x: R.Tensor((2, 3), "float32")"#,
-            r#"R.call_tir_inplace(cls.f, (x,), inplace_indices=[0], out_sinfo=R.Tensor((2, 3), "float32"))"#,
+            r#"R.call_tir_inplace(cls.f, (x,), inplace_indices=[0], out_ty=R.Tensor((2, 3), "float32"))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         FUNC_ARGS,
@@ -73,7 +73,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a PrimFunc whose gradient is named.",
             GIVEN,
             r#"x: R.Tensor((2, 3), "float32")"#,
-            r#"R.call_tir_with_grad(cls.f, (x,), out_sinfo=R.Tensor((2, 3), "float32"), te_grad_name="my_grad")"#,
+            r#"R.call_tir_with_grad(cls.f, (x,), out_ty=R.Tensor((2, 3), "float32"), te_grad_name="my_grad")"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         FUNC_ARGS,
@@ -86,7 +86,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a packed function that writes results into some of its arguments.",
             GIVEN_PACKED,
             r#"x: R.Tensor((2, 3), "float32")"#,
-            r#"R.call_inplace_packed("my.function", x, inplace_indices=[0], sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.call_inplace_packed("my.function", x, inplace_indices=[0], ty_args=(R.Tensor((2, 3), "float32"),))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         PACKED,
@@ -99,7 +99,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a builtin of the virtual machine.",
             GIVEN_PACKED,
             r#"x: R.Tensor((2, 3), "float32")"#,
-            r#"R.call_builtin_with_ctx("vm.builtin.my_function", (x,), sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.call_builtin_with_ctx("vm.builtin.my_function", (x,), ty_args=(R.Tensor((2, 3), "float32"),))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         FUNC_ARGS,
@@ -112,7 +112,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a packed function.",
             GIVEN_PACKED,
             r#"x: R.Tensor((2, 3), "float32")"#,
-            r#"R.call_packed("my.function", x, sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.call_packed("my.function", x, ty_args=(R.Tensor((2, 3), "float32"),))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         PACKED,
@@ -138,7 +138,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a closure.",
             GIVEN_PACKED,
             r#"closure: R.Object, x: R.Tensor((2, 3), "float32")"#,
-            r#"R.invoke_closure(closure, (x,), sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.invoke_closure(closure, (x,), ty_args=(R.Tensor((2, 3), "float32"),))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         CLOSURE,
@@ -151,7 +151,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a closure without effects.",
             GIVEN_PACKED,
             r#"closure: R.Object, x: R.Tensor((2, 3), "float32")"#,
-            r#"R.invoke_pure_closure(closure, (x,), sinfo_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.invoke_pure_closure(closure, (x,), ty_args=(R.Tensor((2, 3), "float32"),))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         CLOSURE,

@@ -12,7 +12,7 @@ use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, 
 const ARGS: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("weight", ArgKind::Tensor)];
 
 const fn list(name: &'static str, default: &'static [i64]) -> AttrDecl {
-    attr_or(name, AttrType::IntList, DefaultDecl::Ints(default))
+    attr_or(name, AttrType::RepeatedInts, DefaultDecl::Ints(default))
 }
 
 const fn attrs<const N: usize>(
@@ -24,8 +24,7 @@ const fn attrs<const N: usize>(
         attr_or("groups", AttrType::Int, DefaultDecl::Int(1)),
         attr_or("data_layout", AttrType::Str, DefaultDecl::Str(data)),
         attr_or("kernel_layout", AttrType::Str, DefaultDecl::Str(kernel)),
-        // That of the data.
-        attr_or("out_layout", AttrType::OptStr, DefaultDecl::None),
+        attr_or("out_layout", AttrType::OptStr, DefaultDecl::SameAs("data_layout")),
         attr_or("out_dtype", AttrType::DType, DefaultDecl::None),
     ];
     (lists, rest)

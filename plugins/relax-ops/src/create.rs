@@ -22,6 +22,8 @@ const WINDOW: &[ArgDecl] = &[
     arg("alpha", ArgKind::Prim),
     arg("beta", ArgKind::Prim),
 ];
+/// TVM finds the data type from the arguments while it reads; a text that it printed always has one.
+const RANGE_DTYPE: &[AttrDecl] = &[attr("dtype", AttrType::DType)];
 const DTYPE: &[AttrDecl] = &[attr_or("dtype", AttrType::DType, DefaultDecl::None)];
 
 pub(crate) const OPERATORS: &[OpDecl] = &[
@@ -110,7 +112,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             r#"R.Tensor((4,), "int64")"#
         ),
         RANGE,
-        DTYPE,
+        RANGE_DTYPE,
         arange,
     ),
     op(
@@ -252,7 +254,9 @@ pub(crate) fn scalar(call: Call<'_>, i: usize) -> Result<Option<Dim>, InferError
 
 fn arange(call: Call<'_>) -> Inferred {
     let (start, end, step) = (scalar(call, 0)?, scalar(call, 1)?, scalar(call, 2)?);
-    let dtype = out_dtype(call, "dtype", start.as_ref().map_or(DType::VOID, Dim::dtype));
+    let Some(dtype) = asked_dtype(call, "dtype") else {
+        return wrong("attribute `dtype` must be a data type, such as \"int64\"".to_string());
+    };
     let length = match (start, end, step) {
         (Some(start), Some(end), Some(step)) => steps(&start, &end, &step)?,
         _ => None,

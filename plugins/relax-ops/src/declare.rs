@@ -84,12 +84,17 @@ pub(crate) const fn arg(name: &'static str, kind: ArgKind) -> ArgDecl {
 
 /// An attribute that must be written.
 pub(crate) const fn attr(name: &'static str, ty: AttrType) -> AttrDecl {
-    AttrDecl { name, ty, default: DefaultDecl::Required }
+    AttrDecl { name, ty, default: DefaultDecl::Required, by_name: false }
 }
 
 /// An attribute with a default.
 pub(crate) const fn attr_or(name: &'static str, ty: AttrType, default: DefaultDecl) -> AttrDecl {
-    AttrDecl { name, ty, default }
+    AttrDecl { name, ty, default, by_name: false }
+}
+
+/// An attribute that must be written with its name, as those after it.
+pub(crate) const fn by_name(attr: AttrDecl) -> AttrDecl {
+    AttrDecl { by_name: true, ..attr }
 }
 
 /// One tensor, called `x`.

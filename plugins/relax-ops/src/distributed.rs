@@ -53,7 +53,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Calls a PrimFunc on the part of each device.",
             GIVEN,
             r#"x: R.Tensor((2, 3), "float32")"#,
-            r#"R.dist.call_tir_local_view(cls.f, (x,), out_sinfo=R.Tensor((2, 3), "float32"))"#,
+            r#"R.dist.call_tir_local_view(cls.f, (x,), out_ty=R.Tensor((2, 3), "float32"))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
         FUNC_ARGS,

@@ -3,7 +3,7 @@
 use crate::declare::*;
 use crate::layout::Layout;
 use crate::type_rules::*;
-use plugin_api::ir::{Call, DType, TensorType, Type};
+use plugin_api::ir::{AttrView, Call, DType, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
 
@@ -13,7 +13,8 @@ const SCALED: &[ArgDecl] =
 
 const fn resizing(layout: &'static str, rounding: &'static str) -> [AttrDecl; 9] {
     [
-        attr_or("roi", AttrType::Any, DefaultDecl::None),
+        // TVM has a default for it, which it writes: float32 scalars.
+        attr("roi", AttrType::Any),
         attr_or("layout", AttrType::Str, DefaultDecl::Str(layout)),
         attr_or("method", AttrType::Str, DefaultDecl::Str("linear")),
         attr_or("coordinate_transformation_mode", AttrType::Str, DefaultDecl::Str("half_pixel")),
@@ -29,7 +30,10 @@ const RESIZE2: &[AttrDecl] = &resizing("NCHW", "round");
 const RESIZE3: &[AttrDecl] = &resizing("NCDHW", "");
 
 const fn quantizing(out: &'static str) -> [AttrDecl; 2] {
-    [attr_or("out_dtype", AttrType::DType, DefaultDecl::Str(out)), attr_or("axis", AttrType::Int, DefaultDecl::Int(-1))]
+    [
+        by_name(attr_or("out_dtype", AttrType::DType, DefaultDecl::Str(out))),
+        attr_or("axis", AttrType::Int, DefaultDecl::Int(-1)),
+    ]
 }
 
 const TO_INTS: &[AttrDecl] = &quantizing("int8");
@@ -42,7 +46,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Images resized.",
             RESIZED,
             r#"data: R.Tensor((1, 3, 8, 8), "float32")"#,
-            "R.image.resize2d(data, R.shape([16, 20]))",
+            "R.image.resize2d(data, R.shape([16, 20]), roi=[T.float32(0.0), T.float32(0.0), T.float32(0.0), T.float32(0.0)])",
             r#"R.Tensor((1, 3, 16, 20), "float32")"#
         ),
         DATA_SIZE,
@@ -55,7 +59,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "Volumes resized.",
             RESIZED,
             r#"data: R.Tensor((1, 3, 4, 8, 8), "float32")"#,
-            "R.image.resize3d(data, R.shape([8, 16, 20]))",
+            "R.image.resize3d(data, R.shape([8, 16, 20]), roi=[T.float32(0.0), T.float32(0.0), T.float32(0.0), T.float32(0.0), T.float32(0.0), T.float32(0.0)])",
             r#"R.Tensor((1, 3, 8, 16, 20), "float32")"#
         ),
         DATA_SIZE,
@@ -100,6 +104,9 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
 
 fn resize(call: Call<'_>, axes: &str) -> Inferred {
     let (data, (ndim, size)) = (tensor(call, 0)?, shape(call, 1)?);
+    if call.attr("roi").is_none_or(AttrView::is_none) {
+        return wrong("attribute `roi` must be a list of numbers, such as [T.float32(0.0), …]".to_string());
+    }
     let layout = Layout::of(text(call, "layout").unwrap_or(axes), axes)?;
     let spatial = &axes.as_bytes()[2..];
     if ndim >= 0 && ndim as usize != spatial.len() {

@@ -223,7 +223,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         DATA,
         &[
             attr("pad_width", AttrType::IntList),
-            attr_or("pad_value", AttrType::Float, DefaultDecl::Float(0.0)),
+            by_name(attr_or("pad_value", AttrType::Float, DefaultDecl::Float(0.0))),
             attr_or("pad_mode", AttrType::Str, DefaultDecl::Str("constant")),
         ],
         pad,

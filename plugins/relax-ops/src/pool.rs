@@ -12,14 +12,14 @@ use plugin_api::typing::operators::{AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const fn attrs(ones: &'static [i64], zeros: &'static [i64], layout: &'static str, count_pad: bool) -> [AttrDecl; 8] {
     [
-        attr_or("pool_size", AttrType::IntList, DefaultDecl::Ints(ones)),
-        attr_or("strides", AttrType::IntList, DefaultDecl::Ints(ones)),
-        attr_or("dilation", AttrType::IntList, DefaultDecl::Ints(ones)),
-        attr_or("padding", AttrType::IntList, DefaultDecl::Ints(zeros)),
+        attr_or("pool_size", AttrType::RepeatedInts, DefaultDecl::Ints(ones)),
+        attr_or("strides", AttrType::RepeatedInts, DefaultDecl::Ints(ones)),
+        by_name(attr_or("dilation", AttrType::RepeatedInts, DefaultDecl::Ints(ones))),
+        attr_or("padding", AttrType::RepeatedInts, DefaultDecl::Ints(zeros)),
         attr_or("ceil_mode", AttrType::Bool, DefaultDecl::Bool(false)),
         attr_or("count_include_pad", AttrType::Bool, DefaultDecl::Bool(count_pad)),
         attr_or("layout", AttrType::Str, DefaultDecl::Str(layout)),
-        attr_or("out_layout", AttrType::OptStr, DefaultDecl::None),
+        attr_or("out_layout", AttrType::OptStr, DefaultDecl::SameAs("layout")),
     ]
 }
 
@@ -33,7 +33,7 @@ const fn sized(layout: &'static str) -> [AttrDecl; 3] {
     [
         attr_or("output_size", AttrType::OptIntList, DefaultDecl::None),
         attr_or("layout", AttrType::Str, DefaultDecl::Str(layout)),
-        attr_or("out_layout", AttrType::OptStr, DefaultDecl::None),
+        attr_or("out_layout", AttrType::OptStr, DefaultDecl::SameAs("layout")),
     ]
 }
 
@@ -208,7 +208,12 @@ fn adaptive(call: Call<'_>, axes: &str) -> Inferred {
     let (layout, out) = layouts(call, axes)?;
     let Some(x) = layout.dims(&data, "data")? else { return Ok(with_shape(&data, out.ndim(), None)) };
     let spatial = &axes.as_bytes()[2..];
-    let given = call.attr("output_size").is_some_and(|attr| !attr.is_none());
+    let output_size = call.attr("output_size").filter(|attr| !attr.is_none());
+    // TVM repeats a single size while it reads.
+    if let Some(found) = output_size.map(|sizes| sizes.items().count()).filter(|found| *found != spatial.len()) {
+        return wrong(format!("attribute `output_size` must have {} integers, found {found}", spatial.len()));
+    }
+    let given = output_size.is_some();
     let sizes = if given { Some(per_axis(call, "output_size", spatial.len(), 1)?) } else { None };
     let dims = out.place(|letter| match (sizes, spatial.iter().position(|axis| *axis == letter)) {
         (Some(sizes), Some(i)) => Ok(Dim::Int(sizes[i])),

@@ -19,14 +19,14 @@ const NLL: &[ArgDecl] = &[
     ArgDecl { name: "weights", kind: ArgKind::Tensor, optional: true },
 ];
 const POOL: &[AttrDecl] = &[
-    attr_or("pool_size", AttrType::IntList, DefaultDecl::Ints(&[1, 1])),
-    attr_or("strides", AttrType::IntList, DefaultDecl::Ints(&[1, 1])),
-    attr_or("dilation", AttrType::IntList, DefaultDecl::Ints(&[1, 1])),
-    attr_or("padding", AttrType::IntList, DefaultDecl::Ints(&[0, 0, 0, 0])),
+    attr_or("pool_size", AttrType::RepeatedInts, DefaultDecl::Ints(&[1, 1])),
+    attr_or("strides", AttrType::RepeatedInts, DefaultDecl::Ints(&[1, 1])),
+    by_name(attr_or("dilation", AttrType::RepeatedInts, DefaultDecl::Ints(&[1, 1]))),
+    attr_or("padding", AttrType::RepeatedInts, DefaultDecl::Ints(&[0, 0, 0, 0])),
     attr_or("ceil_mode", AttrType::Bool, DefaultDecl::Bool(false)),
     attr_or("count_include_pad", AttrType::Bool, DefaultDecl::Bool(false)),
     attr_or("layout", AttrType::Str, DefaultDecl::Str("NCHW")),
-    attr_or("out_layout", AttrType::OptStr, DefaultDecl::None),
+    attr_or("out_layout", AttrType::OptStr, DefaultDecl::SameAs("layout")),
 ];
 const IN_GROUP: AttrDecl = attr_or("in_group", AttrType::Bool, DefaultDecl::Bool(true));
 
@@ -106,10 +106,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             r#"R.Tensor((4, 5), "float32")"#
         ),
         TAKE,
-        &[
-            attr_or("axis", AttrType::OptInt, DefaultDecl::None),
-            attr_or("mode", AttrType::Str, DefaultDecl::Str("fast")),
-        ],
+        &[attr_or("axis", AttrType::OptInt, DefaultDecl::None), attr_or("mode", AttrType::Str, DefaultDecl::Str(""))],
         like_second,
     ),
     op(

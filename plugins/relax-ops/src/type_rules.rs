@@ -27,8 +27,8 @@ pub(crate) const LIKE: &str = "the shape of `x`, with elements of `dtype`, else 
 pub(crate) const RESIZED: &str =
     "that of `data` with the spatial axes of this size; elements of `out_dtype` if it is given";
 pub(crate) const QUANTIZED: &str = "the shape of `data`, with elements of `out_dtype`";
-pub(crate) const GIVEN: &str = "the one that is given in `out_sinfo`";
-pub(crate) const GIVEN_PACKED: &str = "the one that is given in `sinfo_args`";
+pub(crate) const GIVEN: &str = "the one that is given in `out_ty`";
+pub(crate) const GIVEN_PACKED: &str = "the one that is given in `ty_args`";
 pub(crate) const NOTHING: &str = "the empty tuple";
 pub(crate) const ALLOCATED: &str = "the shape and the data type that are given";
 pub(crate) const SECOND: &str = "that of the second tensor";

@@ -7,7 +7,9 @@ use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
 use plugin_api::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
-use plugin_api::typing::operator_checks::{canonical_attr, default_attr, signature, takes_any_attributes, type_name};
+use plugin_api::typing::operator_checks::{
+    add_defaults, canonical_attr, n_positional, signature, takes_any_attributes, type_name,
+};
 use plugin_api::typing::operators::InferError;
 use plugin_api::typing::relations::{call_result, calls_are_pure};
 use ruff_python_ast::{Expr, ExprCall, Keyword};
@@ -224,6 +226,10 @@ impl<'a> FnReader<'a> {
         if positional.len() > info.attrs.len() {
             return Err(self.wrong_number(info, call, call.arguments.args.len()));
         }
+        if let (Some(value), Some(attr)) = (positional.get(n_positional(info)), info.attrs.get(n_positional(info))) {
+            let message = format!("`{}` and the attributes after it are written with their names", attr.name);
+            return Err(Diagnostic::new(span(value), message).help(signature(info)));
+        }
         let start = keywords.first().map(|keyword| span(keyword).start);
         let whole = start.filter(|_| positional.is_empty()).and_then(|start| {
             // From the name of the operator to its end would hold the arguments; the attributes stand at the end.
@@ -259,17 +265,9 @@ impl<'a> FnReader<'a> {
             }
             entries.push((attr.name.as_str(), self.checked(attr, &keyword.value)?));
         }
-        for attr in &info.attrs {
-            if entries.iter().any(|(known, _)| *known == attr.name) {
-                continue;
-            }
-            match &attr.default {
-                Some(default) => entries.push((attr.name.as_str(), default_attr(default))),
-                None => {
-                    let message = format!("{} needs the attribute `{}`", info.name, attr.name);
-                    return Err(Diagnostic::new(span(call), message).help(signature(info)));
-                }
-            }
+        if let Some(missing) = add_defaults(info, &mut entries) {
+            let message = format!("{} needs the attribute `{}`", info.name, missing.name);
+            return Err(Diagnostic::new(span(call), message).help(signature(info)));
         }
         let id = self.b.attrs(entries);
         if let Some(key) = key {
@@ -375,12 +373,13 @@ fn fitting(info: &AttrInfo, value: Attr, expr: &Expr) -> Read<Attr> {
         (AttrType::Int | AttrType::OptInt, Attr::Int(_)) => true,
         (AttrType::Float, Attr::Float(_) | Attr::Int(_)) => true,
         (AttrType::Str | AttrType::DType | AttrType::OptStr, Attr::Str(_)) => true,
-        (AttrType::IntList | AttrType::OptIntList, Attr::List(items)) => ints(items),
+        (AttrType::IntList | AttrType::OptIntList | AttrType::RepeatedInts, Attr::List(items)) => ints(items),
+        (AttrType::IntList | AttrType::OptIntList | AttrType::RepeatedInts, Attr::Int(_)) => true,
         (AttrType::OptInt | AttrType::OptIntList | AttrType::DType | AttrType::OptStr, Attr::None) => true,
         _ => false,
     };
     if fits {
-        return Ok(canonical_attr(info.ty, value));
+        return Ok(canonical_attr(info, value));
     }
     Err(Diagnostic::new(span(expr), format!("attribute `{}` must be {}", info.name, type_name(info.ty))))
 }

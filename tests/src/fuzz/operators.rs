@@ -13,7 +13,7 @@ pub struct SomeOps;
 
 static OPERATORS: LazyLock<[OpInfo; 5]> = LazyLock::new(|| {
     let arg = |name: &str, kind| ArgInfo { name: name.into(), kind, optional: false };
-    let attr = |name: &str, ty, default| AttrInfo { name: name.into(), ty, default: Some(default) };
+    let attr = |name: &str, ty, default| AttrInfo { name: name.into(), ty, default: Some(default), by_name: false };
     let (tensor, tuple) = (ArgKind::Tensor, ArgKind::Tuple);
     let (none, no) = (AttrDefault::None, AttrDefault::Value(OptionValue::Bool(false)));
     let op = |name: &str, args: Vec<ArgInfo>, attrs: Vec<AttrInfo>| {

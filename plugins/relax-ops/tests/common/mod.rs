@@ -26,6 +26,7 @@ fn info(decl: &OpDecl) -> OpInfo {
         DefaultDecl::Float(v) => Some(AttrDefault::Value(OptionValue::Float(v))),
         DefaultDecl::Str(v) => Some(AttrDefault::Value(OptionValue::Str(v.to_string()))),
         DefaultDecl::Ints(v) => Some(AttrDefault::Value(ints(v))),
+        DefaultDecl::SameAs(name) => Some(AttrDefault::SameAs(name.to_string())),
         other => panic!("no attribute has a default like {other:?}"),
     };
     OpInfo {
@@ -38,7 +39,12 @@ fn info(decl: &OpDecl) -> OpInfo {
         attrs: decl
             .attrs
             .iter()
-            .map(|attr| AttrInfo { name: attr.name.to_string(), ty: attr.ty, default: default(attr.default) })
+            .map(|attr| AttrInfo {
+                name: attr.name.to_string(),
+                ty: attr.ty,
+                default: default(attr.default),
+                by_name: attr.by_name,
+            })
             .collect(),
         pure: decl.pure,
         doc: decl.doc.to_string(),

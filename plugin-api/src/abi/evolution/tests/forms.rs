@@ -40,7 +40,7 @@ const _: fn(&OptionValue, &DefaultDecl, &InferError) = |value, default, error| {
     match default {
         DefaultDecl::Required | DefaultDecl::None | DefaultDecl::Bool(_) | DefaultDecl::Int(_) => {}
         DefaultDecl::Float(_) | DefaultDecl::Str(_) | DefaultDecl::Ints(_) | DefaultDecl::Floats(_) => {}
-        DefaultDecl::Strs(_) | DefaultDecl::Bools(_) => {}
+        DefaultDecl::Strs(_) | DefaultDecl::Bools(_) | DefaultDecl::SameAs(_) => {}
     }
     match error {
         InferError::Wrong(_) | InferError::UnknownOp { .. } | InferError::Panicked(_) | InferError::NoHost(_) => {}
@@ -123,6 +123,7 @@ fn values(text: &mut String) {
         ("Floats", DefaultDecl::Floats(&[1.0])),
         ("Strs", DefaultDecl::Strs(&["a", "bc"])),
         ("Bools", DefaultDecl::Bools(&[true, false])),
+        ("SameAs", DefaultDecl::SameAs("x")),
     ];
     for (name, default) in &defaults {
         let mut w = Writer::<64>::new();
@@ -191,7 +192,7 @@ const fn arg(name: &'static str, kind: ArgKind) -> ArgDecl {
 }
 
 const fn attr(name: &'static str, ty: AttrType, default: DefaultDecl) -> AttrDecl {
-    AttrDecl { name, ty, default }
+    AttrDecl { name, ty, default, by_name: false }
 }
 
 static OPERATORS: &[OpDecl] = &[OpDecl {
@@ -215,6 +216,9 @@ static OPERATORS: &[OpDecl] = &[OpDecl {
         attr("ois", AttrType::OptIntList, DefaultDecl::None),
         attr("any", AttrType::Any, DefaultDecl::Required),
         attr("os", AttrType::OptStr, DefaultDecl::None),
+        attr("ri", AttrType::RepeatedInts, DefaultDecl::Ints(&[1, 1])),
+        attr("so", AttrType::OptStr, DefaultDecl::SameAs("s")),
+        AttrDecl { by_name: true, ..attr("bn", AttrType::Int, DefaultDecl::Required) },
     ],
     pure: true,
     doc: " d",
