@@ -44,14 +44,16 @@ impl Writer {
         let (a, b) = (self.int(depth - 1), self.int(depth - 1));
         match self.choice.below(8) {
             0 => format!("T.min({a}, {b})"),
-            1 => format!("T.truncmod({a}, {b})"),
+            // What may be zero as a whole is no divisor: TVM computes it, and refuses.
+            1 => format!("T.truncmod({a}, {} + C[0])", self.int(0)),
             2 => format!("C[{a}]"),
             3 => {
                 let cond = self.cond(depth - 1);
                 format!("T.Select({cond}, {a}, {b})")
             }
             4 => format!("T.Cast(\"int32\", {})", self.float(depth - 1)),
-            _ => format!("({a}) {} ({b})", self.choice.of(&["+", "-", "*", "//", "%", "<<", "&", "|", "^"])),
+            5 => format!("({a}) {} (C[1] + 1)", self.choice.of(&["//", "%"])),
+            _ => format!("({a}) {} ({b})", self.choice.of(&["+", "-", "*", "<<", "&", "|", "^"])),
         }
     }
 

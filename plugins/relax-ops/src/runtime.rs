@@ -67,7 +67,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         ),
         MEMORY_STORAGE,
         &[],
-        object,
+        |call| storage(call, 3),
     ),
     op(
         "relax.memory.alloc_tensor",
@@ -144,7 +144,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         ),
         VM_STORAGE,
         &[],
-        object,
+        |call| storage(call, 2),
     ),
     op(
         "relax.vm.alloc_tensor",
@@ -251,11 +251,18 @@ fn nothing(_: Call<'_>) -> Inferred {
     Ok(Type::tuple([]))
 }
 
-/// The data type that an argument is: `R.dtype("float32")`, or its name.
+/// A piece of memory, for elements of the data type in argument `i`.
+fn storage(call: Call<'_>, i: usize) -> Inferred {
+    match argument(call, i)?.view() {
+        Expr::Str(name) => wrong(format!("the data type must be R.dtype({name:?}), found a string")),
+        _ => Ok(Type::Object),
+    }
+}
+
+/// The data type that an argument is: `R.dtype("float32")`. TVM makes one of its name, `"float32"`, while it reads.
 fn dtype_value(value: Value<'_>) -> Result<DType, InferError> {
     match value.view() {
         Expr::DType(dtype) => Ok(dtype),
-        Expr::Str(name) => name.parse().map_err(|error| InferError::wrong(format!("{error}"))),
         _ => wrong("needs a data type, such as R.dtype(\"float32\")".to_string()),
     }
 }

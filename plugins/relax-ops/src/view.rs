@@ -29,6 +29,7 @@ fn asked(call: Call<'_>) -> Result<Option<DType>, InferError> {
         Expr::DType(dtype) if dtype.is_known() => Ok(Some(dtype)),
         Expr::DType(_) => wrong("the data type of a view must not be void".to_string()),
         Expr::Call(call) if call.op() == Some("relax.null_value") => Ok(None),
+        Expr::Str(name) => wrong(format!("the data type must be R.dtype({name:?}), found a string")),
         _ if matches!(value.ty().to_owned(), Type::Object) => Ok(Some(DType::VOID)),
         _ => wrong("the data type must be one such as R.dtype(\"float32\"), or R.tuple() for the same".to_string()),
     }

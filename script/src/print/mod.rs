@@ -12,7 +12,7 @@ use crate::Operators;
 use crate::metadata::Writer as Metadata;
 use crate::words::devices::Devices;
 use names::Taken;
-pub(crate) use ops::operation_name;
+pub(crate) use ops::{operation_constructor, operation_name};
 use plugin_api::ir::module::GLOBAL_INFOS;
 use plugin_api::ir::records::attr;
 use plugin_api::ir::{Attr, AttrView, Body, BodyKind, DType, Dict, Dim, Expr, Module, Sym, Type, Value};

@@ -1,5 +1,6 @@
 //! How operations are written, in dimensions and expressions alike.
 
+use crate::words::folding::{Constant, folded};
 use plugin_api::ir::records::prim;
 
 /// How an infix operator is written.
@@ -47,13 +48,16 @@ pub(super) fn infix(op: u16) -> Option<Infix> {
     Some(Infix { text, name, level })
 }
 
-/// Name of an operation on two values that is written as a call.
-pub(super) fn binary_name(op: u16) -> &'static str {
+/// Name of an operation on two values that is written as a call; `folds`: the function of TVM would compute it.
+pub(super) fn binary_name(op: u16, folds: bool) -> &'static str {
     if let Some(infix) = infix(op) {
         return infix.name;
     }
     match op {
         prim::IF => "if_then_else",
+        prim::MIN if folds => "Min",
+        prim::MAX if folds => "Max",
+        prim::TRUNCMOD if folds => "Mod",
         prim::MIN => "min",
         prim::MAX => "max",
         prim::TRUNCMOD => "truncmod",
@@ -66,31 +70,17 @@ pub(crate) fn operation_name(op: u16) -> String {
     match infix(op) {
         Some(infix) => format!("`{}`", infix.text.trim()),
         None if op == prim::NOT => "`not`".to_string(),
-        None => format!("T.{}", binary_name(op)),
+        None => format!("T.{}", binary_name(op, false)),
     }
 }
 
-/// A constant operand.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Constant {
-    No,
-    Int(i64),
-    Float(f64),
+/// The constructor of TVM that makes an operation and computes nothing.
+pub(crate) fn operation_constructor(op: u16) -> &'static str {
+    binary_name(op, true)
 }
 
-/// Whether TVM's operators would compute `a op b` at once: then the infix form would not be read back.
+/// Whether TVM's operators would compute `a op b` at once: then the infix form would not be read back. Floats of all
+/// precisions are taken for computed.
 pub(super) fn folds(op: u16, a: Constant, b: Constant) -> bool {
-    use Constant::{Float, Int, No};
-    let is = |x: Constant, v: i64| x == Int(v) || x == Float(v as f64);
-    let both = matches!((a, b), (Int(_), Int(_)) | (Float(_), Float(_)));
-    match op {
-        prim::ADD => both || is(a, 0) || is(b, 0),
-        prim::SUB => both || is(b, 0),
-        prim::MUL => both || is(a, 0) || is(a, 1) || is(b, 0) || is(b, 1),
-        prim::DIV | prim::FLOORDIV => both || is(a, 0) || is(b, 1),
-        prim::FLOORMOD => matches!((a, b), (Int(_), Int(_))) || a == Int(0) || b == Int(1),
-        prim::EQ..=prim::GE | prim::BITAND | prim::BITOR | prim::BITXOR => both,
-        prim::AND | prim::OR => a != No || b != No,
-        _ => false,
-    }
+    folded(op, a, b, true).is_some()
 }

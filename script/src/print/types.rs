@@ -1,10 +1,11 @@
 //! Types, dimensions and scalar expressions as text.
 
 use super::Printer;
-use super::ops::{Constant, binary_name, folds, infix};
+use super::ops::{binary_name, folds, infix};
 use super::text::{not_finite, python_float, python_string};
+use crate::words::folding::Constant;
 use plugin_api::ir::records::prim;
-use plugin_api::ir::{DTensorType, Dim, DimExpr, Sym, TensorType, Type};
+use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, Sym, TensorType, Type};
 
 impl Printer<'_> {
     pub(super) fn ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
@@ -184,12 +185,15 @@ impl Printer<'_> {
             self.out.push_str(", ");
             return self.dim(b, sym, 0);
         }
-        let Some(infix) = infix(op).filter(|_| !folds(op, constant(a), constant(b))) else {
+        let same = matches!(op, prim::MIN | prim::MAX) && matches!((a, b), (Dim::Var(a), Dim::Var(b)) if a == b);
+        let folds = same || folds(op, constant(a), constant(b));
+        let Some(infix) = infix(op).filter(|_| !folds) else {
             self.uses_tir = true;
-            self.out.push_str(&format!("T.{}(", binary_name(op)));
-            // TVM wants two operands of one type here.
+            let name = binary_name(op, folds);
+            self.out.push_str(&format!("T.{name}("));
+            // A constructor of TVM takes two operands of one type.
             let typed = self.typed_ints;
-            self.typed_ints |= op == prim::TRUNCDIV;
+            self.typed_ints |= name.starts_with(char::is_uppercase);
             self.dim(a, sym, 0);
             self.out.push_str(", ");
             self.dim(b, sym, 0);
@@ -226,7 +230,8 @@ impl Printer<'_> {
                     self.uses_tir = true;
                     self.out.push_str("T.");
                     self.dtype(*dtype);
-                    return self.out.push_str(&format!("({v})"));
+                    let text = if *dtype == DType::U64 { (*v as u64).to_string() } else { v.to_string() };
+                    return self.out.push_str(&format!("({text})"));
                 }
                 DimExpr::Float(bits, dtype) => {
                     self.uses_tir = true;

@@ -285,7 +285,8 @@ impl<'a> FnReader<'a> {
             Expr::Tuple(tuple) => &tuple.elts,
             other => std::slice::from_ref(other),
         };
-        if result && (keyword.value.is_list_expr() || keyword.value.is_tuple_expr()) {
+        // A list of one type is that type, as in TVM.
+        if result && (keyword.value.is_tuple_expr() || keyword.value.is_list_expr() && items.len() != 1) {
             let fields = items.iter().map(|item| self.ty(item)).collect::<Read<_>>()?;
             let ty = self.b.ty(&Type::Tuple(fields));
             values.push(self.b.type_arg(ty));

@@ -15,7 +15,7 @@ const MAX_NDIM: usize = 64;
 impl<'a> FnReader<'a> {
     /// A constant of a number, or of lists of numbers; without a data type it has that of its numbers.
     pub(super) fn constant(&mut self, value: &'a Expr, dtype: Option<&'a Expr>) -> Read<V> {
-        let dtype = dtype.filter(|dtype| !dtype.is_none_literal_expr()).map(dtype_of).transpose()?;
+        let dtype = dtype.filter(|dtype| !dtype.is_none_literal_expr()).map(numpy_dtype).transpose()?;
         match value {
             Expr::List(_) => self.list_constant(value, dtype),
             Expr::Tuple(_) => {
@@ -50,6 +50,19 @@ impl<'a> FnReader<'a> {
             number.write(dtype, at, &mut bytes)?;
         }
         Ok(self.b.constant(&Tensor::new(&bytes), &Type::tensor(shape, dtype)))
+    }
+}
+
+/// A data type as NumPy names it: without a number of bits it has 64.
+fn numpy_dtype(expr: &Expr) -> Read<DType> {
+    match expr {
+        Expr::StringLiteral(name) => match name.value.to_str() {
+            "int" | "long" => Ok(DType::I64),
+            "uint" => Ok(DType::U64),
+            "float" | "double" => Ok(DType::F64),
+            _ => dtype_of(expr),
+        },
+        _ => dtype_of(expr),
     }
 }
 

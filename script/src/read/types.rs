@@ -5,10 +5,11 @@ use super::func::FnReader;
 use super::ops::{binary_op, compare_op, named_op};
 use super::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::folding::{Constant, Folded, folded, wrapped};
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use plugin_api::names::listed;
-use ruff_python_ast::{BoolOp, Expr, ExprCall, Keyword, Number, UnaryOp};
+use ruff_python_ast::{BoolOp, Expr, ExprCall, Keyword, Number, Operator, UnaryOp};
 use std::sync::Arc;
 
 impl<'a> FnReader<'a> {
@@ -252,28 +253,40 @@ impl<'a> FnReader<'a> {
             Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => self.dim(&unary.operand),
             Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {
                 let value = self.dim(&unary.operand)?;
+                if let Some(value) = value.as_int() {
+                    return Ok(Dim::int(i64::from(value == 0), DType::BOOL));
+                }
                 Ok(Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, value))))
             }
             Expr::BoolOp(logic) => {
                 let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
                 let mut values = logic.values.iter().map(|value| self.dim(value));
                 let first = values.next().unwrap_or_else(|| Err(not_a_dim(expr)))?;
-                values.try_fold(first, |left, right| Ok(Dim::binary(op, left, right?)))
+                values.try_fold(first, |left, right| computed(op, left, right?, span(expr)))
             }
             Expr::Name(name) => self.sym(name.id.as_str(), span(name)).map(Dim::Var),
             Expr::BinOp(binary) => {
-                let op = binary_op(binary.op).ok_or_else(|| not_a_dim(expr))?;
                 let (left, right) = (self.dim(&binary.left)?, self.dim(&binary.right)?);
+                if let (Operator::Pow, Dim::Int(base), Dim::Int(exponent @ 0..)) = (binary.op, &left, &right) {
+                    let power = u32::try_from(*exponent).ok().and_then(|exponent| base.checked_pow(exponent));
+                    let power = power.map(Dim::Int);
+                    return power.ok_or_else(|| Diagnostic::new(span(expr), "does not fit into 64 bits"));
+                }
+                let op = binary_op(binary.op).ok_or_else(|| not_a_dim(expr))?;
+                if let (prim::DIV, Dim::Int(a), Dim::Int(b @ (..=-1 | 1..))) = (op, &left, &right) {
+                    // Python's quotient.
+                    return Ok(Dim::float(*a as f64 / *b as f64, DType::F64));
+                }
                 if op == prim::DIV && !has_float(&left) && !has_float(&right) {
                     return Err(Diagnostic::new(span(expr), "two integers are divided by `/`")
                         .help("write `//` to round down, or T.truncdiv(a, b)"));
                 }
-                Ok(Dim::binary(op, left, right))
+                computed(op, left, right, span(expr))
             }
             Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
                 ([op], [right]) => {
                     let op = compare_op(*op).ok_or_else(|| not_a_dim(expr))?;
-                    Ok(Dim::binary(op, self.dim(&compare.left)?, self.dim(right)?))
+                    computed(op, self.dim(&compare.left)?, self.dim(right)?, span(expr))
                 }
                 _ => Err(not_a_dim(expr)),
             },
@@ -299,7 +312,12 @@ impl<'a> FnReader<'a> {
                 let (a, b) = (self.dim(a)?, self.dim(b)?);
                 // Of floats, `T.Div` is the true quotient.
                 let float = op == prim::TRUNCDIV && (has_float(&a) || has_float(&b));
-                Ok(Dim::binary(if float { prim::DIV } else { op }, a, b))
+                let op = if float { prim::DIV } else { op };
+                // What has a capital letter is a constructor of TVM: it computes nothing. A shift has none.
+                match name.starts_with(char::is_uppercase) || matches!(op, prim::SHL | prim::SHR) {
+                    true => Ok(Dim::binary(op, a, b)),
+                    false => computed(op, a, b, span(call)),
+                }
             }
             (Some(name), [Expr::StringLiteral(text)]) => match (name.parse::<DType>(), not_finite(text.value.to_str()))
             {
@@ -307,11 +325,18 @@ impl<'a> FnReader<'a> {
                 _ => Err(not_a_dim(&call.func)),
             },
             (Some(name), [value]) => match name.parse::<DType>() {
+                Ok(dtype) if dtype.is_int() && wide_int(value).is_some_and(|v| dtype.has_integer(v)) => {
+                    // Integers without a sign wrap into the 64 bits of the record.
+                    Ok(Dim::int(wide_int(value).unwrap_or(0) as i64, dtype))
+                }
                 Ok(dtype) => match self.dim(value)? {
-                    Dim::Int(v) if dtype.is_float() => Ok(Dim::float(v as f64, dtype)),
+                    Dim::Int(v) if dtype.is_float() => float(v as f64, dtype, span(value)),
+                    Dim::Int(v) if !dtype.has_integer(v.into()) => {
+                        Err(Diagnostic::new(span(value), format!("{v} does not fit {dtype}")))
+                    }
                     Dim::Int(v) => Ok(Dim::int(v, dtype)),
                     other => match float_of(&other) {
-                        Some(v) => Ok(Dim::float(v, dtype)),
+                        Some(v) => float(v, dtype, span(value)),
                         None => Ok(cast(dtype, other)),
                     },
                 },
@@ -350,6 +375,56 @@ fn placement(text: &str, at: std::ops::Range<usize>) -> Read<Vec<Option<u32>>> {
 
 pub(super) fn cast(dtype: DType, value: Dim) -> Dim {
     if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, value))) }
+}
+
+/// A float in its data type.
+///
+/// # Errors
+/// If it is greater than all of that type; at `at`.
+pub(super) fn float(value: f64, dtype: DType, at: std::ops::Range<usize>) -> Read<Dim> {
+    match dtype.has_float(value) {
+        true => Ok(Dim::float(value, dtype)),
+        false => Err(Diagnostic::new(at, format!("{value:e} does not fit {dtype}"))),
+    }
+}
+
+/// `a op b`, or what TVM computes of it.
+///
+/// # Errors
+/// If something is divided by zero, or an integer leaves 64 bits; at `at`.
+fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
+    let dtype = if matches!(a, Dim::Int(_)) { b.dtype() } else { a.dtype() };
+    if matches!(op, prim::MIN | prim::MAX) && matches!((&a, &b), (Dim::Var(a), Dim::Var(b)) if a == b) {
+        return Ok(a);
+    }
+    // Beside a float, Python's integers are floats.
+    let (x, y) = match (constant(&a), constant(&b)) {
+        (Constant::Int(x), Constant::Float(y)) => (Constant::Float(x as f64), Constant::Float(y)),
+        (Constant::Float(x), Constant::Int(y)) => (Constant::Float(x), Constant::Float(y as f64)),
+        both => both,
+    };
+    Ok(match folded(op, x, y, dtype == DType::F64) {
+        Some(Folded::Left) => a,
+        Some(Folded::Right) => b,
+        Some(Folded::Float(value)) if matches!(dtype, DType::F32 | DType::F64) => Dim::float(value, dtype),
+        Some(Folded::Int(value)) if (prim::EQ..=prim::OR).contains(&op) => Dim::int(value as i64, DType::BOOL),
+        Some(Folded::Int(value)) if dtype == DType::I64 => match i64::try_from(value) {
+            Ok(value) => Dim::Int(value),
+            Err(_) => return Err(Diagnostic::new(at, format!("{value} does not fit into 64 bits"))),
+        },
+        Some(Folded::Int(value)) => Dim::int(wrapped(value, dtype.bits(), dtype.code() == 0), dtype),
+        Some(Folded::ByZero) => return Err(Diagnostic::new(at, "this divides by zero")),
+        _ => Dim::binary(op, a, b),
+    })
+}
+
+/// A dimension as far as it is a constant.
+fn constant(dim: &Dim) -> Constant {
+    match (dim.as_int(), float_of(dim)) {
+        (Some(value), _) => Constant::Int(value),
+        (None, Some(value)) => Constant::Float(value),
+        (None, None) => Constant::No,
+    }
 }
 
 /// `-a`: of a number the negative one, else times minus one.

@@ -210,6 +210,22 @@ impl DType {
     }
 }
 
+impl DType {
+    /// Whether it is a float, and its greatest value is not less than this one. What is not finite is in all of them.
+    pub fn has_float(self, value: f64) -> bool {
+        let greatest = match (self.code(), self.bits()) {
+            (2, 16) => 65504.0,
+            (2, 32) => f64::from(f32::MAX),
+            // bfloat16
+            (4, _) => 3.389_531_389_251_535_5e38,
+            (2, 64) => f64::MAX,
+            (2, _) => f64::INFINITY,
+            _ => return self.is_float(),
+        };
+        !value.is_finite() || value.abs() <= greatest
+    }
+}
+
 /// Whether every value of data type `found` is a value of data type `wanted`. A `bool` is not a number.
 pub(super) fn holds_all(wanted: DType, found: DType) -> bool {
     const BOOL: u8 = 6;

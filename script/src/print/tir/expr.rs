@@ -1,9 +1,10 @@
 //! Expressions and buffers of TIR as text.
 
 use crate::print::deeper;
-use crate::print::ops::{Constant, Infix, binary_name, folds, infix};
+use crate::print::ops::{Infix, binary_name, folds, infix};
 use crate::print::text::{push_int, python_string};
 use crate::print::tir::{SymText, Tir};
+use crate::words::folding::Constant;
 use crate::words::tir_ops::{self, Place};
 use plugin_api::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{DType, Ty, Value};
@@ -149,8 +150,15 @@ impl<'b> Tir<'_, '_, 'b> {
             }
             op => {
                 let (a, b) = (rec.a, rec.b);
-                let shape = infix(op).filter(|_| !folds(op, self.constant(a), self.constant(b)));
-                self.binary(op, shape, above, |tir, above| tir.prim(a, above), |tir, above| tir.prim(b, above));
+                let folds = folds(op, self.constant(a), self.constant(b));
+                let shape = infix(op).filter(|_| !folds);
+                self.binary(
+                    binary_name(op, folds),
+                    shape,
+                    above,
+                    |tir, above| tir.prim(a, above),
+                    |tir, above| tir.prim(b, above),
+                );
             }
         }
     }
@@ -168,7 +176,10 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push("T.");
                 self.p.dtype(dtype);
                 self.push("(");
-                push_int(&mut self.p.out, value);
+                match dtype {
+                    DType::U64 => self.push(&(value as u64).to_string()),
+                    _ => push_int(&mut self.p.out, value),
+                }
                 self.push(")");
             }
         }
@@ -204,7 +215,7 @@ impl<'b> Tir<'_, '_, 'b> {
 
     fn binary(
         &mut self,
-        op: u16,
+        name: &str,
         shape: Option<Infix>,
         above: u8,
         a: impl FnOnce(&mut Self, u8),
@@ -212,7 +223,7 @@ impl<'b> Tir<'_, '_, 'b> {
     ) {
         let Some(infix) = shape else {
             self.push("T.");
-            self.push(binary_name(op));
+            self.push(name);
             self.push("(");
             a(self, 0);
             self.push(", ");
@@ -230,7 +241,7 @@ impl<'b> Tir<'_, '_, 'b> {
         let Some(a) = value.operand(0) else { return };
         match op {
             prim::NOT => {
-                let plain = self.int_of(a).is_some_and(|(_, dtype)| dtype == DType::I32);
+                let plain = self.int_of(a).is_some();
                 let (open, close) = match (plain, above > 5) {
                     (true, _) => ("T.Not(", ")"),
                     (false, true) => ("(not ", ")"),
@@ -252,8 +263,16 @@ impl<'b> Tir<'_, '_, 'b> {
                 let constants = (self.constant_of(a), self.constant_of(b));
                 let (x, y) = (a.ty().dtype(), b.ty().dtype());
                 let alike = x == y || !x.is_known() || !y.is_known() || op >= prim::SHL;
-                let shape = infix(op).filter(|_| alike && !folds(op, constants.0, constants.1));
-                self.binary(op, shape, above, |tir, above| tir.expr(a, above), |tir, above| tir.expr(b, above));
+                let same = matches!(op, prim::MIN | prim::MAX) && a == b && !a.is_nested();
+                let folds = same || folds(op, constants.0, constants.1);
+                let shape = infix(op).filter(|_| alike && !folds);
+                self.binary(
+                    binary_name(op, folds),
+                    shape,
+                    above,
+                    |tir, above| tir.expr(a, above),
+                    |tir, above| tir.expr(b, above),
+                );
             }
         }
     }

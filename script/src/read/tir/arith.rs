@@ -1,10 +1,11 @@
 //! Arithmetic of TIR: which data types operands have, and how they are brought to one.
 
-use crate::print::operation_name;
+use crate::print::{operation_constructor, operation_name};
 use crate::read::Read;
 use crate::read::tir::expr::{lanes, with_lanes};
 use crate::read::tir::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::folding::{Constant, Folded, folded, wrapped};
 use plugin_api::ir::records::{kind, prim};
 use plugin_api::ir::{DType, NodeSpec};
 use std::cmp::Ordering;
@@ -16,10 +17,39 @@ impl TirReader<'_> {
     /// # Errors
     /// If the operation takes no such operands, or nothing is the type of both; at `at`.
     pub(super) fn operator(&mut self, op: u16, a: E, b: E, at: Range<usize>) -> Read<E> {
+        let literal = a.is == Is::Literal && b.is == Is::Literal;
+        let (op, a, b) = self.operands(op, a, b, &at)?;
+        match self.computed(op, a, b, literal, &at)? {
+            Some(known) => Ok(known),
+            None => Ok(self.operation(op, a, b)),
+        }
+    }
+
+    /// `T.min(a, b)` and the like: as the operator, but of values that have a type.
+    ///
+    /// # Errors
+    /// As [`TirReader::operator`].
+    pub(super) fn operator_function(&mut self, op: u16, a: E, b: E, at: Range<usize>) -> Read<E> {
+        let (op, a, b) = self.operands(op, a, b, &at)?;
+        // A shift has no constructor, so the function stands for what is not computed.
+        let computes = !matches!(op, prim::SHL | prim::SHR);
+        match if computes { self.computed(op, a, b, false, &at)? } else { None } {
+            Some(known) => Ok(known),
+            None => Ok(self.operation(op, a, b)),
+        }
+    }
+
+    /// The operands of an operator at one data type, and the operation that it is of these.
+    fn operands(&mut self, op: u16, a: E, b: E, at: &Range<usize>) -> Read<(u16, E, E)> {
         let (mut op, mut a, mut b) = (op, a, b);
         match op {
+            // Python's numbers have a quotient.
+            prim::DIV if a.is == Is::Literal && b.is == Is::Literal => {
+                a = self.constant(a, DType::F32).unwrap_or(a);
+                b = self.constant(b, DType::F32).unwrap_or(b);
+            }
             prim::DIV if a.dtype.code() == 0 && b.dtype.code() == 0 => {
-                return Err(Diagnostic::new(at, "`/` of two integers says not how to round")
+                return Err(Diagnostic::new(at.clone(), "`/` of two integers says not how to round")
                     .help("a // b rounds down, T.truncdiv(a, b) to zero"));
             }
             // Of vectors of two types, and of integers, they are the operations on bits.
@@ -34,21 +64,75 @@ impl TirReader<'_> {
             // Here a number of the text is one of the other side's type, however narrow that is.
             match op {
                 prim::EQ | prim::NE | prim::BITAND..=prim::BITXOR | prim::SHL | prim::SHR => {
-                    (a, b) = (self.adopting(a, b, &at)?, self.adopting(b, a, &at)?);
+                    (a, b) = (self.adopting(a, b, at)?, self.adopting(b, a, at)?);
                 }
-                prim::LT..=prim::GE => a = self.adopting(a, b, &at).unwrap_or(a),
+                prim::LT..=prim::GE => a = self.adopting(a, b, at).unwrap_or(a),
                 _ => {}
             }
         }
-        takes(op, &[a, b], &at)?;
+        takes(op, &[a, b], at)?;
         let dtype = match op {
-            prim::EQ | prim::NE => one_type(op, a, b, &at)?,
-            _ => common(a, b, &at)?,
+            prim::EQ | prim::NE => one_type(op, a, b, at)?,
+            _ => common(a, b, at)?,
         };
         if let Some(dtype) = dtype {
             (a, b) = self.both(a, b, dtype);
         }
-        Ok(self.operation(op, a, b))
+        Ok((op, a, b))
+    }
+
+    /// What TVM computes while it reads `a op b`, whose operands have one type. If both are numbers of the text,
+    /// that is what Python computes.
+    ///
+    /// # Errors
+    /// If something is divided by zero, or an integer of the text leaves 64 bits; at `at`.
+    fn computed(&mut self, op: u16, a: E, b: E, literal: bool, at: &Range<usize>) -> Read<Option<E>> {
+        if a.dtype.lanes() != 1 || b.dtype.lanes() != 1 {
+            return Ok(None);
+        }
+        let same = matches!(op, prim::MIN | prim::MAX) && a.v == b.v && self.b.with(a.v, |value| !value.is_nested());
+        if same {
+            return Ok(Some(a));
+        }
+        let (x, y) = (self.constant_of(a), self.constant_of(b));
+        let double = literal || a.dtype == DType::F64;
+        if matches!(x, Constant::Float(_)) && !double && a.dtype != DType::F32 {
+            return Ok(None);
+        }
+        let is = if literal { Is::Literal } else { Is::Value };
+        // A value that goes must not be written already.
+        let alone = |this: &Self, gone: E| this.b.with(gone.v, |value| value.is_leaf());
+        Ok(match folded(op, x, y, double) {
+            Some(Folded::Left) => Some(a).filter(|_| alone(self, b)),
+            Some(Folded::Right) => Some(b).filter(|_| alone(self, a)),
+            Some(Folded::Float(value)) => Some(self.float(value, a.dtype, is)),
+            Some(Folded::Int(value)) if (prim::EQ..=prim::OR).contains(&op) => {
+                Some(self.imm_of(value as i64, DType::BOOL, Is::Value))
+            }
+            Some(Folded::Int(value)) if literal => match i64::try_from(value) {
+                Ok(value) => Some(self.number(value)),
+                Err(_) => return Err(Diagnostic::new(at.clone(), format!("{value} does not fit into 64 bits"))),
+            },
+            Some(Folded::Int(value)) if alone(self, a) && alone(self, b) => {
+                let signed = a.dtype.code() == 0;
+                Some(self.imm_of(wrapped(value, a.dtype.bits(), signed), a.dtype, Is::Value))
+            }
+            Some(Folded::ByZero) => {
+                let fault = Diagnostic::new(at.clone(), "this divides by zero");
+                return Err(fault.help(format!("T.{}(x, 0) is written as it is", operation_constructor(op))));
+            }
+            _ => None,
+        })
+    }
+
+    /// An operand as far as it is a constant.
+    fn constant_of(&self, e: E) -> Constant {
+        let dim = self.b.with(e.v, |value| value.dim());
+        match dim.as_ref().map(|dim| (dim.as_int(), crate::read::types::float_of(dim))) {
+            Some((Some(value), _)) => Constant::Int(value),
+            Some((None, Some(value))) => Constant::Float(value),
+            _ => Constant::No,
+        }
     }
 
     /// `T.Add(a, b)` and the like, which take two operands of one data type as they are.
@@ -98,18 +182,22 @@ impl TirReader<'_> {
         if let Some(value) = self.b.with(a.v, |value| value.dim()).as_ref().and_then(crate::read::types::float_of) {
             return Ok(E { end: a.end, ..self.float(-value, a.dtype, a.is) });
         }
-        let one = self.imm_of(-1, DType::I32, Is::Value);
+        let one = self.imm_of(-1, DType::I32, if a.is == Is::Literal { Is::Literal } else { Is::Value });
         let one = self.converted(one, a.dtype);
-        Ok(self.operation(prim::MUL, a, one))
+        let one = if a.is == Is::Literal { E { is: Is::Literal, ..one } } else { one };
+        self.operator(prim::MUL, a, one, at)
     }
 
-    /// `not a`, of any number of lanes.
+    /// `not a`, of any number of lanes; an operator computes that of a constant.
     ///
     /// # Errors
     /// If `a` is no bool; at `at`.
-    pub(super) fn inverted(&mut self, a: E, at: Range<usize>) -> Read<E> {
+    pub(super) fn inverted(&mut self, a: E, computes: bool, at: Range<usize>) -> Read<E> {
         takes(prim::NOT, &[a], &at)?;
         let dtype = with_code(DType::BOOL, a.dtype);
+        if let (true, Constant::Int(value)) = (computes, self.constant_of(a)) {
+            return Ok(self.imm_of(i64::from(value == 0), dtype, Is::Value));
+        }
         Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::NOT)), &[a.v], dtype))
     }
 

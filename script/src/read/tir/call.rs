@@ -125,7 +125,7 @@ impl<'a> TirReader<'a> {
             return if name.starts_with(char::is_uppercase) {
                 self.constructor(op, a, b, span(call))
             } else {
-                self.operator(op, a, b, span(call))
+                self.operator_function(op, a, b, span(call))
             };
         }
         if let (Ok(dtype), [value]) = (name.parse::<DType>(), &**args) {
@@ -142,7 +142,7 @@ impl<'a> TirReader<'a> {
             }
             "Not" => {
                 let [a] = self.values(call, name)?;
-                self.inverted(a, span(call))
+                self.inverted(a, false, span(call))
             }
             "Select" => {
                 let [cond, a, b] = self.values(call, name)?;
@@ -211,6 +211,9 @@ impl<'a> TirReader<'a> {
             _ => None,
         };
         match (float, value) {
+            (Some(found), _) if dtype.is_float() && !dtype.has_float(found) => {
+                Err(Diagnostic::new(span(value), format!("{found:e} does not fit {dtype}")))
+            }
             (Some(value), _) if dtype.is_float() => Ok(self.float(value, dtype, Is::Value)),
             (_, Expr::BooleanLiteral(value)) if dtype.code() == 6 => {
                 Ok(self.imm_of(i64::from(value.value), dtype, Is::Value))

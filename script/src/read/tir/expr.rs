@@ -63,7 +63,7 @@ impl<'a> TirReader<'a> {
     }
 
     /// An integer of the text, without a type of its own.
-    fn number(&mut self, value: i64) -> E {
+    pub(super) fn number(&mut self, value: i64) -> E {
         let dtype = if i32::try_from(value).is_ok() { DType::I32 } else { DType::I64 };
         self.imm_of(value, dtype, Is::Literal)
     }
@@ -106,7 +106,7 @@ impl<'a> TirReader<'a> {
                 }
                 (UnaryOp::Not, operand) => {
                     let a = self.value(operand)?;
-                    self.inverted(a, span(expr))
+                    self.inverted(a, true, span(expr))
                 }
                 (UnaryOp::UAdd, operand) => self.value(operand),
                 (UnaryOp::Invert, operand) => {

@@ -1,0 +1,161 @@
+//! What TVM's operators compute at once while a text is read: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as
+//! `T.Add(x, 0)` compute nothing; the printer writes them where an operator would.
+
+use plugin_api::ir::records::prim;
+
+/// A constant operand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Constant {
+    No,
+    Int(i64),
+    Float(f64),
+}
+
+/// What is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Folded {
+    /// The left operand.
+    Left,
+    /// The right operand.
+    Right,
+    /// An integer, or a truth value, before it is brought into its data type.
+    Int(i128),
+    /// A float.
+    Float(f64),
+    /// Nothing: the divisor is zero.
+    ByZero,
+}
+
+/// What TVM computes of `a op b`, whose operands have one data type; `None` where it makes an expression. `double` says
+/// whether floats have 64 bits.
+pub(crate) fn folded(op: u16, a: Constant, b: Constant, double: bool) -> Option<Folded> {
+    use Constant::{Float, Int};
+    let is = |x: Constant, v: i64| x == Int(v) || x == Float(v as f64);
+    let divides = matches!(op, prim::DIV | prim::FLOORDIV | prim::FLOORMOD | prim::TRUNCDIV | prim::TRUNCMOD);
+    if divides && is(b, 0) {
+        return Some(Folded::ByZero);
+    }
+    match (a, b) {
+        (Int(x), Int(y)) => return of_integers(op, x.into(), y.into()),
+        (Float(x), Float(y)) => return of_floats(op, x, y, double),
+        _ => {}
+    }
+    match op {
+        prim::ADD if is(a, 0) => Some(Folded::Right),
+        prim::MUL if is(a, 1) || is(b, 0) => Some(Folded::Right),
+        prim::ADD | prim::SUB | prim::SHL | prim::SHR if is(b, 0) => Some(Folded::Left),
+        prim::MUL if is(b, 1) || is(a, 0) => Some(Folded::Left),
+        prim::DIV | prim::FLOORDIV | prim::TRUNCDIV if is(a, 0) || is(b, 1) => Some(Folded::Left),
+        prim::FLOORMOD | prim::TRUNCMOD if a == Int(0) => Some(Folded::Left),
+        prim::FLOORMOD | prim::TRUNCMOD if b == Int(1) => Some(Folded::Int(0)),
+        prim::AND => truth(a, b, 0),
+        prim::OR => truth(a, b, 1),
+        _ => None,
+    }
+}
+
+/// `and` and `or` of a known operand: the one value of it decides, with the other the result is the other operand.
+fn truth(a: Constant, b: Constant, deciding: i64) -> Option<Folded> {
+    match (a, b) {
+        (Constant::Int(x), _) => Some(if x == deciding { Folded::Left } else { Folded::Right }),
+        (_, Constant::Int(y)) => Some(if y == deciding { Folded::Right } else { Folded::Left }),
+        _ => None,
+    }
+}
+
+/// What Python and TVM compute of two integers, of any size.
+pub(crate) fn of_integers(op: u16, x: i128, y: i128) -> Option<Folded> {
+    let is = |v: bool| i128::from(v);
+    Some(Folded::Int(match op {
+        prim::ADD => x + y,
+        prim::SUB => x - y,
+        prim::MUL => x * y,
+        prim::FLOORDIV => x.checked_div(y)? - is(x % y != 0 && (x < 0) != (y < 0)),
+        prim::FLOORMOD => (x.checked_rem(y)? + y) % y,
+        prim::TRUNCDIV | prim::DIV => x.checked_div(y)?,
+        prim::TRUNCMOD => x.checked_rem(y)?,
+        prim::MIN => x.min(y),
+        prim::MAX => x.max(y),
+        prim::EQ => is(x == y),
+        prim::NE => is(x != y),
+        prim::LT => is(x < y),
+        prim::LE => is(x <= y),
+        prim::GT => is(x > y),
+        prim::GE => is(x >= y),
+        prim::AND => is(x != 0 && y != 0),
+        prim::OR => is(x != 0 || y != 0),
+        prim::BITAND => x & y,
+        prim::BITOR => x | y,
+        prim::BITXOR => x ^ y,
+        prim::SHL if (0..64).contains(&y) => x << y,
+        prim::SHR if (0..64).contains(&y) => x >> y,
+        _ => return None,
+    }))
+}
+
+/// Arithmetic of floats in their own precision; that of 16 bits is left to the program.
+fn of_floats(op: u16, x: f64, y: f64, double: bool) -> Option<Folded> {
+    let is = |v: bool| Some(Folded::Int(v.into()));
+    let in_precision = |x: f64, y: f64| match op {
+        prim::ADD if double => Some(x + y),
+        prim::SUB if double => Some(x - y),
+        prim::MUL if double => Some(x * y),
+        prim::DIV if double => Some(x / y),
+        prim::ADD => Some((x as f32 + y as f32).into()),
+        prim::SUB => Some((x as f32 - y as f32).into()),
+        prim::MUL => Some((x as f32 * y as f32).into()),
+        prim::DIV => Some((x as f32 / y as f32).into()),
+        _ => None,
+    };
+    match op {
+        prim::MIN => Some(if y < x { Folded::Right } else { Folded::Left }),
+        prim::MAX => Some(if y > x { Folded::Right } else { Folded::Left }),
+        prim::EQ => is(x == y),
+        prim::NE => is(x != y),
+        prim::LT => is(x < y),
+        prim::LE => is(x <= y),
+        prim::GT => is(x > y),
+        prim::GE => is(x >= y),
+        _ => in_precision(x, y).map(Folded::Float),
+    }
+}
+
+/// An integer in a data type of these bits, as TVM wraps it.
+pub(crate) fn wrapped(value: i128, bits: u8, signed: bool) -> i64 {
+    let unused = 64 - u32::from(bits.clamp(1, 64));
+    let low = (value as u64) << unused;
+    if signed { low as i64 >> unused } else { (low >> unused) as i64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_round_down_and_wrap() {
+        for (op, x, y, expected) in [
+            (prim::FLOORDIV, -7, 2, -4),
+            (prim::FLOORDIV, 7, -2, -4),
+            (prim::FLOORMOD, -7, 2, 1),
+            (prim::FLOORMOD, 7, -2, -1),
+            (prim::TRUNCDIV, -7, 2, -3),
+            (prim::TRUNCMOD, -7, 2, -1),
+            (prim::SHL, 3, 4, 48),
+            (prim::GT, 1, 2, 0),
+        ] {
+            assert_eq!(of_integers(op, x, y), Some(Folded::Int(expected)), "{op} {x} {y}");
+        }
+        assert_eq!(wrapped(200, 8, true), -56);
+        assert_eq!(wrapped(300, 8, false), 44);
+        assert_eq!(wrapped(1 << 31, 32, true), -2147483648);
+        assert_eq!(wrapped(-1, 64, true), -1);
+    }
+
+    #[test]
+    fn floats_are_computed_in_their_precision() {
+        use Constant::Float;
+        let sum = |double| folded(prim::ADD, Float(0.1), Float(0.2), double);
+        assert_eq!(sum(false), Some(Folded::Float(0.30000001192092896)));
+        assert_eq!(sum(true), Some(Folded::Float(0.1 + 0.2)));
+    }
+}
