@@ -230,14 +230,35 @@ fn named_dtype(what: &'static str, index: usize, dtype: u32) -> Result<(), SealE
 }
 
 /// Size of each dimension expression.
+/// Whether an integer is one of its data type. Those without a sign wrap into the 64 bits of the record.
+fn is_integer_of(rec: &PrimRec) -> bool {
+    let (dtype, value) = (DType(rec.dtype), (u64::from(rec.b) << 32 | u64::from(rec.a)) as i64);
+    let value = if dtype == DType::U64 { i128::from(value as u64) } else { value.into() };
+    matches!(dtype.code(), 0 | 1 | 6) && dtype.has_integer(value)
+}
+
 fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
     let mut depth = vec![0u16; raw.prims().len()];
     let mut sizes = vec![1u32; raw.prims().len()];
     for (i, rec) in raw.prims().iter().enumerate() {
         named_dtype("dimension", i, rec.dtype)?;
         let operands: &[u32] = match rec.op {
+            prim::INT if !is_integer_of(rec) => {
+                return Err(SealError::Malformed {
+                    what: "dimension",
+                    index: i,
+                    why: "its data type has no such integer",
+                });
+            }
             prim::FLOAT if !DType(rec.dtype).is_float() => {
                 return Err(SealError::Malformed { what: "dimension", index: i, why: "a float of another data type" });
+            }
+            prim::FLOAT if !DType(rec.dtype).has_float(f64::from_bits(u64::from(rec.b) << 32 | u64::from(rec.a))) => {
+                return Err(SealError::Malformed {
+                    what: "dimension",
+                    index: i,
+                    why: "its data type has no such float",
+                });
             }
             prim::INT | prim::FLOAT => &[],
             prim::VAR => {

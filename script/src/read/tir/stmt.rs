@@ -480,6 +480,10 @@ impl<'a> TirReader<'a> {
     }
 
     fn if_(&mut self, stmt: &'a StmtIf) -> Read<()> {
+        // What Python decides, the text does not say twice: TVM reads one branch.
+        if let Expr::BooleanLiteral(always) = &*stmt.test {
+            return self.decided(stmt, always.value);
+        }
         let cond = self.value(&stmt.test)?;
         self.b.begin(NodeSpec::new(kind::COND), &[cond.v], None);
         self.scope_of(&stmt.body);
@@ -499,6 +503,22 @@ impl<'a> TirReader<'a> {
         }
         (0..open).for_each(|_| self.b.end());
         Ok(())
+    }
+
+    /// The branch of an If whose condition is `True` or `False`.
+    fn decided(&mut self, stmt: &'a StmtIf, holds: bool) -> Read<()> {
+        if holds {
+            self.body(&stmt.body);
+            return Ok(());
+        }
+        match &*stmt.elif_else_clauses {
+            [] => Ok(()),
+            [otherwise] if otherwise.test.is_none() => {
+                self.body(&otherwise.body);
+                Ok(())
+            }
+            [next, ..] => Err(Diagnostic::new(span(next), "an `elif` after `if False:`; write this condition first")),
+        }
     }
 
     fn scope_of(&mut self, stmts: &'a [Stmt]) {

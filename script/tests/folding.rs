@@ -1,0 +1,33 @@
+//! Constants in TIR are computed while a text is read, as in TVM. The cases are TVM's own answers, written by
+//! `tests/oracle/folding.py`.
+
+use script::{NoOps, print, read};
+
+/// How the value of `y = expression` is printed again, or why it is refused.
+fn said(expression: &str) -> Result<String, String> {
+    let text = format!(
+        "@I.ir_module\nclass Module:\n    @T.prim_func(private=True)\n    def f(a: T.int32, b: T.int64, c: T.int8, d: T.uint8, \
+         e: T.uint32, f: T.float32, g: T.float16, h: T.bool, k: T.bfloat16, q: T.float8_e4m3fn, \
+         V: T.Buffer((16,), \"float32\"), W: T.Buffer((16,), \"int32\")):\n        y = {expression}\n"
+    );
+    let module = read(&text, &NoOps).map_err(|error| error.diagnostics[0].message.clone())?;
+    let printed = print(&module, &NoOps).expect("everything in it has a text");
+    let again = read(&printed, &NoOps).expect("what is printed is read");
+    assert!(again.structural_eq(&module), "{expression}: printed as another module:\n{printed}");
+    let value = printed.lines().last().and_then(|line| line.split_once(" = ")).expect("a binding").1;
+    Ok(value.to_string())
+}
+
+#[test]
+fn constants_are_computed_as_in_tvm() {
+    let (mut same, mut other) = (0, Vec::new());
+    for line in include_str!("folding.txt").lines() {
+        let (expression, expected) = line.split_once(" => ").expect("a case");
+        match (said(expression), expected) {
+            (Ok(printed), expected) if printed == expected => same += 1,
+            (Err(_), "refused") => same += 1,
+            (found, expected) => other.push(format!("{expression}: TVM {expected}, found {found:?}")),
+        }
+    }
+    assert!(other.is_empty(), "{} of {}:\n{}", other.len(), same + other.len(), other.join("\n"));
+}

@@ -1,0 +1,38 @@
+"""Writes what TVM computes while it reads: `script/tests/folding.txt`, which `script/tests/folding.rs` reads.
+
+Each line is an expression, and after an arrow how TVM prints what it read, or that it refuses. The expressions are those of
+`promotion.py` in which constants meet: numbers of the text, numbers with a type, and variables beside 0 and 1.
+"""
+
+import itertools
+import pathlib
+
+from promotion import read
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEXT = ["-7", "0", "1", "2", "0.5"]
+TYPED = ["T.int32(-7)", "T.int64(2)", "T.int8(100)", "T.uint8(200)", "T.float32(0.1)", "T.float64(0.1)", "T.float16(2.0)", "T.bool(True)"]
+NEUTRAL = ["0", "1", "T.int64(0)", "T.float32(1.0)", "T.float32(0.0)", "T.bool(False)"]
+VARIABLES = ["a", "b", "d", "f", "g", "h"]
+OPERATIONS = ["{} + {}", "{} - {}", "{} * {}", "{} // {}", "{} % {}", "{} / {}", "{} < {}", "{} >= {}", "{} == {}", "{} & {}",
+              "{} and {}", "{} or {}", "T.min({}, {})", "T.max({}, {})", "T.truncdiv({}, {})", "T.truncmod({}, {})",
+              "T.floordiv({}, {})", "T.Add({}, {})", "T.Mul({}, {})"]
+SINGLE = ["-({})", "not ({})"]
+
+
+def cases():
+    for form in SINGLE:
+        yield from (form.format(value) for value in TEXT + TYPED)
+    for form in OPERATIONS:
+        for a, b in itertools.product(TEXT + TYPED, repeat=2):
+            yield form.format(a, b)
+        for a, b in itertools.product(VARIABLES, NEUTRAL):
+            yield form.format(a, b)
+            yield form.format(b, a)
+    yield from ["a + 2 * 3", "a + (1 + 2) * 3", "W[1 + 2]", "W[2 * 3 - 1] + 0", "T.min(a, a)", "T.max(1 + 1, 2)", "a * (3 - 2)"]
+
+
+if __name__ == "__main__":
+    lines = [f"{case} => {read(case) or 'refused'}" for case in cases()]
+    (ROOT / "script/tests/folding.txt").write_text("\n".join(lines) + "\n")
+    print(f"{len(lines)} expressions, {sum(line.endswith('=> refused') for line in lines)} of which TVM refuses")
