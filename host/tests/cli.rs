@@ -33,6 +33,9 @@ mod lock;
 #[path = "cli/lock_crates.rs"]
 #[cfg(target_os = "linux")]
 mod lock_crates;
+#[path = "cli/lock_links.rs"]
+#[cfg(target_os = "linux")]
+mod lock_links;
 #[path = "cli/lock_races.rs"]
 #[cfg(target_os = "linux")]
 mod lock_races;

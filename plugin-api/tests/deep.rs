@@ -5,9 +5,9 @@ mod common;
 use common::*;
 use plugin_api::arith::index_to_dim;
 use plugin_api::arith::substitute;
-use plugin_api::ir::Part;
-use plugin_api::ir::nested::{Nests, TOO_DEEP};
+use plugin_api::ir::nested::{Nests, TOO_DEEP, TOO_LARGE};
 use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::ir::{MAX_SIZE, Part};
 use plugin_api::metadata::{OptionType, OptionValue};
 use plugin_api::prelude::*;
 use plugin_api::rewrite::mutators::ExprMutatorBase;
@@ -89,6 +89,99 @@ fn parts_know_their_depth() {
     let mut ret = Part::from(nest(3));
     ret.edit(|ret| *ret = Type::tuple([Type::Object, nest(1)]));
     assert_eq!((ret.depth(), ret.into_inner()), (3, Type::tuple([Type::Object, Type::tuple([Type::Object])])));
+}
+
+/// A value that holds two copies of a value that holds two copies of another, and so on: more parts than any memory holds.
+fn doubled<T: Clone>(inner: T, outer: impl Fn(T, T) -> T) -> T {
+    (0..60).fold(inner, |inner, _| outer(inner.clone(), inner))
+}
+
+/// Runs `f`, which must not take as long as its values have parts.
+fn in_time(f: impl FnOnce() + Send + 'static) {
+    let (done, wait) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+        f();
+        // Nobody waits any more if it took too long.
+        let _ = done.send(());
+    });
+    wait.recv_timeout(std::time::Duration::from_secs(100)).expect("it comes to its end, without a panic");
+    thread.expect("a thread").join().expect("no panic");
+}
+
+/// The error of a body that has such a value.
+fn refusal(add: impl FnOnce(&mut BodyBuilder) -> (TypeId, AttrsId)) -> String {
+    let mut b = BodyBuilder::new();
+    let (ty, attrs) = add(&mut b);
+    b.begin_function(0, attrs, None);
+    let x = b.param("x", ty);
+    b.end_function(x, ty);
+    b.finish().expect_err("too large").to_string()
+}
+
+/// Types, attributes and option values that double are bounded from the start, and no body holds them.
+#[test]
+fn values_that_double_are_refused() {
+    in_time(|| {
+        let tuples = doubled(Type::Object, |a, b| Type::tuple([a, b]));
+        let shapes = doubled(Type::shape(vec![Dim::Int(1); 1_000]), |a, b| Type::tuple([a, b]));
+        let functions = doubled(Type::Object, |a, b| Type::callable(Some(vec![a]), b, true));
+        for ty in [tuples, shapes, functions] {
+            assert_eq!((Nests::size(&ty) > MAX_SIZE, hash(&ty)), (true, hash(&ty.clone())));
+            let said = refusal(|b| (b.ty(&ty), AttrsId::NONE));
+            assert!(said.contains("type 0: more than 1048576 parts"), "{said}");
+            use_value(ty);
+        }
+        let lists = doubled(Attr::None, |a, b| Attr::list([a, b]));
+        let dicts = doubled(Attr::None, |a, b| Attr::dict([("a", a), ("b", b)]));
+        let objects = doubled(Attr::None, |a, b| Attr::Object("o".into(), [(None, a), (None, b)].into()));
+        for attr in [lists, dicts, objects] {
+            let said = refusal(|b| (b.ty(&tensor()), b.attrs([("k", attr.clone())])));
+            assert!(said.contains("attribute 0: more than 1048576 parts"), "{said}");
+            use_value(attr);
+        }
+        let list = doubled(OptionValue::Int(1), |a, b| OptionValue::List([a, b].into()));
+        assert_eq!((Nests::size(&list), list.coerce(OptionType::IntList)), (TOO_LARGE, None));
+    });
+}
+
+/// Dimensions share their operands, so they can be made; what goes through them makes use of that.
+#[test]
+fn dimensions_that_double_are_refused() {
+    in_time(|| {
+        let mut b = BodyBuilder::new();
+        let n = Dim::Var(b.sym("n", DType::I64));
+        let sum = |inner: &Dim| doubled(inner.clone(), |a, b| Dim::binary(prim::ADD, a, b));
+        let (one, other) = (sum(&n), sum(&n));
+        assert!(one == other && hash(&one) == hash(&other) && one != sum(&Dim::Int(1)));
+        let mut vars = 0;
+        one.vars(&mut |_| vars += 1);
+        assert!(vars > 0);
+        assert!(substitute(&one, &|_| Some(Dim::Int(1))) == sum(&Dim::Int(1)));
+        use_value(Type::shape(vec![one.clone()]));
+        let shape = Type::shape(vec![one.clone(), other]);
+        let said = refusal(|b| {
+            b.sym("n", DType::I64);
+            (b.ty(&shape), b.attrs([("k", Attr::Dim(one))]))
+        });
+        assert!(said.contains("dimension") && said.contains("more than 1048576 parts"), "{said}");
+    });
+}
+
+/// As many parts as there may be are kept, also after a change in place.
+#[test]
+fn parts_know_their_size() {
+    let wide = |n: u32| Type::tuple((1..n).map(|_| Type::Object));
+    assert_eq!((Nests::size(&wide(MAX_SIZE)), Nests::size(&wide(MAX_SIZE + 1))), (MAX_SIZE, MAX_SIZE + 1));
+    assert!(Nests::size(&wide(MAX_SIZE + 2)) == TOO_LARGE);
+    let mut ty = Type::tuple([wide(1_000)]);
+    let Type::Tuple(fields) = &mut ty else { panic!("a tuple") };
+    fields.edit(|fields| fields.push(Type::Object));
+    assert_eq!((fields.size(), fields.is_whole()), (1_001, true));
+    fields.edit(|fields| fields.push(wide(MAX_SIZE)));
+    assert_eq!((fields.size(), fields.len(), fields.is_whole()), (TOO_LARGE, 0, false));
+    let mut ret = Part::from(wide(3));
+    ret.edit(|ret| *ret = wide(MAX_SIZE));
+    assert_eq!((ret.size(), ret.depth()), (MAX_SIZE, 2));
 }
 
 /// `y = relu(add(relu(add(… x …, x)), x))`, without names in between.

@@ -161,6 +161,104 @@ fn what_no_text_says_is_refused() {
     }
 }
 
+/// TVM reads these attributes of functions as one kind only, and refuses a text in which they are of another one.
+#[test]
+fn attributes_of_functions_are_of_their_kind() {
+    let kinds = || {
+        let dict = Attr::dict([("a", 1i64)]);
+        let target = Attr::Object("T.target".into(), [(None, Attr::from("llvm"))].into());
+        [Attr::None, Attr::Float(1.5), Attr::list([1i64]), dict, target, Attr::Type(Type::Object)]
+    };
+    // The second function is inside the first one.
+    let main = |outer: Option<(&'static str, Attr)>, inner: Option<(&'static str, Attr)>| {
+        refused(move |module| {
+            let [outer, inner] = [&outer, &inner].map(|said| said.clone().into_iter().collect::<Vec<_>>());
+            let ctx = Ctx::detached();
+            let bb = BlockBuilder::new(&ctx);
+            let body = bb.body("main", |b| {
+                let ty = Type::tensor([2i64, 4], DType::F32);
+                let x = b.param("x", ty.clone());
+                b.func_attrs(&outer);
+                let f = b.local_function("f", |b| {
+                    let y = b.param("y", ty);
+                    b.func_attrs(&inner);
+                    b.emit_func_output(y);
+                });
+                let y = b.emit(b.call_value(f, &[x]));
+                b.emit_func_output(y);
+            });
+            Ok(with_main(module, body.expect("it is built")))
+        })
+    };
+    for value in kinds().into_iter().chain([Attr::Int(1), Attr::Bool(true)]) {
+        let why = main(Some(("global_symbol", value.clone())), None);
+        assert!(why.contains("has a global_symbol that is not a string: set it to \"main\""), "{value:?}: {why}");
+        let why = main(None, Some(("global_symbol", value)));
+        assert!(why.contains("is inside another function, but has a global_symbol"), "{why}");
+    }
+    for value in kinds().into_iter().chain([Attr::from("yes"), Attr::Dim(Dim::int(1, DType::I32))]) {
+        for (outer, inner) in [(Some(value.clone()), None), (None, Some(value.clone()))] {
+            let why = main(outer.map(|value| ("relax.force_pure", value)), inner.map(|v| ("relax.force_pure", v)));
+            assert!(why.contains("sets relax.force_pure to a value that is not a boolean"), "{value:?}: {why}");
+        }
+    }
+    // What TVM takes.
+    for value in [Attr::Bool(true), Attr::Int(1)] {
+        let why = main(Some(("relax.force_pure", value.clone())), Some(("relax.force_pure", value)));
+        assert!(why.starts_with("not refused") && why.ends_with("None"), "{why}");
+    }
+    for value in kinds() {
+        let why = main(Some(("num_input", value.clone())), Some(("primitive", value)));
+        assert!(why.starts_with("not refused") && why.ends_with("None"), "{why}");
+    }
+}
+
+/// The same of a PrimFunc, whose global symbol may be another name than that in the module.
+#[test]
+fn the_global_symbol_of_a_prim_func_is_a_string() {
+    let prim_func = |value: &Attr, private: bool| {
+        let value = value.clone();
+        refused(move |module| {
+            let mut b = BodyBuilder::new();
+            let attrs = b.attrs([("global_symbol", value.clone())]);
+            let flags = if private { flag::PRIVATE } else { 0 };
+            b.begin(NodeSpec::new(kind::PRIM_FUNC).attrs(attrs).flags(flags), &[], None);
+            let zero = b.scalar(&Dim::int(0, DType::I32));
+            b.node(NodeSpec::new(kind::EVALUATE), &[zero], None);
+            b.end();
+            let mut edit = module.edit();
+            edit.set("f", b.finish()?);
+            Ok(edit.finish())
+        })
+    };
+    for value in [Attr::Int(1), Attr::None, Attr::list(["f"])] {
+        assert!(prim_func(&value, false).contains("has a global_symbol that is not a string: set it to \"f\""));
+        assert!(prim_func(&value, true).contains("is private, but has the global_symbol: remove one of them"));
+    }
+    assert!(prim_func(&Attr::from("f"), true).contains("is private, but has the global_symbol \"f\""));
+    for name in ["f", "other"] {
+        let why = prim_func(&Attr::from(name), false);
+        assert!(why.starts_with("not refused") && why.ends_with("None"), "{why}");
+    }
+}
+
+/// A pass cannot make a target of what TVM does not take for one.
+#[test]
+fn targets_are_those_of_tvm() {
+    let target = |content: Attr| {
+        refused(move |module| {
+            let mut edit = module.edit();
+            let target = Attr::Object("T.target".into(), [(None, content.clone())].into());
+            edit.set_attrs(vec![("k".into(), target)], Vec::new())?;
+            Ok(edit.finish())
+        })
+    };
+    assert!(target(Attr::Int(1)).contains("a target is a string or a dict"));
+    assert!(target(Attr::dict([("kind", 1i64)])).contains("a target needs a `kind`, which is a string"));
+    assert!(target(Attr::from("llvm -mcpu=x")).contains("`llvm -mcpu=x` is not the name of a target"));
+    assert!(target(Attr::dict([("kind", "llvm")])).starts_with("not refused"));
+}
+
 #[test]
 fn names_are_those_of_python() {
     for name in ["relax.add(x, x)\n import os #", "relax.add\u{0}", "relax.ｄiv", "relax.if", "relax.", ""] {

@@ -142,6 +142,57 @@ fn function_attributes_add_up() {
 }
 
 #[test]
+fn a_module_says_its_attributes_once() {
+    let module = |lines: [&str; 2]| {
+        let function = "    @R.function\n    def main(x: R.Any):\n        return x\n";
+        format!("@I.ir_module\nclass Module:\n    {}\n    {}\n{function}", lines[0], lines[1])
+    };
+    let twice = |first: &str, second: &str, message: &str| {
+        let text = module([first, second]);
+        refused(&text, message, second);
+        let error = script::read(&text, engine()).expect_err("refused");
+        let other = error.diagnostics[0].other.as_ref().map(|(place, _)| &text[place.clone()]);
+        assert_eq!((other, error.diagnostics[0].help.as_deref()), (Some(first), Some("put all entries into one dict")));
+    };
+    twice("I.module_attrs({\"a\": 1})", "I.module_attrs({\"b\": 1})", "a module has one `I.module_attrs`");
+    twice("I.module_attrs({\"a\": 1})", "I.module_attrs({})", "a module has one `I.module_attrs`");
+    let infos = "I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\")]})";
+    twice(infos, "I.module_global_infos({})", "a module has one `I.module_global_infos`");
+    // TVM takes an empty dict for none.
+    let text = module(["I.module_attrs({})", "I.module_attrs({\"a\": 1})"]);
+    assert!(printed(&text).contains("I.module_attrs({\"a\": 1})"));
+}
+
+#[test]
+fn targets_are_what_tvm_takes() {
+    let attrs = |target: &str| module(X, &format!("R.func_attr({{\"target\": {target}}})\nreturn x"));
+    let wrong = |target: &str, message: &str| refused(&attrs(target), message, target);
+    refused(&attrs("T.target({\"kind\": \"llvm\", \"kind\": \"cuda\"})"), "key `kind` is given twice", "\"kind\"");
+    wrong("T.target('{\"kind\": \"llvm\", \"kind\": \"cuda\"}')", "key `kind` is given twice; remove one of them");
+    wrong("T.target('{\"kind\": \"llvm\", \"host\": {\"tag\": 1, \"tag\": 2}}')", "key `tag` is given twice");
+    wrong("T.target('{')", "the JSON of a target cannot be read");
+    for none in ["T.target(1)", "T.target(None)", "T.target([\"llvm\"])"] {
+        wrong(none, "a target is a string or a dict");
+    }
+    for none in ["T.target({})", "T.target({\"kind\": 1})", "T.target(\"llvm\", {})"] {
+        wrong(none, "a target needs a `kind`, which is a string");
+    }
+    for none in ["T.target()", "T.target(\"llvm\", x=1)", "T.target(target=\"llvm\")"] {
+        wrong(none, "`T.target` takes a target, and perhaps its host");
+    }
+    wrong("T.target(\"llvm -mcpu=x\")", "`llvm -mcpu=x` is not the name of a target");
+    wrong("T.target(\"\")", "`` is not the name of a target");
+    for target in [
+        "T.target(\"llvm\")",
+        "T.target({\"tag\": \"nvidia/nvidia-a100\"})",
+        "T.target({\"kind\": \"cuda\"}, host=\"llvm\")",
+        "T.target({\"host\": {\"kind\": \"llvm\"}, \"kind\": \"cuda\"})",
+    ] {
+        prints(X, &format!("R.func_attr({{\"target\": {target}}})\nreturn x"), &format!("\"target\": {target}"));
+    }
+}
+
+#[test]
 fn functions_of_which_nothing_is_known_may_have_effects() {
     for ty in ["R.Callable", "R.Callable(ret=R.Tensor(ndim=2))", "R.Callable(purity=True)"] {
         prints(&format!("{X}, f: {ty}"), "return x", &format!("f: {ty})"));

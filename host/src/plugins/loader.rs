@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "dlopen and the entry symbol")]
 
 use crate::plugins::library::{Library, Seen};
+use crate::plugins::links::{Link, links};
 use crate::plugins::object_file;
 use crate::report::error::Error;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
@@ -68,7 +69,26 @@ pub fn list_with(
     // The rest of the metadata of a newer API may have what this host cannot read.
     fits(file, &head, version, api)?;
     let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    covered(library, &meta)?;
     Ok(Listed { file: file.to_path_buf(), meta, seen: Seen::new(library) })
+}
+
+/// Of a library that must be what was hashed: the dynamic loader may open no other library with it, except those of the
+/// system.
+fn covered(library: &Library, meta: &PluginMeta) -> Result<(), Error> {
+    if library.sha256().is_none() {
+        return Ok(());
+    }
+    let file = library.shown();
+    let links = links(library).map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    let Some(link) = links.iter().find(|link| link.is_outside()) else { return Ok(()) };
+    let message = format!(
+        "plugin `{}` has the entry `{link}`: it loads, or looks for, libraries that --locked does not cover",
+        meta.name
+    );
+    let help = "link them statically, or link libraries of the system by their bare names, without rpath; \
+                `readelf -d` (macOS: `otool -l`) lists the entries";
+    Err(refuse(file, message, help))
 }
 
 /// Whether host, manifest and plugin are for each other.
@@ -122,15 +142,11 @@ pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
     unsafe { OpenPlugin::open(*symbol, &listed.meta) }.map_err(|error| refuse(file, error.to_string(), error.help()))
 }
 
-/// Where the dynamic loader finds a library. One that looks for others beside itself is loaded under its own path, so it
-/// cannot be a private copy.
+/// Where the dynamic loader finds a library. One that looks for others beside itself is loaded under its own path; it
+/// cannot be a private copy, which is refused when it is listed.
 fn load_path(library: &Library) -> io::Result<PathBuf> {
-    let beside = object_file::looks_beside_itself(library).map_err(io::Error::other)?;
-    if beside && library.sha256().is_some() {
-        let why = "it looks for libraries beside itself ($ORIGIN), which --locked does not cover; link them statically";
-        return Err(io::Error::other(why));
-    }
-    library.load_path(beside)
+    let links = links(library).map_err(io::Error::other)?;
+    library.load_path(links.iter().any(Link::is_beside))
 }
 
 #[cfg(unix)]

@@ -4,6 +4,7 @@
 pub mod crates;
 pub(crate) mod hashes;
 pub mod library;
+mod links;
 pub mod loader;
 pub mod lock;
 pub mod manifest;

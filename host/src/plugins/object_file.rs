@@ -102,20 +102,6 @@ pub fn metadata_if(library: &Library, allowed: impl FnOnce() -> bool) -> Result<
     Ok(section.data().map_err(not_a_library)?.to_vec())
 }
 
-/// Whether a library finds others beside its own file, wherever that is.
-///
-/// # Errors
-/// If it is not a library.
-pub(crate) fn looks_beside_itself(library: &Library) -> Result<bool, ObjectError> {
-    let cache = ReadCache::new(library.reader());
-    let not_a_library = |error: object::Error| ObjectError::NotALibrary(error.to_string());
-    let object = object::File::parse(&cache).map_err(not_a_library)?;
-    let Some(names) = object.section_by_name(".dynstr") else { return Ok(false) };
-    let names = names.data().map_err(not_a_library)?;
-    let has = |mark: &[u8]| names.windows(mark.len()).any(|text| text == mark);
-    Ok(has(b"$ORIGIN") || has(b"${ORIGIN}"))
-}
-
 /// Whether an ELF file ends before its table of sections, which linkers write last.
 fn elf_cut_off<'d>(data: impl ReadRef<'d>, len: u64) -> Option<ObjectError> {
     let truncated = |what: &str, end: u64| Some(ObjectError::Truncated { what: what.to_string(), end, len });

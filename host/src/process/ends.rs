@@ -13,6 +13,8 @@ pub(super) enum End {
     Code(i32),
     /// By a signal.
     Signal(i32),
+    /// By a signal that its parent got, too: a user or the system sent it.
+    Asked(i32),
     /// By `exit`, with a code that is not known yet.
     Exit,
     /// It is not known.
@@ -84,7 +86,7 @@ impl fmt::Display for How {
             End::Signal(libc::SIGABRT) if matches!(self.1, libc::SIGSEGV | libc::SIGBUS) => {
                 f.write_str("overflowed its stack")
             }
-            End::Signal(signal) => match signal_word(signal) {
+            End::Signal(signal) | End::Asked(signal) => match signal_word(signal) {
                 Some("SIGKILL") => f.write_str("was killed (SIGKILL), as systems do that run out of memory"),
                 Some("SIGXCPU") => f.write_str("took more time than the system allows (SIGXCPU)"),
                 Some(word) => write!(f, "was killed by {word}"),
@@ -141,10 +143,10 @@ pub(super) fn line(board: &Board, end: &End) -> Line {
 const THREAD: &str = "a thread that a plugin started";
 
 /// Exit code of a process whose child ended so; tells an end that the run did not come to. `Err`: of this signal, which
-/// users send.
+/// somebody sent to both.
 pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Result<u8, i32> {
     match (board.finished(), end) {
-        (_, End::Signal(signal)) if super::unix::ENDINGS.contains(&signal) => Err(signal),
+        (_, End::Asked(signal)) => Err(signal),
         (Some(code), End::Code(same)) if i32::from(code) == same => Ok(code),
         // What went wrong before was told before.
         (Some(code), _) if code != exit::DONE => Ok(code),

@@ -10,6 +10,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 /// Without a child, so that a debugger sees one process; then `_exit` and `exec` go unnoticed.
 const ALONE: &str = "PASSHOST_ONE_PROCESS";
@@ -18,8 +19,8 @@ const ALONE: &str = "PASSHOST_ONE_PROCESS";
 const CRASHES: [c_int; 7] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
 
-/// Signals by which users and systems end a process; the parent hands them on.
-pub(super) const ENDINGS: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// Signals by which users and systems end a process; the parent forwards them.
+const ENDINGS: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Where a process finds itself after [`split`].
 pub(super) enum Side {
@@ -118,12 +119,20 @@ fn set(signals: impl IntoIterator<Item = c_int>) -> libc::sigset_t {
 impl Child {
     /// Waits until it ends; signals that are meant for it go to it.
     pub(super) fn wait(self) -> End {
+        let mut forwarded = Vec::new();
         loop {
             let (mut status, mut signal) = (0, 0);
             // SAFETY: the status lives during the call.
             match unsafe { libc::waitpid(self.pid, &raw mut status, libc::WNOHANG) } {
                 0 => {}
-                pid if pid == self.pid && libc::WIFSIGNALED(status) => return End::Signal(libc::WTERMSIG(status)),
+                pid if pid == self.pid && libc::WIFSIGNALED(status) => {
+                    let signal = libc::WTERMSIG(status);
+                    return if forwarded.contains(&signal) || comes(signal) {
+                        End::Asked(signal)
+                    } else {
+                        End::Signal(signal)
+                    };
+                }
                 pid if pid == self.pid => return End::Code(libc::WEXITSTATUS(status)),
                 _ if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => continue,
                 _ => return End::Lost,
@@ -132,10 +141,26 @@ impl Child {
             unsafe {
                 if libc::sigwait(&raw const self.signals, &raw mut signal) == 0 && signal != libc::SIGCHLD {
                     libc::kill(self.pid, signal);
+                    forwarded.push(signal);
                 }
             }
         }
     }
+}
+
+/// Whether a signal that ended the child comes to the parent, too, as one does that goes to the whole process group, such
+/// as Ctrl-C. Whoever sends it to one process after the other may reach the child first.
+fn comes(signal: c_int) -> bool {
+    const PATIENCE: Duration = Duration::from_millis(10);
+    ENDINGS.contains(&signal)
+        && (0..10).any(|turn| {
+            if turn > 0 {
+                std::thread::sleep(PATIENCE);
+            }
+            let mut pending = set([]);
+            // SAFETY: the set lives during the calls, and the number is that of a signal.
+            unsafe { libc::sigpending(&raw mut pending) == 0 && libc::sigismember(&raw const pending, signal) == 1 }
+        })
 }
 
 /// Ends this process as the child ended.

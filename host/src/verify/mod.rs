@@ -6,6 +6,7 @@
 //! one hash look-up for each.
 
 pub mod declared_form;
+mod function_attrs;
 mod plain;
 pub(crate) mod snapshot;
 mod symbols;
@@ -13,11 +14,12 @@ mod tir;
 mod tir_scopes;
 pub(crate) mod undeclared;
 
+use crate::verify::function_attrs::{attribute_fault, symbol_fault};
 use crate::verify::plain::PlainFunction;
 use crate::verify::symbols::{Symbols, all_symbols};
 pub use crate::verify::undeclared::{UndeclaredOperator, undeclared_operators};
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
-use plugin_api::ir::{Body, BodyKind, Call, Dict, Expr, Function, Module, Ty, Type, Value};
+use plugin_api::ir::{AttrView, Body, BodyKind, Call, Dict, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::names::{function_name, is_function_name, suggestions};
 use plugin_api::typing::operators::{Infer, InferError};
 use plugin_api::typing::relations::{Relation, call_result, calls_are_pure, relation};
@@ -234,6 +236,9 @@ fn well_formed(
         let message = format!("has a name that is not a valid Python identifier; try `{}`", function_name(name));
         return Err(Violation { function: name.to_string(), node: 0, message });
     }
+    if let Some(message) = symbol_fault(name, body) {
+        return Err(Violation { function: name.to_string(), node: 0, message });
+    }
     if body.kind() == BodyKind::PrimFunc {
         let function = name.to_string();
         let checked = tir::check(body).map_err(|(node, message)| Violation { function, node, message });
@@ -252,9 +257,6 @@ fn well_formed(
         hasher: RandomState::new(),
         symbols: Symbols::default(),
     };
-    if let Some(message) = symbol_fault(name, body) {
-        return Err(Violation { function: name.to_string(), node: 0, message });
-    }
     for value in body.values() {
         check.node(value).map_err(|message| Violation {
             function: name.to_string(),
@@ -274,16 +276,6 @@ fn contradicts_itself(body: &Body) -> bool {
         let known = said != found && said.is_known() && found.is_known();
         known && matches!(relation(&said.to_owned(), &found.to_owned()), Relation::Contradicts(_))
     })
-}
-
-/// A public function is known outside under its own name; a private one under none.
-fn symbol_fault(name: &str, body: &Body) -> Option<String> {
-    let symbol = body.root().attr("global_symbol")?;
-    let symbol = symbol.as_str()?;
-    if body.function()?.is_private() {
-        return Some(format!("is private, but has the global_symbol \"{symbol}\": remove one of them"));
-    }
-    (symbol != name).then(|| format!("is called `{name}`, but its global_symbol is \"{symbol}\": give both one name"))
 }
 
 /// Checks only that the functions that `body` names are there with the types that it says.
@@ -364,7 +356,10 @@ impl Check<'_> {
         }
         self.symbols.come_to(value);
         match value.view() {
-            Expr::Function(function) => self.function(function)?,
+            Expr::Function(function) => {
+                attribute_fault(value).map_or(Ok(()), Err)?;
+                self.function(function)?;
+            }
             Expr::Call(call) => self.call(call)?,
             Expr::Tuple(_) => self.tuple(value)?,
             Expr::TupleGet { tuple, index } => self.tuple_get(value, tuple, index)?,
@@ -404,7 +399,7 @@ impl Check<'_> {
         for param in function.params() {
             self.symbols.define(param.ty());
         }
-        let forced = function.attr("relax.force_pure").is_some_and(|attr| attr.as_int() == Some(1));
+        let forced = function.attr("relax.force_pure").and_then(AttrView::as_int).is_some_and(|forced| forced != 0);
         if forced && !function.is_pure() {
             return Err("sets relax.force_pure, but is declared with pure=False: remove one of them".to_string());
         }

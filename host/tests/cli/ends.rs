@@ -64,6 +64,7 @@ const WAYS: &[(&str, &str, bool)] = &[
     ("31", "was killed by SIGSYS", true),
     ("9", "was killed (SIGKILL)", false),
     ("14", "was killed by SIGALRM", false),
+    ("15", "was killed by SIGTERM", false),
     ("24", "took more time than the system allows (SIGXCPU)", false),
 ];
 
@@ -99,7 +100,7 @@ fn one_process_reports_what_it_notices() {
     let case = case("one_process_reports_what_it_notices");
     for (how, what, function) in WAYS {
         let number = how.parse::<i32>().unwrap_or(0);
-        if matches!(*how, "_exit" | "quick_exit" | "exec") || [9, 14, 24].contains(&number) {
+        if matches!(*how, "_exit" | "quick_exit" | "exec") || [9, 14, 15, 24].contains(&number) {
             continue;
         }
         let mut command = case.run_of(&format!("zoo.Ends{{how=\"{how}\"}}"), &["--jobs", "2"]);
@@ -197,30 +198,50 @@ fn a_rule_that_asks_for_its_own_type() {
     }
 }
 
-/// A signal of the user is no fault of anybody, and leaves nothing behind.
+/// A signal of the user is no fault of anybody, and leaves nothing behind, whether the parent gets it, or both processes.
 #[test]
 fn signals_of_users_keep_their_meaning() {
     let case = case("signals_of_users_keep_their_meaning");
-    for signal in [2, 15] {
-        let (said, status) = interrupted(&case, signal);
+    for (signal, group) in [1, 2, 3, 15].into_iter().flat_map(|signal| [(signal, false), (signal, true)]) {
+        let (said, status) = interrupted(&case, signal, group);
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(signal), "{said}");
         assert_eq!(said, "");
         case.nothing_is_left();
     }
 }
 
-/// Sends a signal to a run that sleeps.
-fn interrupted(case: &Case, signal: i32) -> (String, std::process::ExitStatus) {
-    let run = case.run_of("zoo.Ends{how=sleep}", &["--jobs", "1"]);
-    // Whoever runs the tests in the background of a shell ignores SIGINT, and what they start would, too.
+/// A signal that a plugin sends to its own process is not one of the user.
+#[test]
+fn plugins_that_send_signals_of_users_are_named() {
+    let case = case("plugins_that_send_signals_of_users_are_named");
+    for (signal, word) in [(1, "SIGHUP"), (2, "SIGINT"), (3, "SIGQUIT"), (15, "SIGTERM")] {
+        for jobs in ["1", "2"] {
+            let run = case.run_of(&format!("zoo.Idle,zoo.Ends{{how=\"{signal}\"}}"), &["--jobs", jobs]);
+            let said = case.ended(with_default_signals(&run));
+            let who = "error: step 2, pass `zoo.Ends` of plugin `passhost-zoo`: was killed by";
+            assert!(said.contains(&format!("{who} {word}")), "{said}");
+        }
+    }
+}
+
+/// A run that ignores no signal: whoever runs the tests in the background of a shell ignores some, and what they start
+/// would, too.
+fn with_default_signals(run: &Command) -> Command {
     let mut command = Command::new("env");
-    command.arg("--default-signal=INT,TERM").arg(run.get_program()).args(run.get_args());
+    command.arg("--default-signal=HUP,INT,QUIT,TERM").arg(run.get_program()).args(run.get_args());
     command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(run.get_current_dir().expect("the folder of the case"));
+    command
+}
+
+/// Sends a signal to a run that sleeps: to its first process, or to its process group.
+fn interrupted(case: &Case, signal: i32, group: bool) -> (String, std::process::ExitStatus) {
+    let mut command = with_default_signals(&case.run_of("zoo.Ends{how=sleep}", &["--jobs", "1"]));
     let child = command.process_group(0).stderr(Stdio::piped()).spawn().expect("the binary runs");
     let start = Instant::now();
     std::thread::sleep(Duration::from_millis(400));
-    let sent = Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
+    let to = if group { format!("-{}", child.id()) } else { child.id().to_string() };
+    let sent = Command::new("kill").arg(format!("-{signal}")).args(["--", &to]).status();
     assert!(sent.expect("kill runs").success());
     let output = child.wait_with_output().expect("the binary ends");
     assert!(start.elapsed() < Duration::from_secs(50), "it came to its end by itself");

@@ -40,6 +40,7 @@ pub use to_dim::{FIRST_ATOM, atom_of, index_to_dim, symbol_of};
 
 use crate::ir::records::prim;
 use crate::ir::{Dim, DimExpr, Sym};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Value of an operation on integers; `None` where it has none.
@@ -157,11 +158,16 @@ pub fn substitute(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
         }
     }
     let (mut todo, mut made) = (Vec::new(), Vec::new());
+    // What others share is made once.
+    let mut shared: HashMap<*const DimExpr, Dim> = HashMap::new();
     operands(expr, &mut todo);
     while let Some(next) = todo.pop() {
         let expr = match next {
             Todo::Operand(Dim::Expr(inner)) => {
-                operands(inner, &mut todo);
+                match shared.get(&Arc::as_ptr(inner)) {
+                    Some(known) => made.push(known.clone()),
+                    None => operands(inner, &mut todo),
+                }
                 continue;
             }
             Todo::Operand(leaf) => {
@@ -179,6 +185,9 @@ pub fn substitute(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
                 Dim::Expr(Arc::new(DimExpr::Binary(op, t, a, b)))
             }
         };
+        if Arc::strong_count(expr) > 1 {
+            shared.insert(Arc::as_ptr(expr), new.clone());
+        }
         made.push(new);
     }
     made.pop().unwrap_or_else(|| dim.clone())

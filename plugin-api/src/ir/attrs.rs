@@ -65,6 +65,16 @@ impl Nests for Attr {
             _ => 0,
         }
     }
+
+    fn size(&self) -> u32 {
+        match self {
+            Attr::List(items) => items.size().saturating_add(1),
+            Attr::Dict(entries) => entries.size().saturating_add(1),
+            Attr::Object(_, args) => args.size().saturating_add(1),
+            Attr::Type(ty) | Attr::Tensor(_, ty) => ty.size(),
+            _ => 1,
+        }
+    }
 }
 
 impl Attr {

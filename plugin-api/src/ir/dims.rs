@@ -1,8 +1,12 @@
-//! Comparison, hash and text of dimensions, which may be nested deeper than the stack allows.
+//! Comparison, hash and text of dimensions, which may be nested deeper than the stack allows, and share their operands so
+//! often that no time suffices to look at each use.
 
-use crate::ir::types::{DType, Dim, DimExpr};
+use crate::ir::types::{DType, Dim, DimExpr, MAX_SIZE};
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// What an expression is without its operands.
 #[derive(PartialEq, Eq, Hash)]
@@ -33,24 +37,70 @@ impl DimExpr {
 }
 
 impl Dim {
-    /// Calls `f` with this dimension and all within it, each before its operands, from left to right.
+    /// Calls `f` with this dimension and all within it, each before its operands, from left to right. After [`MAX_SIZE`]
+    /// of them, operands that are shared come once only.
     pub(super) fn each_part<'d>(&'d self, mut f: impl FnMut(&'d Dim)) {
+        let mut seen = Seen::default();
+        let _ = self.walk(|dim| {
+            f(dim);
+            match dim {
+                Dim::Expr(expr) => ControlFlow::Continue(seen.is_new(Arc::as_ptr(expr))),
+                _ => ControlFlow::Continue(false),
+            }
+        });
+    }
+
+    /// The same of the first [`MAX_SIZE`]: equal dimensions have the same ones, whatever they share.
+    fn each_of_the_first<'d>(&'d self, mut f: impl FnMut(&'d Dim)) {
+        let mut left = MAX_SIZE;
+        let _ = self.walk(|dim| {
+            f(dim);
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(true) }
+        });
+    }
+
+    /// Asks `f` of each whether it goes on with the operands.
+    fn walk<'d>(&'d self, mut f: impl FnMut(&'d Dim) -> ControlFlow<(), bool>) -> ControlFlow<()> {
         let mut rest = Vec::new();
         let mut next = Some(self);
         while let Some(dim) = next.or_else(|| rest.pop()) {
-            f(dim);
+            let deeper = f(dim)?;
             next = None;
-            if let Dim::Expr(expr) = dim {
+            if let Dim::Expr(expr) = dim
+                && deeper
+            {
                 let [first, second] = expr.operands();
                 rest.extend(second);
                 next = first;
             }
         }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What a walk came across. It begins to remember when that costs less than to look again: most dimensions are small.
+struct Seen<T> {
+    left: u32,
+    seen: HashSet<T>,
+}
+
+impl<T> Default for Seen<T> {
+    fn default() -> Seen<T> {
+        Seen { left: MAX_SIZE, seen: HashSet::new() }
+    }
+}
+
+impl<T: Eq + Hash> Seen<T> {
+    fn is_new(&mut self, what: T) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.left > 0 || self.seen.insert(what)
     }
 }
 
 impl PartialEq for Dim {
     fn eq(&self, other: &Dim) -> bool {
+        let mut seen = Seen::default();
         let mut rest = Vec::new();
         let mut next = Some((self, other));
         while let Some((a, b)) = next.or_else(|| rest.pop()) {
@@ -58,11 +108,13 @@ impl PartialEq for Dim {
             match (a, b) {
                 (Dim::Int(a), Dim::Int(b)) if a == b => {}
                 (Dim::Var(a), Dim::Var(b)) if a == b => {}
-                (Dim::Expr(a), Dim::Expr(b)) if std::sync::Arc::ptr_eq(a, b) => {}
+                (Dim::Expr(a), Dim::Expr(b)) if Arc::ptr_eq(a, b) => {}
                 (Dim::Expr(a), Dim::Expr(b)) if a.head() == b.head() => {
-                    let ([a, c], [b, d]) = (a.operands(), b.operands());
-                    rest.extend(c.zip(d));
-                    next = a.zip(b);
+                    if seen.is_new((Arc::as_ptr(a), Arc::as_ptr(b))) {
+                        let ([a, c], [b, d]) = (a.operands(), b.operands());
+                        rest.extend(c.zip(d));
+                        next = a.zip(b);
+                    }
                 }
                 _ => return false,
             }
@@ -75,7 +127,7 @@ impl Eq for Dim {}
 
 impl Hash for Dim {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.each_part(|part| {
+        self.each_of_the_first(|part| {
             std::mem::discriminant(part).hash(state);
             match part {
                 Dim::Int(value) => value.hash(state),
@@ -109,7 +161,12 @@ enum Text<'d> {
 }
 
 fn write(mut rest: Vec<Text<'_>>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut left = MAX_SIZE;
     while let Some(text) = rest.pop() {
+        left -= 1;
+        if left == 0 {
+            return f.write_str("...");
+        }
         match text {
             Text::Mark(mark) => f.write_str(mark)?,
             Text::Dim(Dim::Int(value)) => write!(f, "Int({value})")?,

@@ -1,7 +1,8 @@
-//! The parts of values that contain values of their own kind. They have a greatest depth from the start: whatever goes
-//! through such a value, even its drop, takes a stack of bounded size.
+//! The parts of values that contain values of their own kind. They have a greatest depth and a greatest size from the start:
+//! whatever goes through such a value, even its drop, takes a stack of bounded size and a bounded time.
 
 use crate::ir::records::MAX_DEPTH;
+use crate::ir::types::MAX_SIZE;
 use std::fmt;
 use std::ops::Deref;
 
@@ -9,27 +10,39 @@ use std::ops::Deref;
 pub trait Nests {
     /// How many values are inside each other, without the outermost one; [`TOO_DEEP`] if some were left out.
     fn depth(&self) -> u32;
+
+    /// Number of values in it, with itself; [`TOO_LARGE`] if some were left out.
+    fn size(&self) -> u32;
 }
 
 /// The depth of a value of which inner parts were left out.
 pub const TOO_DEEP: u32 = u32::MAX;
+
+/// The size of a value of which parts were left out because it had more than [`MAX_SIZE`] of them.
+pub const TOO_LARGE: u32 = u32::MAX;
 
 /// A name or keyword does not count.
 impl<K, T: Nests> Nests for (K, T) {
     fn depth(&self) -> u32 {
         self.1.depth()
     }
+
+    fn size(&self) -> u32 {
+        self.1.size()
+    }
 }
 
 /// The parts of a type, attribute or option value: a list that knows how deep its items are nested. It reads like a
 /// slice; `vec.into()` or `collect()` makes one, [`Parts::edit`] changes one.
 ///
-/// If they are nested more than [`MAX_DEPTH`] deep, the items are left out, and what contains them is refused: nothing
-/// can hold it.
+/// If they are nested more than [`MAX_DEPTH`] deep, or are more than [`MAX_SIZE`] with all that is in them, the items are left
+/// out, and whatever contains them is refused: nothing can hold it. A copy of a value is a whole one, so a value that
+/// contains two copies of another, which contains two copies, and so on, grows beyond every memory in a few steps.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Parts<T> {
     items: Vec<T>,
     depth: u32,
+    size: u32,
 }
 
 impl<T: Nests> Parts<T> {
@@ -47,15 +60,30 @@ impl<T> Parts<T> {
     pub fn depth(&self) -> u32 {
         self.depth
     }
+
+    /// Number of values in them; [`TOO_LARGE`] if they were left out for that.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Whether nothing was left out.
+    pub fn is_whole(&self) -> bool {
+        self.depth != TOO_DEEP && self.size != TOO_LARGE
+    }
 }
 
 impl<T: Nests> From<Vec<T>> for Parts<T> {
     fn from(items: Vec<T>) -> Parts<T> {
-        match one_more(items.iter().map(Nests::depth).max().unwrap_or(0)) {
-            TOO_DEEP => Parts { items: Vec::new(), depth: TOO_DEEP },
-            depth => Parts { items, depth },
-        }
+        let depth = one_more(items.iter().map(Nests::depth).max().unwrap_or(0));
+        let size = bounded(items.iter().fold(0, |all: u32, item| all.saturating_add(item.size())));
+        let items = if depth == TOO_DEEP || size == TOO_LARGE { Vec::new() } else { items };
+        Parts { items, depth, size }
     }
+}
+
+/// The size of parts that have so many values in them.
+fn bounded(size: u32) -> u32 {
+    if size <= MAX_SIZE { size } else { TOO_LARGE }
 }
 
 /// The depth of what contains something of a depth.
@@ -83,7 +111,7 @@ impl<T: Nests> FromIterator<T> for Parts<T> {
 
 impl<T> Default for Parts<T> {
     fn default() -> Parts<T> {
-        Parts { items: Vec::new(), depth: 1 }
+        Parts { items: Vec::new(), depth: 1, size: 0 }
     }
 }
 
@@ -115,21 +143,32 @@ impl<'a, T> IntoIterator for &'a Parts<T> {
 
 impl<T: fmt::Debug> fmt::Debug for Parts<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.depth == TOO_DEEP { f.write_str("[too deep]") } else { self.items.fmt(f) }
+        match self {
+            Parts { depth: TOO_DEEP, .. } => f.write_str("[too deep]"),
+            Parts { size: TOO_LARGE, .. } => f.write_str("[too large]"),
+            Parts { items, .. } => items.fmt(f),
+        }
     }
 }
 
-/// One part of a type, on the heap. What [`Parts`] says of its items holds for it: what is too deep becomes the default.
+/// One part of a type, on the heap. What [`Parts`] says of its items holds for it: what is too deep or too
+/// large becomes the default.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Part<T> {
     inner: Box<T>,
     depth: u32,
+    size: u32,
 }
 
 impl<T> Part<T> {
     /// How deep it is nested, from 1; [`TOO_DEEP`] if it was left out for that.
     pub fn depth(&self) -> u32 {
         self.depth
+    }
+
+    /// Number of values in it; [`TOO_LARGE`] if it was left out for that.
+    pub fn size(&self) -> u32 {
+        self.size
     }
 
     /// The part itself.
@@ -150,10 +189,9 @@ impl<T: Nests + Default> Part<T> {
 
 impl<T: Nests + Default> From<T> for Part<T> {
     fn from(inner: T) -> Part<T> {
-        match one_more(inner.depth()) {
-            TOO_DEEP => Part { inner: Box::default(), depth: TOO_DEEP },
-            depth => Part { inner: Box::new(inner), depth },
-        }
+        let (depth, size) = (one_more(inner.depth()), bounded(inner.size()));
+        let inner = if depth == TOO_DEEP || size == TOO_LARGE { Box::default() } else { Box::new(inner) };
+        Part { inner, depth, size }
     }
 }
 
@@ -167,6 +205,10 @@ impl<T> Deref for Part<T> {
 
 impl<T: fmt::Debug> fmt::Debug for Part<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.depth == TOO_DEEP { f.write_str("too deep") } else { self.inner.fmt(f) }
+        match self {
+            Part { depth: TOO_DEEP, .. } => f.write_str("too deep"),
+            Part { size: TOO_LARGE, .. } => f.write_str("too large"),
+            Part { inner, .. } => inner.fmt(f),
+        }
     }
 }

@@ -370,6 +370,19 @@ impl Nests for Type {
             _ => 0,
         }
     }
+
+    fn size(&self) -> u32 {
+        let dims =
+            |dims: &Option<Vec<Dim>>| dims.as_ref().map_or(0, |dims| u32::try_from(dims.len()).unwrap_or(u32::MAX));
+        let parts = match self {
+            Type::Tuple(fields) => fields.size(),
+            Type::Callable { params, ret, .. } => params.as_ref().map_or(0, Parts::size).saturating_add(ret.size()),
+            Type::Shape { dims: shape, .. } => dims(shape),
+            Type::Tensor(tensor) | Type::DTensor(DTensorType { tensor, .. }) => dims(&tensor.shape),
+            _ => 0,
+        };
+        parts.saturating_add(1)
+    }
 }
 
 /// Type of a tensor.

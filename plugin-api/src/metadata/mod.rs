@@ -6,7 +6,7 @@
 pub(crate) mod decode;
 pub mod wire;
 
-use crate::ir::nested::{Nests, Parts, TOO_DEEP};
+use crate::ir::nested::{Nests, Parts};
 use crate::names::syntax::{ALL, is_full_name};
 use semver::{Version, VersionReq};
 use std::collections::HashSet;
@@ -350,6 +350,10 @@ impl Nests for OptionValue {
     fn depth(&self) -> u32 {
         if let OptionValue::List(items) = self { items.depth() } else { 0 }
     }
+
+    fn size(&self) -> u32 {
+        if let OptionValue::List(items) = self { items.size().saturating_add(1) } else { 1 }
+    }
 }
 
 impl OptionValue {
@@ -372,7 +376,7 @@ impl OptionValue {
             OptionType::Str => return matches!(self, OptionValue::Str(_)).then_some(self),
         };
         match self {
-            OptionValue::List(items) if items.depth() != TOO_DEEP => {
+            OptionValue::List(items) if items.is_whole() => {
                 items.into_iter().map(|item| item.coerce(element)).collect::<Option<_>>().map(OptionValue::List)
             }
             _ => None,

@@ -1,7 +1,6 @@
 //! The byte format of the metadata section and of options: tagged, length-prefixed records, so that a reader passes
 //! over what it does not know. Writing works in constants.
 
-use crate::ir::nested::TOO_DEEP;
 use crate::metadata::OptionValue;
 
 /// Start of a metadata block.
@@ -202,7 +201,7 @@ pub(crate) fn value_bytes(value: &OptionValue) -> Vec<u8> {
         OptionValue::Float(v) => [&[value::FLOAT][..], &v.to_bits().to_le_bytes()].concat(),
         OptionValue::Str(v) => [&[value::STR][..], v.as_bytes()].concat(),
         // Nobody reads it: what it was is lost.
-        OptionValue::List(items) if items.depth() == TOO_DEEP => Vec::new(),
+        OptionValue::List(items) if !items.is_whole() => Vec::new(),
         OptionValue::List(items) => {
             let mut out = vec![value::LIST];
             items.iter().for_each(|item| put_field(&mut out, tag::DEFAULT, &value_bytes(item)));

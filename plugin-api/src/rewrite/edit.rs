@@ -524,7 +524,7 @@ impl<'b> Edit<'b> {
         if !self.dirty {
             return Ok(self.old.clone());
         }
-        self.b.pool.check_depth()?;
+        self.b.pool.check_whole()?;
         if self.is_tir() {
             self.unshare()?;
         }

@@ -2,6 +2,7 @@
 
 use super::constants::{Scalar, scalar};
 use super::func::FnReader;
+use super::targets;
 use super::types::{accept, int, keyword, sym_declaration};
 use super::{Read, is_path, path_after, span};
 use crate::metadata::Object;
@@ -272,6 +273,9 @@ impl<'a> FnReader<'a> {
         }
         for keyword in &call.arguments.keywords {
             args.push((keyword.arg.as_ref().map(|arg| arg.to_string()), self.attr(&keyword.value)?));
+        }
+        if name == "T.target" {
+            targets::check(call, &args)?;
         }
         Ok(Attr::Object(name, args.into()))
     }

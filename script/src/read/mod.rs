@@ -6,6 +6,7 @@ mod exprs;
 mod func;
 pub(crate) mod guard;
 mod ops;
+mod targets;
 mod tir;
 mod types;
 
@@ -256,7 +257,7 @@ fn load_metadata(value: &Expr) -> Read<Metadata> {
 }
 
 fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, ReadError> {
-    let (mut attrs, mut infos, mut defs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut said, mut defs) = (ModuleSays::default(), Vec::new());
     let mut externs = Vec::new();
     let mut places: BTreeMap<&str, Range<usize>> = BTreeMap::new();
     let mut twice = |name: &'a str, at: Range<usize>| match places.insert(name, at.clone()) {
@@ -274,7 +275,7 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
             }
             // What the class says of itself is a comment.
             Stmt::Expr(expr) if expr.value.is_string_literal_expr() => {}
-            Stmt::Expr(expr) => module_statement(&expr.value, scope, &mut attrs, &mut infos)?,
+            Stmt::Expr(expr) => said.statement(&expr.value, scope)?,
             Stmt::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Name(name)] => {
                     twice(name.id.as_str(), span(name))?;
@@ -286,6 +287,7 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
             _ => return Err(unexpected(stmt, "a function, `I.module_attrs` or `R.ExternFunc`").into()),
         }
     }
+    let (attrs, infos) = (said.attrs.entries, said.infos.entries);
     if !infos.is_empty() {
         scope.vdevices = Devices::of(&infos);
         scope.meshes = n_meshes(&infos);
@@ -414,29 +416,56 @@ fn read_again<'a>(def: &'a StmtFunctionDef, again: Again<'a>, scope: &mut Scope<
     body
 }
 
-fn module_statement(
-    expr: &Expr,
-    scope: &Scope<'_>,
-    attrs: &mut Vec<(String, Attr)>,
-    infos: &mut Vec<(String, Attr)>,
-) -> Read<()> {
-    if let Expr::Call(call) = expr
-        && let [argument] = &*call.arguments.args
-    {
-        if is_path(&call.func, &["I", "module_attrs"]) {
-            attrs.extend(FnReader::new(scope).attr_dict(argument)?);
-            return Ok(());
+/// What a module says of itself.
+#[derive(Default)]
+struct ModuleSays {
+    attrs: Said,
+    infos: Said,
+}
+
+/// One of its dicts, and where it is.
+#[derive(Default)]
+struct Said {
+    entries: Vec<(String, Attr)>,
+    place: Range<usize>,
+}
+
+impl Said {
+    /// An empty dict says nothing, so another one may follow it.
+    fn say(&mut self, what: &str, entries: Vec<(String, Attr)>, place: Range<usize>) -> Read<()> {
+        if !self.entries.is_empty() {
+            return Err(Diagnostic::new(place, format!("a module has one `{what}`"))
+                .label("again here")
+                .other(self.place.clone(), "first here")
+                .help("put all entries into one dict"));
         }
-        if is_path(&call.func, &["I", "module_global_infos"]) {
-            let said = FnReader::new(scope).attr_dict(argument)?;
-            // Types name these by their place, so they must be what they are taken for.
-            check_list(&said, "vdevice", "I.vdevice", span(argument))?;
-            check_list(&said, "mesh", "R.device_mesh", span(argument))?;
-            infos.extend(said);
-            return Ok(());
-        }
+        (self.entries, self.place) = (entries, place);
+        Ok(())
     }
-    Err(Diagnostic::new(span(expr), "expected `I.module_attrs({...})`, `I.module_global_infos({...})` or a function"))
+}
+
+impl ModuleSays {
+    fn statement(&mut self, expr: &Expr, scope: &Scope<'_>) -> Read<()> {
+        if let Expr::Call(call) = expr
+            && let [argument] = &*call.arguments.args
+        {
+            if is_path(&call.func, &["I", "module_attrs"]) {
+                let said = FnReader::new(scope).attr_dict(argument)?;
+                return self.attrs.say("I.module_attrs", said, span(call));
+            }
+            if is_path(&call.func, &["I", "module_global_infos"]) {
+                let said = FnReader::new(scope).attr_dict(argument)?;
+                // Types name these by their place, so they must be what they are taken for.
+                check_list(&said, "vdevice", "I.vdevice", span(argument))?;
+                check_list(&said, "mesh", "R.device_mesh", span(argument))?;
+                return self.infos.say("I.module_global_infos", said, span(call));
+            }
+        }
+        Err(Diagnostic::new(
+            span(expr),
+            "expected `I.module_attrs({...})`, `I.module_global_infos({...})` or a function",
+        ))
+    }
 }
 
 /// Refuses global infos under a key that are not a list of objects of one constructor.

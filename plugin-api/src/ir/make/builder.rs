@@ -672,7 +672,7 @@ impl BodyBuilder {
             let why = "a region is still open; call `end` once for each `begin`";
             return Err(SealError::Malformed { what: "node", index: self.open[0] as usize, why });
         }
-        self.pool.check_depth()?;
+        self.pool.check_whole()?;
         crate::ir::storage::sealer::seal(&self.pool.raw())
     }
 }

@@ -3,13 +3,15 @@
 use crate::ir::attrs::Attr;
 use crate::ir::make::usual_form::usual_float;
 use crate::ir::make::validate::SealError;
-use crate::ir::nested::{Nests, TOO_DEEP};
+use crate::ir::nested::{Nests, TOO_DEEP, TOO_LARGE};
 use crate::ir::records::*;
 use crate::ir::storage::sections::{RawView, Sections};
 use crate::ir::storage::tensor::Tensor;
 use crate::ir::types::*;
 use hashbrown::HashTable;
+use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 
 type Index = HashTable<u32>;
 
@@ -73,8 +75,10 @@ pub(crate) struct Pool {
     hasher: foldhash::fast::FixedState,
     /// How deep the value that is being added is nested down to its part that is looked at.
     level: u32,
-    /// What was nested more than [`MAX_DEPTH`] deep: the rest of it was left out, and the tables cannot be sealed.
-    too_deep: Option<&'static str>,
+    /// Expressions of that value which others share, by their address: each is added once.
+    shared: HashMap<usize, u32, foldhash::fast::RandomState>,
+    /// Why the tables cannot be sealed: something was nested too deeply or too large, and the rest of it was left out.
+    refused: Option<SealError>,
 }
 
 impl Default for Pool {
@@ -87,30 +91,41 @@ impl Pool {
     /// Goes on with existing sections.
     pub(crate) fn over(s: Sections) -> Pool {
         let hasher = foldhash::fast::FixedState::with_seed(0x7061_7373);
-        Pool { s, idx: None, trees: Trees::default(), hasher, level: 0, too_deep: None }
+        Pool { s, idx: None, trees: Trees::default(), hasher, level: 0, shared: HashMap::default(), refused: None }
     }
 
-    /// Whether nothing that was added is nested too deeply.
-    pub(crate) fn check_depth(&self) -> Result<(), SealError> {
-        self.too_deep.map_or(Ok(()), |what| Err(SealError::TooDeep { what, index: 0, most: MAX_DEPTH }))
+    /// Whether all that was added is there as a whole.
+    pub(crate) fn check_whole(&self) -> Result<(), SealError> {
+        self.refused.clone().map_or(Ok(()), Err)
+    }
+
+    fn too_deep(&mut self, what: &'static str) {
+        self.refused.get_or_insert(SealError::TooDeep { what, index: 0, most: MAX_DEPTH });
     }
 
     /// Adds a part of a value, one level deeper. Beyond `MAX_DEPTH` it adds `none` instead and notes `what`.
     fn part<T>(&mut self, what: &'static str, none: fn(&mut Self) -> T, add: impl FnOnce(&mut Self) -> T) -> T {
         if self.level > MAX_DEPTH {
-            self.too_deep = Some(what);
+            self.too_deep(what);
             return none(self);
         }
         self.level += 1;
         let added = add(self);
         self.level -= 1;
+        if self.level == 0 && !self.shared.is_empty() {
+            // After this, something else may have their addresses.
+            self.shared.clear();
+        }
         added
     }
 
     /// Notes a value of which inner parts were left out.
     fn whole(&mut self, what: &'static str, value: &impl Nests) {
         if value.depth() == TOO_DEEP {
-            self.too_deep.get_or_insert(what);
+            self.too_deep(what);
+        }
+        if value.size() == TOO_LARGE {
+            self.refused.get_or_insert(SealError::TooLarge { what, index: 0 });
         }
     }
 
@@ -231,6 +246,13 @@ impl Pool {
     }
 
     fn add_dim(&mut self, dim: &Dim) -> u32 {
+        let shared = match dim {
+            Dim::Expr(e) if Arc::strong_count(e) > 1 => Some(Arc::as_ptr(e) as usize),
+            _ => None,
+        };
+        if let Some(known) = shared.and_then(|at| self.shared.get(&at)) {
+            return *known;
+        }
         let rec = match dim {
             Dim::Int(v) => bits_rec(prim::INT, DType::I64, *v as u64),
             Dim::Var(sym) => PrimRec { op: prim::VAR, flags: 0, dtype: sym.dtype.0, a: sym.id, b: 0 },
@@ -247,7 +269,11 @@ impl Pool {
                 }
             },
         };
-        self.prim_rec(rec)
+        let id = self.prim_rec(rec);
+        if let Some(at) = shared {
+            self.shared.insert(at, id);
+        }
+        id
     }
 
     pub(crate) fn dims(&mut self, dims: &[Dim]) -> (u32, u32) {

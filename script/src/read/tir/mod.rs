@@ -282,11 +282,6 @@ impl<'a> TirReader<'a> {
                 let message = format!("function attribute `{key}` is given twice");
                 return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
             }
-            // The older spelling of what means the same.
-            let key = match key.strip_prefix("tir.") {
-                Some(rest) => format!("tirx.{rest}"),
-                None => key,
-            };
             self.func_attrs.push((key, value));
         }
         self.set_func_attrs();
