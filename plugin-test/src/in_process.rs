@@ -10,7 +10,7 @@ use plugin_api::declare::declarations::PassDecl;
 use plugin_api::ir::{Body, BodyKind, Call, Module};
 use plugin_api::metadata::{Granularity, OptionValue};
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
-use registry::{Driver, Facts, Job, PassId, Plan};
+use registry::{Driver, PassId, Plan, Todo};
 use std::cell::RefCell;
 
 pub(crate) struct InProcess<'t> {
@@ -64,18 +64,19 @@ impl<'t> InProcess<'t> {
     /// If a plugin that the plan needs cannot be opened.
     pub(crate) fn run(self, plan: &Plan, module: Module) -> Result<Run, String> {
         let mut current = module;
-        let mut run = |job: Job<'_>, _: &mut Facts| {
-            let after = self.pass(job.pass, &current, job.options)?;
-            let changed = !current.structural_eq(&after);
-            current = after;
-            Ok(changed)
-        };
-        let result = match Driver::new(self.tested.engine.registry()).run(plan, &mut run, &mut |_| ()) {
-            Ok(()) => Ok(current),
-            Err(Stop::Failure(failure)) => Err(failure),
-            Err(Stop::Problem(problem)) => return Err(problem),
-        };
-        Ok(Run { result, said: self.said.take() })
+        let mut driver = Driver::new(self.tested.engine.registry(), plan);
+        while let Some(todo) = driver.next() {
+            let Todo::Run(job) = todo else { continue };
+            match self.pass(job.pass, &current, &job.options) {
+                Ok(after) => {
+                    driver.done(!current.structural_eq(&after));
+                    current = after;
+                }
+                Err(Stop::Failure(failure)) => return Ok(Run { result: Err(failure), said: self.said.take() }),
+                Err(Stop::Problem(problem)) => return Err(problem),
+            }
+        }
+        Ok(Run { result: Ok(current), said: self.said.take() })
     }
 
     fn pass(&self, pass: PassId, before: &Module, options: &[OptionValue]) -> Result<Module, Stop> {

@@ -101,99 +101,77 @@ pub enum Outcome {
     Skipped(Skip),
 }
 
-/// One step as it was run.
+/// A step of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepRun {
     /// What it is about.
     pub unit: Unit,
     /// Options as given.
     pub given: Vec<(String, OptionValue)>,
-    /// Why it was there.
-    pub why: Why,
-    /// In how many composite passes and Sequentials it stands.
-    pub nesting: usize,
-    /// How many of the steps that were told before it ran inside it.
-    pub inner: usize,
-    /// What became of it.
-    pub outcome: Outcome,
-}
-
-/// A step that is being done.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Doing {
-    /// What it is about.
-    pub unit: Unit,
-    /// Options as given.
-    pub given: Vec<(String, OptionValue)>,
     /// Why it is there.
     pub why: Why,
-    /// In how many composite passes and Sequentials it stands.
+    /// How many composite passes and Sequentials it is in.
     pub nesting: usize,
-    /// How many steps were told before its members began.
-    began: usize,
 }
 
 /// A pass that is to run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Job<'a> {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job<'p> {
     /// The pass.
     pub pass: PassId,
     /// All its options.
-    pub options: &'a [OptionValue],
+    pub options: Cow<'p, [OptionValue]>,
     /// Number of its line in the plan, from 1.
     pub number: usize,
 }
 
-/// Runs one pass with its options, and says whether the module changed. It may add facts that it finds.
-pub type Run<'a, E> = dyn FnMut(Job<'_>, &mut Facts) -> Result<bool, E> + 'a;
-
-/// What a run has beside passes.
+/// The next thing in a run. Each but [`Todo::Ended`] can be answered with [`Driver::failed`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Frame<'a> {
+pub enum Todo<'p> {
+    /// A step that was asked for is next. What it requires runs first.
+    Asked(&'p Step),
+    /// A pass is to run. The answer is [`Driver::done`] if it succeeds.
+    Run(Job<'p>),
     /// A Sequential or composite pass begins, after what it requires.
     Begin {
         /// The step.
-        step: &'a Step,
+        step: Cow<'p, Step>,
         /// Number of its line in the plan, from 1.
         number: usize,
     },
-    /// Its members are done.
-    End(&'a Step),
-    /// A step was reached that cannot run, in a run as TVM does it.
+    /// The members of the Sequential or composite pass that began last have ended.
+    End,
+    /// A step requires something that is not available, which only a run as TVM does it finds out this late. Without an
+    /// answer it runs all the same.
     Stuck {
-        /// The step.
-        step: &'a Step,
+        /// What the step is about.
+        unit: Unit,
         /// Number of its line in the plan, from 1.
         number: usize,
-        /// What it requires, and why that is not to be had.
+        /// What it requires, and why that is not available.
         message: String,
     },
-    /// What a step needs ran, but not all of its members.
+    /// Something that a step needs ran, but without some of its members. Without an answer the step runs all the same.
     Lacking {
-        /// The step.
-        step: &'a Step,
-        /// What it needs.
-        needed: &'a Step,
+        /// What the step needs.
+        needed: Unit,
         /// Which member did not run, and why.
         missing: String,
     },
+    /// A step has ended: a Sequential or composite pass after its members.
+    Ended(StepRun, Outcome),
 }
 
-/// Is told of frames.
-pub type Framed<'a, E> = dyn FnMut(Frame<'_>) -> Result<(), E> + 'a;
-
-/// Takes an error of a member, and the steps that it ends: the member first, then what it requires, each with the
-/// number of steps told since its members began. It tells of each of them itself. `Ok`: what became of the member, as
-/// in `was vetoed by acme.Guard`; the next member runs.
-pub type PassOver<'a, E> = dyn FnMut(E, &[(Doing, usize)]) -> Result<String, E> + 'a;
-
-/// A step that was done, or skipped by the plan.
-#[derive(Default)]
-struct Done {
-    /// Whether the module changed.
-    changed: bool,
-    /// What did not run of it, and why.
-    missing: Option<String>,
+/// Where a run continues after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume<'t> {
+    /// With the next member of the Sequential or composite pass that the failed step is in, otherwise with the next step
+    /// that was asked for. The text is the fate of the failed step: `was vetoed by acme.Guard`.
+    NextMember(&'t str),
+    /// With the next step that was asked for.
+    NextAsked,
+    /// Nowhere: the run is over.
+    Nowhere,
 }
 
 /// A step that is being done, with where in it the run is.
@@ -203,14 +181,15 @@ struct Open<'p> {
     line: usize,
     why: Why,
     nesting: usize,
-    /// Whether it is required, or part of what is: it runs whatever its level.
+    /// Whether it is required, or part of a step that is: it runs at any level.
     needed: bool,
-    /// Whether `pass_over` may take its errors.
+    /// Whether the run can continue with the next member after it failed.
     may_fail: bool,
-    /// How many steps were being done when it began.
-    depth: usize,
     next: Next,
-    done: Done,
+    /// Whether it changed the module.
+    changed: bool,
+    /// Which part of it did not run, and why.
+    missing: Option<String>,
 }
 
 /// What comes next in a step.
@@ -223,39 +202,61 @@ enum Next {
     Work,
     /// The member at this position.
     Member(usize),
+    /// Its members have ended, and whoever pulls the driver knows it.
+    Whole,
+    /// Its end.
+    End,
 }
 
 impl<'p> Open<'p> {
     fn new(step: Cow<'p, Step>, line: usize, why: Why, nesting: usize) -> Open<'p> {
-        let (next, done) = (Next::Start, Done::default());
-        Open { step, line, why, nesting, needed: false, may_fail: false, depth: 0, next, done }
+        let (needed, may_fail, changed, missing) = (false, false, false, None);
+        Open { step, line, why, nesting, needed, may_fail, next: Next::Start, changed, missing }
+    }
+
+    fn run(&self) -> StepRun {
+        let (unit, given, why) = (self.step.unit.clone(), self.step.given.clone(), self.why.clone());
+        StepRun { unit, given, why, nesting: self.nesting }
     }
 }
 
-/// Runs a plan: decides, and lets others do the work.
-pub struct Driver<'a> {
-    registry: &'a Registry,
-    facts: Facts,
-    warnings: Vec<String>,
-    doing: Vec<Doing>,
-    told: usize,
+/// Walks through a plan. It decides which required steps run; whoever pulls it does the work:
+///
+/// ```
+/// # use registry::{Driver, Plan, Registry, Resume, Todo};
+/// # fn run(registry: &Registry, plan: &Plan, call: impl Fn(registry::Job<'_>) -> Option<bool>) {
+/// let mut driver = Driver::new(registry, plan);
+/// while let Some(todo) = driver.next() {
+///     if let Todo::Run(job) = todo {
+///         match call(job) {
+///             Some(changed) => driver.done(changed),
+///             None => drop(driver.failed(Resume::Nowhere)),
+///         }
+///     }
+/// }
+/// # }
+/// ```
+pub struct Driver<'p> {
+    registry: &'p Registry,
+    plan: &'p Plan,
+    /// How many of the steps that were asked for were begun.
+    begun: usize,
     /// Lines of the steps that it has come to.
     numbers: Numbers,
+    facts: Facts,
+    warnings: Vec<String>,
+    /// The steps that are being done, each inside or for the one before it. A stack of its own: passes can require each
+    /// other in a chain of 100,000.
+    open: Vec<Open<'p>>,
+    /// What follows from the step that ended last.
+    pending: Option<Todo<'p>>,
 }
 
-/// Who does the work, and who is told of it.
-struct Work<'w, E> {
-    run: &'w mut Run<'w, E>,
-    framed: &'w mut Framed<'w, E>,
-    done: &'w mut dyn FnMut(StepRun),
-    pass_over: &'w mut PassOver<'w, E>,
-}
-
-impl<'a> Driver<'a> {
+impl<'p> Driver<'p> {
     /// A driver for a module of which nothing is known.
-    pub fn new(registry: &'a Registry) -> Driver<'a> {
-        let (facts, warnings, doing, numbers) = (Facts::default(), Vec::new(), Vec::new(), Numbers::default());
-        Driver { registry, facts, warnings, doing, told: 0, numbers }
+    pub fn new(registry: &'p Registry, plan: &'p Plan) -> Driver<'p> {
+        let (numbers, facts, warnings, open) = (Numbers::default(), Facts::default(), Vec::new(), Vec::new());
+        Driver { registry, plan, begun: 0, numbers, facts, warnings, open, pending: None }
     }
 
     /// What holds now.
@@ -263,217 +264,115 @@ impl<'a> Driver<'a> {
         &self.facts
     }
 
-    /// Things that were seen during the run.
+    /// What holds now, for a pass that finds out more.
+    pub fn facts_mut(&mut self) -> &mut Facts {
+        &mut self.facts
+    }
+
+    /// What the run showed that the user should know.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// After an error: the steps that were being done, the failed one last, each with the number of steps told since
-    /// its members began.
-    pub fn abandoned(&mut self) -> Vec<(Doing, usize)> {
-        let all = self.abandoned_from(0);
-        self.doing.clear();
-        all
-    }
-
-    fn abandoned_from(&self, depth: usize) -> Vec<(Doing, usize)> {
-        self.doing[depth..].iter().map(|doing| (doing.clone(), self.told - doing.began)).collect()
-    }
-
-    /// Runs all steps. `run` runs one pass; `done` is told what became of each step, of a composite pass behind its
-    /// members.
-    ///
-    /// # Errors
-    /// The first error of `run`; nothing runs after it.
-    pub fn run<E>(&mut self, plan: &Plan, run: &mut Run<'_, E>, done: &mut dyn FnMut(StepRun)) -> Result<(), E> {
-        let steps = &mut plan.steps.iter();
-        steps.try_for_each(|step| self.run_step(plan, step, run, &mut |_| Ok(()), done, &mut |error, _| Err(error)))
-    }
-
-    /// Passes over a step of a plan that was asked for, which has its lines all the same.
-    pub fn leave_out(&mut self, plan: &Plan, step: &Step) {
-        self.numbers.add(plan, step, self.registry);
-    }
-
-    /// Runs one step of a plan that was asked for, with what it requires and contains. Each step must be given once and
-    /// in order, here or to [`Driver::leave_out`]: the numbers of the lines follow from that.
-    ///
-    /// # Errors
-    /// The first error of `run`, but for those of members that `pass_over` takes.
-    pub fn run_step<E>(
-        &mut self,
-        plan: &Plan,
-        step: &Step,
-        run: &mut Run<'_, E>,
-        framed: &mut Framed<'_, E>,
-        done: &mut dyn FnMut(StepRun),
-        pass_over: &mut PassOver<'_, E>,
-    ) -> Result<(), E> {
-        let mut run = |job: Job<'_>, facts: &mut Facts| run(job, facts);
-        let mut framed = |frame: Frame<'_>| framed(frame);
-        let mut pass_over = |error: E, ended: &[(Doing, usize)]| pass_over(error, ended);
-        let mut work = Work { run: &mut run, framed: &mut framed, done, pass_over: &mut pass_over };
-        // A stack of its own: what passes require can lead to each other 100,000 times.
-        let line = self.numbers.add(plan, step, self.registry);
-        let mut open = vec![Open::new(Cow::Borrowed(step), line, Why::Asked, 0)];
-        while !open.is_empty() {
-            if let Err(error) = self.advance(plan, &mut open, &mut work) {
-                self.unwind(error, &mut open, &mut work)?;
-            }
+    /// The pass of the last [`Todo::Run`] ran, and changed the module or not.
+    pub fn done(&mut self, changed: bool) {
+        let Some(top) = self.open.last_mut() else { return };
+        top.changed = changed;
+        if let Some(pass) = top.step.unit.pass() {
+            self.facts.after_run(self.registry.pass(pass), top.step.defaults, changed);
         }
-        Ok(())
     }
 
-    /// Does the next thing in the innermost step.
-    fn advance<'p, E>(&mut self, plan: &'p Plan, open: &mut Vec<Open<'p>>, work: &mut Work<'_, E>) -> Result<(), E> {
-        let Some(top) = open.last_mut() else { return Ok(()) };
-        let registry = self.registry;
+    /// What was to be done failed. Returns the steps that it ends, the innermost one last: the one that failed, those
+    /// that need it, and those that contain it, as far as the run does not continue in them.
+    pub fn failed(&mut self, resume: Resume<'_>) -> Vec<StepRun> {
+        let fate = if let Resume::NextMember(fate) = resume { Some(fate) } else { None };
+        let depth = fate.and_then(|_| self.open.iter().rposition(|open| open.may_fail)).unwrap_or(0);
+        let ended = self.open.split_off(depth);
+        self.pending = None;
+        if resume == Resume::Nowhere {
+            self.begun = self.plan.steps.len();
+        }
+        // What a member required may have run.
+        let fate = fate.filter(|_| ended.len() == 1).unwrap_or("was skipped");
+        let outer = self.open.last_mut().filter(|outer| matches!(outer.next, Next::Member(_)));
+        if let (Some(outer), Some(member)) = (outer, ended.first()) {
+            outer.missing.get_or_insert(format!("{} {fate}", member.step.unit.name(self.registry)));
+        }
+        ended.iter().map(Open::run).collect()
+    }
+
+    /// The next step that was asked for.
+    fn ask(&mut self) -> Option<Todo<'p>> {
+        let step = self.plan.steps.get(self.begun)?;
+        self.begun += 1;
+        let line = self.numbers.add(self.plan, step, self.registry);
+        self.open.push(Open::new(Cow::Borrowed(step), line, Why::Asked, 0));
+        Some(Todo::Asked(step))
+    }
+
+    /// Takes the next step of the walk; returns something if others have to do with it.
+    fn advance(&mut self) -> Option<Todo<'p>> {
+        let top = self.open.last_mut()?;
         match top.next {
-            Next::Start => self.start(plan, open, work),
-            Next::Need(at) => match top.step.needs(registry).get(at) {
-                Some(req) => {
-                    let req = req.clone();
-                    top.next = Next::Need(at + 1);
-                    let (line, why) = (self.numbers.required(top.line, at), Why::RequiredBy(top.step.unit.clone()));
-                    match plan.tvm_compat {
-                        true => self.need_each_time(&req, line, why, open, work),
-                        false => self.need(&req, line, why, open, work),
-                    }
-                }
-                None => {
-                    top.next = Next::Work;
-                    if !plan.tvm_compat {
-                        self.warn_of_undone(&open[open.len() - 1].step);
-                    }
-                    Ok(())
-                }
-            },
-            Next::Work => self.work(plan, open, work),
-            Next::Member(at) => {
-                if let Some(member) = plan.members_of(&top.step).and_then(|members| members.get(at)) {
-                    top.next = Next::Member(at + 1);
-                    let (why, nesting, needed) = (Why::PartOf(top.step.unit.clone()), top.nesting + 1, top.needed);
-                    let member = Open::new(Cow::Borrowed(member), self.numbers.member(top.line, at), why, nesting);
-                    open.push(Open { needed, may_fail: true, ..member });
-                    return Ok(());
-                }
-                (work.framed)(Frame::End(&top.step))?;
+            Next::Start => {
+                top.next = Next::Need(0);
+                let skip = top.step.skip_where(top.needed)?.clone();
+                top.missing = Some(format!("{} was skipped", top.step.unit.name(self.registry)));
+                self.close(Outcome::Skipped(skip))
+            }
+            Next::Need(at) => self.need(at),
+            Next::Work => self.work(),
+            Next::Member(at) => self.member(at),
+            Next::Whole => {
                 // Its members have done to the facts what they do; only all of them are the pass.
-                let whole = top.step.unit.pass().filter(|_| top.done.missing.is_none());
-                whole.into_iter().for_each(|pass| self.facts.after_run(registry.pass(pass), true, false));
-                self.finish(plan, open, work)
+                let whole = top.step.unit.pass().filter(|_| top.missing.is_none());
+                whole.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
+                self.end()
             }
+            Next::End => self.end(),
         }
     }
 
-    /// The innermost step begins, or is skipped.
-    fn start<E>(&mut self, plan: &Plan, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
-        let Some(top) = open.last_mut() else { return Ok(()) };
-        let (unit, given, why) = (top.step.unit.clone(), top.step.given.clone(), top.why.clone());
-        top.depth = self.doing.len();
-        top.next = Next::Need(0);
-        self.doing.push(Doing { unit, given, why, nesting: top.nesting, began: self.told });
-        let Some(skip) = top.step.skip_where(top.needed) else { return Ok(()) };
-        let skip = skip.clone();
-        top.done.missing = Some(format!("{} was skipped", top.step.unit.name(self.registry)));
-        self.tell(Outcome::Skipped(skip), work);
-        self.close(plan, open, work)
+    /// The innermost step comes to an entry of what it requires.
+    fn need(&mut self, at: usize) -> Option<Todo<'p>> {
+        let registry = self.registry;
+        let user = self.open.last_mut()?;
+        let Some(req) = user.step.needs(registry).get(at).cloned() else {
+            user.next = Next::Work;
+            if !self.plan.tvm_compat {
+                self.warn_of_undone();
+            }
+            return None;
+        };
+        user.next = Next::Need(at + 1);
+        let (line, why) = (self.numbers.required(user.line, at), Why::RequiredBy(user.step.unit.clone()));
+        if self.plan.tvm_compat { self.need_each_time(&req, line, why) } else { self.need_once(&req, line, why) }
     }
 
-    /// The innermost step has what it requires: a pass runs, a whole begins.
-    fn work<E>(&mut self, plan: &Plan, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
-        let Some(top) = open.last_mut() else { return Ok(()) };
-        let number = self.numbers.of(top.line);
-        self.doing.iter_mut().next_back().into_iter().for_each(|doing| doing.began = self.told);
-        match (plan.members_of(&top.step), top.step.unit.pass()) {
-            (Some(_), _) => {
-                top.next = Next::Member(0);
-                return (work.framed)(Frame::Begin { step: &top.step, number });
-            }
-            (None, Some(pass)) => {
-                let job = Job { pass, options: &top.step.options, number };
-                top.done.changed = (work.run)(job, &mut self.facts)?;
-                self.facts.after_run(self.registry.pass(pass), top.step.defaults, top.done.changed);
-            }
-            (None, None) => {}
+    /// Runs a required pass unless it is still valid.
+    fn need_once(&mut self, req: &Required, line: usize, why: Why) -> Option<Todo<'p>> {
+        let pass = self.registry.find_full(&req.name)?;
+        let step = Cow::Owned(Step::of(pass, self.registry.pass(pass)));
+        let needed = Open { needed: true, ..Open::new(step, line, why, self.open.last()?.nesting) };
+        if self.facts.is_valid(&req.name) {
+            return Some(Todo::Ended(needed.run(), Outcome::StillValid));
         }
-        self.finish(plan, open, work)
+        self.open.push(needed);
+        None
     }
 
-    /// The innermost step was done.
-    fn finish<E>(&mut self, plan: &Plan, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
-        let changed = open.last().is_some_and(|top| top.done.changed);
-        self.tell(if changed { Outcome::Changed } else { Outcome::Unchanged }, work);
-        self.close(plan, open, work)
-    }
-
-    /// The innermost step ended, which its user or what contains it learns.
-    fn close<E>(&mut self, plan: &Plan, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
-        let (Some(Open { step, done, .. }), Some(outer)) = (open.pop(), open.last_mut()) else { return Ok(()) };
-        match (&outer.next, done.missing) {
-            (Next::Member(_), missing) => {
-                outer.done.changed |= done.changed;
-                outer.done.missing = outer.done.missing.take().or(missing);
-                Ok(())
-            }
-            (_, Some(missing)) if !plan.tvm_compat => {
-                (work.framed)(Frame::Lacking { step: &outer.step, needed: &step, missing })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The innermost step ended with an error, and so do all around it, up to the first that may fail.
-    fn unwind<E>(&mut self, mut error: E, open: &mut Vec<Open<'_>>, work: &mut Work<'_, E>) -> Result<(), E> {
-        while let Some(Open { step, may_fail, depth, .. }) = open.pop() {
-            if !may_fail {
-                continue;
-            }
-            let ended = self.abandoned_from(depth);
-            match (work.pass_over)(error, &ended) {
-                Ok(fate) => {
-                    self.doing.truncate(depth);
-                    self.told += ended.len();
-                    // What it required may have run.
-                    let missing = format!("{} {fate}", step.unit.name(self.registry));
-                    if let Some(outer) = open.last_mut().filter(|outer| matches!(outer.next, Next::Member(_))) {
-                        outer.done.missing.get_or_insert(missing);
-                    }
-                    return Ok(());
-                }
-                Err(same) => error = same,
-            }
-        }
-        Err(error)
-    }
-
-    /// Tells what became of the step that is being done.
-    fn tell<E>(&mut self, outcome: Outcome, work: &mut Work<'_, E>) {
-        let Some(Doing { unit, given, why, nesting, began }) = self.doing.pop() else { return };
-        let inner = self.told - began;
-        self.told += 1;
-        (work.done)(StepRun { unit, given, why, nesting, inner, outcome });
-    }
-
-    /// Runs an entry of what the innermost step requires as TVM does: each time, whatever holds, but not what that
-    /// requires.
-    fn need_each_time<E>(
-        &mut self,
-        req: &Required,
-        line: usize,
-        why: Why,
-        open: &mut Vec<Open<'_>>,
-        work: &mut Work<'_, E>,
-    ) -> Result<(), E> {
-        let Some(user) = open.last() else { return Ok(()) };
+    /// Runs a required pass as TVM does: each time, whatever holds, but not what that requires.
+    fn need_each_time(&mut self, req: &Required, line: usize, why: Why) -> Option<Todo<'p>> {
+        let user = self.open.last()?;
         match self.alone(req) {
             Ok(step) => {
                 let needed = Open::new(Cow::Owned(step), line, why, user.nesting);
-                open.push(Open { may_fail: true, ..needed });
-                Ok(())
+                self.open.push(Open { may_fail: true, ..needed });
+                None
             }
             Err(message) => {
-                (work.framed)(Frame::Stuck { step: &user.step, number: self.numbers.of(user.line), message })
+                Some(Todo::Stuck { unit: user.step.unit.clone(), number: self.numbers.of(user.line), message })
             }
         }
     }
@@ -491,36 +390,82 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Runs an entry of what the innermost step requires, unless it is still valid.
-    fn need<E>(
-        &mut self,
-        req: &Required,
-        line: usize,
-        why: Why,
-        open: &mut Vec<Open<'_>>,
-        work: &mut Work<'_, E>,
-    ) -> Result<(), E> {
-        let (registry, nesting) = (self.registry, open.last().map_or(0, |user| user.nesting));
-        let Some(pass) = registry.find_full(&req.name) else { return Ok(()) };
-        let step = Step::of(pass, registry.pass(pass));
-        if self.facts.is_valid(&req.name) {
-            self.doing.push(Doing { unit: step.unit, given: step.given, why, nesting, began: self.told });
-            self.tell(Outcome::StillValid, work);
-        } else {
-            open.push(Open { needed: true, ..Open::new(Cow::Owned(step), line, why, nesting) });
-        }
-        Ok(())
-    }
-
     /// A list is satisfied once, from left to right: a later entry can undo an earlier one.
-    fn warn_of_undone(&mut self, user: &Step) {
-        let needs = user.needs(self.registry);
+    fn warn_of_undone(&mut self) {
+        let Some(user) = self.open.last() else { return };
+        let needs = user.step.needs(self.registry);
         if let Some(undone) = needs.iter().find(|req| !self.facts.is_valid(&req.name)) {
             self.warnings.push(format!(
                 "`{}` requires `{}`, which a later requirement of it undid; it runs all the same",
-                user.unit.name(self.registry),
+                user.step.unit.name(self.registry),
                 undone.name
             ));
+        }
+    }
+
+    /// The innermost step has what it requires: a pass runs, a whole begins.
+    fn work(&mut self) -> Option<Todo<'p>> {
+        let top = self.open.last_mut()?;
+        let number = self.numbers.of(top.line);
+        if self.plan.members_of(&top.step).is_some() {
+            top.next = Next::Member(0);
+            return Some(Todo::Begin { step: top.step.clone(), number });
+        }
+        top.next = Next::End;
+        let options = match &top.step {
+            Cow::Borrowed(step) => Cow::Borrowed(&step.options[..]),
+            Cow::Owned(step) => Cow::Owned(step.options.clone()),
+        };
+        Some(Todo::Run(Job { pass: top.step.unit.pass()?, options, number }))
+    }
+
+    /// The innermost step comes to a member.
+    fn member(&mut self, at: usize) -> Option<Todo<'p>> {
+        let top = self.open.last_mut()?;
+        if let Some(member) = self.plan.members_of(&top.step).and_then(|members| members.get(at)) {
+            top.next = Next::Member(at + 1);
+            let (why, nesting, needed) = (Why::PartOf(top.step.unit.clone()), top.nesting + 1, top.needed);
+            let member = Open::new(Cow::Borrowed(member), self.numbers.member(top.line, at), why, nesting);
+            self.open.push(Open { needed, may_fail: true, ..member });
+            return None;
+        }
+        top.next = Next::Whole;
+        Some(Todo::End)
+    }
+
+    /// The innermost step was done.
+    fn end(&mut self) -> Option<Todo<'p>> {
+        let changed = self.open.last()?.changed;
+        self.close(if changed { Outcome::Changed } else { Outcome::Unchanged })
+    }
+
+    /// The innermost step has ended. The step that needs or contains it takes note.
+    fn close(&mut self, outcome: Outcome) -> Option<Todo<'p>> {
+        let ended = self.open.pop()?;
+        let run = ended.run();
+        match (self.open.last_mut(), ended.missing) {
+            (Some(whole), missing) if matches!(whole.next, Next::Member(_)) => {
+                whole.changed |= ended.changed;
+                whole.missing = whole.missing.take().or(missing);
+            }
+            (Some(_), Some(missing)) if !self.plan.tvm_compat => {
+                self.pending = Some(Todo::Lacking { needed: run.unit.clone(), missing });
+            }
+            _ => {}
+        }
+        Some(Todo::Ended(run, outcome))
+    }
+}
+
+impl<'p> Iterator for Driver<'p> {
+    type Item = Todo<'p>;
+
+    fn next(&mut self) -> Option<Todo<'p>> {
+        loop {
+            let todo = self.pending.take().or_else(|| if self.open.is_empty() { self.ask() } else { self.advance() });
+            if todo.is_some() || self.open.is_empty() && self.begun == self.plan.steps.len() {
+                return todo;
+            }
         }
     }
 }
