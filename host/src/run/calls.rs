@@ -24,19 +24,18 @@ impl Run<'_> {
         module: &Module,
         options: &[OptionValue],
     ) -> Result<Module, Error> {
-        let (owner, at) = self.engine.registry().pass_place(pass);
-        let plugin = self.engine.code(owner)?;
+        let (code, at) = (self.code(pass)?, self.engine.registry().pass_place(pass).1);
         if granularity == Granularity::Module {
             let run = |services: &Services<'_>| {
                 let _doing = doing(self.engine.registry(), pass, self.position, "");
                 with_current(services, self.runner.context.opt_level(), || {
-                    few_suggestions(|| plugin.run_module(at, module, options))
+                    few_suggestions(|| code.run_module(at, module, options))
                 })
             };
             return self.services.with(run).map_err(|failure| self.failure(pass, None, module, failure));
         }
         let functions: Vec<(&str, &Body)> = module.functions().filter(|(_, body)| wants(granularity, body)).collect();
-        let results = self.call_on_functions(pass, plugin, &functions, options);
+        let results = self.call_on_functions(pass, code, &functions, options);
         let (mut new, mut errors, mut more) = (Vec::with_capacity(functions.len()), Vec::new(), 0);
         for ((name, old), result) in functions.into_iter().zip(results) {
             if errors.len() == TOLD {
@@ -56,6 +55,16 @@ impl Run<'_> {
             None => Ok(body.clone()),
         });
         with_new.map_err(|error| self.failure(pass, None, module, RunFailure::Protocol(error.to_string())))
+    }
+
+    fn code(&self, pass: PassId) -> Result<Code<'_>, Error> {
+        let registry = self.engine.registry();
+        let linked = self.runner.linked.filter(|plugin| plugin.name == registry.pass_owner(pass).name);
+        let name = &registry.pass(pass).name;
+        match linked.and_then(|plugin| plugin.passes.iter().find(|linked| linked.name == name)) {
+            Some(linked) => Ok(Code::Linked(linked)),
+            None => self.engine.code(registry.pass_place(pass).0),
+        }
     }
 
     /// Every function was visited: what went wrong in others is told beside the first failure, as errors that the pass
@@ -97,7 +106,7 @@ impl Run<'_> {
     fn call_on_functions(
         &self,
         pass: PassId,
-        plugin: Code<'_>,
+        code: Code<'_>,
         functions: &[Named<'_>],
         options: &[OptionValue],
     ) -> Vec<Result<Body, RunFailure>> {
@@ -114,7 +123,7 @@ impl Run<'_> {
             let _doing = doing(registry, pass, step, only);
             let work = || {
                 with_current(&services, settings.opt_level, || {
-                    traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
+                    traced(engine, info, functions, |functions| code.run_functions(at, functions, options))
                 })
             };
             let results = settings.seen(|| few_suggestions(work));

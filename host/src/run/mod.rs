@@ -21,6 +21,7 @@ use crate::instruments::{Instrument, Mode};
 use crate::report::error::Error;
 use crate::verify::verify_kinds;
 use plugin_api::abi::host::with_current;
+use plugin_api::declare::declarations::PluginDecl;
 use plugin_api::ir::Module;
 use plugin_api::metadata::OptionValue;
 use registry::Plan;
@@ -45,6 +46,7 @@ pub struct Runner<'e> {
     /// Instruments that its context gets.
     more: Vec<Instrument>,
     hears: Option<Box<dyn Fn(&PassDiagnostic) + 'e>>,
+    linked: Option<&'static PluginDecl>,
 }
 
 impl<'e> Runner<'e> {
@@ -65,6 +67,7 @@ impl<'e> Runner<'e> {
             workers: Workers::new(None),
             more: Vec::new(),
             hears: None,
+            linked: None,
         }
     }
 
@@ -99,6 +102,12 @@ impl<'e> Runner<'e> {
     pub fn instrument(mut self, instrument: Instrument) -> Runner<'e> {
         self.more.push(instrument);
         self
+    }
+
+    /// Calls passes of this plugin as functions of the program, which links it, and not through its library. All else is
+    /// the same, so that a test can compare the two.
+    pub fn linked(self, plugin: &'static PluginDecl) -> Runner<'e> {
+        Runner { linked: Some(plugin), ..self }
     }
 
     /// Runs a plan. Plugins of the plan are opened before the first step, and instruments made and entered.
