@@ -340,14 +340,17 @@ impl<'p> Driver<'p> {
         let user = self.open.last_mut()?;
         let Some(req) = user.step.needs(registry).get(at).cloned() else {
             user.next = Next::Work;
-            if !self.plan.tvm_compat {
+            if !self.plan.compat.runs_required_each_time() {
                 self.warn_of_undone();
             }
             return None;
         };
         user.next = Next::Need(at + 1);
         let (line, why) = (self.numbers.required(user.line, at), Why::RequiredBy(user.step.unit.clone()));
-        if self.plan.tvm_compat { self.need_each_time(&req, line, why) } else { self.need_once(&req, line, why) }
+        match self.plan.compat.runs_required_each_time() {
+            true => self.need_each_time(&req, line, why),
+            false => self.need_once(&req, line, why),
+        }
     }
 
     /// Runs a required pass unless it is still valid.
@@ -448,7 +451,7 @@ impl<'p> Driver<'p> {
                 whole.changed |= ended.changed;
                 whole.missing = whole.missing.take().or(missing);
             }
-            (Some(_), Some(missing)) if !self.plan.tvm_compat => {
+            (Some(_), Some(missing)) if !self.plan.compat.runs_in_spite_of_missing_members() => {
                 self.pending = Some(Todo::Lacking { needed: run.unit.clone(), missing });
             }
             _ => {}

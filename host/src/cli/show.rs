@@ -178,7 +178,7 @@ pub(super) fn plan_json(pipeline: &Pipeline, plan: &Plan, registry: &Registry) -
     let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
     let instruments = super::instruments::planned_json(plan, registry);
     let value = serde_json::json!({
-        "pipeline": pipeline.to_string(), "opt_level": plan.opt_level, "tvm_compat": plan.tvm_compat, "steps": steps, "instruments": instruments, "warnings": warnings,
+        "pipeline": pipeline.to_string(), "opt_level": plan.opt_level, "tvm_compat": plan.compat.is_tvm(), "steps": steps, "instruments": instruments, "warnings": warnings,
     });
     format!("{value:#}\n")
 }

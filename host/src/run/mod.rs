@@ -126,8 +126,7 @@ impl<'e> Runner<'e> {
         })?;
         self.context = self.context.at_level(plan.opt_level);
         self.engine.open_for(plan)?;
-        let mode =
-            Mode { keep_going: self.keep_going, tvm_compat: plan.tvm_compat, trace: self.engine.trace().cloned() };
+        let mode = Mode { keep_going: self.keep_going, compat: plan.compat, trace: self.engine.trace().cloned() };
         let more = std::mem::take(&mut self.more);
         let outer = self.context.watch(mode, more)?;
         let services = RunServices::new(self.engine, &self.context, &module);

@@ -59,14 +59,23 @@ impl<'r> Run<'r> {
         drop(span);
         match self.instruments().run_after(started, &self.module, &facts) {
             Ok(()) => Ok((changed, cost)),
-            Err(error) if self.plan.tvm_compat => {
-                // The pass is done, and its result is lost.
-                self.services.counted.borrow_mut().truncate(counted);
-                self.set_module(before);
-                Err(Stop::Before(error))
+            Err(error) => {
+                let stop = self.failed_after(error, before, changed, Some(cost));
+                if let Stop::Before(_) = stop {
+                    self.services.counted.borrow_mut().truncate(counted);
+                }
+                Err(stop)
             }
-            Err(error) => Err(Stop::After(error, changed, Some(cost))),
         }
+    }
+
+    /// An instrument failed after a pass or Sequential had run.
+    pub(super) fn failed_after(&mut self, error: Error, before: Module, changed: bool, cost: Option<Cost>) -> Stop {
+        if self.plan.compat.loses_result_of_failed_after() {
+            self.set_module(before);
+            return Stop::Before(error);
+        }
+        Stop::After(error, changed, cost)
     }
 
     /// What instruments know of the pass that runs.

@@ -36,22 +36,14 @@ impl<'r> Run<'r> {
         let Some(Whole { step, number, started, before }) = self.wholes.pop() else { return Ok(()) };
         let pass = self.facts_of(&step, number);
         self.services.set_pass(pass.name);
-        self.instruments().run_after(started, &self.module, &pass).map_err(|error| {
-            if self.plan.tvm_compat {
-                self.set_module(before);
-                return Stop::Before(error);
-            }
-            Stop::After(error, !before.same(&self.module), None)
-        })
+        let changed = !before.same(&self.module);
+        let heard = self.instruments().run_after(started, &self.module, &pass);
+        heard.map_err(|error| self.failed_after(error, before, changed, None))
     }
 
     /// Ends the wholes in which something went wrong, from the inner one out.
     pub(super) fn unfinished(&mut self, stop: &Stop) {
         while let Some(Whole { step, number, started, .. }) = self.wholes.pop() {
-            if self.plan.tvm_compat {
-                self.instruments().unfinished(started);
-                continue;
-            }
             self.instruments().run_failed(started, &self.module, &self.facts_of(&step, number), &stop.message());
         }
     }
