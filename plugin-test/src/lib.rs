@@ -68,7 +68,6 @@
 mod cases;
 mod declared;
 mod examples;
-mod in_process;
 mod outcome;
 #[cfg(test)]
 mod tests;

@@ -1,24 +1,26 @@
 //! What becomes of a module, in-process and through the built library.
 
-use crate::in_process::InProcess;
 use crate::{Tested, diff, text};
 use passhost::{Error, Runner};
 use plugin_api::ir::Module;
+use registry::Plan;
 use std::collections::BTreeMap;
 
-/// How a run stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) pass: String,
-    pub(crate) function: Option<String>,
-    pub(crate) message: String,
+/// How the passes of the tested plugin are called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Through the built library.
+    Library,
+    /// As functions of this process.
+    InProcess,
 }
 
-/// What one way gave, in terms that both have.
-pub(crate) struct Run {
-    pub(crate) result: Result<Module, Failure>,
+/// What a run one way returned.
+struct Run {
+    way: Way,
+    result: Result<Module, Error>,
     /// Diagnostics as text.
-    pub(crate) said: Vec<String>,
+    said: String,
 }
 
 /// What both ways gave.
@@ -37,29 +39,16 @@ impl Tested {
     pub(crate) fn outcome(&self, passes: &str, module: &str) -> Result<Outcome, String> {
         let before = self.read(module)?;
         let plan = self.plan(passes)?;
-        let runner = Runner::new(&self.engine, BTreeMap::new()).deny_unknown_operators(true);
-        let report = runner.run(&plan, before.clone());
-        let report = report.map_err(|error| text(&error))?;
-        let said = report.diagnostics.iter();
-        let said = said.map(|said| diagnostic(&said.pass, said.function.as_deref(), &said.message)).collect();
-        let error = report.error;
-        let result = match &error {
-            None => Ok(report.module),
-            Some(Error::Step { pass, function, message, .. }) => {
-                Err(Failure { pass: pass.clone(), function: function.clone(), message: without_place(message) })
-            }
-            Some(other) => return Err(text(other)),
-        };
-        let through_library = Run { result, said };
-        let in_process = InProcess::new(self, plan.opt_level).run(&plan, before.clone())?;
-        let (library, process) = (self.show(&through_library)?, self.show(&in_process)?);
-        if library != process {
-            let diff = diff(("through the library", &library), ("in-process", &process));
+        let library = self.run(&plan, &before, Way::Library)?;
+        let in_process = self.run(&plan, &before, Way::InProcess)?;
+        let (through_library, process) = (self.show(&library)?, self.show(&in_process)?);
+        if through_library != process {
+            let diff = diff(("through the library", &through_library), ("in-process", &process));
             return Err(format!("the two ways differ; a pass must not depend on state of its own process\n{diff}"));
         }
-        let Ok(after) = through_library.result else {
-            let message = error.map(|error| error.to_string()).unwrap_or_default();
-            return Ok(Outcome { golden: format!("-- error\n{message}\n\n"), printed: None });
+        let after = match library.result {
+            Ok(after) => after,
+            Err(error) => return Ok(Outcome { golden: format!("-- error\n{error}\n\n"), printed: None }),
         };
         let printed = self.print(&after)?;
         if !after.structural_eq(&self.read(&printed)?) {
@@ -70,6 +59,24 @@ impl Tested {
         Ok(Outcome { golden, printed: Some(printed) })
     }
 
+    /// # Errors
+    /// If the host could not run the plan, or something else than a pass stopped it.
+    fn run(&self, plan: &Plan, module: &Module, way: Way) -> Result<Run, String> {
+        let runner = Runner::new(&self.engine, BTreeMap::new()).deny_unknown_operators(true);
+        let runner = if way == Way::InProcess { runner.linked(self.plugin) } else { runner };
+        let report = runner.run(plan, module.clone()).map_err(|error| text(&error))?;
+        let said = report.diagnostics.iter().map(|said| {
+            let function = said.function.as_deref().unwrap_or("-");
+            format!("{}: {function}: {}\n", said.pass, said.message)
+        });
+        let said = said.collect();
+        match report.error {
+            None => Ok(Run { way, result: Ok(report.module), said }),
+            Some(error @ Error::Step { .. }) => Ok(Run { way, result: Err(error), said }),
+            Some(other) => Err(text(&other)),
+        }
+    }
+
     pub(crate) fn read(&self, module: &str) -> Result<Module, String> {
         script::read(module, &self.engine).map_err(|error| format!("{error}"))
     }
@@ -78,21 +85,19 @@ impl Tested {
         script::print_with_values(module, &self.engine).map_err(|error| error.to_string())
     }
 
-    fn show(&self, run: &Run) -> Result<String, String> {
-        let said: String = run.said.iter().map(|said| format!("{said}\n")).collect();
-        Ok(match &run.result {
-            Ok(module) => said + &self.print(module)?,
-            Err(Failure { pass, function, message }) => {
+    /// A run as text that does not depend on the way.
+    fn show(&self, Run { way, result, said }: &Run) -> Result<String, String> {
+        let end = match result {
+            Ok(module) => self.print(module)?,
+            Err(Error::Step { pass, function, message, .. }) => {
                 let function = function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
-                format!("{said}pass `{pass}`{function}: {message}\n")
+                let message = if *way == Way::Library { without_place(message) } else { message.clone() };
+                format!("pass `{pass}`{function}: {message}\n")
             }
-        })
+            Err(other) => text(other),
+        };
+        Ok(format!("{said}{end}"))
     }
-}
-
-/// A diagnostic as both ways have it.
-pub(crate) fn diagnostic(pass: &str, function: Option<&str>, message: &str) -> String {
-    format!("{pass}: {}: {message}", function.unwrap_or("-"))
 }
 
 /// The library says where a pass panicked, a panic of this process does not.

@@ -7,10 +7,10 @@ pub mod pipeline;
 pub mod plan;
 pub mod registry;
 
-pub use driver::{Doing, Driver, Facts, Frame, Job, Outcome, StepRun};
+pub use driver::{Driver, Facts, Job, Outcome, Resume, StepRun, Todo};
 pub use pipeline::{Form, Named, Pipeline, PipelineError, Stage};
 pub use plan::instruments_asked::PlannedInstrument;
-pub use plan::{Checker, Plan, PlanError, Request, Selection, Skip, Step, Unit, Warning, Why};
+pub use plan::{Checker, Compat, Plan, PlanError, Request, Selection, Skip, Step, Unit, Warning, Why};
 pub use registry::config::{self, ConfigError};
 pub use registry::instruments::InstrumentId;
 pub use registry::{Brought, Owner, OwnerId, PassId, Registry, RegistryError};

@@ -2,9 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 use plugin_api::metadata::{CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
-use registry::{Brought, Driver, Facts, Frame, Job, Outcome, Owner, Pipeline, Plan, Registry, Request, Selection};
-use std::cell::RefCell;
-use std::convert::Infallible;
+use registry::{Brought, Driver, Outcome, Owner, Pipeline, Plan, Registry, Request, Resume, Selection, Todo};
 
 fn required(names: &[&str]) -> Vec<Required> {
     names.iter().map(|name| Required { name: format!("t.{name}"), version: None }).collect()
@@ -52,30 +50,34 @@ fn error(registry: &Registry, pipeline: &str) -> String {
 /// Names of the passes that ran, in order, with what became of composite passes in brackets.
 fn ran(registry: &Registry, pipeline: &str, disabled: &[&str], changing: &[&str]) -> String {
     let plan = Plan::new(&request(pipeline, disabled), registry).unwrap();
-    let mut driver = Driver::new(registry);
-    let mut names: Vec<String> = Vec::new();
-    let mut run = |job: Job<'_>, _: &mut Facts| {
-        Ok::<bool, Infallible>(changing.contains(&registry.pass(job.pass).name.trim_start_matches("t.")))
-    };
-    let mut done = |step: registry::StepRun| {
-        let name = step.unit.name(registry).trim_start_matches("t.").to_string();
-        let is_whole = step.unit.pass().is_none_or(|pass| registry.members(pass).is_some());
-        match step.outcome {
-            Outcome::Changed | Outcome::Unchanged if is_whole => {
-                // What was told before it and ran inside it goes into its brackets.
-                let mut inner = names.split_off(names.len() - step.inner);
-                inner.retain(|name: &String| !name.is_empty());
-                names.push(format!("{name}[{}]", inner.join(" ")));
-                names.extend(std::iter::repeat_n(String::new(), step.inner));
+    let mut driver = Driver::new(registry, &plan);
+    // The names inside of each whole that has begun, and those outside of all first.
+    let mut names: Vec<Vec<String>> = vec![Vec::new()];
+    while let Some(todo) = driver.next() {
+        match todo {
+            Todo::Run(job) => {
+                driver.done(changing.contains(&registry.pass(job.pass).name.trim_start_matches("t.")));
             }
-            Outcome::Changed | Outcome::Unchanged => names.push(name),
-            Outcome::StillValid => names.push(format!("({name})")),
-            Outcome::Skipped(_) => names.push(format!("-{name}")),
+            Todo::Begin { .. } => names.push(Vec::new()),
+            Todo::Ended(step, outcome) => {
+                let name = step.unit.name(registry).trim_start_matches("t.").to_string();
+                let is_whole = step.unit.pass().is_none_or(|pass| registry.members(pass).is_some());
+                let text = match outcome {
+                    Outcome::Changed | Outcome::Unchanged if is_whole => {
+                        format!("{name}[{}]", names.pop().unwrap().join(" "))
+                    }
+                    Outcome::Changed | Outcome::Unchanged => name,
+                    Outcome::StillValid => format!("({name})"),
+                    Outcome::Skipped(_) => format!("-{name}"),
+                };
+                assert_eq!(names.len(), step.nesting + 1);
+                names.last_mut().unwrap().push(text);
+            }
+            _ => {}
         }
-    };
-    let Ok(()) = driver.run(&plan, &mut run, &mut done);
-    names.retain(|name| !name.is_empty());
-    names.join(" ")
+    }
+    assert_eq!(names.len(), 1);
+    names.concat().join(" ")
 }
 
 #[test]
@@ -105,29 +107,27 @@ fn requirements_of_a_member_stand_inside_directly_before_it() {
 
 /// What begins, with its number.
 fn numbered(registry: &Registry, plan: &Plan, changing: &[&str], left_out: usize) -> Vec<String> {
-    let began = RefCell::new(Vec::new());
-    let begins = |number: usize, name: &str| began.borrow_mut().push(format!("{number} {name}"));
-    let mut run = |job: Job<'_>, _: &mut Facts| {
-        let name = &*registry.pass(job.pass).name;
-        begins(job.number, name);
-        Ok::<bool, Infallible>(changing.contains(&name))
-    };
-    let mut framed = |frame: Frame<'_>| {
-        if let Frame::Begin { step, number } = frame {
-            begins(number, step.unit.name(registry));
+    let (mut began, mut asked) = (Vec::new(), 0);
+    let mut driver = Driver::new(registry, plan);
+    while let Some(todo) = driver.next() {
+        match todo {
+            Todo::Asked(step) => {
+                asked += 1;
+                if asked <= left_out {
+                    let ended = driver.failed(Resume::NextAsked);
+                    assert_eq!(ended.iter().map(|ended| &ended.unit).collect::<Vec<_>>(), [&step.unit]);
+                }
+            }
+            Todo::Run(job) => {
+                let name = &*registry.pass(job.pass).name;
+                began.push(format!("{} {name}", job.number));
+                driver.done(changing.contains(&name));
+            }
+            Todo::Begin { step, number } => began.push(format!("{number} {}", step.unit.name(registry))),
+            _ => {}
         }
-        Ok(())
-    };
-    let mut driver = Driver::new(registry);
-    for (at, step) in plan.steps.iter().enumerate() {
-        if at < left_out {
-            driver.leave_out(plan, step);
-            continue;
-        }
-        let stop = &mut |error: Infallible, _: &[_]| Err(error);
-        let Ok(()) = driver.run_step(plan, step, &mut run, &mut framed, &mut |_| (), stop);
     }
-    began.into_inner()
+    began
 }
 
 #[test]

@@ -4,8 +4,9 @@
 use plugin_api::metadata::{
     CompositeInfo, ConfigInfo, Contract, InstrumentInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required,
 };
-use registry::{Brought, Checker, Driver, Facts, Job, Owner, Pipeline, Plan, Registry, Request, Selection, Unit};
-use std::convert::Infallible;
+use registry::{
+    Brought, Checker, Driver, Owner, Pipeline, Plan, Registry, Request, Resume, Selection, StepRun, Todo, Unit,
+};
 use std::fmt::Write;
 
 const MANY: usize = 100_000;
@@ -36,11 +37,17 @@ fn request(pipeline: &str) -> Request {
 /// How many steps a run of a plan has. Each pass that runs has the number of its line.
 fn steps(plan: &Plan, registry: &Registry) -> usize {
     let (mut steps, lines) = (0, plan.lines(registry));
-    let mut run = |job: Job<'_>, _: &mut Facts| {
-        assert_eq!(lines[job.number - 1].unit, Unit::Pass(job.pass));
-        Ok::<bool, Infallible>(false)
-    };
-    Driver::new(registry).run(plan, &mut run, &mut |_| steps += 1).unwrap();
+    let mut driver = Driver::new(registry, plan);
+    while let Some(todo) = driver.next() {
+        match todo {
+            Todo::Run(job) => {
+                assert_eq!(lines[job.number - 1].unit, Unit::Pass(job.pass));
+                driver.done(false);
+            }
+            Todo::Ended(..) => steps += 1,
+            _ => {}
+        }
+    }
     steps
 }
 
@@ -62,6 +69,26 @@ fn a_chain_of_passes_costs_no_stack_and_is_run_once() {
     assert_eq!((plan.lines(&registry).len(), steps(&plan, &registry)), (2_001, 2_001));
     let (checker, wrong) = Checker::new(Selection::default(), &registry);
     assert_eq!((wrong, checker.passes()), (Vec::new(), Vec::new()));
+}
+
+/// The failed pass is the innermost of 100,000 open steps. The run continues with the next step that was asked for.
+#[test]
+fn a_chain_that_fails_at_its_end_ends_all_its_steps() {
+    let registry = registry(Brought::passes(chain(MANY)));
+    let plan = Plan::new(&request(&format!("t.P{},t.P0", MANY - 1)), &registry).unwrap();
+    let mut driver = Driver::new(&registry, &plan);
+    let mut ended: Vec<StepRun> = Vec::new();
+    while let Some(todo) = driver.next() {
+        match todo {
+            Todo::Run(_) if ended.is_empty() => ended = driver.failed(Resume::NextMember("failed")),
+            Todo::Run(_) => driver.done(false),
+            _ => {}
+        }
+    }
+    let name = |step: Option<&StepRun>| step.map(|step| step.unit.name(&registry).to_string());
+    assert_eq!(ended.len(), MANY);
+    assert_eq!([name(ended.first()), name(ended.last())], [Some(format!("t.P{}", MANY - 1)), Some("t.P0".into())]);
+    assert!(driver.facts().is_valid("t.P0") && !driver.facts().is_valid("t.P1"));
 }
 
 /// In a short plan each step that was asked for says all that it requires.
@@ -105,8 +132,12 @@ fn facts_of_many_passes() {
     passes.iter_mut().for_each(|pass| pass.contract.preserves = vec!["all".into()]);
     let registry = registry(Brought::passes(passes));
     let plan = Plan::new(&request("all()"), &registry).unwrap();
-    let mut driver = Driver::new(&registry);
-    driver.run(&plan, &mut |_, _| Ok::<bool, Infallible>(true), &mut |_| ()).unwrap();
+    let mut driver = Driver::new(&registry, &plan);
+    while let Some(todo) = driver.next() {
+        if let Todo::Run(_) = todo {
+            driver.done(true);
+        }
+    }
     assert!(driver.facts().is_valid("t.P0"));
 }
 

@@ -5,10 +5,8 @@
 use plugin_api::metadata::{CompositeInfo, Contract, PassInfo, Required};
 use proptest::prelude::*;
 use registry::{
-    Brought, Doing, Driver, Facts, Frame, Job, Outcome, Owner, Pipeline, Plan, Registry, Request, Selection, StepRun,
-    Unit,
+    Brought, Driver, Job, Outcome, Owner, Pipeline, Plan, Registry, Request, Resume, Selection, Todo, Unit,
 };
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 /// Passes have the first numbers, composite passes those behind them. What is required or contained has a lower number.
@@ -312,58 +310,52 @@ impl World {
         let pipeline = Pipeline::parse(&text.join(",")).expect("a pipeline");
         let request = Request { pipeline, selections: vec![selection], tvm_compat, ..Request::default() };
         let plan = Plan::new(&request, &registry).ok()?;
-        let log = RefCell::new(Vec::new());
+        let mut log = Vec::new();
         let vetoed = |unit: &Unit| !tvm_compat && unit.pass().is_some_and(|pass| self.vetoed.contains(&pass.0));
         let lines = plan.lines(&registry);
         let has_its_line = |unit: &Unit, number: usize| assert_eq!(&lines[number - 1].unit, unit, "line {number}");
-        let mut run = |Job { pass, number, .. }: Job<'_>, facts: &mut Facts| {
-            has_its_line(&Unit::Pass(pass), number);
-            let contract = &registry.pass(pass).contract;
-            match !tvm_compat && contract.requires.iter().any(|property| !facts.holds(property)) {
-                _ if vetoed(&Unit::Pass(pass)) => Err(None),
-                true => Err(Some(format!("P{} stops", pass.0))),
-                false => Ok(self.changing.contains(&pass.0)),
-            }
-        };
-        let mut framed = |frame: Frame<'_>| match frame {
-            Frame::Begin { step, number } => {
-                has_its_line(&step.unit, number);
-                if vetoed(&step.unit) { Err(None) } else { Ok(()) }
-            }
-            Frame::Lacking { .. } => Err(None),
-            _ => Ok(()),
-        };
         let short = |unit: &Unit| unit.name(&registry).trim_start_matches("t.").to_string();
-        let gone = |ended: &[(Doing, usize)]| {
-            log.borrow_mut().extend(ended.iter().rev().map(|(doing, _)| format!("{} gone", short(&doing.unit))));
-        };
-        let mut pass_over = |error: Option<String>, ended: &[(Doing, usize)]| match error {
-            None => {
-                gone(ended);
-                Ok("was vetoed".to_string())
-            }
-            stop => Err(stop),
-        };
-        let mut done = |step: StepRun| {
-            let what = match step.outcome {
-                Outcome::Changed | Outcome::Unchanged => "ran",
-                Outcome::StillValid => "kept",
-                Outcome::Skipped(_) => "skipped",
-            };
-            log.borrow_mut().push(format!("{} {what}", short(&step.unit)));
-        };
-        let mut driver = Driver::new(&registry);
-        for step in &plan.steps {
-            match driver.run_step(&plan, step, &mut run, &mut framed, &mut done, &mut pass_over) {
-                Ok(()) => {}
-                Err(None) => gone(&driver.abandoned()),
-                Err(Some(stop)) => {
-                    log.borrow_mut().push(stop);
-                    break;
+        let mut driver = Driver::new(&registry, &plan);
+        while let Some(todo) = driver.next() {
+            let is_vetoed = match todo {
+                Todo::Run(Job { pass, number, .. }) => {
+                    has_its_line(&Unit::Pass(pass), number);
+                    let contract = &registry.pass(pass).contract;
+                    match !tvm_compat && contract.requires.iter().any(|property| !driver.facts().holds(property)) {
+                        _ if vetoed(&Unit::Pass(pass)) => true,
+                        true => {
+                            log.push(format!("P{} stops", pass.0));
+                            driver.failed(Resume::Nowhere);
+                            false
+                        }
+                        false => {
+                            driver.done(self.changing.contains(&pass.0));
+                            false
+                        }
+                    }
                 }
+                Todo::Begin { step, number } => {
+                    has_its_line(&step.unit, number);
+                    vetoed(&step.unit)
+                }
+                Todo::Lacking { .. } => true,
+                Todo::Ended(step, outcome) => {
+                    let what = match outcome {
+                        Outcome::Changed | Outcome::Unchanged => "ran",
+                        Outcome::StillValid => "kept",
+                        Outcome::Skipped(_) => "skipped",
+                    };
+                    log.push(format!("{} {what}", short(&step.unit)));
+                    false
+                }
+                Todo::Asked(_) | Todo::End | Todo::Stuck { .. } => false,
+            };
+            if is_vetoed {
+                let ended = driver.failed(Resume::NextMember("was vetoed"));
+                log.extend(ended.iter().rev().map(|ended| format!("{} gone", short(&ended.unit))));
             }
         }
-        Some(log.take())
+        Some(log)
     }
 }
 

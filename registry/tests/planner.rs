@@ -2,12 +2,10 @@
 
 use plugin_api::metadata::{ConfigInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{
-    Brought, Driver, Facts, Form, Job, Outcome, Owner, Pipeline, Plan, PlanError, Registry, RegistryError, Request,
-    Selection, Stage,
+    Brought, Driver, Form, Outcome, Owner, Pipeline, Plan, PlanError, Registry, RegistryError, Request, Resume,
+    Selection, Stage, StepRun, Todo, Warning,
 };
-use registry::{StepRun, Warning};
 use semver::{Version, VersionReq};
-use std::convert::Infallible;
 
 fn pass(name: &str, required: &[&str]) -> PassInfo {
     let required = required.iter().map(|name| Required { name: format!("t.{name}"), version: None }).collect();
@@ -45,13 +43,18 @@ fn selection(opt_level: Option<i32>, disabled: &[&str], required: &[&str]) -> Se
 }
 
 /// Runs a plan; passes in `changing` change the module. Gives the steps and the warnings.
-fn drive(registry: &Registry, plan: &Plan, changing: &[&str]) -> (Vec<StepRun>, Vec<String>) {
+fn drive(registry: &Registry, plan: &Plan, changing: &[&str]) -> (Vec<(StepRun, Outcome)>, Vec<String>) {
     let mut steps = Vec::new();
-    let mut driver = Driver::new(registry);
-    let mut run = |job: Job<'_>, _: &mut Facts| {
-        Ok::<bool, Infallible>(changing.contains(&registry.pass(job.pass).name.trim_start_matches("t.")))
-    };
-    let Ok(()) = driver.run(plan, &mut run, &mut |step| steps.push(step));
+    let mut driver = Driver::new(registry, plan);
+    while let Some(todo) = driver.next() {
+        match todo {
+            Todo::Run(job) => {
+                driver.done(changing.contains(&registry.pass(job.pass).name.trim_start_matches("t.")));
+            }
+            Todo::Ended(step, outcome) => steps.push((step, outcome)),
+            _ => {}
+        }
+    }
     (steps, driver.warnings().to_vec())
 }
 
@@ -59,8 +62,8 @@ fn drive(registry: &Registry, plan: &Plan, changing: &[&str]) -> (Vec<StepRun>, 
 fn ran(registry: &Registry, pipeline: &str, changing: &[&str]) -> Vec<String> {
     let plan = Plan::new(&request(pipeline), registry).expect("a plan");
     let steps = drive(registry, &plan, changing).0;
-    let names = steps.iter().filter(|step| matches!(step.outcome, Outcome::Changed | Outcome::Unchanged));
-    names.map(|step| step.unit.name(registry).replace("t.", "")).collect()
+    let names = steps.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Changed | Outcome::Unchanged));
+    names.map(|(step, _)| step.unit.name(registry).replace("t.", "")).collect()
 }
 
 #[test]
@@ -458,15 +461,16 @@ fn a_sequential_is_disabled_and_required_by_its_name() {
 fn clash_a_vetoed_requirement_ends_its_user_and_not_the_run() {
     let registry = registry_of(vec![pass("B", &["A"]), pass("A", &[]), pass("X", &[])]);
     let plan = Plan::new(&request("t.B,t.X"), &registry).expect("a plan");
-    let (mut driver, mut ended, mut names) = (Driver::new(&registry), Vec::new(), Vec::new());
-    for step in &plan.steps {
-        let mut run = |job: Job<'_>, _: &mut Facts| {
-            if registry.pass(job.pass).name == "t.A" { Err("vetoed") } else { Ok(false) }
-        };
-        let mut done = |step: StepRun| names.push(step.unit.name(&registry).to_string());
-        let told = driver.run_step(&plan, step, &mut run, &mut |_| Ok(()), &mut done, &mut |error, _| Err(error));
-        if told.is_err() {
-            ended.extend(driver.abandoned().into_iter().map(|(doing, _)| doing.unit.name(&registry).to_string()));
+    let (mut driver, mut ended, mut names) = (Driver::new(&registry, &plan), Vec::new(), Vec::new());
+    let name = |step: &StepRun| step.unit.name(&registry).to_string();
+    while let Some(todo) = driver.next() {
+        match todo {
+            Todo::Run(job) if registry.pass(job.pass).name == "t.A" => {
+                ended.extend(driver.failed(Resume::NextAsked).iter().map(name));
+            }
+            Todo::Run(_) => driver.done(false),
+            Todo::Ended(step, _) => names.push(name(&step)),
+            _ => {}
         }
     }
     assert_eq!((ended, names), (vec!["t.B".to_string(), "t.A".to_string()], vec!["t.X".to_string()]));

@@ -204,7 +204,7 @@ fn threads(c: &mut Criterion) {
             group.bench_function(BenchmarkId::new(pass, jobs), |b| {
                 b.iter_custom(|rounds| {
                     let run = || Runner::new(engine, BTreeMap::new()).jobs(jobs).run(&plan, module.clone());
-                    let time = |_| run().expect("plugins open").steps.iter().map(|step| step.time).sum::<Duration>();
+                    let time = |_| run().expect("plugins open").rows().map(|(_, step)| step.time).sum::<Duration>();
                     (0..rounds).map(time).sum()
                 });
             });

@@ -235,7 +235,7 @@ impl LookArgs {
     pub(super) fn tables(&self, seen: &Seen, report: &RunReport, messages: Messages) {
         let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
         // Composite passes have no time of their own.
-        let passes = report.steps.iter().filter(ran).filter(|step| !step.has_members);
+        let passes = report.rows().map(|(_, step)| step).filter(ran).filter(|step| !step.has_members);
         *seen.verify.borrow_mut() = passes.map(|step| step.verify).collect();
         // As JSON, its line is the last one of all.
         if self.timing == Some(TimingFormat::Text) {

@@ -178,7 +178,7 @@ pub(super) fn plan_json(pipeline: &Pipeline, plan: &Plan, registry: &Registry) -
     let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
     let instruments = super::instruments::planned_json(plan, registry);
     let value = serde_json::json!({
-        "pipeline": pipeline.to_string(), "opt_level": plan.opt_level, "tvm_compat": plan.tvm_compat, "steps": steps, "instruments": instruments, "warnings": warnings,
+        "pipeline": pipeline.to_string(), "opt_level": plan.opt_level, "tvm_compat": plan.compat.is_tvm(), "steps": steps, "instruments": instruments, "warnings": warnings,
     });
     format!("{value:#}\n")
 }
@@ -194,14 +194,14 @@ pub(super) fn plan_warning(warning: &Warning) -> Report {
 
 /// What each step did, for programs.
 pub(super) fn summary_json(report: &RunReport, registry: &Registry) -> serde_json::Value {
-    let step = |step: &StepReport| {
+    let step = |(nesting, step): (usize, &StepReport)| {
         let (fate, ran) = fate(&step.fate);
         let pass = step.unit.pass();
         let mut value = serde_json::json!({
             "pass": pass.map(|pass| &registry.pass(pass).name),
-            "text": step.text(registry).trim_start(),
+            "text": step.text(registry),
             "plugin": pass.map(|pass| &registry.pass_owner(pass).name),
-            "nesting": step.nesting,
+            "nesting": nesting,
             "outcome": fate,
             "reason": reason(&step.why, registry),
         });
@@ -213,17 +213,17 @@ pub(super) fn summary_json(report: &RunReport, registry: &Registry) -> serde_jso
         }
         value
     };
-    report.steps.iter().map(step).collect()
+    report.rows().map(step).collect()
 }
 
 /// What each step did.
 pub(super) fn summary(report: &RunReport, registry: &Registry) -> String {
-    let rows: Vec<Vec<String>> = report.steps.iter().map(|step| row(step, registry)).collect();
+    let rows: Vec<Vec<String>> = report.rows().map(|(nesting, step)| row(nesting, step, registry)).collect();
     table(&rows)
 }
 
-fn row(report: &StepReport, registry: &Registry) -> Vec<String> {
-    let name = report.text(registry);
+fn row(nesting: usize, report: &StepReport, registry: &Registry) -> Vec<String> {
+    let name = format!("{}{}", "  ".repeat(nesting), report.text(registry));
     let (before, after) = report.bindings;
     let bindings = if before == after { format!("{before} bindings") } else { format!("{before} -> {after} bindings") };
     let (what, ran) = fate(&report.fate);

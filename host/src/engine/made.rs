@@ -1,10 +1,10 @@
 //! Passes that the program makes at run time which embeds the host. They have an owner of their own, `host`, and are in
-//! everything else like those of plugins: planned, verified, seen by instruments.
+//! everything else like those of plugins: planned, verified, seen by instruments. And the code of a pass, wherever it is.
 
 use plugin_api::PassError;
 use plugin_api::abi::host::{OpenPlugin, RunFailure};
-use plugin_api::abi::in_process::{call_functions, call_module};
-use plugin_api::declare::declarations::each_dataflow_block;
+use plugin_api::abi::in_process::{self, call_functions, call_module};
+use plugin_api::declare::declarations::{PassDecl, each_dataflow_block};
 use plugin_api::declare::pass::Ctx;
 use plugin_api::ir::{Body, Module, Value};
 use plugin_api::metadata::{Granularity, OptionValue, PassInfo};
@@ -69,11 +69,12 @@ pub fn create_dataflow_block_pass(
     MadePass { info, run: MadeFn::Bodies(Arc::new(blocks)) }
 }
 
-/// The code of a pass: that of a plugin that was opened, or of this program.
+/// The code of a pass: in a plugin that was opened, or in this program, which made it or links it.
 #[derive(Clone, Copy)]
 pub(crate) enum Code<'e> {
     Plugin(OpenPlugin),
     Made(&'e MadePass),
+    Linked(&'static PassDecl),
 }
 
 impl Code<'_> {
@@ -84,6 +85,7 @@ impl Code<'_> {
                 call_module(module, |module, ctx| run(module, ctx))
             }
             Code::Made(_) => Err(other_granularity()),
+            Code::Linked(pass) => in_process::run_module(pass, module, options),
         }
     }
 
@@ -99,6 +101,7 @@ impl Code<'_> {
                 call_functions(functions, |body, ctx| run(body, ctx))
             }
             Code::Made(_) => functions.iter().map(|_| Err(other_granularity())).collect(),
+            Code::Linked(pass) => in_process::run_functions(pass, functions, options),
         }
     }
 }

@@ -23,7 +23,7 @@ use plugin_api::abi::host::RunFailure;
 use plugin_api::abi::in_process::caught;
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
-use registry::Owner;
+use registry::{Compat, Owner};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -116,8 +116,8 @@ pub struct Instruments {
 pub(crate) struct Mode {
     /// One that fails is left out from then on, and everything else goes on.
     pub(crate) keep_going: bool,
-    /// A pass that fails, or at which an instrument failed, has no end for the others, as in TVM.
-    pub(crate) tvm_compat: bool,
+    /// The rules of the run.
+    pub(crate) compat: Compat,
     /// Where each call is to be a span.
     pub(crate) trace: Option<Trace>,
 }
@@ -271,7 +271,7 @@ impl Instruments {
             let told = self.call(at, "run_after", Some(pass), (), |instrument| instrument.run_after(module, pass));
             if first.is_ok() {
                 first = told;
-                if self.mode.tvm_compat && first.is_err() {
+                if first.is_err() && self.mode.compat.leaves_failed_passes_open() {
                     return first;
                 }
             } else {
@@ -284,7 +284,7 @@ impl Instruments {
     /// A pass failed; `module` is the one before it.
     pub fn run_failed(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>, message: &str) {
         self.open = self.open.saturating_sub(1);
-        if self.mode.tvm_compat {
+        if self.mode.compat.leaves_failed_passes_open() {
             return;
         }
         for at in self.clocks_first(started) {
@@ -292,11 +292,6 @@ impl Instruments {
                 self.call(at, "run_failed", Some(pass), (), |instrument| instrument.run_failed(module, pass, message));
             self.beside(told);
         }
-    }
-
-    /// A pass has no end, as in TVM where anything failed in it: nobody is told.
-    pub(crate) fn unfinished(&mut self, Started(_): Started) {
-        self.open = self.open.saturating_sub(1);
     }
 
     fn is_clock(&self, at: usize) -> bool {

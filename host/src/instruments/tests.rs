@@ -219,11 +219,11 @@ fn a_panic_of_an_instrument_is_its_failure() {
 #[test]
 fn as_tvm_nobody_hears_of_an_end_once_anybody_failed() {
     let (mut list, log) = list(&[("a", PLAIN), ("b", &["run_before"]), ("c", PLAIN)]);
-    list.mode(Mode { tvm_compat: true, ..Mode::default() });
+    list.mode(Mode { compat: Compat::Tvm, ..Mode::default() });
     list.run_before(&module(), &pass("t.P")).expect_err("`b` fails");
     assert_eq!(*log.borrow(), ["a.run_before t.P", "b.run_before t.P"]);
     let (mut list, log) = super::tests::list(&[("a", PLAIN), ("b", &["run_after"]), ("c", PLAIN)]);
-    list.mode(Mode { tvm_compat: true, ..Mode::default() });
+    list.mode(Mode { compat: Compat::Tvm, ..Mode::default() });
     let started = list.run_before(&module(), &pass("t.P")).expect("all may begin");
     log.borrow_mut().clear();
     list.run_after(started, &module(), &pass("t.P")).expect_err("`b` fails");

@@ -1,7 +1,7 @@
 //! What a dataflow-block pass must leave alone: everything outside of dataflow blocks, outputs of the blocks, and symbolic
 //! shape variables.
 
-use super::Runner;
+use super::steps::Run;
 use crate::report::error::Error;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Body, Dim, Module, Value};
@@ -15,7 +15,7 @@ struct Touched {
     node: usize,
 }
 
-impl Runner<'_> {
+impl Run<'_> {
     /// Whether a dataflow-block pass left alone what lies outside of its blocks.
     pub(super) fn check_blocks(
         &self,

@@ -1,8 +1,9 @@
 //! Calls of passes, over the module and over functions: how their code is called, and what of what it gives is taken.
 
+use super::PassDiagnostic;
 use super::parallel::Named;
 use super::services::Services;
-use super::{PassDiagnostic, Runner, skips};
+use super::steps::Run;
 use crate::engine::Engine;
 use crate::engine::made::Code;
 use crate::process::{self, Kind};
@@ -15,7 +16,7 @@ use plugin_api::names::few_suggestions;
 use registry::{PassId, Registry};
 use serde_json::json;
 
-impl Runner<'_> {
+impl Run<'_> {
     pub(super) fn call(
         &self,
         pass: PassId,
@@ -23,49 +24,59 @@ impl Runner<'_> {
         module: &Module,
         options: &[OptionValue],
     ) -> Result<Module, Error> {
-        let (owner, at) = self.engine.registry().pass_place(pass);
-        let plugin = self.engine.code(owner)?;
+        let (code, at) = (self.code(pass)?, self.engine.registry().pass_place(pass).1);
         if granularity == Granularity::Module {
             let run = |services: &Services<'_>| {
-                let _doing = doing(self.engine.registry(), pass, self.position.get(), "");
-                with_current(services, self.context.opt_level(), || {
-                    few_suggestions(|| plugin.run_module(at, module, options))
+                let _doing = doing(self.engine.registry(), pass, self.position, "");
+                with_current(services, self.runner.context.opt_level(), || {
+                    few_suggestions(|| code.run_module(at, module, options))
                 })
             };
-            return self.with_services(run).map_err(|failure| self.failed(pass, None, module, failure));
+            return self.services.with(run).map_err(|failure| self.failure(pass, None, module, failure));
         }
         let functions: Vec<(&str, &Body)> = module.functions().filter(|(_, body)| wants(granularity, body)).collect();
-        let results = self.call_on_functions(pass, plugin, &functions, options);
+        let results = self.call_on_functions(pass, code, &functions, options);
         let (mut new, mut errors, mut more) = (Vec::with_capacity(functions.len()), Vec::new(), 0);
         for ((name, old), result) in functions.into_iter().zip(results) {
             if errors.len() == TOLD {
                 more += usize::from(result.is_err());
                 continue;
             }
-            let result = result.map_err(|failure| self.failed(pass, Some(name), module, failure));
+            let result = result.map_err(|failure| self.failure(pass, Some(name), module, failure));
             match result.and_then(|body| self.fits(pass, granularity, (name, old), body, module)) {
                 Ok(body) => new.push((name, body)),
                 Err(error) => errors.push(error),
             }
         }
-        self.several_failed(errors, more)?;
+        self.several_failed(pass, errors, more)?;
         let mut new = new.into_iter().peekable();
         let with_new = module.map_functions(|name, body| match new.next_if(|(done, _)| *done == name) {
             Some((_, new)) => Ok::<_, SealError>(new),
             None => Ok(body.clone()),
         });
-        with_new.map_err(|error| self.failed(pass, None, module, RunFailure::Protocol(error.to_string())))
+        with_new.map_err(|error| self.failure(pass, None, module, RunFailure::Protocol(error.to_string())))
+    }
+
+    fn code(&self, pass: PassId) -> Result<Code<'_>, Error> {
+        let registry = self.engine.registry();
+        let linked = self.runner.linked.filter(|plugin| plugin.name == registry.pass_owner(pass).name);
+        let name = &registry.pass(pass).name;
+        match linked.and_then(|plugin| plugin.passes.iter().find(|linked| linked.name == name)) {
+            Some(linked) => Ok(Code::Linked(linked)),
+            None => self.engine.code(registry.pass_place(pass).0),
+        }
     }
 
     /// Every function was visited: what went wrong in others is told beside the first failure, as errors that the pass
     /// reported. `more` failed than are told.
-    fn several_failed(&self, errors: Vec<Error>, more: usize) -> Result<(), Error> {
+    fn several_failed(&self, pass: PassId, errors: Vec<Error>, more: usize) -> Result<(), Error> {
         let mut errors = errors.into_iter();
         let Some(first) = errors.next() else { return Ok(()) };
-        let mut diagnostics = self.diagnostics.borrow_mut();
+        let mut diagnostics = self.services.said.borrow_mut();
         diagnostics.extend(errors.filter_map(told_beside));
         if more > 0 {
-            let (pass, message) = (self.pass.borrow().clone(), format!("failed on {more} more functions"));
+            let (pass, message) =
+                (self.engine.registry().pass(pass).name.clone(), format!("failed on {more} more functions"));
             let (instrument, function, place) = (None, None, None);
             diagnostics.push(PassDiagnostic { pass, instrument, severity: Severity::Error, function, message, place });
         }
@@ -86,7 +97,7 @@ impl Runner<'_> {
         }
         if old.kind() != body.kind() {
             let message = "returned a function of another kind".to_string();
-            return Err(self.failed(pass, Some(name), module, RunFailure::Protocol(message)));
+            return Err(self.failure(pass, Some(name), module, RunFailure::Protocol(message)));
         }
         Ok(body)
     }
@@ -95,15 +106,15 @@ impl Runner<'_> {
     fn call_on_functions(
         &self,
         pass: PassId,
-        plugin: Code<'_>,
+        code: Code<'_>,
         functions: &[Named<'_>],
         options: &[OptionValue],
     ) -> Vec<Result<Body, RunFailure>> {
         let registry = self.engine.registry();
-        let (info, at, step) = (registry.pass(pass), registry.pass_place(pass).1, self.position.get());
-        let (engine, settings, input) = (self.engine, self.context.settings(), self.input());
+        let (info, at, step) = (registry.pass(pass), registry.pass_place(pass).1, self.position);
+        let (engine, settings, input) = (self.engine, self.runner.context.settings(), self.services.input());
         let input = &*input;
-        let marks = &self.marks;
+        let marks = &self.services.marks;
         let outer = tracing::Span::current();
         let run = |functions: &[Named<'_>]| {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
@@ -112,18 +123,18 @@ impl Runner<'_> {
             let _doing = doing(registry, pass, step, only);
             let work = || {
                 with_current(&services, settings.opt_level, || {
-                    traced(engine, info, functions, |functions| plugin.run_functions(at, functions, options))
+                    traced(engine, info, functions, |functions| code.run_functions(at, functions, options))
                 })
             };
             let results = settings.seen(|| few_suggestions(work));
             (results, services.said.into_inner(), services.counted.into_inner().into_list())
         };
-        let stretches = if info.sequential { vec![run(functions)] } else { self.workers.run(functions, run) };
+        let stretches = if info.sequential { vec![run(functions)] } else { self.runner.workers.run(functions, run) };
         let mut all = Vec::with_capacity(functions.len());
         for (results, said, counted) in stretches {
             all.extend(results);
-            self.diagnostics.borrow_mut().extend(said);
-            self.counted.borrow_mut().extend(counted);
+            self.services.said.borrow_mut().extend(said);
+            self.services.counted.borrow_mut().extend(counted);
         }
         all
     }
@@ -136,6 +147,11 @@ pub(super) fn wants(granularity: Granularity, body: &Body) -> bool {
         Granularity::PrimFunc => body.kind() == BodyKind::PrimFunc && !skips(body),
         _ => body.kind() == BodyKind::Function && !skips(body),
     }
+}
+
+/// Whether passes leave a function alone.
+pub(super) fn skips(body: &Body) -> bool {
+    body.function().is_some_and(|function| function.skips_optimization())
 }
 
 /// Notes that a step begins.

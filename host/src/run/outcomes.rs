@@ -17,10 +17,10 @@ pub struct StepReport {
     pub given: Vec<(String, OptionValue)>,
     /// Why it was there.
     pub why: Why,
-    /// In how many composite passes and Sequentials it stood.
-    pub nesting: usize,
-    /// Whether it is a composite pass or Sequential; its members stand behind it.
+    /// Whether it is a composite pass or Sequential.
     pub has_members: bool,
+    /// What ran inside of it, or was passed over there: its members, each after what it requires.
+    pub members: Vec<StepReport>,
     /// What became of it.
     pub fate: Fate,
     /// Time in the pass.
@@ -32,15 +32,14 @@ pub struct StepReport {
 }
 
 impl StepReport {
-    /// Its name with the options that were given, as deep as it stood.
+    /// Its name with the options that were given.
     pub fn text(&self, registry: &Registry) -> String {
-        let indent = "  ".repeat(self.nesting);
         match &self.unit {
             Unit::Pass(pass) => {
                 let options = registry::pipeline::options_text(&self.given);
-                format!("{indent}{}{options}", registry.pass(*pass).name)
+                format!("{}{options}", registry.pass(*pass).name)
             }
-            Unit::Sequential(name) => format!("{indent}{name}"),
+            Unit::Sequential(name) => name.clone(),
         }
     }
 }
@@ -65,7 +64,8 @@ pub enum Fate {
 pub struct RunReport {
     /// The module after the last step that succeeded.
     pub module: Module,
-    /// Steps in the order in which they were looked at.
+    /// Steps that were asked for and what they require, in the order in which they ended. Those inside of composite passes
+    /// and Sequentials are in these; [`RunReport::rows`] has all.
     pub steps: Vec<StepReport>,
     /// Diagnostics of passes.
     pub diagnostics: Vec<PassDiagnostic>,
@@ -77,4 +77,23 @@ pub struct RunReport {
     pub failures: Vec<Error>,
     /// What stopped the run, if anything did.
     pub error: Option<Error>,
+}
+
+impl RunReport {
+    /// All steps, a composite pass or Sequential before what is inside of it, each with how many of these it is in.
+    pub fn rows(&self) -> impl Iterator<Item = (usize, &StepReport)> {
+        let mut open = vec![self.steps.iter()];
+        std::iter::from_fn(move || {
+            loop {
+                let depth = open.len().checked_sub(1)?;
+                match open[depth].next() {
+                    Some(step) => {
+                        open.push(step.members.iter());
+                        return Some((depth, step));
+                    }
+                    None => drop(open.pop()),
+                }
+            }
+        })
+    }
 }

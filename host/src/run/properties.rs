@@ -1,7 +1,8 @@
 //! Contracts: properties that a pass requires, and those that it claims to establish or to keep.
 
+use super::calls::skips;
 use super::claims::Claimant;
-use super::{Runner, skips};
+use super::steps::Run;
 use crate::process::{self, Call, Kind};
 use crate::report::error::{Error, exit};
 use crate::verify::snapshot::{Snapshot, Written};
@@ -26,67 +27,65 @@ enum Verdict {
     Broken(String),
 }
 
-impl Runner<'_> {
+impl Run<'_> {
     /// Whether the properties that a pass requires were established, or hold.
-    pub(super) fn check_required(&self, pass: PassId, module: &Module, facts: &mut Facts) -> Result<(), Error> {
+    pub(super) fn check_required(&mut self, pass: PassId, module: &Module, facts: &mut Facts) -> Result<(), Error> {
         let info = self.engine.registry().pass(pass);
         for property in info.contract.requires.iter() {
             if facts.holds(property) {
                 self.settle(pass, property, module, facts)?;
-                continue;
-            }
-            let request = |function, message, place| {
-                let mut error = self.step_error(pass, function, message, place);
-                if let Error::Step { code, .. } = &mut error {
-                    *code = exit::REQUEST;
-                }
-                error
-            };
-            let remedy = self.who_establishes(property);
-            match self.watched(pass, property, module, module.functions())? {
-                Verdict::Holds => {
-                    facts.found(property);
-                    self.claims.borrow_mut().confirm(property, module.functions());
-                }
-                Verdict::Unknown => {
-                    let message =
-                        format!("requires the property `{property}`, which nothing has established; {remedy}");
-                    return Err(request(None, message, None));
-                }
-                Verdict::Fails(function, PassError { message, node, function: _ }) => {
-                    let place = node.and_then(|node| self.place(module, &function, node, "before the pass"));
-                    let message =
-                        format!("requires the property `{property}`, which does not hold: {message}; {remedy}");
-                    return Err(request(Some(function), message, place));
-                }
-                Verdict::Broken(why) => {
-                    let message = format!("requires the property `{property}`, which cannot be checked: {why}");
-                    return Err(self.step_error(pass, None, message, None));
-                }
+            } else {
+                self.find(pass, property, module, facts)?;
             }
         }
         Ok(())
     }
 
+    /// Whether a property holds that nothing established.
+    fn find(&mut self, pass: PassId, property: &str, module: &Module, facts: &mut Facts) -> Result<(), Error> {
+        let (function, message, place) = match self.watched(pass, property, module, module.functions())? {
+            Verdict::Holds => {
+                facts.found(property);
+                self.claims.confirm(property, module.functions());
+                return Ok(());
+            }
+            Verdict::Unknown => (None, "which nothing has established".to_string(), None),
+            Verdict::Fails(function, PassError { message, node, function: _ }) => {
+                let place = node.and_then(|node| self.place(module, &function, node, "before the pass"));
+                (Some(function), format!("which does not hold: {message}"), place)
+            }
+            Verdict::Broken(why) => {
+                let message = format!("requires the property `{property}`, which cannot be checked: {why}");
+                return Err(self.step_error(pass, None, message, None));
+            }
+        };
+        let message = format!("requires the property `{property}`, {message}; {}", self.who_establishes(property));
+        let mut error = self.step_error(pass, function, message, place);
+        if let Error::Step { code, .. } = &mut error {
+            *code = exit::REQUEST;
+        }
+        Err(error)
+    }
+
     /// Whether a property that was claimed holds, before a pass relies on it. The pass that claimed it is to blame: each
     /// function that was changed since was checked then.
-    fn settle(&self, user: PassId, property: &str, module: &Module, facts: &mut Facts) -> Result<(), Error> {
+    fn settle(&mut self, user: PassId, property: &str, module: &Module, facts: &mut Facts) -> Result<(), Error> {
         if !self.is_checked(property) {
             return Ok(());
         }
-        let open = self.claims.borrow().open(property, module);
+        let open = self.claims.open(property, module);
         if open.is_empty() {
             return Ok(());
         }
         match self.watched(user, property, module, open.iter().copied())? {
-            Verdict::Holds => self.claims.borrow_mut().confirm(property, open.into_iter()),
+            Verdict::Holds => self.claims.confirm(property, open.into_iter()),
             Verdict::Unknown => {}
             Verdict::Fails(function, failure) => {
                 facts.refuted(property);
-                let by = self.claims.borrow().by(property).unwrap_or((user, self.position.get()));
-                self.claims.borrow_mut().retain(|other| other != property);
+                let by = self.claims.by(property).unwrap_or((user, self.position));
+                self.claims.retain(|other| other != property);
                 let name = &self.engine.registry().pass(user).name;
-                let found = format!("; found before step {}, `{name}`, which requires it", self.position.get());
+                let found = format!("; found before step {}, `{name}`, which requires it", self.position);
                 return Err(self.false_claim(by, ("establish", property), module, (function, failure), &found));
             }
             Verdict::Broken(why) => {
@@ -100,7 +99,7 @@ impl Runner<'_> {
     /// Whether a pass did what it claims: on the functions that it changed, properties hold that it establishes, and those
     /// that held before and that it preserves. What it claims of others is checked when something relies on it.
     pub(super) fn check_claims(
-        &self,
+        &mut self,
         pass: PassId,
         before: &Module,
         after: &Module,
@@ -112,20 +111,20 @@ impl Runner<'_> {
         let (preserved, establishes) = (Preserved::by(info), |name: &str| names.contains(name));
         if changed {
             let holds = |name: &str| establishes(name) || held.holds(name) && preserved.has(name);
-            self.claims.borrow_mut().retain(holds);
+            self.claims.retain(holds);
             let kept = held.properties().filter(|name| preserved.has(name) && !establishes(name));
             let established = info.contract.establishes.iter().map(|name| (name.as_str(), "establish"));
             for (property, claim) in established.chain(kept.map(|name| (name, "preserve"))) {
                 self.check_changed(pass, (property, claim), before, after)?;
             }
         }
-        let by = (pass, self.position.get());
-        info.contract.establishes.iter().for_each(|property| self.claims.borrow_mut().add(property, by));
+        let by = (pass, self.position);
+        info.contract.establishes.iter().for_each(|property| self.claims.add(property, by));
         Ok(())
     }
 
     fn check_changed(
-        &self,
+        &mut self,
         pass: PassId,
         (property, claim): (&str, &'static str),
         before: &Module,
@@ -135,23 +134,23 @@ impl Runner<'_> {
             return Ok(());
         }
         let is_changed = |(name, body): &(&str, &Body)| !before.get(name).is_some_and(|old| old.same(body));
-        let changed: Vec<_> = self.claims.borrow().open(property, after).into_iter().filter(is_changed).collect();
+        let changed: Vec<_> = self.claims.open(property, after).into_iter().filter(is_changed).collect();
         match self.watched(pass, property, after, changed.iter().copied())? {
-            Verdict::Holds => self.claims.borrow_mut().confirm(property, changed.into_iter()),
+            Verdict::Holds => self.claims.confirm(property, changed.into_iter()),
             Verdict::Unknown => {}
             Verdict::Fails(function, failure) => {
                 // The function may have lacked it before, in spite of what another pass claimed.
                 let old = before.get(&function).filter(|_| claim == "preserve");
-                let by = self.claims.borrow().by(property).filter(|_| old.is_some());
+                let by = self.claims.by(property).filter(|_| old.is_some());
                 if let (Some(by), Some(old)) = (by, old)
                     && let Verdict::Fails(_, failure) =
                         self.watched(pass, property, before, [(function.as_str(), old)].into_iter())?
                 {
                     let name = &self.engine.registry().pass(pass).name;
-                    let found = format!("; found after step {}, `{name}`, which preserves it", self.position.get());
+                    let found = format!("; found after step {}, `{name}`, which preserves it", self.position);
                     return Err(self.false_claim(by, ("establish", property), before, (function, failure), &found));
                 }
-                let by = (pass, self.position.get());
+                let by = (pass, self.position);
                 return Err(self.false_claim(by, (claim, property), after, (function, failure), ""));
             }
             Verdict::Broken(why) => {
@@ -188,14 +187,14 @@ impl Runner<'_> {
 
     /// What a checker says of functions of a module; with `--paranoid`, whether it left the module alone.
     fn watched<'m>(
-        &self,
+        &mut self,
         pass: PassId,
         property: &str,
         module: &Module,
         functions: impl Iterator<Item = (&'m str, &'m Body)>,
     ) -> Result<Verdict, Error> {
         // What a pass gave shares functions with what it was given, from which a run can go on.
-        let snapshots = self.paranoid.then(|| (Snapshot::of(module), Snapshot::of(&self.current.borrow())));
+        let snapshots = self.runner.paranoid.then(|| (Snapshot::of(module), Snapshot::of(&self.module)));
         let verdict = self.verdict(property, functions)?;
         if let Some((watched, current)) = snapshots
             && let Some(why) = self.checker_wrote(&watched, module, property)
@@ -212,7 +211,7 @@ impl Runner<'_> {
         let registry = self.engine.registry();
         let (_, owner, _) = registry.property(property)?;
         let plugin = &registry.owner(owner).name;
-        self.marks.add(owner, format!("plugin `{plugin}` wrote to the input of its checker of `{property}`"));
+        self.services.marks.add(owner, format!("plugin `{plugin}` wrote to the input of its checker of `{property}`"));
         let of = function.map_or(String::new(), |function| format!(", function `{function}`"));
         Some(format!("the checker of `{property}` in plugin `{plugin}` wrote to {part}{of}"))
     }
@@ -235,7 +234,7 @@ impl Runner<'_> {
         let mut functions = functions.filter(|(_, body)| body.kind() == BodyKind::Function && !skips(body));
         let call = Call { kind: Kind::Checker, step: 0, name: property, plugin: name, file: b"", about: "" };
         let doing = process::begin(&call);
-        let failed = with_current(self, self.context.opt_level(), || {
+        let failed = with_current(self.services, self.runner.context.opt_level(), || {
             functions.find_map(|function| Some((function.0, plugin.check_property(at, function).err()?)))
         });
         drop(doing);
@@ -244,7 +243,7 @@ impl Runner<'_> {
             Some((function, RunFailure::Error(error))) => Verdict::Fails(function.to_string(), error),
             Some((function, RunFailure::Panic(text))) => {
                 let why = format!("plugin `{name}` panicked in the checker of `{property}`");
-                self.marks.add(owner, why);
+                self.services.marks.add(owner, why);
                 Verdict::Broken(format!("its checker in plugin `{name}` panicked on function `{function}`: {text}"))
             }
             Some((_, RunFailure::Protocol(text))) => Verdict::Broken(format!("its checker in plugin `{name}` {text}")),

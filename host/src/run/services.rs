@@ -1,10 +1,11 @@
 //! What passes, checkers and instruments ask the host for, on whichever thread they run.
 
 use super::marks::{Marks, Rules};
-use super::statistics::Counters;
-use super::{PassDiagnostic, Runner, ShownPlace};
-use crate::context::Settings;
+use super::statistics::{Counters, Statistic};
+use super::{PassDiagnostic, ShownPlace};
+use crate::context::{PassContext, Settings};
 use crate::engine::Engine;
+use crate::instruments::Speaking;
 use plugin_api::abi::host::{Diagnostic, HostServices};
 use plugin_api::ir::{Body, Call, Module};
 use plugin_api::metadata::OptionValue;
@@ -16,7 +17,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-/// The host as code of plugins sees it on one thread.
+/// The host as code of plugins sees it during one call, on one thread.
 pub(super) struct Services<'a> {
     pub(super) engine: &'a Engine,
     pub(super) marks: &'a Marks,
@@ -139,41 +140,76 @@ impl HostServices for Services<'_> {
     }
 }
 
-impl Runner<'_> {
-    /// The current module, for places in it: it is printed once at most.
-    pub(super) fn input(&self) -> Rc<Input> {
-        let current = self.current.borrow();
-        let mut input = self.input.borrow_mut();
-        if !input.module.same(&current) {
-            *input = Rc::new(Input::new(current.clone()));
+/// The host as instruments and checkers see it between passes. What was reported and counted comes together here.
+pub(super) struct RunServices<'r> {
+    engine: &'r Engine,
+    settings: Arc<Settings>,
+    /// The instrument that is being called.
+    speaking: Speaking,
+    pub(super) marks: Marks,
+    /// Full name of the pass that runs.
+    pass: RefCell<String>,
+    /// The module, for places in it: it is printed once at most.
+    input: RefCell<Rc<Input>>,
+    pub(super) said: RefCell<Vec<PassDiagnostic>>,
+    /// What passes counted, not summed up.
+    pub(super) counted: RefCell<Vec<Statistic>>,
+}
+
+impl<'r> RunServices<'r> {
+    pub(super) fn new(engine: &'r Engine, context: &PassContext, module: &Module) -> RunServices<'r> {
+        RunServices {
+            engine,
+            settings: Arc::clone(context.settings()),
+            speaking: context.speaking(),
+            marks: Marks::default(),
+            pass: RefCell::default(),
+            input: RefCell::new(Rc::new(Input::new(module.clone()))),
+            said: RefCell::default(),
+            counted: RefCell::default(),
         }
-        Rc::clone(&input)
+    }
+
+    /// This pass runs from now on.
+    pub(super) fn set_pass(&self, name: &str) {
+        *self.pass.borrow_mut() = name.to_string();
+    }
+
+    /// Places are those of this module from now on.
+    pub(super) fn see(&self, module: &Module) {
+        let mut input = self.input.borrow_mut();
+        if !input.module.same(module) {
+            *input = Rc::new(Input::new(module.clone()));
+        }
+    }
+
+    pub(super) fn input(&self) -> Rc<Input> {
+        Rc::clone(&self.input.borrow())
     }
 
     /// Runs `f` with the services as they are at this moment, and keeps what it reports.
-    pub(super) fn with_services<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
+    pub(super) fn with<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
         let (pass, input) = (self.pass.borrow().clone(), self.input());
         let instrument = self.speaking.borrow().as_deref().map(str::to_string);
-        let services = Services::new(self.engine, &self.marks, self.context.settings(), &pass, instrument, &input);
+        let services = Services::new(self.engine, &self.marks, &self.settings, &pass, instrument, &input);
         let result = f(&services);
-        self.diagnostics.borrow_mut().append(&mut services.said.take());
+        self.said.borrow_mut().append(&mut services.said.take());
         self.counted.borrow_mut().append(&mut services.counted.take().into_list());
         result
     }
 }
 
-/// Between passes: for instruments and checkers.
-impl HostServices for Runner<'_> {
+impl HostServices for RunServices<'_> {
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        self.rules().infer(call)
+        Rules { engine: self.engine, marks: &self.marks }.infer(call)
     }
 
     fn print(&self, body: &Body) -> String {
-        self.with_services(|services| services.print(body))
+        self.with(|services| services.print(body))
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {
-        self.with_services(|services| services.config(key))
+        self.with(|services| services.config(key))
     }
 
     fn pass_name(&self) -> String {
@@ -181,18 +217,18 @@ impl HostServices for Runner<'_> {
     }
 
     fn target(&self) -> Option<String> {
-        self.with_services(|services| services.target())
+        self.with(|services| services.target())
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        self.with_services(|services| services.diagnose(diagnostic));
+        self.with(|services| services.diagnose(diagnostic));
     }
 
     fn statistic(&self, name: &str, n: u64) {
-        self.with_services(|services| services.statistic(name, n));
+        self.with(|services| services.statistic(name, n));
     }
 
     fn show_module(&self, module: &Module, header: &str) {
-        self.with_services(|services| services.show_module(module, header));
+        self.with(|services| services.show_module(module, header));
     }
 }

@@ -67,15 +67,15 @@ impl Asking<'_> {
     }
 
     fn sequential(&mut self, stage: &Stage, members: &[Stage], alone: bool) -> Result<Step, PlanError> {
-        let tvm_compat = self.enabled.tvm_compat;
-        let default = tvm_compat.then_some(TVM_SEQUENTIAL);
+        let compat = self.enabled.compat;
+        let default = compat.calls_the_pipeline().then_some(TVM_SEQUENTIAL);
         let SequentialOptions { all: options, name, opt_level, required } =
             sequential_options(default, &stage.options).map_err(|error| wrong_item(error, stage))?;
         let skip = self.enabled.skip(&name, opt_level);
         let entry = |text: &String| match Required::parse(text) {
             Ok(req) => Ok(req),
             // That nobody has it is noticed when the Sequential is reached.
-            Err(_) if tvm_compat => Ok(Required { name: text.clone(), version: None }),
+            Err(_) if compat.takes_any_name() => Ok(Required { name: text.clone(), version: None }),
             Err(_) => {
                 let (error, span) = (self.registry.not_full(text), stage.span.clone());
                 Err(PlanError::Name { error, span })

@@ -66,13 +66,9 @@ impl<'a> Check<'a> {
         self.composites.values().flatten().filter_map(|step| step.unit.pass()).collect()
     }
 
-    fn tvm_compat(&self) -> bool {
-        self.enabled.tvm_compat
-    }
-
     /// What the walk looks at before the members of a pass.
     fn required_of(&self, (pass, needed): Node) -> &'a [Required] {
-        if needed && self.tvm_compat() { &[] } else { &self.registry.pass(pass).required }
+        if needed && self.enabled.compat.runs_required_each_time() { &[] } else { &self.registry.pass(pass).required }
     }
 
     /// Walks what `asked` requires and contains. What was found to be wrong before is found again without another walk.
@@ -115,7 +111,8 @@ impl<'a> Check<'a> {
     fn enter(&mut self, node: Node, path: &mut Vec<Visit>) -> Result<Option<Size>, Stopped> {
         // What is needed contains and requires all that it does where it is asked for.
         let other = (node.0, !node.1);
-        let on_path = [Some(node), (!self.tvm_compat()).then_some(other)].into_iter().flatten();
+        let on_path =
+            [Some(node), (!self.enabled.compat.runs_required_each_time()).then_some(other)].into_iter().flatten();
         let on_path = on_path.filter_map(|node| self.reached.get(&node)).find_map(|reached| match reached {
             Reached::OnPath(at) => Some(*at),
             _ => None,
@@ -137,18 +134,18 @@ impl<'a> Check<'a> {
     /// The next edge of the pass at the end of the path.
     fn edge(&self, asked: PassId, path: &[Visit], at: usize) -> Result<Edge, Stopped> {
         let Some(Visit { node, .. }) = path.last() else { return Ok(Edge::None) };
-        let (pass, tvm_compat) = (node.0, self.tvm_compat());
+        let (pass, each_time) = (node.0, self.enabled.compat.runs_required_each_time());
         let is_composite = |pass: PassId| self.registry.members(pass).is_some();
         let required = self.required_of(*node);
         if let Some(req) = required.get(at) {
             // Only of a composite pass it matters whether it is needed.
             let needed = self.required(asked, pass, req)?;
-            return Ok(needed.map_or(Edge::Nothing, |needed| Edge::To((needed, tvm_compat || is_composite(needed)))));
+            return Ok(needed.map_or(Edge::Nothing, |needed| Edge::To((needed, each_time || is_composite(needed)))));
         }
         let Some(member) = self.composites.get(&pass).and_then(|members| members.get(at - required.len())) else {
             return Ok(Edge::None);
         };
-        let needed = node.1 && !tvm_compat;
+        let needed = node.1 && !each_time;
         Ok(match (member.skip_where(needed), member.unit.pass()) {
             (Some(Skip::Disabled(level)), _) if needed => {
                 return Err(self.disabled_member(asked, path, member, level).into());
@@ -213,7 +210,7 @@ impl<'a> Check<'a> {
     /// An entry of `required` as a pass that may run. In a run as TVM does it, one that nobody has is noticed when its
     /// user is reached.
     fn required(&self, asked: PassId, user: PassId, req: &Required) -> Result<Option<PassId>, PlanError> {
-        if self.tvm_compat() {
+        if self.enabled.compat.takes_any_name() {
             return Ok(self.registry.find_full(&req.name));
         }
         let by = (self.registry.pass(user).name.as_str(), self.registry.pass_owner(user).name.as_str());
@@ -320,7 +317,7 @@ impl<'a> Check<'a> {
 
     /// Two passes that declare to invalidate each other, both required by one. `by`: that one, and its plugin.
     fn conflicts(&mut self, (by, plugin): (&str, &str), required: &[Required]) -> Result<(), PlanError> {
-        if self.tvm_compat() || required.len() < 2 {
+        if !self.enabled.compat.reports_clashes() || required.len() < 2 {
             return Ok(());
         }
         let registry = self.registry;

@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use super::enabled::{Enabled, Level};
-use super::{Plan, PlanError, Request, Selection, steps};
+use super::{Compat, Plan, PlanError, Request, Selection, steps};
 use crate::pipeline::Pipeline;
 use crate::plan::instruments_asked::planned;
 use crate::registry::Registry;
@@ -23,13 +23,13 @@ pub struct Checker<'a> {
 impl<'a> Checker<'a> {
     /// A checker for pipelines with these lists, and what is wrong in them. If something is, they are left out of account.
     pub fn new(lowest: Selection, registry: &'a Registry) -> (Checker<'a>, Vec<PlanError>) {
-        let level = Level::new(&lowest, &BTreeSet::new(), false, registry);
+        let level = Level::new(&lowest, &BTreeSet::new(), Compat::Passhost, registry);
         let instruments = planned(std::slice::from_ref(&lowest), registry).err();
         let (level, wrong) = match (level, instruments) {
             (Ok(level), None) => (Some(Rc::new(level)), Vec::new()),
             (level, instruments) => (None, [level.err(), instruments].into_iter().flatten().flatten().collect()),
         };
-        let enabled = Rc::new(Enabled::of(level.iter().cloned().collect(), false));
+        let enabled = Rc::new(Enabled::of(level.iter().cloned().collect(), Compat::Passhost));
         let check = Check::new(registry, Rc::clone(&enabled));
         (Checker { registry, lowest, level, check, enabled }, wrong)
     }
@@ -54,9 +54,9 @@ impl<'a> Checker<'a> {
         if own.opt_level.is_none() && own.disabled.is_empty() && own.required.is_empty() {
             return steps(pipeline, self.registry, &self.enabled, &mut self.check).map(|_| ());
         }
-        let level = Level::new(&own, &names, false, self.registry).map_err(super::first)?;
+        let level = Level::new(&own, &names, Compat::Passhost, self.registry).map_err(super::first)?;
         let levels = [Rc::new(level)].into_iter().chain(self.level.clone()).collect();
-        let enabled = Rc::new(Enabled::of(levels, false));
+        let enabled = Rc::new(Enabled::of(levels, Compat::Passhost));
         steps(pipeline, self.registry, &enabled, &mut Check::new(self.registry, Rc::clone(&enabled))).map(|_| ())
     }
 

@@ -1,6 +1,6 @@
 //! Which passes are enabled.
 
-use super::{DEFAULT_OPT_LEVEL, PlanError, Request, Selection, Skip};
+use super::{Compat, DEFAULT_OPT_LEVEL, PlanError, Request, Selection, Skip};
 use crate::registry::{Registry, RegistryError};
 use plugin_api::names::{few_suggestions, nearest};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub(super) struct Level {
 /// The levels, the highest first; each cancels what lower ones say of the same pass.
 #[derive(Clone, Debug)]
 pub(super) struct Enabled {
-    pub(super) tvm_compat: bool,
+    pub(super) compat: Compat,
     pub(super) opt_level: i32,
     levels: Vec<Rc<Level>>,
 }
@@ -27,21 +27,22 @@ impl Enabled {
     /// # Errors
     /// All that is wrong in the lists.
     pub(super) fn new(request: &Request, registry: &Registry) -> Result<Enabled, Vec<PlanError>> {
+        let compat = Compat::of(request.tvm_compat);
         let sequentials = &request.sequentials | &request.pipeline.sequentials();
         let (mut levels, mut errors) = (Vec::new(), Vec::new());
         for selection in &request.selections {
-            match Level::new(selection, &sequentials, request.tvm_compat, registry) {
+            match Level::new(selection, &sequentials, compat, registry) {
                 Ok(level) => levels.push(Rc::new(level)),
                 Err(wrong) => errors.extend(wrong),
             }
         }
-        if errors.is_empty() { Ok(Enabled::of(levels, request.tvm_compat)) } else { Err(errors) }
+        if errors.is_empty() { Ok(Enabled::of(levels, compat)) } else { Err(errors) }
     }
 
     /// These levels, the highest first.
-    pub(super) fn of(levels: Vec<Rc<Level>>, tvm_compat: bool) -> Enabled {
+    pub(super) fn of(levels: Vec<Rc<Level>>, compat: Compat) -> Enabled {
         let opt_level = levels.iter().find_map(|level| level.opt_level).unwrap_or(DEFAULT_OPT_LEVEL);
-        Enabled { tvm_compat, opt_level, levels }
+        Enabled { compat, opt_level, levels }
     }
 
     /// Who disables a pass or Sequential.
@@ -85,14 +86,13 @@ impl Level {
     pub(super) fn new(
         selection: &Selection,
         sequentials: &BTreeSet<String>,
-        tvm_compat: bool,
+        compat: Compat,
         registry: &Registry,
     ) -> Result<Level, Vec<PlanError>> {
         let name = selection.source.clone();
         let mut errors = Vec::new();
         let find = |list: &'static str, wanted: &String| {
-            // In a run as TVM does it, names are compared as they are, those of Sequentials too.
-            if tvm_compat || sequentials.contains(wanted) {
+            if compat.takes_any_name() || sequentials.contains(wanted) {
                 return Ok(wanted.clone());
             }
             let error = |error| {
@@ -107,7 +107,7 @@ impl Level {
         };
         let (disabled, required) =
             few_suggestions(|| (resolve("disabled", &selection.disabled), resolve("required", &selection.required)));
-        if !tvm_compat {
+        if compat.reports_clashes() {
             let clash = |both: &String| PlanError::RequiredAndDisabled { name: both.clone(), level: name.clone() };
             errors.extend(disabled.intersection(&required).map(clash));
         }

@@ -3,6 +3,7 @@
 mod asking;
 mod check;
 mod checker;
+mod compat;
 mod enabled;
 mod error;
 pub(crate) mod instruments_asked;
@@ -12,6 +13,7 @@ mod walk;
 use self::asking::Asking;
 use self::check::Check;
 pub use self::checker::Checker;
+pub use self::compat::Compat;
 use self::enabled::Enabled;
 pub use self::error::{PlanError, Warning};
 pub use self::instruments_asked::PlannedInstrument;
@@ -197,8 +199,8 @@ pub struct Plan {
     pub instruments: Vec<PlannedInstrument>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
-    /// Whether it is for a run as TVM does it.
-    pub tvm_compat: bool,
+    /// The rules of its run.
+    pub compat: Compat,
     state: State,
 }
 
@@ -217,8 +219,8 @@ impl Plan {
         let enabled = Rc::new(Enabled::new(request, registry).map_err(first)?);
         let mut check = Check::new(registry, Rc::clone(&enabled));
         let (steps, mut warnings) = steps(&request.pipeline, registry, &enabled, &mut check)?;
-        let tvm_compat = request.tvm_compat;
-        if !tvm_compat {
+        let compat = enabled.compat;
+        if compat.reports_clashes() {
             let all: HashSet<PassId> = flat_all(&steps).into_iter().chain(check.members()).collect();
             let of_pipeline = request.pipeline.sequentials();
             let part_of_it = |pass: PassId| all.contains(&pass) || check.is_done(pass);
@@ -231,16 +233,7 @@ impl Plan {
         let composites = check.composites;
         let instruments = planned(&request.selections, registry).map_err(first)?;
         let (opt_level, state) = (enabled.opt_level, registry.state().clone());
-        Ok(Plan {
-            steps,
-            composites,
-            opt_level,
-            required: enabled.required(),
-            instruments,
-            warnings,
-            tvm_compat,
-            state,
-        })
+        Ok(Plan { steps, composites, opt_level, required: enabled.required(), instruments, warnings, compat, state })
     }
 
     /// Whether it was made by this registry, and nothing was added since: passes are known by their numbers.
@@ -294,13 +287,13 @@ impl Plan {
                 continue;
             }
             match self.composites.get(&pass) {
-                Some(members) if needed && !self.tvm_compat => {
+                Some(members) if needed && !self.compat.runs_required_each_time() => {
                     work.extend(members.iter().filter_map(|member| Some((member.unit.pass()?, true))));
                 }
                 Some(members) => work.extend(flat(members, registry)),
                 None => out.extend(told.insert(pass).then_some(pass)),
             }
-            if !(needed && self.tvm_compat) {
+            if !(needed && self.compat.runs_required_each_time()) {
                 let required = registry.pass(pass).required.iter().filter_map(|req| registry.find_full(&req.name));
                 work.extend(required.map(|needed| (needed, true)));
             }
@@ -318,8 +311,9 @@ fn steps(
 ) -> Result<(Vec<Step>, Vec<Warning>), PlanError> {
     let mut asking = Asking { registry, enabled, warnings: Vec::new() };
     let stages = &pipeline.stages;
-    let steps = if enabled.tvm_compat { vec![asking.called(stages)?] } else { asking.all(stages)? };
-    if !enabled.tvm_compat {
+    let compat = enabled.compat;
+    let steps = if compat.calls_the_pipeline() { vec![asking.called(stages)?] } else { asking.all(stages)? };
+    if !compat.takes_any_name() {
         check.needs_of_sequentials(&steps, true)?;
     }
     flat(&steps, registry).into_iter().try_for_each(|node| check.requirements(node))?;

@@ -52,7 +52,7 @@ impl Plan {
                 About::Missing(_) => {
                     format!("required by {user} ({plugin}), but no listed plugin contributes it: the run fails here")
                 }
-                _ if self.tvm_compat => format!("required by {user} ({plugin})"),
+                _ if self.compat.runs_required_each_time() => format!("required by {user} ({plugin})"),
                 _ => format!("required by {user} ({plugin}), unless still valid{}", self.despite(about, registry)),
             },
         };

@@ -222,7 +222,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         self.work.push(Work::Needs { user, plugin, needs: rest, at, entry: entry + 1 });
         let reason = Reason::RequiredBy { user, plugin };
         let found = self.registry.find_full(&req.name);
-        if self.plan.tvm_compat {
+        if self.plan.compat.runs_required_each_time() {
             // Each time, whatever holds, but nothing before it.
             let (about, at) =
                 (found.map_or(About::Missing(&req.name), About::Pass), Place { depth: 1, needed: false, ..at });

@@ -1,0 +1,93 @@
+//! Errors of steps, with the place in the module where it is known.
+
+use super::ShownPlace;
+use super::services::Shown;
+use super::steps::Run;
+use crate::report::error::{Error, Kept, exit};
+use crate::verify::Violation;
+use plugin_api::abi::host::RunFailure;
+use plugin_api::ir::Module;
+use registry::{Owner, PassId, Unit};
+
+/// Replaces the message of a pass that returned an error without one.
+const NO_REASON: &str = "returned an error without a text; its author should make it say what it found";
+
+impl Run<'_> {
+    /// A pass that failed.
+    pub(super) fn failure(&self, pass: PassId, function: Option<&str>, module: &Module, failure: RunFailure) -> Error {
+        let (message, node, named) = match failure {
+            RunFailure::Error(error) => (error.message, error.node, error.function),
+            RunFailure::Panic(text) => {
+                self.mark(pass, "panicked in");
+                (format!("panicked: {text}"), None, None)
+            }
+            RunFailure::Protocol(text) => (text, None, None),
+        };
+        let function = named.or_else(|| function.map(str::to_string));
+        let place =
+            function.as_ref().zip(node).and_then(|(name, node)| self.place(module, name, node, "before the pass"));
+        self.step_error(pass, function, message, place)
+    }
+
+    /// A pass that returned an ill-formed module.
+    pub(super) fn violation(&self, pass: PassId, after: &Module, violation: &Violation) -> Error {
+        let place = self.place(after, &violation.function, violation.node, "what the pass returned");
+        let message = format!("returned an ill-formed module: {}", violation.message);
+        // What is wrong with the attributes of the module is in no function.
+        let function = Some(violation.function.clone()).filter(|name| !name.is_empty());
+        self.step_error(pass, function, message, place)
+    }
+
+    /// An error of the pass that runs.
+    pub(super) fn step_error(
+        &self,
+        pass: PassId,
+        function: Option<String>,
+        message: String,
+        place: Option<ShownPlace>,
+    ) -> Error {
+        let message = if message.trim().is_empty() { NO_REASON.to_string() } else { message };
+        let registry = self.engine.registry();
+        let owner = registry.pass_owner(pass);
+        Error::Step {
+            position: self.position,
+            pass: registry.pass(pass).name.clone(),
+            plugin: owner.name.clone(),
+            file: owner.file.clone(),
+            function,
+            message,
+            place,
+            kept: Kept::Nothing,
+            code: exit::PLUGIN,
+        }
+    }
+
+    /// A step that requires what is not available.
+    pub(super) fn stuck(&self, unit: &Unit, position: usize, message: String) -> Error {
+        let registry = self.engine.registry();
+        let owner = unit.pass().map(|pass| registry.pass_owner(pass));
+        Error::Step {
+            position,
+            pass: unit.name(registry).to_string(),
+            plugin: owner.map_or(Owner::EMBEDDER, |owner| &owner.name).to_string(),
+            file: owner.and_then(|owner| owner.file.clone()),
+            function: None,
+            message,
+            place: None,
+            kept: Kept::Nothing,
+            code: exit::REQUEST,
+        }
+    }
+
+    /// A node in the printed module.
+    pub(super) fn place(&self, module: &Module, function: &str, node: usize, what: &str) -> Option<ShownPlace> {
+        Shown::new(self.engine, module, what).place(function, node)
+    }
+
+    /// The plugin of a pass is not called any more.
+    pub(super) fn mark(&self, pass: PassId, did: &str) {
+        let registry = self.engine.registry();
+        let why = format!("plugin `{}` {did} `{}`", registry.pass_owner(pass).name, registry.pass(pass).name);
+        self.services.marks.add(registry.pass_place(pass).0, why);
+    }
+}

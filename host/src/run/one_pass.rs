@@ -1,0 +1,211 @@
+//! One pass between its instruments: it is called, and what it returns is verified.
+
+use super::marks::Rules;
+use super::services::Shown;
+use super::steps::{Cost, Run, Stop};
+use super::{PassDiagnostic, calls};
+use crate::report::error::Error;
+use crate::verify::declared_form::in_declared_form;
+use crate::verify::snapshot::Snapshot;
+use crate::verify::undeclared::undeclared_among;
+use crate::verify::{Affected, UndeclaredOperator, Violation, affected, pairs, verify_attributes};
+use plugin_api::declare::diagnostics::Severity;
+use plugin_api::declare::instrument::PassFacts;
+use plugin_api::ir::Module;
+use registry::{Facts, Job, PassId};
+use serde_json::json;
+use std::time::Instant;
+
+/// What messages of the log name as their source.
+const LOG: &str = "passhost::run";
+
+impl<'r> Run<'r> {
+    /// Runs one pass between its instruments. Returns whether the module changed in more than names, and the cost.
+    pub(super) fn pass(&mut self, job: &Job<'_>, held: &mut Facts) -> Result<(bool, Cost), Stop> {
+        let (registry, pass, number) = (self.engine.registry(), job.pass, job.number);
+        let info = registry.pass(pass);
+        self.position = number;
+        self.services.set_pass(&info.name);
+        let span = tracing::info_span!(target: LOG, "pass", name = %info.name);
+        let _entered = span.enter();
+        let before = self.module.clone();
+        let facts = self.facts(pass);
+        let _doing = calls::begins(registry, pass, number);
+        let functions = || before.functions().filter(|(_, body)| calls::wants(info.granularity, body)).count();
+        tracing::debug!(target: LOG, step = facts.position, plugin = facts.plugin, functions = functions(), "begins");
+        self.ask(&before, &facts)?;
+        self.check_required(pass, &before, held).map_err(Stop::Failed)?;
+        let started = self.instruments().run_before(&before, &facts).map_err(Stop::Before)?;
+        self.hear();
+        let counted = self.services.counted.borrow().len();
+        let span = self.engine.span("pass", &info.name, || json!({ "step": number }));
+        let result = self.verified(job, &before, held);
+        self.hear();
+        let (changed, cost) = match result {
+            Ok(done) => done,
+            Err(error) => {
+                // What it did is undone.
+                self.services.counted.borrow_mut().truncate(counted);
+                let message = match &error {
+                    Error::Step { message, .. } => message.clone(),
+                    other => other.to_string(),
+                };
+                span.iter().for_each(|span| span.note("failed", &message));
+                drop(span);
+                self.instruments().run_failed(started, &self.module, &facts, &message);
+                return Err(Stop::Failed(error));
+            }
+        };
+        drop(span);
+        match self.instruments().run_after(started, &self.module, &facts) {
+            Ok(()) => Ok((changed, cost)),
+            Err(error) => {
+                let stop = self.failed_after(error, before, changed, Some(cost));
+                if let Stop::Before(_) = stop {
+                    self.services.counted.borrow_mut().truncate(counted);
+                }
+                Err(stop)
+            }
+        }
+    }
+
+    /// An instrument failed after a pass or Sequential had run.
+    pub(super) fn failed_after(&mut self, error: Error, before: Module, changed: bool, cost: Option<Cost>) -> Stop {
+        if self.plan.compat.loses_result_of_failed_after() {
+            self.set_module(before);
+            return Stop::Before(error);
+        }
+        Stop::After(error, changed, cost)
+    }
+
+    /// What instruments know of the pass that runs.
+    pub(super) fn facts(&self, pass: PassId) -> PassFacts<'r> {
+        let registry = self.engine.registry();
+        let (info, position) = (registry.pass(pass), self.position);
+        let plugin = &registry.pass_owner(pass).name;
+        let (name, opt_level, granularity, required) = (&info.name, info.opt_level, info.granularity, &info.required);
+        PassFacts { name, opt_level, granularity, required, plugin, position }
+    }
+
+    /// Whether all instruments let a pass run that the context does not require.
+    pub(super) fn ask(&self, module: &Module, pass: &PassFacts<'_>) -> Result<(), Stop> {
+        if self.plan.required.contains(pass.name) {
+            return Ok(());
+        }
+        let vetoes = self.instruments().should_run(module, pass).map_err(Stop::Before)?;
+        if vetoes.is_empty() { Ok(()) } else { Err(Stop::Vetoed(vetoes.join(", "))) }
+    }
+
+    /// Runs one pass and verifies what it returned, which then is the module of the run.
+    fn verified(&mut self, job: &Job<'_>, before: &Module, held: &Facts) -> Result<(bool, Cost), Error> {
+        let pass = job.pass;
+        let info = self.engine.registry().pass(pass);
+        let snapshot = self.runner.paranoid.then(|| Snapshot::of(before));
+        let said = self.services.said.borrow().len();
+        let start = Instant::now();
+        let after = self.call(pass, info.granularity, before, &job.options);
+        let time = start.elapsed();
+        if let Some(snapshot) = snapshot {
+            self.check_input(pass, before, &snapshot)?;
+        }
+        let after = after?;
+        self.check_said(pass, said)?;
+        let start = Instant::now();
+        let after = in_declared_form(before, after, self.engine)
+            .map_err(|(function, why)| self.step_error(pass, Some(function), why.to_string(), None))?;
+        let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
+        let affected = affected(before, &after);
+        self.verify(before, &after, &affected).map_err(|violation| self.violation(pass, &after, &violation))?;
+        self.check_operators(pass, &affected, before, &after)?;
+        let changed = changed(before, &after);
+        self.check_claims(pass, before, &after, held, changed)?;
+        drop(verifying);
+        let verify = start.elapsed();
+        let bindings = (self.bindings_of(before), self.bindings_of(&after));
+        tracing::debug!(target: LOG, changed, ?time, "done");
+        self.set_module(after);
+        Ok((changed, Cost { time, verify, bindings }))
+    }
+
+    /// Whether a pass that returned something reported no error; `from`: what was reported before it.
+    fn check_said(&self, pass: PassId, from: usize) -> Result<(), Error> {
+        let errors = |said: &PassDiagnostic| said.severity == Severity::Error && said.instrument.is_none();
+        let message = match self.services.said.borrow()[from..].iter().filter(|said| errors(said)).count() {
+            0 => return Ok(()),
+            1 => "reported an error".to_string(),
+            n => format!("reported {n} errors"),
+        };
+        Err(self.step_error(pass, None, message, None))
+    }
+
+    /// Reports operators that a pass was the first to call, and that no plugin declares.
+    fn check_operators(
+        &self,
+        pass: PassId,
+        affected: &[Affected<'_>],
+        before: &Module,
+        after: &Module,
+    ) -> Result<(), Error> {
+        let found = undeclared_among(affected, before, &self.rules());
+        if found.is_empty() {
+            return Ok(());
+        }
+        let shown = Shown::new(self.engine, after, "what the pass returned");
+        let place = |undeclared: &UndeclaredOperator| shown.place(&undeclared.function, undeclared.node);
+        if let Some(first) = found.first().filter(|_| self.runner.deny_unknown) {
+            return Err(self.step_error(pass, Some(first.function.clone()), first.to_string(), place(first)));
+        }
+        let warnings = found.iter().map(|undeclared| PassDiagnostic {
+            pass: self.engine.registry().pass(pass).name.clone(),
+            instrument: None,
+            severity: Severity::Warning,
+            function: Some(undeclared.function.clone()),
+            message: undeclared.to_string(),
+            place: place(undeclared),
+        });
+        self.services.said.borrow_mut().extend(warnings);
+        Ok(())
+    }
+
+    /// Whether what a pass returned holds together. The first violation is reported, however many threads look.
+    fn verify(&self, before: &Module, after: &Module, affected: &[Affected<'_>]) -> Result<(), Violation> {
+        let rules = self.rules();
+        verify_attributes(before, after, &rules)?;
+        let check = |stretch: &[Affected<'_>]| stretch.iter().try_for_each(|it| it.check(after, &rules));
+        self.runner.workers.run(affected, check).into_iter().collect()
+    }
+
+    /// Whether a pass left its input alone. What it wrote is undone.
+    fn check_input(&mut self, pass: PassId, before: &Module, snapshot: &Snapshot) -> Result<(), Error> {
+        let Some(written) = snapshot.written(before) else { return Ok(()) };
+        self.mark(pass, "wrote to the input of");
+        let message = self.put_back(snapshot, format!("wrote to {}", written.part));
+        Err(self.step_error(pass, written.function, message, None))
+    }
+
+    /// The module is that of a snapshot again; returns what to say.
+    pub(super) fn put_back(&mut self, snapshot: &Snapshot, message: String) -> String {
+        match snapshot.restore() {
+            Ok(module) => {
+                // What was written into cannot be subtracted.
+                self.counted = (module.clone(), module.n_bindings());
+                self.set_module(module);
+                message
+            }
+            Err(error) => format!("{message}, and that cannot be put back: {error}"),
+        }
+    }
+
+    /// Type inference, as the run sees it.
+    fn rules(&self) -> Rules<'_> {
+        Rules { engine: self.engine, marks: &self.services.marks }
+    }
+}
+
+/// Whether anything but names of variables differs.
+fn changed(before: &Module, after: &Module) -> bool {
+    if before.same(after) {
+        return false;
+    }
+    pairs(before, after).is_none() || !before.structural_eq(after)
+}

@@ -1,0 +1,256 @@
+//! The loop of a run: it pulls the driver, and does what that says.
+
+use super::claims::Claims;
+use super::rows::Rows;
+use super::services::RunServices;
+use super::wholes::Whole;
+use super::{Fate, RunReport, Runner, statistics};
+use crate::engine::Engine;
+use crate::instruments::Instruments;
+use crate::report::error::{Error, Kept};
+use plugin_api::ir::{Body, Module};
+use plugin_api::metadata::OptionValue;
+use registry::{Driver, Job, OwnerId, PassId, Plan, Resume, Step, Todo};
+use std::cell::RefMut;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// A plan that is being run over a module.
+pub(super) struct Run<'r> {
+    pub(super) runner: &'r Runner<'r>,
+    pub(super) engine: &'r Engine,
+    pub(super) plan: &'r Plan,
+    /// What plugins use between passes, with all that was reported.
+    pub(super) services: &'r RunServices<'r>,
+    pub(super) module: Module,
+    /// Number of the step that runs, as in the plan.
+    pub(super) position: usize,
+    /// A module whose bindings were counted, and how many it has.
+    pub(super) counted: (Module, usize),
+    pub(super) claims: Claims,
+    /// Sequentials and composite passes that have begun, the inner one last.
+    pub(super) wholes: Vec<Whole<'r>>,
+    pub(super) rows: Rows,
+    /// Of the pass that ran last, until it has its row.
+    pub(super) cost: Option<Cost>,
+    failed: Failed,
+    errors: Vec<Error>,
+    pub(super) warnings: Vec<String>,
+    /// How many of the diagnostics were heard.
+    heard: usize,
+}
+
+/// The options of each pass that failed, and the module on which it did.
+type Failed = HashMap<PassId, Vec<(Vec<OptionValue>, Module)>>;
+
+/// Why a step was not done.
+pub(super) enum Stop {
+    /// It failed.
+    Failed(Error),
+    /// There was no sense in trying.
+    Skipped(String),
+    /// These instruments did not let it run.
+    Vetoed(String),
+    /// A composite pass that it needs ran without a member that was vetoed; which, and by whom.
+    Lacking(String),
+    /// An instrument failed, and the pass did not run.
+    Before(Error),
+    /// An instrument failed after the pass had run; whether that changed the module, and its cost, if it was no
+    /// Sequential.
+    After(Error, bool, Option<Cost>),
+}
+
+/// Time and bindings of a pass.
+pub(super) struct Cost {
+    pub(super) time: Duration,
+    pub(super) verify: Duration,
+    pub(super) bindings: (usize, usize),
+}
+
+impl<'r> Run<'r> {
+    pub(super) fn new(
+        runner: &'r Runner<'r>,
+        plan: &'r Plan,
+        services: &'r RunServices<'r>,
+        module: Module,
+    ) -> Run<'r> {
+        Run {
+            runner,
+            engine: runner.engine,
+            plan,
+            services,
+            module,
+            position: 0,
+            counted: (Module::new(Vec::<(String, Body)>::new()), 0),
+            claims: Claims::default(),
+            wholes: Vec::new(),
+            rows: Rows::default(),
+            cost: None,
+            failed: Failed::default(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            heard: 0,
+        }
+    }
+
+    /// Runs the plan while the context is entered.
+    pub(super) fn report(mut self) -> Result<RunReport, Error> {
+        let scope = self.runner.context.begin(Some((self.engine, &self.plan.instruments)));
+        self.hear();
+        let mut scope = scope?;
+        let mut driver = Driver::new(self.engine.registry(), self.plan);
+        let mut error = self.drive(&mut driver).err();
+        self.hear();
+        let statistics = statistics::summed(self.services.counted.take());
+        let (exited, beside) = scope.leave();
+        match exited {
+            Err(first) if error.is_none() => error = Some(first),
+            exited => self.errors.extend(exited.err()),
+        }
+        self.errors.extend(beside);
+        // What is reported on leaving is of this run, too.
+        self.hear();
+        Ok(RunReport {
+            module: self.module,
+            steps: self.rows.finish(),
+            diagnostics: self.services.said.take(),
+            statistics,
+            warnings: [driver.warnings(), &self.warnings].concat(),
+            failures: self.errors,
+            error,
+        })
+    }
+
+    /// Pulls the driver until the plan is done, or an error stops the run.
+    fn drive(&mut self, driver: &mut Driver<'r>) -> Result<(), Error> {
+        while let Some(todo) = driver.next() {
+            let done = match todo {
+                Todo::Asked(step) => self.may_try(step),
+                Todo::Run(job) => self.run(&job, driver),
+                Todo::Begin { step, number } => self.begin(step, number),
+                Todo::End => self.end(),
+                Todo::Stuck { unit, number, message } => Err(Stop::Failed(self.stuck(&unit, number, message))),
+                Todo::Lacking { needed, missing } => Err(self.lacking(&needed, &missing)),
+                Todo::Ended(step, outcome) => {
+                    self.row(step, Fate::Done(outcome));
+                    Ok(())
+                }
+            };
+            if let Err(stop) = done {
+                self.stopped(stop, driver)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of a step that was not done, of the steps that need or contain it, and of the run.
+    fn stopped(&mut self, stop: Stop, driver: &mut Driver<'_>) -> Result<(), Error> {
+        let keep_going = self.runner.keep_going;
+        let vetoed = if let Stop::Vetoed(by) = &stop { format!("was vetoed by {by}") } else { String::new() };
+        let resume = match &stop {
+            Stop::Vetoed(_) => Resume::NextMember(&vetoed),
+            Stop::Failed(Error::Step { .. }) if keep_going => Resume::NextMember("failed"),
+            Stop::Skipped(_) if !keep_going => Resume::NextAsked,
+            Stop::Skipped(_) | Stop::Lacking(_) => Resume::NextMember("was skipped"),
+            Stop::Failed(_) | Stop::Before(_) | Stop::After(..) => Resume::Nowhere,
+        };
+        let ended = driver.failed(resume);
+        // Where the next member runs, what contains it goes on.
+        if !matches!(resume, Resume::NextMember(_)) {
+            self.unfinished(&stop);
+        }
+        match stop {
+            Stop::Vetoed(by) => self.rows_of_vetoed(&ended, by),
+            Stop::Lacking(why) => self.rows_of_lacking(&ended, why),
+            Stop::Skipped(why) => self.rows_of(&ended, &Fate::Skipped(why), |_| true),
+            Stop::Failed(error) => {
+                self.rows_of(&ended, &Fate::Failed, |_| true);
+                if resume == Resume::Nowhere {
+                    return Err(error);
+                }
+                self.errors.push(went_on(error));
+            }
+            Stop::After(error, changed, cost) => {
+                self.cost = cost;
+                self.rows_of_done(&ended, changed);
+                return Err(error);
+            }
+            // The pass itself neither ran nor failed.
+            Stop::Before(error) => {
+                self.rows_of(&ended, &Fate::Failed, |row| row.has_members);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is sense in trying a step that was asked for: for a pass of a plugin that is not called any more, not
+    /// even what it requires runs.
+    fn may_try(&self, step: &Step) -> Result<(), Stop> {
+        let pass = step.unit.pass().filter(|_| step.skip.is_none() && self.plan.members(step).is_none());
+        pass.and_then(|pass| self.marked(pass)).map_or(Ok(()), |why| Err(Stop::Skipped(why)))
+    }
+
+    /// Runs a pass, unless its plugin is not called any more, or it failed before.
+    fn run(&mut self, job: &Job<'_>, driver: &mut Driver<'_>) -> Result<(), Stop> {
+        if let Some(why) = self.marked(job.pass).or_else(|| self.failed_before(job)) {
+            return Err(Stop::Skipped(why));
+        }
+        let before = self.module.clone();
+        match self.pass(job, driver.facts_mut()) {
+            Ok((changed, cost)) => {
+                self.cost = Some(cost);
+                driver.done(changed);
+                Ok(())
+            }
+            Err(stop) => {
+                if matches!(stop, Stop::Failed(_)) {
+                    self.failed.entry(job.pass).or_default().push((job.options.to_vec(), before));
+                }
+                Err(stop)
+            }
+        }
+    }
+
+    /// Whether a pass failed on this very module.
+    fn failed_before(&self, job: &Job<'_>) -> Option<String> {
+        let same = |(given, on): &&(Vec<OptionValue>, Module)| *given == *job.options && on.same(&self.module);
+        self.failed.get(&job.pass)?.iter().rev().find(same).map(|_| "it failed before on the same module".to_string())
+    }
+
+    /// Why the plugin of a pass is not called any more.
+    fn marked(&self, pass: PassId) -> Option<String> {
+        self.marked_plugin(self.engine.registry().pass_place(pass).0)
+    }
+
+    pub(super) fn marked_plugin(&self, owner: OwnerId) -> Option<String> {
+        let file = self.engine.registry().owner(owner).file.as_deref();
+        let by_instrument = || self.instruments().panicked(file?);
+        self.services.marks.of(owner).or_else(by_instrument)
+    }
+
+    pub(super) fn instruments(&self) -> RefMut<'r, Instruments> {
+        self.runner.context.instruments().borrow_mut()
+    }
+
+    /// The module from now on.
+    pub(super) fn set_module(&mut self, module: Module) {
+        self.services.see(&module);
+        self.module = module;
+    }
+
+    /// Hands on what was reported since.
+    pub(super) fn hear(&mut self) {
+        let said = self.services.said.borrow();
+        self.runner.hears.iter().for_each(|hears| said[self.heard..].iter().for_each(hears));
+        self.heard = said.len();
+    }
+}
+
+/// A failure after which the run goes on.
+fn went_on(mut error: Error) -> Error {
+    if let Error::Step { kept, .. } = &mut error {
+        *kept = Kept::WentOn;
+    }
+    error
+}
