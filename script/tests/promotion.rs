@@ -23,7 +23,7 @@ fn said(expression: &str) -> Result<String, String> {
 fn only_tvm_refuses(expression: &str) -> bool {
     let has = |parts: &[&str]| parts.iter().any(|part| expression.contains(part));
     (expression.starts_with("T.pow(") || has(&[" < ", " == "])) && has(&["k", "q", "2.5"])
-        || matches!(expression, "3 < h" | "3 and W[T.Ramp(0, 1, 4)]")
+        || expression == "3 and W[T.Ramp(0, 1, 4)]"
         || expression.starts_with("T.Ramp(h, ")
 }
 
@@ -40,7 +40,7 @@ fn operands_are_brought_to_one_type_as_in_tvm() {
         }
     }
     assert!(other.is_empty(), "{} of {}:\n{}", other.len(), same + other.len(), other.join("\n"));
-    assert_eq!((same, wider), (3_786, 66), "like TVM, and refused by TVM only");
+    assert_eq!((same, wider), (3_794, 58), "like TVM, and refused by TVM only");
 }
 
 /// Statements of a function, as they are printed again.

@@ -1,6 +1,7 @@
 //! How operations are written, in dimensions and expressions alike.
 
 use crate::words::folding::{Constant, folded};
+use plugin_api::ir::DType;
 use plugin_api::ir::records::prim;
 
 /// How an infix operator is written.
@@ -79,8 +80,7 @@ pub(crate) fn operation_constructor(op: u16) -> &'static str {
     binary_name(op, true)
 }
 
-/// Whether TVM's operators would compute `a op b` at once: then the infix form would not be read back. Floats of all
-/// precisions are taken for computed.
-pub(super) fn folds(op: u16, a: Constant, b: Constant) -> bool {
-    folded(op, a, b, true).is_some()
+/// Whether TVM would compute `a op b` at once, of operands of this data type: then the infix form is not read back.
+pub(super) fn folds(op: u16, dtype: DType, a: Constant, b: Constant) -> bool {
+    folded(op, dtype, a, b).is_some()
 }

@@ -186,7 +186,8 @@ impl Printer<'_> {
             return self.dim(b, sym, 0);
         }
         let same = matches!(op, prim::MIN | prim::MAX) && matches!((a, b), (Dim::Var(a), Dim::Var(b)) if a == b);
-        let folds = same || folds(op, constant(a), constant(b));
+        let dtype = if matches!(a, Dim::Int(_)) { b.dtype() } else { a.dtype() };
+        let folds = same || folds(op, dtype, constant(a), constant(b));
         let Some(infix) = infix(op).filter(|_| !folds) else {
             self.uses_tir = true;
             let name = binary_name(op, folds);

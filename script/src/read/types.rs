@@ -403,7 +403,7 @@ fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
         (Constant::Float(x), Constant::Int(y)) => (Constant::Float(x), Constant::Float(y as f64)),
         both => both,
     };
-    Ok(match folded(op, x, y, dtype == DType::F64) {
+    Ok(match folded(op, dtype, x, y) {
         Some(Folded::Left) => a,
         Some(Folded::Right) => b,
         Some(Folded::Float(value)) if matches!(dtype, DType::F32 | DType::F64) => Dim::float(value, dtype),

@@ -1,6 +1,7 @@
-//! What TVM's operators compute at once while a text is read: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as
-//! `T.Add(x, 0)` compute nothing; the printer writes them where an operator would.
+//! What TVM computes at once while a text is read: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as `T.Add(x, 0)`
+//! compute nothing, nor do some operators of Python; the printer writes a constructor where an operator could compute.
 
+use plugin_api::ir::DType;
 use plugin_api::ir::records::prim;
 
 /// A constant operand.
@@ -26,21 +27,33 @@ pub(crate) enum Folded {
     ByZero,
 }
 
-/// What TVM computes of `a op b`, whose operands have one data type; `None` where it makes an expression. `double` says
-/// whether floats have 64 bits.
-pub(crate) fn folded(op: u16, a: Constant, b: Constant, double: bool) -> Option<Folded> {
+/// What TVM computes of `a op b`, whose operands have this data type; `None` where it makes an expression.
+pub(crate) fn folded(op: u16, dtype: DType, a: Constant, b: Constant) -> Option<Folded> {
     use Constant::{Float, Int};
     let is = |x: Constant, v: i64| x == Int(v) || x == Float(v as f64);
+    // Remainders, and operations on bits, are computed of these only.
+    let index = matches!(dtype, DType::I32 | DType::I64);
+    let on_indices = matches!(
+        op,
+        prim::FLOORMOD | prim::TRUNCMOD | prim::BITAND | prim::BITOR | prim::BITXOR | prim::SHL | prim::SHR
+    );
+    if on_indices && !index {
+        // The remainder of two constants without a sign is an exception.
+        return match (op, dtype.code(), a, b) {
+            (prim::FLOORMOD, 1, Int(x), Int(y)) => of_integers(op, x.into(), y.into()).or(Some(Folded::ByZero)),
+            _ => None,
+        };
+    }
     let divides = matches!(op, prim::DIV | prim::FLOORDIV | prim::FLOORMOD | prim::TRUNCDIV | prim::TRUNCMOD);
     if divides && is(b, 0) {
         return Some(Folded::ByZero);
     }
-    match (a, b) {
-        (Int(x), Int(y)) => return of_integers(op, x.into(), y.into()),
-        (Float(x), Float(y)) => return of_floats(op, x, y, double),
-        _ => {}
-    }
-    match op {
+    let known = match (a, b) {
+        (Int(x), Int(y)) => of_integers(op, x.into(), y.into()),
+        (Float(x), Float(y)) => of_floats(op, x, y, dtype),
+        _ => None,
+    };
+    known.or_else(|| match op {
         prim::ADD if is(a, 0) => Some(Folded::Right),
         prim::MUL if is(a, 1) || is(b, 0) => Some(Folded::Right),
         prim::ADD | prim::SUB | prim::SHL | prim::SHR if is(b, 0) => Some(Folded::Left),
@@ -51,6 +64,34 @@ pub(crate) fn folded(op: u16, a: Constant, b: Constant, double: bool) -> Option<
         prim::AND => truth(a, b, 0),
         prim::OR => truth(a, b, 1),
         _ => None,
+    })
+}
+
+/// What Python computes of two numbers.
+pub(crate) fn of_numbers(op: u16, a: Constant, b: Constant) -> Option<Folded> {
+    use Constant::{Float, Int};
+    let float = |x| match x {
+        Int(x) => Some(x as f64),
+        Float(x) => Some(x),
+        Constant::No => None,
+    };
+    let zero = |x| matches!(x, Int(0)) || x == Float(0.0);
+    match op {
+        prim::AND => Some(if zero(a) { Folded::Left } else { Folded::Right }),
+        prim::OR => Some(if zero(a) { Folded::Right } else { Folded::Left }),
+        prim::DIV | prim::FLOORDIV | prim::FLOORMOD if zero(b) => Some(Folded::ByZero),
+        _ => match (a, b, op) {
+            (Int(x), Int(y), prim::DIV) => Some(Folded::Float(x as f64 / y as f64)),
+            (Int(x), Int(y), _) => of_integers(op, x.into(), y.into()),
+            _ => {
+                let (x, y) = (float(a)?, float(b)?);
+                match op {
+                    prim::FLOORDIV => Some(Folded::Float((x / y).floor())),
+                    prim::FLOORMOD => Some(Folded::Float(x - y * (x / y).floor())),
+                    _ => of_floats(op, x, y, DType::F64),
+                }
+            }
+        },
     }
 }
 
@@ -93,18 +134,19 @@ pub(crate) fn of_integers(op: u16, x: i128, y: i128) -> Option<Folded> {
     }))
 }
 
-/// Arithmetic of floats in their own precision; that of 16 bits is left to the program.
-fn of_floats(op: u16, x: f64, y: f64, double: bool) -> Option<Folded> {
+/// Arithmetic of floats of 32 and 64 bits in their own precision. That of other ones is left to the program; which is the
+/// least, and comparisons, are not.
+fn of_floats(op: u16, x: f64, y: f64, dtype: DType) -> Option<Folded> {
     let is = |v: bool| Some(Folded::Int(v.into()));
-    let in_precision = |x: f64, y: f64| match op {
-        prim::ADD if double => Some(x + y),
-        prim::SUB if double => Some(x - y),
-        prim::MUL if double => Some(x * y),
-        prim::DIV if double => Some(x / y),
-        prim::ADD => Some((x as f32 + y as f32).into()),
-        prim::SUB => Some((x as f32 - y as f32).into()),
-        prim::MUL => Some((x as f32 * y as f32).into()),
-        prim::DIV => Some((x as f32 / y as f32).into()),
+    let in_precision = |x: f64, y: f64| match (op, dtype) {
+        (prim::ADD, DType::F64) => Some(x + y),
+        (prim::SUB, DType::F64) => Some(x - y),
+        (prim::MUL, DType::F64) => Some(x * y),
+        (prim::DIV, DType::F64) => Some(x / y),
+        (prim::ADD, DType::F32) => Some((x as f32 + y as f32).into()),
+        (prim::SUB, DType::F32) => Some((x as f32 - y as f32).into()),
+        (prim::MUL, DType::F32) => Some((x as f32 * y as f32).into()),
+        (prim::DIV, DType::F32) => Some((x as f32 / y as f32).into()),
         _ => None,
     };
     match op {
@@ -154,8 +196,9 @@ mod tests {
     #[test]
     fn floats_are_computed_in_their_precision() {
         use Constant::Float;
-        let sum = |double| folded(prim::ADD, Float(0.1), Float(0.2), double);
-        assert_eq!(sum(false), Some(Folded::Float(0.30000001192092896)));
-        assert_eq!(sum(true), Some(Folded::Float(0.1 + 0.2)));
+        let sum = |dtype| folded(prim::ADD, dtype, Float(0.1), Float(0.2));
+        assert_eq!(sum(DType::F32), Some(Folded::Float(0.30000001192092896)));
+        assert_eq!(sum(DType::F64), Some(Folded::Float(0.1 + 0.2)));
+        assert_eq!(sum(DType::F16), None);
     }
 }

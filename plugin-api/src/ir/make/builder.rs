@@ -612,6 +612,15 @@ impl BodyBuilder {
         words.into_iter().map(|op| self.v(op)).collect()
     }
 
+    /// Takes back all nodes from number `n` on, which no other node uses.
+    pub fn truncate(&mut self, n: u32) {
+        let s = &mut self.pool.s;
+        let Some(first) = s.nodes.get(n as usize) else { return };
+        s.operands.truncate(first.ops as usize);
+        s.nodes.truncate(n as usize);
+        s.names.truncate(n as usize);
+    }
+
     /// Number of nodes so far.
     pub fn n_nodes(&self) -> u32 {
         self.pool.s.nodes.len() as u32

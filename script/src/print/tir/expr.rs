@@ -150,7 +150,8 @@ impl<'b> Tir<'_, '_, 'b> {
             }
             op => {
                 let (a, b) = (rec.a, rec.b);
-                let folds = folds(op, self.constant(a), self.constant(b));
+                let dtype = self.raw.prims().get(a as usize).map_or(dtype, |operand| DType(operand.dtype));
+                let folds = folds(op, dtype, self.constant(a), self.constant(b));
                 let shape = infix(op).filter(|_| !folds);
                 self.binary(
                     binary_name(op, folds),
@@ -241,15 +242,9 @@ impl<'b> Tir<'_, '_, 'b> {
         let Some(a) = value.operand(0) else { return };
         match op {
             prim::NOT => {
-                let plain = self.int_of(a).is_some();
-                let (open, close) = match (plain, above > 5) {
-                    (true, _) => ("T.Not(", ")"),
-                    (false, true) => ("(not ", ")"),
-                    (false, false) => ("not ", ""),
-                };
-                self.push(open);
-                self.expr(a, if plain { 0 } else { 5 });
-                self.push(close);
+                self.push(if above > 5 { "(not " } else { "not " });
+                self.expr(a, 5);
+                self.push(if above > 5 { ")" } else { "" });
             }
             prim::CAST => {
                 self.push("T.Cast(\"");
@@ -264,7 +259,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 let (x, y) = (a.ty().dtype(), b.ty().dtype());
                 let alike = x == y || !x.is_known() || !y.is_known() || op >= prim::SHL;
                 let same = matches!(op, prim::MIN | prim::MAX) && a == b && !a.is_nested();
-                let folds = same || folds(op, constants.0, constants.1);
+                let folds = same || folds(op, x, constants.0, constants.1);
                 let shape = infix(op).filter(|_| alike && !folds);
                 self.binary(
                     binary_name(op, folds),

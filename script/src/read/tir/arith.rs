@@ -5,49 +5,62 @@ use crate::read::Read;
 use crate::read::tir::expr::{lanes, with_lanes};
 use crate::read::tir::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
-use crate::words::folding::{Constant, Folded, folded, wrapped};
+use crate::words::folding::{Constant, Folded, folded, of_numbers, wrapped};
 use plugin_api::ir::records::{kind, prim};
 use plugin_api::ir::{DType, NodeSpec};
 use std::cmp::Ordering;
 use std::ops::Range;
 
 impl TirReader<'_> {
-    /// `a op b` by an operator of Python or a function of TVM, which bring operands to one data type.
+    /// `a op b` by an operator of Python, which brings operands to one data type. What there was before `a` was read is
+    /// the first `from` nodes.
     ///
     /// # Errors
     /// If the operation takes no such operands, or nothing is the type of both; at `at`.
-    pub(super) fn operator(&mut self, op: u16, a: E, b: E, at: Range<usize>) -> Read<E> {
-        let literal = a.is == Is::Literal && b.is == Is::Literal;
-        let (op, a, b) = self.operands(op, a, b, &at)?;
-        match self.computed(op, a, b, literal, &at)? {
-            Some(known) => Ok(known),
-            None => Ok(self.operation(op, a, b)),
+    pub(super) fn operator(&mut self, op: u16, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
+        if a.is == Is::Literal && b.is == Is::Literal {
+            let known = of_numbers(op, self.constant_of(a), self.constant_of(b));
+            if let Some(known) = self.result(known, Is::Literal, (op, a, b), from, &at)? {
+                return Ok(known);
+            }
         }
+        // These TVM makes by constructors, comparisons if a number of the text is at their left.
+        let computes = match op {
+            prim::EQ | prim::NE | prim::AND | prim::OR => false,
+            prim::LT..=prim::GE => a.is != Is::Literal,
+            _ => true,
+        };
+        self.operation_of(op, a, b, computes.then_some(from), &at)
     }
 
     /// `T.min(a, b)` and the like: as the operator, but of values that have a type.
     ///
     /// # Errors
     /// As [`TirReader::operator`].
-    pub(super) fn operator_function(&mut self, op: u16, a: E, b: E, at: Range<usize>) -> Read<E> {
-        let (op, a, b) = self.operands(op, a, b, &at)?;
-        // A shift has no constructor, so the function stands for what is not computed.
-        let computes = !matches!(op, prim::SHL | prim::SHR);
-        match if computes { self.computed(op, a, b, false, &at)? } else { None } {
-            Some(known) => Ok(known),
-            None => Ok(self.operation(op, a, b)),
+    pub(super) fn operator_function(&mut self, op: u16, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
+        if let (prim::TRUNCDIV, Some(wrong)) = (op, [a, b].iter().find(|e| !e.dtype.is_int())) {
+            let message = format!("T.truncdiv takes integers, found {}", wrong.dtype);
+            return Err(Diagnostic::new(at, message).help("a / b divides floats"));
         }
+        // A shift has no constructor, so the function is the one form in which nothing is computed.
+        let computes = !matches!(op, prim::SHL | prim::SHR);
+        self.operation_of(op, a, b, computes.then_some(from), &at)
+    }
+
+    /// `a op b` of operands that are brought to one type; with the nodes before `a`, computed where TVM does so.
+    fn operation_of(&mut self, op: u16, a: E, b: E, computed: Option<u32>, at: &Range<usize>) -> Read<E> {
+        let (op, a, b) = self.operands(op, a, b, at)?;
+        let known = match computed {
+            Some(from) => self.computed(op, a, b, from, at)?,
+            None => None,
+        };
+        Ok(known.unwrap_or_else(|| self.operation(op, a, b)))
     }
 
     /// The operands of an operator at one data type, and the operation that it is of these.
     fn operands(&mut self, op: u16, a: E, b: E, at: &Range<usize>) -> Read<(u16, E, E)> {
         let (mut op, mut a, mut b) = (op, a, b);
         match op {
-            // Python's numbers have a quotient.
-            prim::DIV if a.is == Is::Literal && b.is == Is::Literal => {
-                a = self.constant(a, DType::F32).unwrap_or(a);
-                b = self.constant(b, DType::F32).unwrap_or(b);
-            }
             prim::DIV if a.dtype.code() == 0 && b.dtype.code() == 0 => {
                 return Err(Diagnostic::new(at.clone(), "`/` of two integers says not how to round")
                     .help("a // b rounds down, T.truncdiv(a, b) to zero"));
@@ -66,7 +79,7 @@ impl TirReader<'_> {
                 prim::EQ | prim::NE | prim::BITAND..=prim::BITXOR | prim::SHL | prim::SHR => {
                     (a, b) = (self.adopting(a, b, at)?, self.adopting(b, a, at)?);
                 }
-                prim::LT..=prim::GE => a = self.adopting(a, b, at).unwrap_or(a),
+                prim::LT..=prim::GE => a = self.adopting(a, b, at)?,
                 _ => {}
             }
         }
@@ -81,12 +94,11 @@ impl TirReader<'_> {
         Ok((op, a, b))
     }
 
-    /// What TVM computes while it reads `a op b`, whose operands have one type. If both are numbers of the text,
-    /// that is what Python computes.
+    /// What TVM computes while it reads `a op b`, whose operands have one type.
     ///
     /// # Errors
-    /// If something is divided by zero, or an integer of the text leaves 64 bits; at `at`.
-    fn computed(&mut self, op: u16, a: E, b: E, literal: bool, at: &Range<usize>) -> Read<Option<E>> {
+    /// If something is divided by zero; at `at`.
+    fn computed(&mut self, op: u16, a: E, b: E, from: u32, at: &Range<usize>) -> Read<Option<E>> {
         if a.dtype.lanes() != 1 || b.dtype.lanes() != 1 {
             return Ok(None);
         }
@@ -94,35 +106,52 @@ impl TirReader<'_> {
         if same {
             return Ok(Some(a));
         }
-        let (x, y) = (self.constant_of(a), self.constant_of(b));
-        let double = literal || a.dtype == DType::F64;
-        if matches!(x, Constant::Float(_)) && !double && a.dtype != DType::F32 {
-            return Ok(None);
-        }
-        let is = if literal { Is::Literal } else { Is::Value };
-        // A value that goes must not be written already.
-        let alone = |this: &Self, gone: E| this.b.with(gone.v, |value| value.is_leaf());
-        Ok(match folded(op, x, y, double) {
-            Some(Folded::Left) => Some(a).filter(|_| alone(self, b)),
-            Some(Folded::Right) => Some(b).filter(|_| alone(self, a)),
-            Some(Folded::Float(value)) => Some(self.float(value, a.dtype, is)),
+        let known = folded(op, a.dtype, self.constant_of(a), self.constant_of(b));
+        self.result(known, Is::Value, (op, a, b), from, at)
+    }
+
+    /// The value that is known of an operation. A constant takes the place of the nodes of its operands.
+    fn result(
+        &mut self,
+        known: Option<Folded>,
+        is: Is,
+        (op, a, b): (u16, E, E),
+        from: u32,
+        at: &Range<usize>,
+    ) -> Read<Option<E>> {
+        let known = match known {
+            None => return Ok(None),
+            Some(Folded::Left) => a,
+            Some(Folded::Right) => b,
+            Some(Folded::Float(value)) if is == Is::Literal => self.float(value, DType::F32, is),
+            Some(Folded::Float(value)) => self.float(value, a.dtype, is),
             Some(Folded::Int(value)) if (prim::EQ..=prim::OR).contains(&op) => {
-                Some(self.imm_of(value as i64, DType::BOOL, Is::Value))
+                self.imm_of(value as i64, DType::BOOL, Is::Value)
             }
-            Some(Folded::Int(value)) if literal => match i64::try_from(value) {
-                Ok(value) => Some(self.number(value)),
+            Some(Folded::Int(value)) if is == Is::Literal => match i64::try_from(value) {
+                Ok(value) => self.number(value),
                 Err(_) => return Err(Diagnostic::new(at.clone(), format!("{value} does not fit into 64 bits"))),
             },
-            Some(Folded::Int(value)) if alone(self, a) && alone(self, b) => {
+            Some(Folded::Int(value)) => {
                 let signed = a.dtype.code() == 0;
-                Some(self.imm_of(wrapped(value, a.dtype.bits(), signed), a.dtype, Is::Value))
+                self.imm_of(wrapped(value, a.dtype.bits(), signed), a.dtype, is)
             }
             Some(Folded::ByZero) => {
                 let fault = Diagnostic::new(at.clone(), "this divides by zero");
                 return Err(fault.help(format!("T.{}(x, 0) is written as it is", operation_constructor(op))));
             }
-            _ => None,
-        })
+        };
+        if self.constant_of(known) != Constant::No {
+            self.forget(from);
+        }
+        Ok(Some(known))
+    }
+
+    /// Takes back the nodes of this expression from `from` on, which nothing uses.
+    fn forget(&mut self, from: u32) {
+        self.b.truncate(from);
+        self.runs.retain(|(nodes, _)| nodes.start < from);
+        self.sym_of.split_off(&from);
     }
 
     /// An operand as far as it is a constant.
@@ -149,7 +178,7 @@ impl TirReader<'_> {
     pub(super) fn operation(&mut self, op: u16, a: E, b: E) -> E {
         let op = match op {
             prim::TRUNCDIV if a.dtype.is_float() => prim::DIV,
-            prim::DIV if a.dtype.is_int() => prim::TRUNCDIV,
+            prim::DIV if !a.dtype.is_float() => prim::TRUNCDIV,
             other => other,
         };
         let dtype = match op {
@@ -174,31 +203,37 @@ impl TirReader<'_> {
     ///
     /// # Errors
     /// If nothing of the type of `a` is negative; at `at`.
-    pub(super) fn negated(&mut self, a: E, at: Range<usize>) -> Read<E> {
+    pub(super) fn negated(&mut self, a: E, from: u32, at: Range<usize>) -> Read<E> {
         if matches!(a.dtype.code(), 1 | 6) {
             return Err(Diagnostic::new(at, format!("no value of {} is negative", a.dtype))
                 .help("T.Cast(\"int32\", value) has a sign"));
         }
-        if let Some(value) = self.b.with(a.v, |value| value.dim()).as_ref().and_then(crate::read::types::float_of) {
+        if let (Is::Literal, Constant::Float(value)) = (a.is, self.constant_of(a)) {
             return Ok(E { end: a.end, ..self.float(-value, a.dtype, a.is) });
         }
         let one = self.imm_of(-1, DType::I32, if a.is == Is::Literal { Is::Literal } else { Is::Value });
         let one = self.converted(one, a.dtype);
         let one = if a.is == Is::Literal { E { is: Is::Literal, ..one } } else { one };
-        self.operator(prim::MUL, a, one, at)
+        self.operator(prim::MUL, a, one, from, at)
     }
 
-    /// `not a`, of any number of lanes; an operator computes that of a constant.
+    /// `not a`, of any number of lanes.
     ///
     /// # Errors
     /// If `a` is no bool; at `at`.
-    pub(super) fn inverted(&mut self, a: E, computes: bool, at: Range<usize>) -> Read<E> {
+    pub(super) fn inverted(&mut self, a: E, at: Range<usize>) -> Read<E> {
         takes(prim::NOT, &[a], &at)?;
         let dtype = with_code(DType::BOOL, a.dtype);
-        if let (true, Constant::Int(value)) = (computes, self.constant_of(a)) {
-            return Ok(self.imm_of(i64::from(value == 0), dtype, Is::Value));
-        }
         Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::NOT)), &[a.v], dtype))
+    }
+
+    /// Whether Python takes a number of the text for false.
+    pub(super) fn is_zero(&self, a: E) -> Option<bool> {
+        match self.constant_of(a) {
+            Constant::Int(value) if a.is == Is::Literal => Some(value == 0),
+            Constant::Float(value) if a.is == Is::Literal => Some(value == 0.0),
+            _ => None,
+        }
     }
 
     /// Two values at another data type; the later one first, as conversions for one place stand in the other order.

@@ -120,12 +120,13 @@ impl<'a> TirReader<'a> {
     fn tir_call(&mut self, name: &'a str, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
         let args = &call.arguments.args;
         if let Some(op) = named_op(name) {
+            let from = self.b.n_nodes();
             let [a, b] = self.values(call, name)?;
             // What has a capital letter is a constructor of TVM: it converts nothing.
             return if name.starts_with(char::is_uppercase) {
                 self.constructor(op, a, b, span(call))
             } else {
-                self.operator_function(op, a, b, span(call))
+                self.operator_function(op, a, b, from, span(call))
             };
         }
         if let (Ok(dtype), [value]) = (name.parse::<DType>(), &**args) {
@@ -142,7 +143,7 @@ impl<'a> TirReader<'a> {
             }
             "Not" => {
                 let [a] = self.values(call, name)?;
-                self.inverted(a, false, span(call))
+                self.inverted(a, span(call))
             }
             "Select" => {
                 let [cond, a, b] = self.values(call, name)?;

@@ -101,12 +101,19 @@ impl<'a> TirReader<'a> {
                     },
                 },
                 (UnaryOp::USub, operand) => {
+                    let from = self.b.n_nodes();
                     let a = self.value(operand)?;
-                    self.negated(a, span(expr))
+                    self.negated(a, from, span(expr))
+                }
+                (UnaryOp::Not, Expr::BooleanLiteral(value)) => {
+                    Ok(self.imm_of(i64::from(!value.value), DType::BOOL, Is::Value))
                 }
                 (UnaryOp::Not, operand) => {
                     let a = self.value(operand)?;
-                    self.inverted(a, true, span(expr))
+                    match self.is_zero(a) {
+                        Some(zero) => Ok(self.imm_of(i64::from(zero), DType::BOOL, Is::Value)),
+                        None => self.inverted(a, span(expr)),
+                    }
                 }
                 (UnaryOp::UAdd, operand) => self.value(operand),
                 (UnaryOp::Invert, operand) => {
@@ -123,16 +130,18 @@ impl<'a> TirReader<'a> {
             },
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Err(not_a_value(expr)) };
+                let from = self.b.n_nodes();
                 let (a, b) = (self.value(&binary.left)?, self.value(&binary.right)?);
-                self.operator(op, a, b, span(expr))
+                self.operator(op, a, b, from, span(expr))
             }
             Expr::BoolOp(logic) => {
                 let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
+                let from = self.b.n_nodes();
                 let mut all: Option<E> = None;
                 for value in &logic.values {
                     let next = self.value(value)?;
                     all = Some(match all {
-                        Some(before) => self.operator(op, before, next, span(expr))?,
+                        Some(before) => self.operator(op, before, next, from, span(expr))?,
                         None => next,
                     });
                 }
@@ -141,8 +150,9 @@ impl<'a> TirReader<'a> {
             Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
                 ([op], [right]) => {
                     let Some(op) = compare_op(*op) else { return Err(not_a_value(expr)) };
+                    let from = self.b.n_nodes();
                     let (a, b) = (self.value(&compare.left)?, self.value(right)?);
-                    self.operator(op, a, b, span(expr))
+                    self.operator(op, a, b, from, span(expr))
                 }
                 _ => Err(Diagnostic::new(span(expr), "comparisons are not chained in TIR").help("a < b and b < c")),
             },
@@ -375,7 +385,7 @@ impl<'a> TirReader<'a> {
                     min = start;
                 }
                 let again = self.copy(min.v);
-                let extent = self.operator(prim::SUB, upper, E { v: again, ..min }, at)?;
+                let extent = self.operator(prim::SUB, upper, E { v: again, ..min }, self.b.n_nodes(), at)?;
                 Ok((min, extent))
             }
         }

@@ -36,8 +36,9 @@ impl<'a> TirReader<'a> {
                 let Some(op) = binary_op(assign.op) else {
                     return Err(unexpected(stmt, "an operation of TIR, such as `+=`"));
                 };
+                let from = self.b.n_nodes();
                 let (before, value) = (self.value(&assign.target)?, self.value(&assign.value)?);
-                let value = self.operator(op, before, value, span(stmt))?;
+                let value = self.operator(op, before, value, from, span(stmt))?;
                 match &*assign.target {
                     Expr::Name(name) => self.assign_value(name.id.as_str(), value),
                     Expr::Subscript(target) => self.store(target, value),
