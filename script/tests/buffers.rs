@@ -116,6 +116,8 @@ fn a_view_is_told_from_a_declaration_by_its_layout() {
     // Without a layout nothing tells them apart.
     assert_eq!(written("body s_tir", view), view);
     assert_eq!(written("body s_tir", declaration), view);
+    let negative = "C = T.decl_buffer((-1,), data=A.data)";
+    assert_eq!(written("body s_tir", negative), negative);
     let refused = |statement: &str| module("body", &[statement]).expect_err(statement);
     assert!(refused("C = A.view(n, -1)").contains("write it out"));
     assert!(refused("C = A.view(-1, -1)").contains("at most one"));

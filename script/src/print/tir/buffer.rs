@@ -318,6 +318,10 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         // Extents that differ in their data type only are no other shape.
         let value = |id: &u32| self.prim_int(*id).map(|(value, _)| value);
+        // A view would take the place of what is left.
+        if shape.iter().any(|id| value(id).is_some_and(|extent| extent < 0)) {
+            return false;
+        }
         let equal = |(a, b): (&u32, &u32)| a == b || value(a).is_some() && value(a) == value(b);
         shape.len() != other.len() || !shape.iter().zip(other).all(equal)
     }
