@@ -1,5 +1,7 @@
 """Times TVM and passhost on the same synthetic modules in one run and prints the ratios.
 
+Both work on one thread in a process that did the same before; each time is the shortest of several.
+
 TVM reads a module of more bindings than `--read-limit` too slowly: there it builds the same module through its block
 builder instead, and the passes are left out. Wherever TVM reads the text, what is built is held against it.
 """
@@ -73,30 +75,14 @@ def modules(functions, bindings, text, limit):
     return module, like, lap
 
 
-def ours(binary, path, passes):
-    """What passhost says of itself with --timing: milliseconds by name, the shortest of several runs."""
-    found = {}
-    for _ in range(5):
-        command = [str(binary), "run", str(path), "-o", str(path) + ".out", "--passes", passes, "--timing"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-        for line in done.stderr.split("\ntotal")[-1].splitlines():
-            parts = line.split("  ")
-            cells = [part.strip() for part in parts if part.strip()]
-            if len(cells) >= 2 and cells[1].endswith(" ms"):
-                value = float(cells[1].removesuffix(" ms"))
-                found[cells[0]] = min(found.get(cells[0], value), value)
-    return found
-
-
-def times(binary, path):
-    """What `times` says of a module: milliseconds by name."""
-    done = subprocess.run([str(binary), str(path)], capture_output=True, text=True, cwd=ROOT, check=True)
+def times(binary, path, passes):
+    """What `times` says of a module and passes: milliseconds by name."""
+    done = subprocess.run([str(binary), str(path), *passes], capture_output=True, text=True, cwd=ROOT, check=True)
     return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default=ROOT / "target/release/passhost", type=pathlib.Path)
     parser.add_argument("--synthetic", default=ROOT / "target/release/synthetic", type=pathlib.Path)
     parser.add_argument("--times", default=ROOT / "target/release/times", type=pathlib.Path)
     parser.add_argument("--read-limit", default=10_000, type=int, help="bindings that TVM reads at most")
@@ -110,7 +96,7 @@ def main():
             path.write_text(text)
             functions, bindings = map(int, size.split("x"))
             module, like, read = modules(functions, bindings, text, args.read_limit)
-            mine, laps = times(args.times, path), 3 if read else 1
+            mine, laps = times(args.times, path, PASSES if read else []), 3 if read else 1
             rows = [
                 ("check", best(lambda: relax.analysis.well_formed(module), laps), mine["check"]),
                 ("print", best(module.script, laps), mine["print"]),
@@ -121,7 +107,7 @@ def main():
                 rows.insert(0, ("read", read, mine["read"]))
                 for name, make in PASSES.items():
                     one = make()
-                    rows.append((name, best(lambda: one(module)), ours(args.binary, path, name)[name]))
+                    rows.append((name, best(lambda: one(module), 10), mine[name]))
             for name, theirs, mine in rows:
                 print(f"{size:10} {name:32} {theirs:12.3f} {mine:12.3f} {theirs / max(mine, 1e-3):9.0f}", flush=True)
 

@@ -1,9 +1,14 @@
-//! `times FILE` prints how long reading a module, checking, printing, hashing it and comparing it with its like take, in
-//! milliseconds, the shortest of several times each; for comparisons with other tools.
+//! `times FILE [PASS…]` prints how long reading a module, checking, printing, hashing it and comparing it with its like
+//! take, and each of the passes on one thread with the verification of what it returns; in milliseconds, the shortest of
+//! several times each. For comparisons with other tools.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;
+use passhost::{Engine, Runner};
 use passhost_tests::engine;
+use plugin_api::ir::Module;
+use registry::{Pipeline, Plan, Request};
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -12,23 +17,39 @@ use std::time::{Duration, Instant};
 const LONG_ENOUGH: Duration = Duration::from_millis(300);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: times FILE")?;
+    let mut args = std::env::args().skip(1);
+    let path = args.next().ok_or("usage: times FILE [PASS…]")?;
     let text = std::fs::read_to_string(path)?;
     let engine = engine();
     let module = script::read(&text, engine)?;
     verify_module(&module, engine)?;
     // A body keeps its hash: each time another one.
     let fresh = || script::read(&text, engine).unwrap_or_else(|_| module.clone());
-    let rows = [
-        ("read", shortest(|| (), |()| script::read(&text, engine).is_ok())),
-        ("check", shortest(|| (), |()| verify_module(&module, engine).is_ok())),
-        ("print", shortest(|| (), |()| script::print(&module, engine).expect("everything in it has a text"))),
-        ("hash", shortest(fresh, |module| module.structural_hash())),
-        ("equality", shortest(|| (fresh(), fresh()), |(one, other)| one.structural_eq(other))),
+    let mut rows = vec![
+        ("read".to_string(), shortest(|| (), |()| script::read(&text, engine).is_ok())),
+        ("check".to_string(), shortest(|| (), |()| verify_module(&module, engine).is_ok())),
+        ("print".to_string(), shortest(|| (), |()| script::print(&module, engine).expect("everything in it has a text"))),
+        ("hash".to_string(), shortest(fresh, |module| module.structural_hash())),
+        ("equality".to_string(), shortest(|| (fresh(), fresh()), |(one, other)| one.structural_eq(other))),
     ];
+    for pass in args {
+        let time = of_pass(&pass, &module, engine)?;
+        rows.push((pass, time));
+    }
     let mut out = std::io::stdout().lock();
     rows.iter().try_for_each(|(name, time)| writeln!(out, "{name} {:.6}", time.as_secs_f64() * 1e3))?;
     Ok(())
+}
+
+/// Time of a pass, from a module to the verified result.
+fn of_pass(pass: &str, module: &Module, engine: &Engine) -> Result<Duration, Box<dyn std::error::Error>> {
+    let request = Request { pipeline: Pipeline::parse(pass)?, ..Request::default() };
+    let plan = Plan::new(&request, engine.registry())?;
+    let run = |module: &Module| Runner::new(engine, BTreeMap::new()).jobs(1).run(&plan, module.clone());
+    if let Some(error) = run(module)?.error {
+        return Err(error.into());
+    }
+    Ok(shortest(|| module.clone(), run))
 }
 
 fn shortest<S, T>(prepare: impl Fn() -> S, work: impl Fn(&S) -> T) -> Duration {
