@@ -4,7 +4,6 @@ mod building;
 mod catalog;
 mod check;
 mod figures;
-mod foreign;
 mod instruments;
 mod lock;
 mod messages;
@@ -20,15 +19,16 @@ use self::building::Building;
 use self::messages::{Format, LogWriter, Messages};
 use self::select::request;
 use crate::engine::Engine;
-use crate::files::{Output, from_start, keep_stdout, read_large, read_stream, to_stdout};
+use crate::files::{Output, from_start, keep_stdout, to_stdout};
+use crate::plugins::crates::Watcher;
 use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{self, Manifest};
 use crate::process;
 use crate::report::Report;
-use crate::report::error::{Error, Kept, Problem, exit, input_warning};
+use crate::report::error::{Error, Kept, Problem, exit};
 use crate::run::{RunReport, Runner};
+use crate::text::{self, Input};
 use clap::{Args, ColorChoice, Parser, Subcommand};
-use plugin_api::ir::Module;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::panic::AssertUnwindSafe;
@@ -422,27 +422,26 @@ fn load(arg: &Plugins, usually: Mode) -> Result<(Manifest, Keeper), Error> {
     Ok((manifest, keeper))
 }
 
-/// The plugins, from their metadata.
+/// The plugins, from their metadata. Nothing is built.
 fn listed(arg: &Plugins, messages: Messages) -> Result<Engine, Error> {
     let (manifest, keeper) = load(arg, Mode::Off)?;
-    listed_of(&manifest, keeper, messages)
+    listed_of(&manifest, keeper.builds_nothing(), &(), messages)
 }
 
-/// The plugins of a manifest, from their metadata. Nothing is built.
-fn listed_of(manifest: &Manifest, keeper: Keeper, messages: Messages) -> Result<Engine, Error> {
-    let mut keeper = keeper.builds_nothing();
-    let engine = Engine::with_lock(manifest, &mut keeper, &());
-    lock::tell_stale(&keeper, messages);
-    engine
+/// The plugins of a manifest, from their metadata.
+fn listed_of(manifest: &Manifest, keeper: Keeper, watcher: &dyn Watcher, messages: Messages) -> Result<Engine, Error> {
+    let (engine, errors) = Engine::list(manifest, keeper, watcher);
+    lock::tell_stale(engine.lock(), messages);
+    Error::unless_any(errors, Ok(engine))
 }
 
 fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     if let Some(input) = args.input.as_ref().filter(|input| input.as_os_str() != "-" && !input.exists()) {
-        return Err(missing_input(input));
+        return Err(text::missing(input));
     }
     let (manifest, keeper) = load(&args.select.plugins, Mode::Off)?;
     let request = request(&args.select, &manifest)?;
-    let engine = Arc::new(listed_of(&manifest, keeper, messages)?);
+    let engine = Arc::new(listed_of(&manifest, keeper.builds_nothing(), &(), messages)?);
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     let pipeline = &written.pipeline;
@@ -456,100 +455,36 @@ fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     })
 }
 
-fn missing_input(input: &Path) -> Error {
-    Error::InputFile {
-        origin: input.display().to_string(),
-        message: "no such file".to_string(),
-        help: "name a file with TVMScript, or `-` for standard input".to_string(),
+/// The text of the module to run passes over.
+fn read_input(path: &Path) -> Result<Input, Error> {
+    match path.as_os_str() == "-" {
+        true => Input::stream("<stdin>", std::io::stdin().lock()),
+        false => Input::file(path),
     }
-}
-
-/// A model in another form than TVMScript.
-fn foreign_input(origin: String, foreign::Foreign { what, help }: foreign::Foreign) -> Error {
-    Error::InputFile { origin, message: format!("looks like {what}, not TVMScript"), help: help.to_string() }
-}
-
-/// The input's name for messages, and its text.
-fn read_input(path: &Path) -> Result<(String, Arc<str>), Error> {
-    let is_stdin = path.as_os_str() == "-";
-    let origin = if is_stdin { "<stdin>".to_string() } else { path.display().to_string() };
-    let bytes = if is_stdin { read_stream(std::io::stdin().lock()) } else { read_large(path) };
-    let bytes = bytes.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => missing_input(path),
-        _ => {
-            let help = "name a file with TVMScript, or `-` for standard input".to_string();
-            Error::InputFile { origin: origin.clone(), message: error.to_string(), help }
-        }
-    })?;
-    if let Some(foreign) = foreign::of_bytes(&bytes) {
-        return Err(foreign_input(origin, foreign));
-    }
-    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
-        let line = bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        let message = format!("not a text: byte {at}, in line {line}, is 0");
-        return Err(Error::InputFile { origin, message, help: "TVMScript is UTF-8 text".to_string() });
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
-        let message = format!("not UTF-8: first at byte {valid}, line {line}");
-        Error::InputFile { origin: origin.clone(), message, help: "TVMScript is UTF-8 text".to_string() }
-    })?;
-    Ok((origin, text.into()))
-}
-
-/// Reads a module and checks that it holds together.
-fn read_module(
-    origin: &str,
-    text: Arc<str>,
-    strict: bool,
-    engine: &Engine,
-    messages: Messages,
-) -> Result<Module, Error> {
-    let module = match script::read_with_warnings(&text, engine) {
-        Ok(read) => {
-            let warnings = read.warnings.iter().map(|warning| input_warning(origin, &text, warning));
-            messages.reports(warnings, "warnings");
-            read.module
-        }
-        Err(error) => {
-            let read = Error::Input { origin: origin.to_string(), text: Arc::clone(&text), error };
-            return Err(foreign::of_text(&text).map_or(read, |foreign| foreign_input(origin.to_string(), foreign)));
-        }
-    };
-    let _span = engine.span("verification", "verify", || serde_json::json!({}));
-    let verify = if strict { crate::verify::verify_module } else { crate::verify::verify_read };
-    verify(&module, engine).map_err(|violation| {
-        let place = || {
-            let printed = script::print_with_spans(&module, engine).ok()?;
-            let span = printed.spans.get(&violation.function)?.get(violation.node)?.clone();
-            (!span.is_empty()).then_some((printed.text, span))
-        };
-        Error::IllFormed { origin: origin.to_string(), message: violation.to_string(), place: place() }
-    })?;
-    Ok(module)
 }
 
 fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
     let output = args.output()?;
     let timing = &seen.timing;
     let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
-    let mut keeper = keeper.seen(seen.survey.take());
+    let keeper = keeper.seen(seen.survey.take());
     let request = request(&args.select, &manifest)?;
-    let (origin, text) = read_input(&args.input)?;
+    let input = read_input(&args.input)?.strict(args.strict);
     let building = Building::new(messages);
-    let engine = Arc::new(timing.span("list plugins", || Engine::with_lock(&manifest, &mut keeper, &building))?);
+    let engine = Arc::new(timing.span("list plugins", || listed_of(&manifest, keeper, &building, messages))?);
+    engine.tries_first(lock::try_out);
     engine.prints_to(move |text| messages.text("printed", text));
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = timing.span("plan", || written.plan(&context, &engine))?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
-    lock::tell(&keeper, messages);
-    lock::try_unknown(&keeper, &engine, &plan)?;
-    timing.span("open plugins", || engine.open_for(&plan))?;
-    lock::keep(&keeper, messages);
-    let module = timing.span("read", || read_module(&origin, text, args.strict, &engine, messages))?;
+    lock::tell(engine.lock(), messages);
+    let unrecorded = timing.span("open plugins", || engine.open_for(&plan))?;
+    unrecorded.iter().for_each(|warning| messages.report(warning));
+    let reading = timing.span("read", || engine.read_module(&input));
+    messages.reports(reading.warnings(), "warnings");
+    let module = reading.module?;
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
@@ -564,7 +499,7 @@ fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
     let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
     messages.reports(failures.into_iter(), "failures; the summary has all");
-    let printed = timing.span("print", || script::print(&report.module, &*engine))?;
+    let printed = timing.span("print", || engine.print_module(&report.module))?;
     let summarize = |report: &RunReport| {
         let registry = engine.registry();
         messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));
