@@ -1,8 +1,9 @@
 //! The command `lock`, and what `run` says of the lockfile.
 
+use super::arguments::Plugins;
 use super::building::Building;
 use super::messages::Messages;
-use super::{Plugins, manifest_path, probe};
+use super::{manifest_path, probe};
 use crate::engine::Engine;
 use crate::files::to_stdout;
 use crate::plugins::loader::Listed;
