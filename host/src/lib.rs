@@ -1,4 +1,7 @@
 //! Loads compiler passes from plugins and runs them over Relax and TIR modules.
+//!
+//! A program needs this crate alone: [`Engine`] lists plugins, reads modules and prints them, [`Pass`] and [`Runner`] run
+//! passes. `docs/embedding.md` in the repository is a guide.
 
 pub mod cli;
 pub mod context;
@@ -10,6 +13,7 @@ pub mod plugins;
 mod process;
 pub mod report;
 pub mod run;
+pub mod text;
 pub mod verify;
 
 pub use context::{ContextScope, PassContext};
@@ -18,7 +22,7 @@ pub use engine::made::{
     MadePass, create_dataflow_block_pass, create_function_pass, create_module_pass, create_prim_func_pass,
 };
 pub use instruments::{Instrument, Instruments};
-pub use passes::get_pass::{get_pass, load_manifest, register_pass};
+pub use passes::get_pass::{get_pass, load_locked, load_manifest, register_pass};
 pub use passes::{Pass, Sequential};
 pub use plugins::manifest::Manifest;
 pub use plugins::target::Target;
@@ -26,8 +30,22 @@ pub use plugins::target::Target;
 pub use process::watch;
 pub use report::error::Error;
 pub use run::{RunReport, Runner};
+pub use text::Input;
 
-/// What `docs/embedding.md` shows is true.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/embedding.md")]
-mod embedding {}
+/// The API of passes: for passes that a program makes from closures, for its instruments, and for changing modules.
+pub use plugin_api;
+/// Modules and functions.
+pub use plugin_api::ir;
+
+/// Pipelines as text, plans, and the names that plugins contribute.
+pub mod plan {
+    pub use registry::{
+        ConfigError, Form, Outcome, Owner, OwnerId, PassId, Pipeline, PipelineError, Plan, PlanError, Registry,
+        RegistryError, Selection, Skip, Stage, Step, Unit, Warning, Why,
+    };
+}
+
+/// What the reader and the printer of TVMScript say. [`Engine::read_module`] reads and verifies.
+pub mod script {
+    pub use ::script::{Diagnostic, ReadError, Unprintable, line_column};
+}

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
-use passhost::plugins::lock::{Keeper, Mode};
+use passhost::plugins::lock::Mode;
 use passhost::{Engine, Manifest};
 use passhost_tests::engine;
 use std::path::PathBuf;
@@ -66,12 +66,11 @@ fn checks(c: &mut Criterion) {
     std::fs::write(&manifest, files.iter().map(entry).collect::<String>()).expect("a manifest");
     let manifest = Manifest::load(&manifest).expect("a manifest");
     let load = |mode: Mode| {
-        let mut keeper = Keeper::open(&manifest, mode).expect("a lockfile, or none");
-        let engine = Engine::with_lock(&manifest, &mut keeper, &()).expect("plugins");
+        let engine = Engine::with_lock(&manifest, mode, &()).expect("plugins");
         for (owner, _) in engine.registry().owners() {
             engine.open(owner).expect("a plugin opens");
         }
-        keeper.save().expect("a lockfile");
+        engine.lock().record().expect("a lockfile");
     };
     // Hashes of files that changed a moment ago are not remembered.
     std::thread::sleep(Duration::from_secs(3));

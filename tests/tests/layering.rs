@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("passhost-script", &["passhost-plugin-api"]),
     ("passhost", &["passhost-plugin-api", "passhost-registry", "passhost-script"]),
     ("passhost-plugin-test", &["passhost", "passhost-plugin-api", "passhost-registry", "passhost-script"]),
+    ("passhost-embedding", &["passhost"]),
     (
         "passhost-tests",
         &["passhost", "passhost-plugin-api", "passhost-plugin-test", "passhost-registry", "passhost-script"],

@@ -26,9 +26,9 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
         errors.push(error);
         Keeper::off()
     });
-    let mut keeper = if loads { keeper } else { keeper.builds_nothing() };
-    let (engine, refused) = Engine::list(&manifest, &mut keeper, &Building::new(messages));
-    super::lock::tell_stale(&keeper, messages);
+    let keeper = if loads { keeper } else { keeper.builds_nothing() };
+    let (engine, refused) = Engine::list(&manifest, keeper, &Building::new(messages));
+    super::lock::tell_stale(engine.lock(), messages);
     errors.extend(refused);
     // Names that nobody has may be those of what is missing.
     let complete = errors.is_empty();

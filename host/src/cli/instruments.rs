@@ -1,6 +1,6 @@
 //! Instruments on the command line: those of the host, and what is known of those of plugins.
 
-use super::RunArgs;
+use super::arguments::RunArgs;
 use super::figures;
 use super::messages::Messages;
 use super::show::{explain_option, heading, milliseconds, sha256, table};

@@ -1,47 +1,46 @@
 //! The command `lock`, and what `run` says of the lockfile.
 
+use super::arguments::Plugins;
 use super::building::Building;
 use super::messages::Messages;
-use super::{Plugins, manifest_path, probe};
+use super::{manifest_path, probe};
 use crate::engine::Engine;
 use crate::files::to_stdout;
-use crate::plugins::lock::{Keeper, Mode};
+use crate::plugins::loader::Listed;
+use crate::plugins::lock::{Compared, Mode};
 use crate::plugins::manifest::Manifest;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
-use registry::Plan;
 use std::path::PathBuf;
 
 /// Lists all plugins and writes the lockfile. If one is refused, the file stays as it was.
 pub(super) fn lock(manifest: Option<&PathBuf>, messages: Messages) -> Result<u8, Error> {
     let manifest = Manifest::load(&manifest_path(manifest)?)?;
-    let mut keeper = Keeper::open(&manifest, Mode::Renew)?;
-    Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))?;
-    let path = keeper.path().to_path_buf();
-    let written = keeper.save().map_err(|error| Error::Write { path: path.clone(), message: error.to_string() })?;
+    let (engine, written) = Engine::write_lock(&manifest, &Building::new(messages))?;
+    let lock = engine.lock();
     let mut out = String::new();
-    for change in keeper.changes() {
+    for change in lock.changes() {
         out.push_str(&format!("{}: {}\n", change.name, change.what.join(", ")));
     }
-    let plugins = format!("{} plugin{}", keeper.len(), if keeper.len() == 1 { "" } else { "s" });
+    let plugins = format!("{} plugin{}", lock.len(), if lock.len() == 1 { "" } else { "s" });
     let end = if written { "written" } else { "is up to date" };
-    out.push_str(&format!("{} {end}: {plugins}\n", path.display()));
+    out.push_str(&format!("{} {end}: {plugins}\n", lock.path().display()));
     to_stdout(&out).map(|()| exit::DONE)
 }
 
 /// Tells which plugins changed, before any of their code runs.
-pub(super) fn tell(keeper: &Keeper, messages: Messages) {
-    let lock = keeper.path().display();
-    for change in keeper.changes() {
-        let title = format!("plugin `{}` differs from {lock}: {}", change.name, change.what.join(", "));
+pub(super) fn tell(lock: &Compared, messages: Messages) {
+    let path = lock.path().display();
+    for change in lock.changes() {
+        let title = format!("plugin `{}` differs from {path}: {}", change.name, change.what.join(", "));
         let help = "the lockfile is updated after the plugin was opened; --locked refuses changed plugins";
         messages.report(&Report::remark(title).help(help));
     }
 }
 
 /// Tells which crates are newer than their libraries, in a command that builds nothing.
-pub(super) fn tell_stale(keeper: &Keeper, messages: Messages) {
-    for folder in keeper.stale() {
+pub(super) fn tell_stale(lock: &Compared, messages: Messages) {
+    for folder in lock.stale() {
         let title = format!("plugin crate {} changed since its library was built", folder.display());
         let help = "this command builds nothing and shows the old library; `passhost build` builds the new one";
         messages.report(&Report::warning(title).help(help));
@@ -50,8 +49,8 @@ pub(super) fn tell_stale(keeper: &Keeper, messages: Messages) {
 
 /// Builds the crates of the manifest that are missing or stale, without running any of their passes.
 pub(super) fn build(plugins: &Plugins, messages: Messages) -> Result<u8, Error> {
-    let (manifest, mut keeper) = super::load(plugins, Mode::Off)?;
-    let engine = Engine::with_lock(&manifest, &mut keeper, &Building::new(messages))?;
+    let (manifest, keeper) = super::load(plugins, Mode::Off)?;
+    let engine = super::listed_of(&manifest, keeper, &Building::new(messages), messages)?;
     let mut out = String::new();
     for owner in engine.registry().owners().map(|(_, owner)| owner) {
         let file = owner.file.as_ref().map_or(String::new(), |file| format!(" ({})", file.display()));
@@ -60,26 +59,14 @@ pub(super) fn build(plugins: &Plugins, messages: Messages) -> Result<u8, Error> 
     to_stdout(&out).map(|()| exit::DONE)
 }
 
-/// Opens the libraries of a plan that the lockfile does not know in processes of their own: one that is damaged in its
-/// middle, or whose constructors go wrong, would kill this one without a word.
+/// Opens a library that the lockfile does not know in a process of its own: one that is damaged in its middle, or whose
+/// constructors go wrong, would end this one without a word.
 ///
 /// # Errors
-/// The first that does not survive it.
-pub(super) fn try_unknown(keeper: &Keeper, engine: &Engine, plan: &Plan) -> Result<(), Error> {
-    let listed = engine.needed(plan).into_iter().filter_map(|owner| engine.listed(owner));
-    for listed in listed.filter(|listed| keeper.is_unknown(&listed.file)) {
-        match probe::open(listed) {
-            Ok(opened) => opened?,
-            Err(error) => tracing::warn!(%error, file = %listed.file.display(), "not tried in a process of its own"),
-        }
-    }
-    Ok(())
-}
-
-/// Brings the lockfile up to date. A file that cannot be written stops no run.
-pub(super) fn keep(keeper: &Keeper, messages: Messages) {
-    if let Err(error) = keeper.save() {
-        let title = format!("lockfile {} cannot be written: {error}", keeper.path().display());
-        messages.report(&Report::warning(title).help("make it and its folder writable, or use --locked"));
-    }
+/// If it does not survive that.
+pub(super) fn try_out(listed: &Listed) -> Result<(), Error> {
+    probe::open(listed).unwrap_or_else(|error| {
+        tracing::warn!(%error, file = %listed.file.display(), "not tried in a process of its own");
+        Ok(())
+    })
 }

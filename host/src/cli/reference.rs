@@ -1,7 +1,7 @@
 //! The options in `docs/command-line.md` come from the command line itself. `BLESS=1 cargo test -p passhost --lib reference`
 //! rewrites them.
 
-use super::Cli;
+use super::arguments::Cli;
 use clap::{Arg, Command, CommandFactory};
 use std::collections::BTreeSet;
 use std::fmt::Write;

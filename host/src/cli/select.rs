@@ -1,6 +1,6 @@
 //! What is asked for: pipeline, lists of passes, and config values, from command line and manifest.
 
-use super::Select;
+use super::arguments::Select;
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::read_small;

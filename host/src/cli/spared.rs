@@ -1,7 +1,8 @@
 //! What a run reads must not be what it writes: the result, the trace and dumped modules spare the manifest, the lockfile
 //! and the plugins. Files are compared by what they are, so links do not hide them.
 
-use super::{RunArgs, manifest_path};
+use super::arguments::RunArgs;
+use super::manifest_path;
 use crate::engine::search;
 use crate::files::{Identity, Output, follow, from_start, identity};
 use crate::plugins::crates::{Look, ReadByRuns, Survey};

@@ -8,9 +8,10 @@ use crate::instruments::trace::{self, Trace};
 use crate::plugins::crates::{Found, Watcher};
 use crate::plugins::library::Library;
 use crate::plugins::loader::{self, Listed};
-use crate::plugins::lock::{CratePin, Keeper};
+use crate::plugins::lock::{Compared, CratePin, Keeper, Mode};
 use crate::plugins::manifest::{Manifest, PluginEntry, Source};
 use crate::process::{self, Kind};
+use crate::report::Report;
 use crate::report::error::Error;
 use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
@@ -31,10 +32,15 @@ pub struct Engine {
     providers: Vec<Provider>,
     trace: OnceLock<Trace>,
     printed: OnceLock<PrintTo>,
+    lock: Arc<Compared>,
+    trial: OnceLock<Trial>,
 }
 
 /// Takes modules as text.
 type PrintTo = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Says whether a plugin may be opened.
+type Trial = Arc<dyn Fn(&Listed) -> Result<(), Error> + Send + Sync>;
 
 /// Who has the code behind names.
 #[derive(Clone)]
@@ -50,34 +56,59 @@ struct Plugin {
 }
 
 impl Engine {
-    /// Lists the plugins of a manifest; builds crates that are missing or stale. No code of a plugin runs.
+    /// Lists the plugins of a manifest; builds crates that are missing or stale. No code of a plugin runs. The lockfile is
+    /// not read; [`Engine::locked`] compares the plugins with it.
     ///
     /// # Errors
     /// All plugins that are refused, and clashes of names.
     pub fn new(manifest: &Manifest) -> Result<Engine, Error> {
-        Engine::with_lock(manifest, &mut Keeper::off(), &())
+        Engine::with_lock(manifest, Mode::Off, &())
     }
 
-    /// Like [`Engine::new`], and compares each plugin with the lockfile before its metadata is read. `watcher` is told
-    /// when crates are built.
+    /// Like [`Engine::new`], and refuses plugins that differ from the lockfile, as `--locked` does: a library before its
+    /// metadata is read, a crate before it is built. What is loaded later are the bytes that were compared.
     ///
     /// # Errors
-    /// As there; also plugins that the lockfile does not allow.
-    pub fn with_lock(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> Result<Engine, Error> {
-        let (engine, errors) = Engine::list(manifest, keeper, watcher);
+    /// As there; also if there is no lockfile, or a plugin is not the one that it has.
+    pub fn locked(manifest: &Manifest) -> Result<Engine, Error> {
+        Engine::with_lock(manifest, Mode::Locked, &())
+    }
+
+    /// Lists the plugins of a manifest, and writes the lockfile, as `passhost lock` does. Returns whether it was written:
+    /// if not, it was up to date. [`Engine::lock`] has the changes.
+    ///
+    /// # Errors
+    /// As [`Engine::new`]; also if the lockfile is damaged or cannot be written. If a plugin is refused, it is not written.
+    pub fn write_lock(manifest: &Manifest, watcher: &dyn Watcher) -> Result<(Engine, bool), Error> {
+        let engine = Engine::with_lock(manifest, Mode::Renew, watcher)?;
+        let written = engine.lock.record().map_err(|error| {
+            let path = engine.lock.path().to_path_buf();
+            Error::Write { path, message: error.to_string() }
+        })?;
+        Ok((engine, written))
+    }
+
+    /// Lists the plugins of a manifest, and does with the lockfile what `mode` says. `watcher` is called when crates are
+    /// built.
+    ///
+    /// # Errors
+    /// As [`Engine::new`]; also if the lockfile is damaged, and plugins that it does not allow.
+    pub fn with_lock(manifest: &Manifest, mode: Mode, watcher: &dyn Watcher) -> Result<Engine, Error> {
+        let (engine, errors) = Engine::list(manifest, Keeper::open(manifest, mode)?, watcher);
         Error::unless_any(errors, Ok(engine))
     }
 
-    /// Like [`Engine::with_lock`], but goes on after an error and gives all of them.
-    pub fn list(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> (Engine, Vec<Error>) {
+    /// Like [`Engine::with_lock`], with a lockfile that is open; goes on after an error and returns all of them.
+    pub fn list(manifest: &Manifest, mut keeper: Keeper, watcher: &dyn Watcher) -> (Engine, Vec<Error>) {
         let mut engine = Engine::default();
         let mut errors = Vec::new();
         let mut seen: BTreeMap<Identity, PathBuf> = BTreeMap::new();
-        for (entry, file) in manifest.plugins.iter().zip(files(manifest, keeper, watcher)) {
-            if let Err(error) = file.and_then(|file| engine.add(entry, file, &mut seen, keeper)) {
+        for (entry, file) in manifest.plugins.iter().zip(files(manifest, &mut keeper, watcher)) {
+            if let Err(error) = file.and_then(|file| engine.add(entry, file, &mut seen, &mut keeper)) {
                 errors.push(manifest.entry(&entry.span, error));
             }
         }
+        engine.lock = Arc::new(keeper.compared());
         (engine, errors)
     }
 
@@ -150,6 +181,17 @@ impl Engine {
     /// events of the log.
     pub fn prints_to(&self, out: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.printed.set(Arc::new(out));
+    }
+
+    /// Calls this with each plugin of a plan that the lockfile does not know as it is, before any plugin of the plan is
+    /// opened; an error refuses it. The first one counts. The command line opens the plugin in a process of its own.
+    pub fn tries_first(&self, trial: impl Fn(&Listed) -> Result<(), Error> + Send + Sync + 'static) {
+        let _ = self.trial.set(Arc::new(trial));
+    }
+
+    /// The plugins, compared with the lockfile: what changed, and what is stale.
+    pub fn lock(&self) -> &Compared {
+        &self.lock
     }
 
     pub(crate) fn print(&self, text: &str) {
@@ -242,12 +284,27 @@ impl Engine {
         passes.chain(instruments).chain(checkers).chain(operators).collect()
     }
 
-    /// Opens the plugins that a plan may call, so that none is refused after work was done.
+    /// Opens the plugins that a plan may call, so that none is refused after work was done. Libraries that the lockfile
+    /// does not know are tried before ([`Engine::tries_first`]), and afterwards the lockfile is brought up to date. A
+    /// lockfile that cannot be written stops no run: then this returns a warning.
     ///
     /// # Errors
-    /// The first, in the order of the manifest, that cannot be opened.
-    pub fn open_for(&self, plan: &Plan) -> Result<(), Error> {
-        self.needed(plan).into_iter().try_for_each(|owner| self.code(owner).map(|_| ()))
+    /// The first, in the order of the manifest, that does not pass its trial or cannot be opened.
+    pub fn open_for(&self, plan: &Plan) -> Result<Option<Report>, Error> {
+        let needed = self.needed(plan);
+        needed.iter().try_for_each(|owner| self.try_unknown(*owner))?;
+        needed.iter().try_for_each(|owner| self.code(*owner).map(drop))?;
+        Ok(self.lock.record().err().map(|error| {
+            let title = format!("lockfile {} cannot be written: {error}", self.lock.path().display());
+            Report::warning(title).help("make it and its folder writable, or use --locked")
+        }))
+    }
+
+    /// Tries a plugin that is not open yet, if the lockfile does not know its library.
+    fn try_unknown(&self, owner: OwnerId) -> Result<(), Error> {
+        let plugin = self.plugin(owner).filter(|plugin| plugin.opened.get().is_none());
+        let unknown = plugin.filter(|plugin| self.lock.is_unknown(&plugin.listed.file));
+        unknown.zip(self.trial.get()).map_or(Ok(()), |(plugin, trial)| trial(&plugin.listed))
     }
 }
 

@@ -14,9 +14,21 @@ static GLOBAL: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
 /// # Errors
 /// The first plugin that is refused; what was there before stays.
 pub fn load_manifest(manifest: &Manifest) -> Result<Arc<Engine>, Error> {
-    let engine = Arc::new(Engine::new(manifest)?);
+    Ok(for_the_process(Engine::new(manifest)?))
+}
+
+/// Like [`load_manifest`], and refuses plugins that differ from the lockfile, as [`Engine::locked`] does.
+///
+/// # Errors
+/// The first plugin that is refused; what was there before stays.
+pub fn load_locked(manifest: &Manifest) -> Result<Arc<Engine>, Error> {
+    Ok(for_the_process(Engine::locked(manifest)?))
+}
+
+fn for_the_process(engine: Engine) -> Arc<Engine> {
+    let engine = Arc::new(engine);
     *GLOBAL.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&engine));
-    Ok(engine)
+    engine
 }
 
 /// The engine of the process, if a manifest was loaded.

@@ -125,7 +125,7 @@ impl<'e> Runner<'e> {
             help: "make it of functions that were read, or built as functions".to_string(),
         })?;
         self.context = self.context.at_level(plan.opt_level);
-        self.engine.open_for(plan)?;
+        let unrecorded = self.engine.open_for(plan)?;
         let mode = Mode { keep_going: self.keep_going, compat: plan.compat, trace: self.engine.trace().cloned() };
         let more = std::mem::take(&mut self.more);
         let outer = self.context.watch(mode, more)?;
@@ -134,6 +134,8 @@ impl<'e> Runner<'e> {
         let report = with_current(&services, plan.opt_level, run);
         // A pass can run others in its own context.
         self.context.watch(outer, Vec::new())?;
-        report
+        let mut report = report?;
+        report.warnings.splice(0..0, unrecorded.map(|warning| warning.title));
+        Ok(report)
     }
 }

@@ -1,8 +1,10 @@
 //! Faults of modules that are built by hand.
 
 use super::*;
+use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
-use plugin_api::typing::operators::Inferred;
+use plugin_api::typing::operators::{InferError, Inferred};
+use script::Operators;
 
 /// Every operator gives what its first argument is.
 struct First;

@@ -247,46 +247,16 @@ impl<'a> Printer<'a> {
         let before = self.out.len();
         self.module_facts(module);
         let mut spans = BTreeMap::new();
-        // TIR functions come first, then external ones; `main` is the last of its kind.
-        let mut functions: Vec<(&str, &Body)> = module.functions().collect();
-        let place = |kind| match kind {
-            BodyKind::PrimFunc => 0,
-            BodyKind::Extern => 1,
-            _ => 2,
-        };
-        functions.sort_by_key(|(name, body)| (place(body.kind()), *name == "main"));
+        let functions = in_printed_order(module);
         self.uses_relax = functions.iter().any(|(_, body)| body.kind() != BodyKind::PrimFunc);
         // A function is followed by a blank line.
         let mut first = true;
         for (name, body) in functions {
-            self.function.replace_range(.., name);
-            if !is_function_name(name) {
-                self.cannot("a function whose name Python does not accept");
+            let is_extern = body.kind() == BodyKind::Extern;
+            if !std::mem::replace(&mut first, is_extern) {
+                self.out.push('\n');
             }
-            match body.kind() {
-                BodyKind::Function => {
-                    if !std::mem::take(&mut first) {
-                        self.out.push('\n');
-                    }
-                    let places = self.function_of_module(name, body);
-                    spans.insert(name.to_string(), places);
-                }
-                BodyKind::PrimFunc => {
-                    if !std::mem::take(&mut first) {
-                        self.out.push('\n');
-                    }
-                    let places = tir::Tir::new(&mut self, body).function(name);
-                    spans.insert(name.to_string(), places);
-                }
-                BodyKind::Extern => {
-                    if !std::mem::replace(&mut first, true) {
-                        self.out.push('\n');
-                    }
-                    self.external(name, body);
-                }
-                _ => self.cannot("what is neither a Relax function nor a PrimFunc"),
-            }
-            self.function.clear();
+            spans.extend(self.member(name, body).map(|places| (name.to_string(), places)));
         }
         if module.is_empty() && self.out.len() == before {
             self.out.push_str("    pass\n");
@@ -305,6 +275,28 @@ impl<'a> Printer<'a> {
             Some(unprintable) => Err(unprintable),
             None => Ok(Printed { text: self.out, spans }),
         }
+    }
+
+    /// A function of the module; returns the places of its nodes, if it has any.
+    fn member(&mut self, name: &str, body: &Body) -> Option<Vec<Range<usize>>> {
+        self.function.replace_range(.., name);
+        if !is_function_name(name) {
+            self.cannot("a function whose name Python does not accept");
+        }
+        let places = match body.kind() {
+            BodyKind::Function => Some(self.function_of_module(name, body)),
+            BodyKind::PrimFunc => Some(tir::Tir::new(self, body).function(name)),
+            BodyKind::Extern => {
+                self.external(name, body);
+                None
+            }
+            _ => {
+                self.cannot("what is neither a Relax function nor a PrimFunc");
+                None
+            }
+        };
+        self.function.clear();
+        places
     }
 
     /// Attributes and global infos.
@@ -514,4 +506,16 @@ impl<'a> Printer<'a> {
     fn int(&mut self, value: i64) {
         text::push_int(&mut self.out, value);
     }
+}
+
+/// The functions of a module as TVM prints them: those of TIR first, then external ones; `main` is the last of its kind.
+fn in_printed_order(module: &Module) -> Vec<(&str, &Body)> {
+    let place = |kind| match kind {
+        BodyKind::PrimFunc => 0,
+        BodyKind::Extern => 1,
+        _ => 2,
+    };
+    let mut functions: Vec<(&str, &Body)> = module.functions().collect();
+    functions.sort_by_key(|(name, body)| (place(body.kind()), *name == "main"));
+    functions
 }

@@ -12,7 +12,7 @@ use plugin_api::ir::erase::seen_outside;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::typing::relations::{Relation, relation};
-use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
+use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtReturn};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -272,18 +272,7 @@ impl<'a> FnReader<'a> {
         self.pure.push(facts.pure);
         self.enter();
         self.func_attrs.push(Vec::new());
-        let mut params = Vec::new();
-        for param in &def.parameters.args {
-            let ty = self.param_type(&param.parameter)?;
-            let ty = self.param_symbol(&param.parameter, ty, first_sym)?;
-            let id = self.b.ty(&ty);
-            let v = self.b.param(param.parameter.name.as_str(), id);
-            if let Type::Prim { value: Some(Dim::Var(sym)), .. } = ty {
-                self.scalars.insert(v, sym);
-            }
-            self.define(param.parameter.name.as_str(), v, span(&param.parameter.name))?;
-            params.push(ty);
-        }
+        let params = self.params(def, first_sym)?;
         let known: Vec<u32> = self.syms.values().map(|sym| sym.id).collect();
         let declared = match &def.returns {
             Some(ret) => Some(self.result_type(ret, &known)?),
@@ -297,20 +286,7 @@ impl<'a> FnReader<'a> {
             self.b.set_type(function, ty);
             self.define(name, function, span(&def.name))?;
         }
-        let (last, front) = match def.body.split_last() {
-            Some((Stmt::Return(last), front)) => (last, front),
-            _ => {
-                if let Some(at) = def.body.iter().position(Stmt::is_return_stmt) {
-                    let message = "a statement after `return`";
-                    return Err(Diagnostic::new(span(&def.body[at + 1]), message)
-                        .other(span(&def.body[at]), "the function ends here")
-                        .help("remove it, or move it in front of the `return`"));
-                }
-                let at = def.body.last().map_or(span(&def.name), span);
-                let message = format!("function `{}` does not end in `return`", def.name);
-                return Err(Diagnostic::new(at, message).help("end it with `return` and a value"));
-            }
-        };
+        let (last, front) = result_and_rest(def)?;
         for stmt in front {
             self.statement(stmt, Some(function))?;
         }
@@ -329,6 +305,23 @@ impl<'a> FnReader<'a> {
         }
         self.in_dataflow = outer_dataflow;
         Ok(function)
+    }
+
+    /// The parameters of a function, with the symbolic variables that they define; returns their types.
+    fn params(&mut self, def: &'a StmtFunctionDef, first_sym: u32) -> Read<Vec<Type>> {
+        let mut params = Vec::new();
+        for param in &def.parameters.args {
+            let ty = self.param_type(&param.parameter)?;
+            let ty = self.param_symbol(&param.parameter, ty, first_sym)?;
+            let id = self.b.ty(&ty);
+            let v = self.b.param(param.parameter.name.as_str(), id);
+            if let Type::Prim { value: Some(Dim::Var(sym)), .. } = ty {
+                self.scalars.insert(v, sym);
+            }
+            self.define(param.parameter.name.as_str(), v, span(&param.parameter.name))?;
+            params.push(ty);
+        }
+        Ok(params)
     }
 
     /// A declared result; it speaks of the symbolic variables that are `known` where the function begins.
@@ -545,4 +538,20 @@ impl<'a> FnReader<'a> {
         }
         Ok(self.b.node(NodeSpec::new(kind::ALIAS).ty(ty), &[v], Some(name)))
     }
+}
+
+/// The `return` that ends a function, and the statements before it.
+fn result_and_rest(def: &StmtFunctionDef) -> Read<(&StmtReturn, &[Stmt])> {
+    if let Some((Stmt::Return(last), front)) = def.body.split_last() {
+        return Ok((last, front));
+    }
+    if let Some(at) = def.body.iter().position(Stmt::is_return_stmt) {
+        let message = "a statement after `return`";
+        return Err(Diagnostic::new(span(&def.body[at + 1]), message)
+            .other(span(&def.body[at]), "the function ends here")
+            .help("remove it, or move it in front of the `return`"));
+    }
+    let at = def.body.last().map_or(span(&def.name), span);
+    let message = format!("function `{}` does not end in `return`", def.name);
+    Err(Diagnostic::new(at, message).help("end it with `return` and a value"))
 }

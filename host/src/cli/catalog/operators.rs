@@ -1,6 +1,6 @@
 //! Operators on the command line.
 
-use crate::cli::OpsArgs;
+use crate::cli::arguments::OpsArgs;
 use crate::cli::show::{heading, owner_rows, table};
 use crate::engine::Engine;
 use crate::report::error::Error;

@@ -1,31 +1,29 @@
 //! Compares plugins with the lockfile while they are listed.
 
-use super::{CratePin, Entries, Entry, Pin, UNSET, load, path_of, write};
-use crate::files::{follow, replace};
+use super::compared::{Compared, Read, other_reads};
+use super::{CratePin, Entries, Entry, Pin, UNSET, load, path_of};
 use crate::plugins::crates::{self, Found, How, Look, Survey, Uncovered, Watcher};
 use crate::plugins::hashes::Hashes;
 use crate::plugins::library::Library;
 use crate::plugins::manifest::{Manifest, PluginEntry, Source};
 use crate::report::error::{Error, Problem};
 use plugin_api::metadata::PluginMeta;
-use plugin_api::names::visible::visible_line;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// Of so many files and variables of a crate that changed, the names are shown.
-const SHOWN: usize = 4;
+use std::sync::atomic::AtomicBool;
 
 /// Of so many settings of cargo, the names are shown.
 const MOST_SETTINGS: usize = 12;
 
 /// Target triple of this host, and so of each library that it can open.
-const TARGET: &str = env!("PASSHOST_TARGET");
+pub(super) const TARGET: &str = env!("PASSHOST_TARGET");
 
 /// What the lockfile is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing; it is not read, and no file is hashed.
+    #[default]
     Off,
     /// Plugins that changed are accepted and told; the file is brought up to date.
     Update,
@@ -35,16 +33,7 @@ pub enum Mode {
     Locked,
 }
 
-/// A plugin that is not the one of the lockfile any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Name of the plugin.
-    pub name: String,
-    /// What differs: old and new.
-    pub what: Vec<String>,
-}
-
-/// Compares plugins with the lockfile, and brings it up to date.
+/// Compares plugins with the lockfile while an engine lists them.
 #[derive(Debug)]
 pub struct Keeper {
     mode: Mode,
@@ -125,7 +114,7 @@ impl Keeper {
         }
     }
 
-    /// Without building crates: nothing runs. A crate that changed since it was built is one of [`Keeper::stale`], and
+    /// Without building crates: nothing runs. A crate that changed since it was built is one of [`Compared::stale`], and
     /// one that was never built an error.
     pub fn builds_nothing(self) -> Keeper {
         Keeper { builds: false, ..self }
@@ -136,9 +125,10 @@ impl Keeper {
         if self.mode == Mode::Locked { self } else { Keeper { survey, ..self } }
     }
 
-    /// Crates that changed since their libraries were built, which are used all the same.
-    pub fn stale(&self) -> &[PathBuf] {
-        &self.stale
+    /// What was found, once all plugins are listed.
+    pub(crate) fn compared(self) -> Compared {
+        let Keeper { mode, path, old, new, hashes, stale, unknown, .. } = self;
+        Compared { mode, path, old, new, hashes, stale, unknown, recorded: AtomicBool::new(false) }
     }
 
     /// The libraries of crates, in their order; built if they must be and may.
@@ -342,55 +332,6 @@ impl Keeper {
             Pin::Crate(_) => None,
         }
     }
-
-    /// Whether a library is one that the lockfile does not know: one that is new, or another than it was.
-    pub fn is_unknown(&self, library: &Path) -> bool {
-        self.unknown.contains(library)
-    }
-
-    /// Plugins that are not those of the lockfile any more. One that is new there is none.
-    pub fn changes(&self) -> Vec<Change> {
-        let old = |from: &String| self.old.as_ref().and_then(|old| old.get(from));
-        let change = |(from, new): (&String, &Entry)| {
-            let what = differences(old(from)?, new);
-            (!what.is_empty()).then(|| Change { name: new.name.clone(), what })
-        };
-        self.new.iter().filter_map(change).collect()
-    }
-
-    /// The lockfile.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Number of plugins.
-    pub fn len(&self) -> usize {
-        self.new.len()
-    }
-
-    /// Whether there are no plugins.
-    pub fn is_empty(&self) -> bool {
-        self.new.is_empty()
-    }
-
-    /// Brings the lockfile up to date, and remembers hashes; says whether it was written.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn save(&self) -> io::Result<bool> {
-        self.hashes.save();
-        if !matches!(self.mode, Mode::Update | Mode::Renew) || self.old.as_ref() == Some(&self.new) {
-            return Ok(false);
-        }
-        let path = follow(&self.path)?;
-        // A new file in its place would not ask.
-        if std::fs::metadata(&path).is_ok_and(|found| found.permissions().readonly()) {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
-        }
-        replace(&path, &write(&self.new))?;
-        tracing::info!(path = %self.path.display(), "lockfile written");
-        Ok(true)
-    }
 }
 
 fn refuse(path: &Path, message: String, help: &str) -> Error {
@@ -399,61 +340,4 @@ fn refuse(path: &Path, message: String, help: &str) -> Error {
 
 fn cannot_be_hashed(path: &Path, error: &io::Error) -> Error {
     refuse(path, format!("cannot be hashed: {error}"), "make it readable")
-}
-
-/// A file or variable that a build read and that changed.
-struct Read<'a> {
-    what: String,
-    old: &'a str,
-    new: &'a str,
-}
-
-/// What differs in what a build reads beyond the sources: files, and environment variables.
-fn other_reads<'a>(old: &'a CratePin, new: &'a CratePin) -> [Vec<Read<'a>>; 2] {
-    type Digests = BTreeMap<String, String>;
-    let changed = |old: &'a Digests, new: &'a Digests, none: &'static str, say: fn(&str) -> String| {
-        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-        let of = |digests: &'a Digests, name: &String| digests.get(name).map_or(none, String::as_str);
-        let read = |name: &String| Read { what: say(name), old: of(old, name), new: of(new, name) };
-        names.into_iter().map(read).filter(|read| read.old != read.new).collect()
-    };
-    let file = |name: &str| match name.strip_suffix('/') {
-        Some(folder) => format!("the digest of the names in {}, which its build reads,", visible_line(folder)),
-        None => format!("the sha256 of {}, which its build reads,", visible_line(name)),
-    };
-    let variable = |name: &str| format!("the sha256 of the variable {}, which its build reads,", visible_line(name));
-    // A variable that only builds on another system read changes nothing as long as it is unset.
-    [changed(&old.inputs, &new.inputs, "none", file), changed(&old.env, &new.env, UNSET, variable)]
-}
-
-/// What differs, old and new.
-fn differences(old: &Entry, new: &Entry) -> Vec<String> {
-    let mut out = Vec::new();
-    let mut compare = |what: &str, old: &str, new: &str| {
-        if old != new {
-            out.push(format!("{what} {old} -> {new}"));
-        }
-    };
-    compare("name", &old.name, &new.name);
-    compare("version", &old.version.to_string(), &new.version.to_string());
-    compare("plugin API", &old.api.to_string(), &new.api.to_string());
-    match (&old.pin, &new.pin) {
-        (Pin::Crate(old), Pin::Crate(new)) => {
-            compare("digest of its sources", &old.sources, &new.sources);
-            let reads = other_reads(old, new);
-            let names = reads.iter().flatten().take(SHOWN).map(|read| read.what.trim_end_matches(',').to_string());
-            out.extend(names.map(|what| what + " changed"));
-            let more = reads.iter().map(Vec::len).sum::<usize>().saturating_sub(SHOWN);
-            out.extend((more > 0).then(|| format!("and {more} more")));
-        }
-        (Pin::Built(old), Pin::Built(new)) => {
-            // A target that was not there is no change.
-            if let Some((old, new)) = old.get(TARGET).zip(new.get(TARGET)) {
-                compare("sha256", old, new);
-            }
-        }
-        (Pin::Crate(_), Pin::Built(_)) => compare("kind", "crate", "built library"),
-        (Pin::Built(_), Pin::Crate(_)) => compare("kind", "built library", "crate"),
-    }
-    out
 }

@@ -7,9 +7,11 @@
 //! host check them before it builds. Crates of a registry are pinned by Cargo.lock. Entries are sorted, with one field
 //! on a line, so that two changes merge.
 
+mod compared;
 mod keeper;
 
-pub use keeper::{Change, Keeper, Mode};
+pub use compared::{Change, Compared};
+pub use keeper::{Keeper, Mode};
 
 use crate::report::error::{Error, Problem};
 use semver::Version;

@@ -532,6 +532,40 @@ struct Open {
     block: u16,
 }
 
+impl Open {
+    /// Takes a node directly in the region, which uses `nested` of the expressions that wait. Returns whether it is a block
+    /// that sealed bodies do not have: one that follows a block of its kind, or an empty one.
+    #[inline]
+    fn take(&mut self, i: usize, node: &NodeRec, nested: i32) -> Result<bool, SealError> {
+        self.pending -= nested;
+        if self.pending < 0 {
+            return Err(unbound_escapes(i));
+        }
+        self.pending += i32::from(!node.has(flag::BOUND) && is_expression(node));
+        if !is_block(node.kind) {
+            self.block = if is_nested(node) { self.block } else { 0 };
+            return Ok(false);
+        }
+        let superfluous = self.block == node.kind || node.kind == kind::BLOCK && node.a == 0;
+        self.block = node.kind;
+        Ok(superfluous)
+    }
+
+    /// The region that a node directly in this one opens.
+    #[inline]
+    fn inner(&self, i: usize, node: &NodeRec) -> Result<Open, SealError> {
+        let end = i as u64 + 1 + u64::from(node.a);
+        if end > u64::from(self.end) {
+            let why = "its content goes beyond the region around it";
+            return Err(SealError::Malformed { what: "node", index: i, why });
+        }
+        let end = end as u32;
+        // Blocks do not hide what they define; functions, branches and unknown regions do.
+        let visible = if matches!(node.kind, kind::BLOCK | kind::DATAFLOW) { self.visible } else { end };
+        Ok(Open { end, visible, pending: 0, block: 0 })
+    }
+}
+
 /// Checks the nodes; says whether they have another order than sealed bodies have, or other blocks.
 fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
     let nodes = raw.nodes();
@@ -556,34 +590,17 @@ fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
             moved |= !directly_before(raw, i, node, &mut starts);
         }
         let Some(around) = open.last_mut() else { return Err(SealError::Empty) };
-        around.pending -= nested;
-        if around.pending < 0 {
-            return Err(unbound_escapes(i));
-        }
-        around.pending += i32::from(!node.has(flag::BOUND) && is_expression(node));
-        if is_block(node.kind) {
-            moved |= around.block == node.kind || node.kind == kind::BLOCK && node.a == 0;
-            around.block = node.kind;
-        } else if !is_nested(node) {
-            around.block = 0;
-        }
-        let (around_end, around_visible) = (around.end, around.visible);
-        let visible = if node.has(flag::INNER) { around_end } else { around_visible };
+        moved |= around.take(i, node, nested)?;
+        let around_end = around.end;
+        let visible = if node.has(flag::INNER) { around_end } else { around.visible };
         until[i] = if node.has(flag::BOUND) { visible } else { deepest + 1 };
         if deepest >= MAX_NESTED {
             return Err(SealError::TooDeep { what: "node", index: i, most: MAX_NESTED });
         }
         if node.has(flag::REGION) {
-            let end = u64::from(at) + 1 + u64::from(node.a);
-            if end > u64::from(around_end) {
-                let why = "its content goes beyond the region around it";
-                return Err(SealError::Malformed { what: "node", index: i, why });
-            }
-            let end = end as u32;
-            // Blocks do not hide what they define; functions, branches and unknown regions do.
-            let visible = if matches!(node.kind, kind::BLOCK | kind::DATAFLOW) { around_visible } else { end };
+            let inner = around.inner(i, node)?;
             if node.a > 0 {
-                open.push(Open { end, visible, pending: 0, block: 0 });
+                open.push(inner);
             }
             if open.len() > MAX_DEPTH as usize {
                 return Err(SealError::TooDeep { what: "region", index: i, most: MAX_DEPTH });

@@ -75,44 +75,8 @@ impl<'b> Tir<'_, '_, 'b> {
 
     /// What follows shape, data type and data: strides, offset, scope, alignment, layout.
     fn buffer_rest(&mut self, value: Value<'b>, ty: Ty<'_>, buffer: &BufferRec) {
-        let is_new = |tir: &Self, id: u32| {
-            let sym = tir.raw.prims().get(id as usize).filter(|rec| rec.op == prim::VAR)?;
-            matches!(tir.syms.get(sym.a as usize), Some(SymText::New)).then_some(sym.a)
-        };
-        if buffer.strides_len > 0 {
-            self.push(", strides=(");
-            for (i, id) in self.raw.list(buffer.strides_off, buffer.strides_len).iter().enumerate() {
-                self.p.comma(i);
-                match is_new(self, *id) {
-                    Some(sym) => {
-                        let hint = self.body.sym_name(sym).unwrap_or("s").to_string();
-                        python_string(&mut self.p.out, &hint);
-                        let from = self.p.out.len();
-                        self.push_name(value);
-                        let name = self.p.out.split_off(from);
-                        self.syms[sym as usize] = SymText::Text(format!("{name}.strides[{i}]"));
-                    }
-                    None => self.prim(*id, 0),
-                }
-            }
-            self.push(if buffer.strides_len == 1 { ",)" } else { ")" });
-        }
-        let mut needs_factor = false;
-        if buffer.elem_offset != NONE {
-            match is_new(self, buffer.elem_offset) {
-                Some(sym) => {
-                    let from = self.p.out.len();
-                    self.push_name(value);
-                    let name = self.p.out.split_off(from);
-                    self.syms[sym as usize] = SymText::Text(format!("{name}.elem_offset"));
-                    needs_factor = true;
-                }
-                None => {
-                    self.push(", elem_offset=");
-                    self.prim(buffer.elem_offset, 0);
-                }
-            }
-        }
+        self.strides(value, buffer);
+        let needs_factor = self.elem_offset(value, buffer);
         if buffer.elem_offset == NONE && buffer.offset_factor != 1 {
             // A factor alone would bring in a variable for the offset.
             self.push(", elem_offset=");
@@ -137,6 +101,54 @@ impl<'b> Tir<'_, '_, 'b> {
             (true, true) => self.push(", layout=\"default\""),
             _ => {}
         }
+    }
+
+    /// Returns the symbolic variable of an expression that is only one, if nothing brought it in before.
+    fn new_sym(&self, id: u32) -> Option<u32> {
+        let sym = self.raw.prims().get(id as usize).filter(|rec| rec.op == prim::VAR)?.a;
+        matches!(self.syms.get(sym as usize), Some(SymText::New)).then_some(sym)
+    }
+
+    /// Names a symbolic variable after the part of the buffer that brings it in.
+    fn call_as_part(&mut self, sym: u32, buffer: Value<'b>, part: &str) {
+        let from = self.p.out.len();
+        self.push_name(buffer);
+        let name = self.p.out.split_off(from);
+        self.syms[sym as usize] = SymText::Text(format!("{name}.{part}"));
+    }
+
+    /// A stride that is only a variable is written as a hint for its name.
+    fn strides(&mut self, value: Value<'b>, buffer: &BufferRec) {
+        if buffer.strides_len == 0 {
+            return;
+        }
+        self.push(", strides=(");
+        for (i, id) in self.raw.list(buffer.strides_off, buffer.strides_len).iter().enumerate() {
+            self.p.comma(i);
+            match self.new_sym(*id) {
+                Some(sym) => {
+                    let hint = self.body.sym_name(sym).unwrap_or("s").to_string();
+                    python_string(&mut self.p.out, &hint);
+                    self.call_as_part(sym, value, &format!("strides[{i}]"));
+                }
+                None => self.prim(*id, 0),
+            }
+        }
+        self.push(if buffer.strides_len == 1 { ",)" } else { ")" });
+    }
+
+    /// Writes the offset, unless it is only a new variable: the offset factor brings that in. Returns whether it is one.
+    fn elem_offset(&mut self, value: Value<'b>, buffer: &BufferRec) -> bool {
+        if buffer.elem_offset == NONE {
+            return false;
+        }
+        if let Some(sym) = self.new_sym(buffer.elem_offset) {
+            self.call_as_part(sym, value, "elem_offset");
+            return true;
+        }
+        self.push(", elem_offset=");
+        self.prim(buffer.elem_offset, 0);
+        false
     }
 
     /// Symbolic variables that nothing brought in are declared before the buffer that speaks of them, but for strides
@@ -187,29 +199,10 @@ impl<'b> Tir<'_, '_, 'b> {
             return None;
         }
         if node.a == buffer_of::DECL && small {
-            let _ = write!(self.p.out, "T.decl_scalar(T.{}, data=", ty.dtype());
-            self.operand(value, 0, 0);
-            self.push(", elem_offset=");
-            match buffer.elem_offset {
-                NONE => self.push("0"),
-                offset => self.prim(offset, 0),
-            }
-            self.push(", scope=");
-            python_string(&mut self.p.out, ty.buffer_scope());
-            self.push(")\n");
+            self.declared_scalar(value, ty, &buffer);
             return None;
         }
-        self.push(match node.a {
-            buffer_of::MATCH | buffer_of::PARAM => "T.match_buffer(",
-            buffer_of::BLOCK => "T.sblock_alloc_buffer(",
-            buffer_of::ALLOC => match ty.buffer_scope() {
-                "shared" => "T.alloc_shared(",
-                "local" => "T.alloc_local(",
-                _ => "T.alloc_buffer(",
-            },
-            buffer_of::DECL => "T.decl_buffer(",
-            _ => "T.Buffer(",
-        });
+        self.push(constructor(node.a, ty));
         if matched {
             self.operand(value, 0, 0);
             self.push(", ");
@@ -231,6 +224,20 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         self.push(")\n");
         None
+    }
+
+    /// `T.decl_scalar`: a declared buffer of one element.
+    fn declared_scalar(&mut self, value: Value<'b>, ty: Ty<'_>, buffer: &BufferRec) {
+        let _ = write!(self.p.out, "T.decl_scalar(T.{}, data=", ty.dtype());
+        self.operand(value, 0, 0);
+        self.push(", elem_offset=");
+        match buffer.elem_offset {
+            NONE => self.push("0"),
+            offset => self.prim(offset, 0),
+        }
+        self.push(", scope=");
+        python_string(&mut self.p.out, ty.buffer_scope());
+        self.push(")\n");
     }
 
     fn shape(&mut self, buffer: &BufferRec) {
@@ -339,5 +346,20 @@ impl<'b> Tir<'_, '_, 'b> {
             self.prim(*id, 0);
         }
         self.push(")\n");
+    }
+}
+
+/// What makes a buffer of a kind, with its parenthesis.
+fn constructor(of: u32, ty: Ty<'_>) -> &'static str {
+    match of {
+        buffer_of::MATCH | buffer_of::PARAM => "T.match_buffer(",
+        buffer_of::BLOCK => "T.sblock_alloc_buffer(",
+        buffer_of::ALLOC => match ty.buffer_scope() {
+            "shared" => "T.alloc_shared(",
+            "local" => "T.alloc_local(",
+            _ => "T.alloc_buffer(",
+        },
+        buffer_of::DECL => "T.decl_buffer(",
+        _ => "T.Buffer(",
     }
 }

@@ -91,48 +91,15 @@ impl<'b> Tir<'_, '_, 'b> {
             }
             kind::BUFFER => return self.buffer_statement(value, depth),
             kind::VAR => self.var(value, depth),
-            kind::BIND => {
-                self.indent(depth);
-                match value.operand(1) {
-                    Some(before) => self.name_as(value, before),
-                    None => self.name_node(value),
-                }
-                self.push_name(value);
-                if value.n_operands() < 2 {
-                    self.push(": T.let");
-                    if value.ty().is_known() {
-                        self.push("[");
-                        self.value_type(value.ty());
-                        self.push("]");
-                    }
-                }
-                self.push(" = ");
-                self.operand(value, 0, 0);
-                self.push("\n");
-            }
+            kind::BIND => self.bind(value, depth),
             kind::STORE => {
                 self.indent(depth);
                 self.store(value);
                 self.push("\n");
             }
-            kind::EVALUATE => {
-                self.indent(depth);
-                let call =
-                    value.operand(0).is_some_and(|operand| operand.kind() == kind::CALL && !inverts_bits(operand));
-                self.push(if call { "" } else { "T.evaluate(" });
-                self.operand(value, 0, 0);
-                self.push(if call { "\n" } else { ")\n" });
-            }
+            kind::EVALUATE => self.evaluate(value, depth),
             kind::ASSERT => self.assert(value, depth),
-            kind::RETURN => {
-                self.indent(depth);
-                self.push("return");
-                if value.n_operands() > 0 {
-                    self.push(" ");
-                    self.operand(value, 0, 0);
-                }
-                self.push("\n");
-            }
+            kind::RETURN => self.return_(value, depth),
             kind::BREAK | kind::CONTINUE => {
                 self.indent(depth);
                 self.push(if value.kind() == kind::BREAK { "break\n" } else { "continue\n" });
@@ -155,6 +122,46 @@ impl<'b> Tir<'_, '_, 'b> {
             other => self.p.cannot(format!("a node of kind {other:#x} among the statements")),
         }
         None
+    }
+
+    /// `x = value`; a variable that is defined here says that it is one.
+    fn bind(&mut self, value: Value<'b>, depth: usize) {
+        self.indent(depth);
+        match value.operand(1) {
+            Some(before) => self.name_as(value, before),
+            None => self.name_node(value),
+        }
+        self.push_name(value);
+        if value.n_operands() < 2 {
+            self.push(": T.let");
+            if value.ty().is_known() {
+                self.push("[");
+                self.value_type(value.ty());
+                self.push("]");
+            }
+        }
+        self.push(" = ");
+        self.operand(value, 0, 0);
+        self.push("\n");
+    }
+
+    /// A call is a statement as it is; what else is evaluated for its effect is an argument of `T.evaluate`.
+    fn evaluate(&mut self, value: Value<'b>, depth: usize) {
+        self.indent(depth);
+        let call = value.operand(0).is_some_and(|operand| operand.kind() == kind::CALL && !inverts_bits(operand));
+        self.push(if call { "" } else { "T.evaluate(" });
+        self.operand(value, 0, 0);
+        self.push(if call { "\n" } else { ")\n" });
+    }
+
+    fn return_(&mut self, value: Value<'b>, depth: usize) {
+        self.indent(depth);
+        self.push("return");
+        if value.n_operands() > 0 {
+            self.push(" ");
+            self.operand(value, 0, 0);
+        }
+        self.push("\n");
     }
 
     /// Loops that start at 0, one directly in the other, are one `T.grid`.

@@ -10,7 +10,9 @@ use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::ir::{DType, Dim, DimExpr, Expr as View, NodeSpec, Type, TypeId, V, Value};
-use ruff_python_ast::{BoolOp, Expr, ExprAttribute, ExprSubscript, Number, Operator, UnaryOp};
+use ruff_python_ast::{
+    BoolOp, Expr, ExprAttribute, ExprBoolOp, ExprCompare, ExprSubscript, ExprUnaryOp, Number, Operator, UnaryOp,
+};
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
@@ -80,10 +82,7 @@ impl<'a> TirReader<'a> {
         match expr {
             Expr::Name(name) => self.lookup(name.id.as_str(), span(name)),
             Expr::NumberLiteral(number) => match &number.value {
-                Number::Int(_) => match int(expr) {
-                    Some(value) => Ok(self.number(value)),
-                    None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
-                },
+                Number::Int(_) => self.integer(expr),
                 Number::Float(value) => Ok(self.float(*value, DType::F32, Is::Literal)),
                 Number::Complex { .. } => Err(not_a_value(expr)),
             },
@@ -92,70 +91,15 @@ impl<'a> TirReader<'a> {
                 let v = self.b.string(text.value.to_str());
                 Ok(typed(v, TypeId::NONE, DType::VOID))
             }
-            Expr::UnaryOp(unary) => match (unary.op, &*unary.operand) {
-                (UnaryOp::USub, Expr::NumberLiteral(number)) => match &number.value {
-                    Number::Float(value) => Ok(self.float(-*value, DType::F32, Is::Literal)),
-                    _ => match int(expr) {
-                        Some(value) => Ok(self.number(value)),
-                        None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
-                    },
-                },
-                (UnaryOp::USub, operand) => {
-                    let from = self.b.n_nodes();
-                    let a = self.value(operand)?;
-                    self.negated(a, from, span(expr))
-                }
-                (UnaryOp::Not, Expr::BooleanLiteral(value)) => {
-                    Ok(self.imm_of(i64::from(!value.value), DType::BOOL, Is::Value))
-                }
-                (UnaryOp::Not, operand) => {
-                    let a = self.value(operand)?;
-                    match self.is_zero(a) {
-                        Some(zero) => Ok(self.imm_of(i64::from(zero), DType::BOOL, Is::Value)),
-                        None => self.inverted(a, span(expr)),
-                    }
-                }
-                (UnaryOp::UAdd, operand) => self.value(operand),
-                (UnaryOp::Invert, operand) => {
-                    let a = self.value(operand)?;
-                    if a.dtype.is_float() {
-                        return Err(Diagnostic::new(
-                            span(expr),
-                            format!("`~` takes integers and bools, found {}", a.dtype),
-                        ));
-                    }
-                    let ty = self.type_of_result(a);
-                    Ok(self.intrinsic("bitwise_not", &[a], ty, a.dtype))
-                }
-            },
+            Expr::UnaryOp(unary) => self.unary(unary, expr),
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Err(not_a_value(expr)) };
                 let from = self.b.n_nodes();
                 let (a, b) = (self.value(&binary.left)?, self.value(&binary.right)?);
                 self.operator(op, a, b, from, span(expr))
             }
-            Expr::BoolOp(logic) => {
-                let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
-                let from = self.b.n_nodes();
-                let mut all: Option<E> = None;
-                for value in &logic.values {
-                    let next = self.value(value)?;
-                    all = Some(match all {
-                        Some(before) => self.operator(op, before, next, from, span(expr))?,
-                        None => next,
-                    });
-                }
-                all.ok_or_else(|| not_a_value(expr))
-            }
-            Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
-                ([op], [right]) => {
-                    let Some(op) = compare_op(*op) else { return Err(not_a_value(expr)) };
-                    let from = self.b.n_nodes();
-                    let (a, b) = (self.value(&compare.left)?, self.value(right)?);
-                    self.operator(op, a, b, from, span(expr))
-                }
-                _ => Err(Diagnostic::new(span(expr), "comparisons are not chained in TIR").help("a < b and b < c")),
-            },
+            Expr::BoolOp(logic) => self.logic(logic, expr),
+            Expr::Compare(compare) => self.comparison(compare, expr),
             Expr::If(choice) => {
                 let cond = self.value(&choice.test)?;
                 let (then, other) = (self.value(&choice.body)?, self.value(&choice.orelse)?);
@@ -168,6 +112,75 @@ impl<'a> TirReader<'a> {
             Expr::Call(call) => self.call(call, expr),
             _ => Err(not_a_value(expr)),
         }
+    }
+
+    /// An integer of the text, with its sign.
+    fn integer(&mut self, expr: &'a Expr) -> Read<E> {
+        match int(expr) {
+            Some(value) => Ok(self.number(value)),
+            None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
+        }
+    }
+
+    /// `-a`, `not a`, `+a`, `~a`.
+    fn unary(&mut self, unary: &'a ExprUnaryOp, expr: &'a Expr) -> Read<E> {
+        match (unary.op, &*unary.operand) {
+            (UnaryOp::USub, Expr::NumberLiteral(number)) => match &number.value {
+                Number::Float(value) => Ok(self.float(-*value, DType::F32, Is::Literal)),
+                _ => self.integer(expr),
+            },
+            (UnaryOp::USub, operand) => {
+                let from = self.b.n_nodes();
+                let a = self.value(operand)?;
+                self.negated(a, from, span(expr))
+            }
+            (UnaryOp::Not, Expr::BooleanLiteral(value)) => {
+                Ok(self.imm_of(i64::from(!value.value), DType::BOOL, Is::Value))
+            }
+            (UnaryOp::Not, operand) => {
+                let a = self.value(operand)?;
+                match self.is_zero(a) {
+                    Some(zero) => Ok(self.imm_of(i64::from(zero), DType::BOOL, Is::Value)),
+                    None => self.inverted(a, span(expr)),
+                }
+            }
+            (UnaryOp::UAdd, operand) => self.value(operand),
+            (UnaryOp::Invert, operand) => {
+                let a = self.value(operand)?;
+                if a.dtype.is_float() {
+                    let message = format!("`~` takes integers and bools, found {}", a.dtype);
+                    return Err(Diagnostic::new(span(expr), message));
+                }
+                let ty = self.type_of_result(a);
+                Ok(self.intrinsic("bitwise_not", &[a], ty, a.dtype))
+            }
+        }
+    }
+
+    /// `a and b and c`, from the left.
+    fn logic(&mut self, logic: &'a ExprBoolOp, expr: &'a Expr) -> Read<E> {
+        let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
+        let from = self.b.n_nodes();
+        let mut all: Option<E> = None;
+        for value in &logic.values {
+            let next = self.value(value)?;
+            all = Some(match all {
+                Some(before) => self.operator(op, before, next, from, span(expr))?,
+                None => next,
+            });
+        }
+        all.ok_or_else(|| not_a_value(expr))
+    }
+
+    /// `a < b`.
+    fn comparison(&mut self, compare: &'a ExprCompare, expr: &'a Expr) -> Read<E> {
+        let ([op], [right]) = (&*compare.ops, &*compare.comparators) else {
+            return Err(Diagnostic::new(span(expr), "comparisons are not chained in TIR").help("a < b and b < c"));
+        };
+        let Some(op) = compare_op(*op) else { return Err(not_a_value(expr)) };
+        let from = self.b.n_nodes();
+        let (a, b) = (self.value(&compare.left)?, self.value(right)?);
+        self.operator(op, a, b, from, span(expr))
     }
 
     /// `A[i, j]`, `A.strides[0]`, `metadata["ir.StringImm"][0]`.

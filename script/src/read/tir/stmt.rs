@@ -10,7 +10,7 @@ use crate::read::{Read, path_after, span, unexpected};
 use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, DType, Dim, NodeSpec, V};
-use ruff_python_ast::{Expr, ExprCall, ExprSubscript, Stmt, StmtFor, StmtIf, StmtWith};
+use ruff_python_ast::{Expr, ExprCall, ExprSubscript, Stmt, StmtAugAssign, StmtFor, StmtIf, StmtWith};
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
@@ -32,19 +32,7 @@ impl<'a> TirReader<'a> {
                 }
                 _ => Err(unexpected(stmt, "`name: T.let[T.int32] = value`")),
             },
-            Stmt::AugAssign(assign) => {
-                let Some(op) = binary_op(assign.op) else {
-                    return Err(unexpected(stmt, "an operation of TIR, such as `+=`"));
-                };
-                let from = self.b.n_nodes();
-                let (before, value) = (self.value(&assign.target)?, self.value(&assign.value)?);
-                let value = self.operator(op, before, value, from, span(stmt))?;
-                match &*assign.target {
-                    Expr::Name(name) => self.assign_value(name.id.as_str(), value),
-                    Expr::Subscript(target) => self.store(target, value),
-                    _ => Err(unexpected(stmt, "one variable, or an element of a buffer, to the left of it")),
-                }
-            }
+            Stmt::AugAssign(assign) => self.augmented(assign, stmt),
             Stmt::For(stmt) => self.for_(stmt),
             Stmt::While(stmt) => {
                 if !stmt.orelse.is_empty() {
@@ -75,6 +63,21 @@ impl<'a> TirReader<'a> {
             }
             Stmt::Pass(_) => Ok(()),
             _ => Err(unexpected(stmt, "a statement of TIR: a loop, `with T.sblock(...)`, a store, `if`, `T.evaluate`")),
+        }
+    }
+
+    /// `A[i] += value`.
+    fn augmented(&mut self, assign: &'a StmtAugAssign, stmt: &'a Stmt) -> Read<()> {
+        let Some(op) = binary_op(assign.op) else {
+            return Err(unexpected(stmt, "an operation of TIR, such as `+=`"));
+        };
+        let from = self.b.n_nodes();
+        let (before, value) = (self.value(&assign.target)?, self.value(&assign.value)?);
+        let value = self.operator(op, before, value, from, span(stmt))?;
+        match &*assign.target {
+            Expr::Name(name) => self.assign_value(name.id.as_str(), value),
+            Expr::Subscript(target) => self.store(target, value),
+            _ => Err(unexpected(stmt, "one variable, or an element of a buffer, to the left of it")),
         }
     }
 

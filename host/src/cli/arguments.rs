@@ -1,0 +1,234 @@
+//! The arguments of each command, with their help texts.
+
+use super::messages::Format;
+use super::{instruments, new, probe};
+use crate::files::Output;
+use crate::report::error::Error;
+use clap::{Args, ColorChoice, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Runs compiler passes from plugins over TVM modules.
+///
+/// A plugin is a library with passes. The manifest passes.toml lists plugins. passhost loads them, runs the passes that a
+/// pass requires before it, from any plugin, and checks the module after each pass.
+#[derive(Parser)]
+#[command(
+    name = "passhost",
+    version,
+    after_help = "Exit codes: 0 success; 1 the input module is wrong; 2 the request is wrong; 3 a plugin failed; \
+                  4 passhost or the system failed"
+)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+    /// When to use colours.
+    #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
+    pub(super) color: ColorChoice,
+    /// Format of diagnostics, warnings, errors and the summary of `run` on standard error.
+    ///
+    /// With json, each message is one line: an object with `level`, `message`, `places`, `notes`, `help` and `rendered`,
+    /// and, where they are known, `pass`, `plugin`, `file`, `function` and `position`. The summary is a line
+    /// `{"summary": [...]}`; `timing`, `memory`, `statistics`, printed modules (`printed`) and log events (`log`) have
+    /// the same form.
+    #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
+    pub(super) message_format: Format,
+    /// Logs more on standard error: -v progress, -vv details.
+    ///
+    /// Without it, passhost logs warnings and errors, its own and those of plugins. The environment variable
+    /// PASSHOST_LOG replaces -v: a level (error, warn, info, debug, trace, off), or levels by target, as in
+    /// PASSHOST_LOG=warn,passhost=debug,acme_passes=trace. The target of an event is, by default, the Rust module that
+    /// logs it.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+}
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// Runs passes over a module.
+    #[command(after_help = "Examples:
+  passhost run model.py -o out.py
+  passhost run model.py --passes 'relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}'
+  cat model.py | passhost run - --passes '' > checked.py")]
+    Run(RunArgs),
+    /// Shows which steps would run, and why. Builds, loads and runs nothing.
+    #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
+    Plan(PlanArgs),
+    /// Lists all passes, instruments, properties and config options of the plugins. Builds and loads nothing.
+    List(ListArgs),
+    /// Lists all config options of the plugins, with owner, type, default and range. Builds and loads nothing.
+    Config(ListArgs),
+    /// Explains one pass, instrument, property, config option or operator. Builds and loads nothing.
+    Explain(ExplainArgs),
+    /// Lists all operators of the plugins, or explains one: its arguments, its attributes and the type of a call. Builds
+    /// and loads nothing.
+    #[command(after_help = "Examples:\n  passhost ops\n  passhost ops max\n  passhost ops nn.conv2d --json")]
+    Ops(OpsArgs),
+    /// Checks the manifest and every plugin, and shows all problems at once. Builds plugin crates if they are missing or
+    /// stale, unless --no-load is given.
+    Check(CheckArgs),
+    /// Builds the plugin crates that are missing or stale. `run`, `check` and `lock` do this, too.
+    ///
+    /// Cargo runs the build scripts and procedural macros of these crates. No pass runs, and no plugin is loaded.
+    #[command(after_help = "Example:\n  passhost build --locked")]
+    Build(Plugins),
+    /// Creates a plugin crate with three passes, their documentation and their tests.
+    #[command(after_help = "Example:\n  passhost new my-passes\n  cd my-passes\n  cargo test")]
+    New(new::NewArgs),
+    /// Writes the lockfile: versions and hashes of the plugins as they are now.
+    ///
+    /// The lockfile is next to the manifest and has its name: passes.lock. `passhost run` writes it when it first uses
+    /// the plugins, and reports plugins that changed later. With --locked, a changed plugin is refused.
+    Lock(ManifestArg),
+    /// Opens one plugin in this process; `check` runs it.
+    #[command(hide = true, name = probe::COMMAND)]
+    OpenPlugin { plugin: PathBuf },
+}
+
+#[derive(Args)]
+pub(super) struct ManifestArg {
+    /// The manifest. Default: passes.toml in the current folder or the nearest folder above it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) manifest: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(super) struct Plugins {
+    #[command(flatten)]
+    pub(super) manifest: ManifestArg,
+    /// Refuses plugins that differ from the lockfile.
+    #[arg(long)]
+    pub(super) locked: bool,
+}
+
+#[derive(Args)]
+pub(super) struct Select {
+    #[command(flatten)]
+    pub(super) plugins: Plugins,
+    /// Runs a pipeline of the manifest.
+    #[arg(long, value_name = "NAME", conflicts_with = "passes")]
+    pub(super) pipeline: Option<String>,
+    /// Runs these passes: 'A,B{key=value, list=[a,b]}', or @FILE to read them from a file. If empty, the module is only
+    /// read, checked and printed.
+    ///
+    /// Sequential(name=late,opt_level=3)[A,B] runs several passes as one. all(opt_level=1) runs all passes up to that
+    /// opt_level (default: that of the run) in the order of the plugins, without disabled and composite passes. Required
+    /// passes run as usual. The last item of a list may be followed by a comma. In a file, # begins a comment.
+    #[arg(long, value_name = "PASSES")]
+    pub(super) passes: Option<String>,
+    /// Skips passes with a higher opt_level, unless another pass requires them.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(super) opt_level: Option<i32>,
+    /// A pass that must not run. May be repeated.
+    #[arg(long, value_name = "PASS")]
+    pub(super) disable: Vec<String>,
+    /// A pass that runs at any opt_level. May be repeated.
+    #[arg(long, value_name = "PASS")]
+    pub(super) require: Vec<String>,
+    /// Sets a config option; `passhost config` lists them. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) config: Vec<String>,
+    /// The compilation target that passes see: a name such as llvm, or JSON. The attribute `target` of a function takes
+    /// precedence.
+    #[arg(long, value_name = "NAME|JSON")]
+    pub(super) target: Option<String>,
+    /// Adds an instrument of a plugin: 'NAME{key=value}'. May be repeated.
+    #[arg(long, value_name = "INSTRUMENT")]
+    pub(super) instrument: Vec<String>,
+    /// Plans and runs as TVM 0.27 does.
+    ///
+    /// A pipeline with one item calls that pass directly: --disable, --require, opt_level and required passes have no
+    /// effect. A longer pipeline is a Sequential: the passes that a pass requires run directly before it each time, but
+    /// not those that they require in turn. Unknown names in --disable and --require are ignored; if a pass is in both,
+    /// it is disabled. Instruments see a Sequential as a pass, and `run_failed` is not called.
+    #[arg(long)]
+    pub(super) tvm_compat: bool,
+}
+
+#[derive(Args)]
+pub(super) struct RunArgs {
+    /// The module as TVMScript; `-` reads standard input.
+    pub(super) input: PathBuf,
+    /// The file for the result. Default, or with `-`: standard output.
+    ///
+    /// The file is replaced atomically. If a step fails, the file does not change, and the module before that step is
+    /// written next to it as NAME.failed.EXT.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) select: Select,
+    #[command(flatten)]
+    pub(super) look: instruments::LookArgs,
+    /// Continues after a pass fails.
+    ///
+    /// The module stays as it was before that pass, and the other passes of its Sequential run. Passes that require the
+    /// failed pass are skipped, and so are later passes of a plugin that panicked. A failing instrument is dropped. The
+    /// result is written, and the exit code is still 3.
+    #[arg(long, conflicts_with = "tvm_compat")]
+    pub(super) keep_going: bool,
+    /// Refuses a function whose declared result type differs from the type that it returns. Default: a warning, as in
+    /// TVM.
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// After each pass, checks that the pass did not write to its input, and undoes what it wrote.
+    #[arg(long)]
+    pub(super) paranoid: bool,
+    /// Fails if a pass introduces an operator that no plugin declares. Default: a warning.
+    #[arg(long)]
+    pub(super) deny_unknown_operators: bool,
+    /// Number of threads for passes over functions, at most 256. Default: the number of cores. The result does not
+    /// depend on it.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) jobs: Option<u16>,
+}
+
+impl RunArgs {
+    /// Where the result goes.
+    pub(super) fn output(&self) -> Result<Output, Error> {
+        self.output.as_deref().map_or_else(Output::stdout, Output::look)
+    }
+}
+
+#[derive(Args)]
+pub(super) struct PlanArgs {
+    /// A module. Only its existence is checked, because a plan does not depend on the module.
+    pub(super) input: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) select: Select,
+    /// Prints the plan as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    pub(super) plugins: Plugins,
+}
+
+#[derive(Args)]
+pub(super) struct ExplainArgs {
+    /// Full or short name of a pass, instrument or operator, or full name of a property or config option.
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) plugins: Plugins,
+}
+
+#[derive(Args)]
+pub(super) struct OpsArgs {
+    /// Full name of an operator, as in relax.nn.conv2d or R.nn.conv2d, or the end of it that only one has: conv2d.
+    pub(super) name: Option<String>,
+    #[command(flatten)]
+    pub(super) plugins: Plugins,
+    /// Prints the operators as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    pub(super) plugins: Plugins,
+    /// Builds and loads nothing. Without it, each plugin is loaded in its own process, which runs its constructors.
+    #[arg(long)]
+    pub(super) no_load: bool,
+}

@@ -1,0 +1,124 @@
+//! The commands `run` and `plan`, which read the same request.
+
+use super::arguments::{PlanArgs, RunArgs};
+use super::building::Building;
+use super::messages::Messages;
+use super::select::request;
+use super::{check, instruments, listed_of, load, lock, show};
+use crate::files::{Output, to_stdout};
+use crate::plugins::lock::Mode;
+use crate::process;
+use crate::report::Report;
+use crate::report::error::{Error, Kept, exit};
+use crate::run::{RunReport, Runner};
+use crate::text::{self, Input};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Shows which steps would run, and why.
+pub(super) fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
+    if let Some(input) = args.input.as_ref().filter(|input| input.as_os_str() != "-" && !input.exists()) {
+        return Err(text::missing(input));
+    }
+    let (manifest, keeper) = load(&args.select.plugins, Mode::Off)?;
+    let request = request(&args.select, &manifest)?;
+    let engine = Arc::new(listed_of(&manifest, keeper.builds_nothing(), &(), messages)?);
+    let (context, written) = request.context(&manifest, &engine)?;
+    let plan = written.plan(&context, &engine)?;
+    let pipeline = &written.pipeline;
+    messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
+    let registry = engine.registry();
+    let unknown = registry::registry::contracts::unknown_names(registry, plan.passes(registry));
+    messages.reports(unknown.iter().map(check::unknown_name), "warnings");
+    to_stdout(&match args.json {
+        true => show::plan_json(pipeline, &plan, registry),
+        false => format!("pipeline {pipeline}\n{}", plan.render(registry)),
+    })
+}
+
+/// The text of the module to run passes over.
+fn read_input(path: &Path) -> Result<Input, Error> {
+    match path.as_os_str() == "-" {
+        true => Input::stream("<stdin>", std::io::stdin().lock()),
+        false => Input::file(path),
+    }
+}
+
+/// Reads the module, runs the passes over it, and writes the result; gives the exit code.
+pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
+    let output = args.output()?;
+    let timing = &seen.timing;
+    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
+    let keeper = keeper.seen(seen.survey.take());
+    let request = request(&args.select, &manifest)?;
+    let input = read_input(&args.input)?.strict(args.strict);
+    let building = Building::new(messages);
+    let engine = Arc::new(timing.span("list plugins", || listed_of(&manifest, keeper, &building, messages))?);
+    engine.tries_first(lock::try_out);
+    engine.prints_to(move |text| messages.text("printed", text));
+    seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
+    let (context, written) = request.context(&manifest, &engine)?;
+    let plan = timing.span("plan", || written.plan(&context, &engine))?;
+    messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
+    let looking = args.look.instruments(&engine, &plan, seen, messages)?;
+    lock::tell(engine.lock(), messages);
+    let unrecorded = timing.span("open plugins", || engine.open_for(&plan))?;
+    unrecorded.iter().for_each(|warning| messages.report(warning));
+    let reading = timing.span("read", || engine.read_module(&input));
+    messages.reports(reading.warnings(), "warnings");
+    let module = reading.module?;
+    let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
+    let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
+    let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
+    let runner = looking.into_iter().fold(runner, Runner::instrument);
+    let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
+    let report = timing.span("passes", || runner.run(&plan, module))?;
+    if !process::is_original() {
+        let message = "a plugin made a copy of the process, which continued the run".to_string();
+        let help = "this copy writes nothing; a plugin that forks must end its child".to_string();
+        return Err(Error::Ended { message, help, code: exit::PLUGIN });
+    }
+    messages.reports(report.warnings.iter().map(Report::warning), "warnings");
+    let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
+    messages.reports(failures.into_iter(), "failures; the summary has all");
+    let printed = timing.span("print", || engine.print_module(&report.module))?;
+    let summarize = |report: &RunReport| {
+        let registry = engine.registry();
+        messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));
+        args.look.tables(seen, report, messages);
+    };
+    if report.error.is_some() {
+        summarize(&report);
+    }
+    if let Some(error) = report.error {
+        seen.not_dumped().iter().for_each(|lost| {
+            messages.error(lost);
+        });
+        return Err(keep_last_good(error, &output, &printed, messages));
+    }
+    timing.span("write", || output.write(&printed))?;
+    summarize(&report);
+    // The result does not depend on it.
+    if let Some(error) = seen.not_dumped() {
+        return Err(error);
+    }
+    Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
+}
+
+/// Writes the module before the failed step beside the output, and lets the error say so.
+fn keep_last_good(mut error: Error, output: &Output, printed: &str, messages: Messages) -> Error {
+    let kept = match &mut error {
+        Error::Step { kept, .. } | Error::Instrument { kept: Some(kept), .. } => kept,
+        _ => return error,
+    };
+    let Some(path) = output.failed() else { return error };
+    match Output::look(&path).and_then(|file| file.write(printed)) {
+        Ok(()) => *kept = Kept::File(path),
+        // What stopped the run matters more.
+        Err(other) => {
+            messages
+                .report(&Report::warning(format!("the module before the failed step could not be written: {other}")));
+        }
+    }
+    error
+}

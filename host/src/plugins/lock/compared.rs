@@ -1,0 +1,155 @@
+//! What the comparison of all plugins with the lockfile found; and the lockfile, brought up to date with it.
+
+use super::keeper::TARGET;
+use super::{CratePin, Entries, Entry, Mode, Pin, UNSET, write};
+use crate::files::{follow, replace};
+use crate::plugins::hashes::Hashes;
+use plugin_api::names::visible::visible_line;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Of so many files and variables of a crate that changed, the names are shown.
+const SHOWN: usize = 4;
+
+/// A plugin that is not the one of the lockfile any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Name of the plugin.
+    pub name: String,
+    /// What differs: old and new.
+    pub what: Vec<String>,
+}
+
+/// The plugins of an engine, compared with the lockfile. With [`Mode::Off`], nothing was compared.
+#[derive(Debug, Default)]
+pub struct Compared {
+    pub(super) mode: Mode,
+    pub(super) path: PathBuf,
+    /// What the file says; nothing if there is none.
+    pub(super) old: Option<Entries>,
+    pub(super) new: Entries,
+    pub(super) hashes: Hashes,
+    pub(super) stale: Vec<PathBuf>,
+    /// Libraries that the file does not have as they are.
+    pub(super) unknown: HashSet<PathBuf>,
+    pub(super) recorded: AtomicBool,
+}
+
+impl Compared {
+    /// The lockfile; an empty path with [`Mode::Off`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of plugins that the lockfile will have.
+    pub fn len(&self) -> usize {
+        self.new.len()
+    }
+
+    /// Whether there are no plugins.
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty()
+    }
+
+    /// Crates that changed since their libraries were built, which are used all the same: the engine was to build nothing.
+    pub fn stale(&self) -> &[PathBuf] {
+        &self.stale
+    }
+
+    /// Whether a library is one that the lockfile does not know: one that is new, or another than it was.
+    pub fn is_unknown(&self, library: &Path) -> bool {
+        self.unknown.contains(library)
+    }
+
+    /// Plugins that are not those of the lockfile any more. A plugin that is new there is not a change.
+    pub fn changes(&self) -> Vec<Change> {
+        let old = |from: &String| self.old.as_ref().and_then(|old| old.get(from));
+        let change = |(from, new): (&String, &Entry)| {
+            let what = differences(old(from)?, new);
+            (!what.is_empty()).then(|| Change { name: new.name.clone(), what })
+        };
+        self.new.iter().filter_map(change).collect()
+    }
+
+    /// Brings the lockfile up to date, and remembers hashes. Returns whether it was written; calls after the first one do
+    /// nothing.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn record(&self) -> io::Result<bool> {
+        if self.recorded.swap(true, Ordering::Relaxed) {
+            return Ok(false);
+        }
+        self.hashes.save();
+        if !matches!(self.mode, Mode::Update | Mode::Renew) || self.old.as_ref() == Some(&self.new) {
+            return Ok(false);
+        }
+        let path = follow(&self.path)?;
+        // A new file in its place would not ask.
+        if std::fs::metadata(&path).is_ok_and(|found| found.permissions().readonly()) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
+        }
+        replace(&path, &write(&self.new))?;
+        tracing::info!(path = %self.path.display(), "lockfile written");
+        Ok(true)
+    }
+}
+
+/// A file or variable that a build read and that changed.
+pub(super) struct Read<'a> {
+    pub(super) what: String,
+    pub(super) old: &'a str,
+    pub(super) new: &'a str,
+}
+
+/// What differs in what a build reads beyond the sources: files, and environment variables.
+pub(super) fn other_reads<'a>(old: &'a CratePin, new: &'a CratePin) -> [Vec<Read<'a>>; 2] {
+    type Digests = BTreeMap<String, String>;
+    let changed = |old: &'a Digests, new: &'a Digests, none: &'static str, say: fn(&str) -> String| {
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let of = |digests: &'a Digests, name: &String| digests.get(name).map_or(none, String::as_str);
+        let read = |name: &String| Read { what: say(name), old: of(old, name), new: of(new, name) };
+        names.into_iter().map(read).filter(|read| read.old != read.new).collect()
+    };
+    let file = |name: &str| match name.strip_suffix('/') {
+        Some(folder) => format!("the digest of the names in {}, which its build reads,", visible_line(folder)),
+        None => format!("the sha256 of {}, which its build reads,", visible_line(name)),
+    };
+    let variable = |name: &str| format!("the sha256 of the variable {}, which its build reads,", visible_line(name));
+    // A variable that only builds on another system read changes nothing as long as it is unset.
+    [changed(&old.inputs, &new.inputs, "none", file), changed(&old.env, &new.env, UNSET, variable)]
+}
+
+/// What differs, old and new.
+fn differences(old: &Entry, new: &Entry) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut compare = |what: &str, old: &str, new: &str| {
+        if old != new {
+            out.push(format!("{what} {old} -> {new}"));
+        }
+    };
+    compare("name", &old.name, &new.name);
+    compare("version", &old.version.to_string(), &new.version.to_string());
+    compare("plugin API", &old.api.to_string(), &new.api.to_string());
+    match (&old.pin, &new.pin) {
+        (Pin::Crate(old), Pin::Crate(new)) => {
+            compare("digest of its sources", &old.sources, &new.sources);
+            let reads = other_reads(old, new);
+            let names = reads.iter().flatten().take(SHOWN).map(|read| read.what.trim_end_matches(',').to_string());
+            out.extend(names.map(|what| what + " changed"));
+            let more = reads.iter().map(Vec::len).sum::<usize>().saturating_sub(SHOWN);
+            out.extend((more > 0).then(|| format!("and {more} more")));
+        }
+        (Pin::Built(old), Pin::Built(new)) => {
+            // A target that was not there is no change.
+            if let Some((old, new)) = old.get(TARGET).zip(new.get(TARGET)) {
+                compare("sha256", old, new);
+            }
+        }
+        (Pin::Crate(_), Pin::Built(_)) => compare("kind", "crate", "built library"),
+        (Pin::Built(_), Pin::Crate(_)) => compare("kind", "built library", "crate"),
+    }
+    out
+}

@@ -1,0 +1,190 @@
+//! Text → verified module, and module → text. The command line and a program that embeds passhost read modules here: there
+//! is no other way from a file to a module that was checked.
+
+mod foreign;
+
+use self::foreign::Foreign;
+use crate::engine::Engine;
+use crate::files::{read_large, read_stream};
+use crate::report::Report;
+use crate::report::error::{Error, input_warning};
+use crate::verify::{Violation, verify_module, verify_read};
+use plugin_api::ir::Module;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The text of a module, with its name for messages.
+#[derive(Clone, Debug)]
+pub struct Input {
+    origin: String,
+    text: Arc<str>,
+    strict: bool,
+}
+
+impl Input {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is too large, is not UTF-8, or is a model in another form, such as ONNX. The error says how
+    /// to convert that.
+    pub fn file(path: impl AsRef<Path>) -> Result<Input, Error> {
+        let (path, origin) = (path.as_ref(), path.as_ref().display().to_string());
+        match read_large(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing(path)),
+            bytes => Input::of_bytes(origin, bytes),
+        }
+    }
+
+    /// Reads a stream to its end; `origin` is its name in messages, as `<stdin>`.
+    ///
+    /// # Errors
+    /// As [`Input::file`].
+    pub fn stream(origin: impl Into<String>, stream: impl Read) -> Result<Input, Error> {
+        Input::of_bytes(origin.into(), read_stream(stream))
+    }
+
+    /// A text that the program has; `origin` is its name in messages.
+    pub fn text(origin: impl Into<String>, text: impl Into<Arc<str>>) -> Input {
+        Input { origin: origin.into(), text: text.into(), strict: false }
+    }
+
+    /// Whether a function is refused whose declared result type differs from the type that it returns. Without it, that is
+    /// a warning, as in TVM.
+    pub fn strict(self, strict: bool) -> Input {
+        Input { strict, ..self }
+    }
+
+    fn of_bytes(origin: String, bytes: io::Result<Vec<u8>>) -> Result<Input, Error> {
+        let wrong = |message: String, help: &str| {
+            Err(Error::InputFile { origin: origin.clone(), message, help: help.to_string() })
+        };
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(error) => return wrong(error.to_string(), NAME_ONE),
+        };
+        if let Some(foreign) = foreign::of_bytes(&bytes) {
+            return Err(in_another_form(origin, foreign));
+        }
+        let line_of = |bytes: &[u8], at: usize| bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+            return wrong(format!("not a text: byte {at}, in line {}, is 0", line_of(&bytes, at)), UTF_8);
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Input::text(origin, text)),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let line = line_of(error.as_bytes(), at);
+                wrong(format!("not UTF-8: first at byte {at}, line {line}"), UTF_8)
+            }
+        }
+    }
+}
+
+const NAME_ONE: &str = "name a file with TVMScript, or `-` for standard input";
+const UTF_8: &str = "TVMScript is UTF-8 text";
+
+/// Reports that there is no file at a path.
+pub(crate) fn missing(path: &Path) -> Error {
+    let (origin, message) = (path.display().to_string(), "no such file".to_string());
+    Error::InputFile { origin, message, help: NAME_ONE.to_string() }
+}
+
+fn in_another_form(origin: String, Foreign { what, help }: Foreign) -> Error {
+    Error::InputFile { origin, message: format!("looks like {what}, not TVMScript"), help: help.to_string() }
+}
+
+/// What became of a text: a module, or the reason why there is none; and what the reader noticed.
+#[derive(Debug)]
+#[must_use]
+pub struct Reading {
+    /// The module, or everything that is wrong with the text. [`Error::reports`] shows it with lines and remedies.
+    pub module: Result<Module, Error>,
+    input: Input,
+    noticed: Vec<script::Diagnostic>,
+}
+
+impl Reading {
+    /// What the reader noticed and took, in the order of the text: reports with their places.
+    pub fn warnings(&self) -> impl ExactSizeIterator<Item = Report> + '_ {
+        let Input { origin, text, .. } = &self.input;
+        self.noticed.iter().map(move |warning| input_warning(origin, text, warning))
+    }
+}
+
+impl Engine {
+    /// Reads a module as TVMScript and verifies it with the operators of this engine, as `passhost run` does. A module
+    /// that is ill-formed is an error.
+    pub fn read_module(&self, input: &Input) -> Reading {
+        let (module, noticed) = match script::read_with_warnings(&input.text, self) {
+            Ok(read) => (self.verified(input, read.module), read.warnings),
+            Err(error) => (Err(unreadable(input, error)), Vec::new()),
+        };
+        Reading { module, input: input.clone(), noticed }
+    }
+
+    /// Prints a module as TVMScript, which [`Engine::read_module`] and TVM read.
+    ///
+    /// # Errors
+    /// If it has a part without a text.
+    pub fn print_module(&self, module: &Module) -> Result<String, Error> {
+        Ok(script::print(module, self)?)
+    }
+
+    fn verified(&self, input: &Input, module: Module) -> Result<Module, Error> {
+        let _span = self.span("verification", "verify", || serde_json::json!({}));
+        let verify = if input.strict { verify_module } else { verify_read };
+        match verify(&module, self) {
+            Ok(()) => Ok(module),
+            Err(violation) => Err(self.ill_formed(&input.origin, &module, &violation)),
+        }
+    }
+
+    /// Shows a violation in the module as it is printed: a node has no place in the text that was read.
+    fn ill_formed(&self, origin: &str, module: &Module, violation: &Violation) -> Error {
+        let place = || {
+            let printed = script::print_with_spans(module, self).ok()?;
+            let span = printed.spans.get(&violation.function)?.get(violation.node)?.clone();
+            (!span.is_empty()).then_some((printed.text, span))
+        };
+        Error::IllFormed { origin: origin.to_string(), message: violation.to_string(), place: place() }
+    }
+}
+
+/// Why a text is not a module: it may be one of another language.
+fn unreadable(Input { origin, text, .. }: &Input, error: script::ReadError) -> Error {
+    match foreign::of_text(text) {
+        Some(foreign) => in_another_form(origin.clone(), foreign),
+        None => Error::Input { origin: origin.clone(), text: Arc::clone(text), error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reader takes it; only the verification refuses it.
+    const ILL_FORMED: &str = "@I.ir_module\nclass Module:\n    @R.function(pure=False)\n    def main(x: R.Object) -> \
+                              R.Object:\n        R.func_attr({\"relax.force_pure\": True})\n        return x\n";
+
+    #[test]
+    fn what_is_read_is_verified() {
+        let engine = Engine::default();
+        script::read(ILL_FORMED, &engine).expect("the text itself is right");
+        let error = engine.read_module(&Input::text("model.py", ILL_FORMED)).module.expect_err("is verified");
+        assert!(matches!(error, Error::IllFormed { .. }), "{error}");
+        let shown: String = error.reports().iter().map(|report| report.render(false)).collect();
+        assert!(shown.contains("--> <model.py, as read>:") && shown.contains("sets relax.force_pure"), "{shown}");
+    }
+
+    #[test]
+    fn bytes_that_are_not_a_text_are_refused_with_a_place() {
+        for (bytes, expected) in [
+            (&b"# a\nb\0"[..], "input a: not a text: byte 5, in line 2, is 0"),
+            (b"# a\nb\xff", "input a: not UTF-8: first at byte 5, line 2"),
+            (b"\x7fELF", "input a: looks like a compiled library or program, not TVMScript"),
+        ] {
+            assert_eq!(Input::stream("a", bytes).expect_err("is refused").to_string(), expected);
+        }
+    }
+}
