@@ -51,8 +51,10 @@ impl Tested {
             Err(error) => return Ok(Outcome { golden: format!("-- error\n{error}\n\n"), printed: None }),
         };
         let printed = self.print(&after)?;
-        if !after.structural_eq(&self.read(&printed)?) {
-            return Err(format!("the result does not read back to itself:\n{printed}"));
+        let again = self.read(&printed)?;
+        if !after.structural_eq(&again) {
+            let difference = script::difference(&after, &again).unwrap_or_default();
+            return Err(format!("the result does not read back to itself: {difference}\n{printed}"));
         }
         let same = after.same(&before);
         let golden = if same { "-- unchanged\n\n".to_string() } else { format!("-- after\n{printed}\n") };
