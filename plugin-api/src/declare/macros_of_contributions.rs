@@ -121,17 +121,16 @@ macro_rules! __config {
 /// Declares a property of Relax functions, by which passes say what they need, give and keep.
 ///
 /// ```
-/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 ///
 /// declare_property! {
-///     /// No dataflow blocks: all bindings stand in plain blocks.
+///     /// There are no dataflow blocks.
 ///     pub NO_DATAFLOW = "acme.no_dataflow" { check: no_dataflow }
 /// }
 ///
 /// fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
-///     match function.values().find(|value| value.kind() == records::kind::DATAFLOW) {
-///         Some(block) => bail!(at block, "there is a dataflow block"),
+///     match function.dataflow_blocks().next() {
+///         Some(block) => bail!(at block.header(), "there is a dataflow block"),
 ///         None => Ok(()),
 ///     }
 /// }
