@@ -116,7 +116,7 @@ const PLUGIN: PluginDecl = PluginDecl {
     passes: &[&FIRST],
     operators: &[OP],
     more: Contributions {
-        config: &[&LIMIT, &RATE, &NAMES],
+        config: &[&LIMIT.decl, &RATE.decl, &NAMES.decl],
         properties: &[&WELL, &BELIEVED],
         composites: &[&BOTH],
         instruments: &[&SEES],
@@ -234,8 +234,8 @@ fn plugins_without_contributions_are_read() {
 #[test]
 fn a_context_without_a_host_has_the_default() {
     let ctx = Ctx::detached();
-    assert_eq!((LIMIT.get::<i64>(&ctx), RATE.get::<f64>(&ctx), LIMIT.get::<bool>(&ctx)), (Some(16), None, None));
-    assert_eq!(NAMES.get::<Vec<String>>(&ctx), Some(vec!["a".to_string(), "b".to_string()]));
+    let (limit, rate, names): (i64, Option<f64>, Vec<String>) = (LIMIT.get(&ctx), RATE.get(&ctx), NAMES.get(&ctx));
+    assert_eq!((limit, rate, names), (16, None, vec!["a".to_string(), "b".to_string()]));
 }
 
 #[test]

@@ -1,19 +1,22 @@
 //! Golden files: cases as text.
 
-use crate::{Tested, diff};
+use crate::outcome::Setup;
+use crate::{Tested, Used, diff};
 use std::path::Path;
 
 /// One case.
 #[derive(Debug, PartialEq, Eq)]
 struct Case {
     title: String,
-    passes: String,
+    /// The lines between the title and the module, as they are written.
+    head: String,
+    setup: Setup,
     before: String,
     outcome: String,
 }
 
-/// Runs the cases of a file; gives what is wrong.
-pub(crate) fn check(tested: &Tested, path: &Path) -> Vec<String> {
+/// Runs the cases of a file; gives what is wrong. What they use is noted.
+pub(crate) fn check(tested: &Tested, path: &Path, used: &mut Used) -> Vec<String> {
     let shown = path.display();
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -24,14 +27,18 @@ pub(crate) fn check(tested: &Tested, path: &Path) -> Vec<String> {
         Err(error) => return vec![format!("{shown}:{error}")],
     };
     let (mut problems, mut actual) = (Vec::new(), String::new());
-    for case in cases {
-        let outcome = tested.outcome(&case.passes, &case.before).map(|outcome| outcome.golden);
-        let outcome = outcome.unwrap_or_else(|problem| {
-            problems.push(format!("{shown}: {}: {problem}", case.title));
-            case.outcome.clone()
-        });
-        let Case { title, passes, before, .. } = case;
-        actual.push_str(&format!("== {title}\npasses: {passes}\n-- before\n{before}{outcome}"));
+    for Case { title, head, setup, before, outcome } in cases {
+        let outcome = match tested.outcome(&setup, &before) {
+            Ok(now) => {
+                used.add(&now);
+                now.golden
+            }
+            Err(problem) => {
+                problems.push(format!("{shown}: {title}: {problem}"));
+                outcome
+            }
+        };
+        actual.push_str(&format!("== {title}\n{head}-- before\n{before}{outcome}"));
     }
     if actual == text {
         return problems;
@@ -50,19 +57,51 @@ fn cases(text: &str) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     let mut lines = text.split_inclusive('\n').enumerate().peekable();
     while let Some((at, line)) = lines.next() {
-        let wrong = |what: &str| format!("{}: expected {what}", at + 1);
-        let title = line.strip_prefix("== ").ok_or_else(|| wrong("`== ` and a title"))?.trim_end().to_string();
-        let passes = lines.next().and_then(|(_, line)| line.strip_prefix("passes:"));
-        let passes = passes.ok_or_else(|| wrong("`passes:` and a pipeline below this title"))?.trim().to_string();
-        let before = lines.next().filter(|(_, line)| line.trim_end() == "-- before");
-        before.ok_or_else(|| wrong("`-- before` and a module below the passes of this case"))?;
+        let wrong = |at: usize, what: &str| format!("{}: expected {what}", at + 1);
+        let title = line.strip_prefix("== ").ok_or_else(|| wrong(at, "`== ` and a title"))?.trim_end().to_string();
+        let (mut head, mut setup, mut last) = (String::new(), Setup::default(), at);
+        loop {
+            let Some((at, line)) = lines.next_if(|(_, line)| !line.starts_with("== ")) else {
+                return Err(wrong(last, "`-- before` and a module below the settings of this case"));
+            };
+            if line.trim_end() == "-- before" {
+                break;
+            }
+            read_setting(&mut setup, line).map_err(|what| wrong(at, &what))?;
+            (head, last) = (head + line, at);
+        }
+        if setup.passes.is_empty() && setup.requires.is_empty() {
+            return Err(wrong(at, "`passes:` and a pipeline, or `requires:` and a property, below this title"));
+        }
         let (mut before, mut outcome) = (String::new(), String::new());
         while let Some((_, line)) = lines.next_if(|(_, line)| !line.starts_with("== ")) {
             if outcome.is_empty() && !line.starts_with("-- ") { &mut before } else { &mut outcome }.push_str(line);
         }
-        cases.push(Case { title, passes, before, outcome });
+        cases.push(Case { title, head, setup, before, outcome });
     }
     if cases.is_empty() { Err("1: expected a case".to_string()) } else { Ok(cases) }
+}
+
+/// One line of settings; the error is what would be right.
+fn read_setting(setup: &mut Setup, line: &str) -> Result<(), String> {
+    let (key, value) = line.split_once(':').unwrap_or((line, ""));
+    let value = value.trim().to_string();
+    match key {
+        "passes" if setup.passes.is_empty() => setup.passes = value,
+        "passes" => return Err("one `passes:` in a case; its pipeline can have many passes".to_string()),
+        "config" => setup.config.push(value),
+        "instrument" => setup.instruments.push(value),
+        "requires" => setup.requires.push(value),
+        "opt_level" => {
+            let level = value.parse().map_err(|_| "a number after `opt_level:`".to_string())?;
+            setup.opt_level = Some(level);
+        }
+        _ => {
+            let keys = "`passes:`, `config:`, `opt_level:`, `instrument:`, `requires:`";
+            return Err(format!("one of {keys} or `-- before`"));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -79,17 +118,42 @@ mod tests {
         assert_eq!((cases[1].title.as_str(), cases[1].outcome.as_str()), ("two", "-- unchanged\n\n"));
     }
 
+    #[test]
+    fn a_case_has_settings() {
+        let head =
+            "passes: a.B\nconfig: a.c=4\nopt_level:  3\nconfig: a.d=[x, y]\ninstrument: a.E{f=1}\nrequires: a.g\n";
+        let cases = cases(&format!("== one\n{head}-- before\nm\n-- unchanged\n")).expect("a case");
+        assert_eq!(cases[0].head, head);
+        let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let setup = Setup {
+            passes: "a.B".to_string(),
+            config: texts(&["a.c=4", "a.d=[x, y]"]),
+            opt_level: Some(3),
+            instruments: texts(&["a.E{f=1}"]),
+            requires: texts(&["a.g"]),
+        };
+        assert_eq!(cases[0].setup, setup);
+    }
+
     /// A case that is misspelt must not be passed over.
     #[test]
     fn what_is_no_case_is_told() {
+        let keys = "one of `passes:`, `config:`, `opt_level:`, `instrument:`, `requires:` or `-- before`";
         for (text, expected) in [
             ("", "1: expected a case"),
             ("# one\n", "1: expected `== ` and a title"),
-            ("== one\npass: a.B\n", "1: expected `passes:` and a pipeline below this title"),
+            ("== one\npass: a.B\n", &format!("2: expected {keys}")),
+            ("== one\npasses: a.B\n\n-- before\n", &format!("3: expected {keys}")),
             (
-                "== one\npasses: a.B\n\n-- before\n",
-                "1: expected `-- before` and a module below the passes of this case",
+                "== one\npasses: a.B\npasses: a.C\n",
+                "3: expected one `passes:` in a case; its pipeline can have many passes",
             ),
+            ("== one\npasses: a.B\nopt_level: high\n", "3: expected a number after `opt_level:`"),
+            (
+                "== one\nconfig: a.b=1\n-- before\nm\n",
+                "1: expected `passes:` and a pipeline, or `requires:` and a property, below this title",
+            ),
+            ("== one\npasses: a.B\n== two\n", "2: expected `-- before` and a module below the settings of this case"),
         ] {
             assert_eq!(cases(text), Err(expected.to_string()), "{text}");
         }

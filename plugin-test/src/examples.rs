@@ -1,5 +1,6 @@
 //! Examples in the documentation of passes.
 
+use crate::outcome::Setup;
 use crate::{Tested, diff};
 use plugin_api::metadata::PassInfo;
 
@@ -10,14 +11,14 @@ struct Example {
     after: String,
 }
 
-/// Runs the examples of a pass; gives what is wrong.
-pub(crate) fn check(tested: &Tested, info: &PassInfo) -> Vec<String> {
+/// Runs the examples of a pass; gives what is wrong. A composite pass needs none.
+pub(crate) fn check(tested: &Tested, info: &PassInfo, is_composite: bool) -> Vec<String> {
     let name = &info.name;
     let examples = match examples(info.doc_lines()) {
         Ok(examples) => examples,
         Err(error) => return vec![format!("documentation of `{name}`: {error}")],
     };
-    if examples.is_empty() {
+    if examples.is_empty() && !is_composite {
         return vec![format!(
             "the documentation of `{name}` has no example; write a pair of blocks, ```relax before and ```relax after, \
              above its declaration"
@@ -34,7 +35,8 @@ pub(crate) fn check(tested: &Tested, info: &PassInfo) -> Vec<String> {
 
 fn run(tested: &Tested, pass: &str, example: &Example) -> Result<(), String> {
     let after = tested.read(&whole(&example.after)).map_err(|error| format!("after: {error}"))?;
-    let outcome = tested.outcome(pass, &whole(&example.before)).map_err(|error| format!("before: {error}"))?;
+    let outcome =
+        tested.outcome(&Setup::of(pass), &whole(&example.before)).map_err(|error| format!("before: {error}"))?;
     let Some(found) = outcome.printed else { return Err(outcome.golden.trim_end().to_string()) };
     let expected = tested.print(&after)?;
     if expected == found {

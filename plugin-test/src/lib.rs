@@ -17,7 +17,7 @@
 //! # Goldens
 //!
 //! Each pass has one file of cases, `tests/goldens/<stem>.txt`, named like the pass in snake case
-//! (`relax.ToNonDataflow`: `to_non_dataflow.txt`). A case is
+//! (`relax.ToNonDataflow`: `to_non_dataflow.txt`). So has each composite pass. A case is
 //!
 //! ```text
 //! == what it shows
@@ -29,9 +29,23 @@
 //!
 //! ```
 //!
-//! with, in place of the last section, `-- unchanged` if the pass gives back what it was given, or `-- error` and the
-//! message if it fails. Whole modules are compared, and every result must read back to itself.
-//! `BLESS=1 cargo test` rewrites the files; the difference is for you to review.
+//! with, in place of the last section, `-- unchanged` if the pass returns its input, or `-- error` and the message if it
+//! fails. If a pass or instrument reports diagnostics, they follow in a section `-- diagnostics`. Whole modules are
+//! compared, and every result must read back to itself. `BLESS=1 cargo test` rewrites the sections after the module; the
+//! difference is for you to review.
+//!
+//! More lines between the title and the module say how the passes run. Those with a star may be repeated.
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `config: acme.limit=4` * | sets a config option, as `passhost run --config` does |
+//! | `opt_level: 3` | sets the opt_level |
+//! | `instrument: acme.Counter{every=2}` * | an instrument sees the run; what it and the passes counted follows in a section `-- statistics` |
+//! | `requires: acme.no_dataflow` * | this property must hold after the passes: its checker runs on each function. `passes:` can be left out |
+//!
+//! Each instrument of the plugin needs a case with `instrument:`. Each property with a checker needs two with
+//! `requires:`: one in which it holds, and one with an `-- error`. These cases can be in any file, also in one that is
+//! named like the instrument or property.
 //!
 //! # Doc examples
 //!
@@ -61,8 +75,9 @@
 //!
 //! # Two ways
 //!
-//! The cases run twice: the passes of the plugin as functions of the test, where a debugger and a sanitizer see
-//! them, and through the library, as `passhost run` does it. Modules, errors and diagnostics must be the same.
+//! The cases run twice: the passes, checkers and instruments of the plugin as functions of the test, where a debugger and
+//! a sanitizer see them, and through the library, as `passhost run` does it. Modules, errors, diagnostics and statistics
+//! must be the same.
 #![forbid(unsafe_code)]
 
 mod cases;
@@ -72,10 +87,12 @@ mod outcome;
 #[cfg(test)]
 mod tests;
 
-use passhost::{Engine, Manifest};
+use outcome::Outcome;
+use passhost::{Engine, Manifest, create_module_pass};
 use plugin_api::declare::declarations::PluginDecl;
-use registry::{Pipeline, Plan, Request};
-use std::collections::BTreeMap;
+use plugin_api::metadata::PassInfo;
+use registry::{PassId, Registry};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Runs all goldens and doc examples of the plugin that this test belongs to: `plugin_test::run!(my_passes)`, with the
@@ -91,8 +108,8 @@ macro_rules! run {
 /// Runs all goldens and doc examples of the plugin in `folder`; [`run!`] finds both.
 ///
 /// # Panics
-/// If a golden or an example differs, a pass has none, a file belongs to no pass, or the two ways differ; with
-/// everything that is wrong.
+/// If a golden or an example differs, a pass, instrument or property has none, a file belongs to none, or the two ways
+/// differ; with everything that is wrong.
 #[allow(clippy::panic, reason = "this is how a test fails")]
 pub fn run(plugin: &'static PluginDecl, folder: &str) {
     let problems = problems(Path::new(folder), plugin);
@@ -105,11 +122,18 @@ pub(crate) struct Tested {
     engine: Engine,
 }
 
-impl Tested {
-    fn plan(&self, passes: &str) -> Result<Plan, String> {
-        let pipeline = Pipeline::parse(passes).map_err(|error| error.to_string())?;
-        let request = Request { pipeline, selections: Vec::new(), ..Request::default() };
-        Plan::new(&request, self.engine.registry()).map_err(|error| error.to_string())
+/// What the cases use.
+#[derive(Default)]
+pub(crate) struct Used {
+    instruments: BTreeSet<String>,
+    /// Properties that were checked, each with whether it held.
+    checked: BTreeSet<(String, bool)>,
+}
+
+impl Used {
+    pub(crate) fn add(&mut self, outcome: &Outcome) {
+        self.instruments.extend(outcome.instruments.iter().cloned());
+        self.checked.extend(outcome.checked.iter().cloned());
     }
 }
 
@@ -120,29 +144,66 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     };
     let tested = Tested { plugin, engine };
     let registry = tested.engine.registry();
-    // Composite passes have no code.
-    let is_own = |id| registry.pass_owner(id).name == plugin.name && registry.members(id).is_none();
-    let own: Vec<_> = registry.passes().filter(|(id, _)| is_own(*id)).collect();
-    if own.is_empty() {
+    let own: Vec<_> = registry.passes().filter(|(id, _)| registry.pass_owner(*id).name == plugin.name).collect();
+    let is_composite = |id: PassId| registry.members(id).is_some();
+    if !own.iter().any(|(id, _)| !is_composite(*id)) {
         return vec![format!("passes.toml lists no plugin `{}` with passes; add `crate = \".\"` to it", plugin.name)];
     }
     let exported: Vec<&str> = own.iter().map(|(_, info)| info.name.as_str()).collect();
     let mut problems = declared::missing(folder, &exported);
     let mut stems: BTreeMap<String, &str> = BTreeMap::new();
-    for (_, info) in own {
+    for (id, info) in own {
         stems.insert(stem(&info.name), &info.name);
-        problems.extend(examples::check(&tested, info));
+        problems.extend(examples::check(&tested, info, is_composite(id)));
     }
+    let others: BTreeSet<String> =
+        instruments(registry, plugin).chain(properties(registry, plugin)).map(stem).collect();
+    let mut used = Used::default();
     for path in files(&folder.join("tests/goldens")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if stems.remove(&name).is_none() {
-            problems.push(format!("{}: no pass of `{}` has this name", path.display(), plugin.name));
+        if stems.remove(&name).is_none() && !others.contains(&name) {
+            problems.push(format!(
+                "{}: no pass, instrument or property of `{}` has this name",
+                path.display(),
+                plugin.name
+            ));
         }
-        problems.extend(cases::check(&tested, &path));
+        problems.extend(cases::check(&tested, &path, &mut used));
     }
     problems.extend(
         stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` has no goldens; write tests/goldens/{stem}.txt")),
     );
+    problems.extend(unused(registry, plugin, &used));
+    problems
+}
+
+/// Instruments of a plugin, by name.
+fn instruments<'r>(registry: &'r Registry, plugin: &'r PluginDecl) -> impl Iterator<Item = &'r str> {
+    let own =
+        registry.instruments().filter(|(id, _)| registry.owner(registry.instrument_place(*id).0).name == plugin.name);
+    own.map(|(_, info)| info.name.as_str())
+}
+
+/// Properties of a plugin that have a checker, by name.
+fn properties<'r>(registry: &'r Registry, plugin: &'r PluginDecl) -> impl Iterator<Item = &'r str> {
+    let own = registry.properties().filter(|(info, owner)| info.checked && registry.owner(*owner).name == plugin.name);
+    own.map(|(info, _)| info.name.as_str())
+}
+
+/// A problem for each instrument and each checker that no case uses.
+fn unused(registry: &Registry, plugin: &PluginDecl, used: &Used) -> Vec<String> {
+    let case = |name: &str, line: &str| format!("write one in tests/goldens/{}.txt, with `{line}: {name}`", stem(name));
+    let mut problems = Vec::new();
+    for name in instruments(registry, plugin).filter(|name| !used.instruments.contains(*name)) {
+        problems.push(format!("instrument `{name}` has no case; {}", case(name, "instrument")));
+    }
+    for name in properties(registry, plugin) {
+        for (holds, what) in [(true, "holds"), (false, "does not hold")] {
+            if !used.checked.contains(&(name.to_string(), holds)) {
+                problems.push(format!("property `{name}` has no case in which it {what}; {}", case(name, "requires")));
+            }
+        }
+    }
     problems
 }
 
@@ -150,7 +211,22 @@ fn engine(folder: &Path) -> Result<Engine, String> {
     let manifest = folder.ancestors().map(|above| above.join("passes.toml")).find(|path| path.is_file());
     let manifest = manifest.ok_or_else(|| format!("no passes.toml in {} nor above it", folder.display()))?;
     let manifest = Manifest::load(&manifest).map_err(|error| text(&error))?;
-    Engine::new(&manifest).map_err(|error| text(&error))
+    let mut engine = Engine::new(&manifest).map_err(|error| text(&error))?;
+    requirements(&mut engine).map_err(|error| text(&error))?;
+    Ok(engine)
+}
+
+/// Adds a pass for each property that has a checker. It requires the property and does nothing, so the host calls the
+/// checker as it does for any pass.
+fn requirements(engine: &mut Engine) -> Result<(), passhost::Error> {
+    let checked = engine.registry().properties().filter(|(info, _)| info.checked);
+    let names: Vec<String> = checked.map(|(info, _)| info.name.clone()).collect();
+    for property in names {
+        let mut info = PassInfo::new(&outcome::requirement(&property));
+        info.contract.requires.push(property);
+        engine.add_pass(create_module_pass(info, |module, _| Ok(module.clone())))?;
+    }
+    Ok(())
 }
 
 fn text(error: &passhost::Error) -> String {

@@ -1,12 +1,36 @@
 //! What becomes of a module, in-process and through the built library.
 
 use crate::{Tested, diff, text};
-use passhost::{Error, Runner};
+use passhost::run::{PassDiagnostic, Statistic};
+use passhost::{Error, RunReport, Runner};
+use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::Module;
-use registry::Plan;
+use plugin_api::metadata::OptionValue;
+use registry::{Pipeline, Plan, Request, Selection};
 use std::collections::BTreeMap;
 
-/// How the passes of the tested plugin are called.
+/// What a case says about its run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Setup {
+    /// A pipeline; empty if only properties are checked.
+    pub(crate) passes: String,
+    /// Config options, each `KEY=VALUE`.
+    pub(crate) config: Vec<String>,
+    pub(crate) opt_level: Option<i32>,
+    /// Instruments, each as in `acme.Counter{every=2}`.
+    pub(crate) instruments: Vec<String>,
+    /// Properties that must hold after the passes.
+    pub(crate) requires: Vec<String>,
+}
+
+impl Setup {
+    /// A pipeline, and no more.
+    pub(crate) fn of(passes: &str) -> Setup {
+        Setup { passes: passes.to_string(), ..Setup::default() }
+    }
+}
+
+/// How the code of the tested plugin is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Through the built library.
@@ -19,16 +43,20 @@ enum Way {
 struct Run {
     way: Way,
     result: Result<Module, Error>,
-    /// Diagnostics as text.
-    said: String,
+    diagnostics: Vec<PassDiagnostic>,
+    statistics: Vec<Statistic>,
 }
 
 /// What both ways gave.
 pub(crate) struct Outcome {
-    /// Section of a golden.
+    /// Sections of a golden.
     pub(crate) golden: String,
     /// The module as text; `None` after an error.
     pub(crate) printed: Option<String>,
+    /// Full names of the instruments that saw it.
+    pub(crate) instruments: Vec<String>,
+    /// Properties that were checked, and whether they held.
+    pub(crate) checked: Vec<(String, bool)>,
 }
 
 impl Tested {
@@ -36,45 +64,95 @@ impl Tested {
     ///
     /// # Errors
     /// If the module cannot be read, the pipeline not be planned, the result not be read back, or if the ways differ.
-    pub(crate) fn outcome(&self, passes: &str, module: &str) -> Result<Outcome, String> {
+    pub(crate) fn outcome(&self, setup: &Setup, module: &str) -> Result<Outcome, String> {
         let before = self.read(module)?;
-        let plan = self.plan(passes)?;
-        let library = self.run(&plan, &before, Way::Library)?;
-        let in_process = self.run(&plan, &before, Way::InProcess)?;
+        let (plan, config) = (self.plan(setup)?, self.config(setup)?);
+        let library = self.run(&plan, &config, &before, Way::Library)?;
+        let in_process = self.run(&plan, &config, &before, Way::InProcess)?;
         let (through_library, process) = (self.show(&library)?, self.show(&in_process)?);
         if through_library != process {
             let diff = diff(("through the library", &through_library), ("in-process", &process));
             return Err(format!("the two ways differ; a pass must not depend on state of its own process\n{diff}"));
         }
+        let registry = self.engine.registry();
+        let instruments = plan.instruments.iter().map(|planned| registry.instrument(planned.instrument).name.clone());
+        let checked = checked(setup, &library.result);
+        let said = section("diagnostics", &diagnostics(&library));
+        let counted = if setup.instruments.is_empty() { String::new() } else { statistics(&library) };
+        let more = said + &section("statistics", &counted);
+        let outcome = |golden: String, printed| Outcome {
+            golden: golden + &more,
+            printed,
+            instruments: instruments.collect(),
+            checked,
+        };
         let after = match library.result {
             Ok(after) => after,
-            Err(error) => return Ok(Outcome { golden: format!("-- error\n{error}\n\n"), printed: None }),
+            Err(error) => return Ok(outcome(format!("-- error\n{error}\n\n"), None)),
         };
         let printed = self.print(&after)?;
-        if !after.structural_eq(&self.read(&printed)?) {
-            return Err(format!("the result does not read back to itself:\n{printed}"));
+        let again = self.read(&printed)?;
+        if !after.structural_eq(&again) {
+            let difference = script::difference(&after, &again).unwrap_or_default();
+            return Err(format!("the result does not read back to itself: {difference}\n{printed}"));
         }
         let same = after.same(&before);
         let golden = if same { "-- unchanged\n\n".to_string() } else { format!("-- after\n{printed}\n") };
-        Ok(Outcome { golden, printed: Some(printed) })
+        Ok(outcome(golden, Some(printed)))
     }
 
     /// # Errors
-    /// If the host could not run the plan, or something else than a pass stopped it.
-    fn run(&self, plan: &Plan, module: &Module, way: Way) -> Result<Run, String> {
-        let runner = Runner::new(&self.engine, BTreeMap::new()).deny_unknown_operators(true);
+    /// What cannot be planned.
+    fn plan(&self, setup: &Setup) -> Result<Plan, String> {
+        let required = setup.requires.iter().map(|property| self.requirement(property));
+        let required = required.collect::<Result<Vec<String>, String>>()?;
+        let passes = std::iter::once(setup.passes.clone()).filter(|passes| !passes.is_empty()).chain(required);
+        let passes: Vec<String> = passes.collect();
+        let pipeline = Pipeline::parse(&passes.join(",")).map_err(|error| error.to_string())?;
+        let (opt_level, instruments) = (setup.opt_level, setup.instruments.clone());
+        let case = Selection { source: "the case".to_string(), opt_level, instruments, ..Selection::default() };
+        let request = Request { pipeline, selections: vec![case], ..Request::default() };
+        Plan::new(&request, self.engine.registry()).map_err(|error| error.to_string())
+    }
+
+    /// The pass that requires a property.
+    fn requirement(&self, property: &str) -> Result<String, String> {
+        let known = self.engine.registry().property(property).is_some_and(|(info, ..)| info.checked);
+        match known {
+            true => Ok(requirement(property)),
+            false => Err(format!("`requires: {property}`: no plugin declares a property of this name with a checker")),
+        }
+    }
+
+    /// Config values, checked like those of the command line.
+    fn config(&self, setup: &Setup) -> Result<BTreeMap<String, OptionValue>, String> {
+        let value = |text: &String| {
+            let (key, value) = registry::registry::config::entry("config: ", text)?;
+            let checked = registry::registry::config::check(self.engine.registry(), &key, &value);
+            Ok((key, checked.map_err(|error| format!("`config: {text}`: {error}"))?))
+        };
+        setup.config.iter().map(value).collect()
+    }
+
+    /// # Errors
+    /// If the host could not run the plan, or something else than a pass, a checker or an instrument stopped it.
+    fn run(
+        &self,
+        plan: &Plan,
+        config: &BTreeMap<String, OptionValue>,
+        module: &Module,
+        way: Way,
+    ) -> Result<Run, String> {
+        let runner = Runner::new(&self.engine, config.clone()).deny_unknown_operators(true);
         let runner = if way == Way::InProcess { runner.linked(self.plugin) } else { runner };
         let report = runner.run(plan, module.clone()).map_err(|error| text(&error))?;
-        let said = report.diagnostics.iter().map(|said| {
-            let function = said.function.as_deref().unwrap_or("-");
-            format!("{}: {function}: {}\n", said.pass, said.message)
-        });
-        let said = said.collect();
-        match report.error {
-            None => Ok(Run { way, result: Ok(report.module), said }),
-            Some(error @ Error::Step { .. }) => Ok(Run { way, result: Err(error), said }),
-            Some(other) => Err(text(&other)),
-        }
+        let RunReport { module, diagnostics, statistics, error, .. } = report;
+        let result = match error {
+            None => Ok(module),
+            Some(error @ (Error::Step { .. } | Error::Instrument { .. })) => Err(error),
+            Some(other) => return Err(text(&other)),
+        };
+        Ok(Run { way, result, diagnostics, statistics })
     }
 
     pub(crate) fn read(&self, module: &str) -> Result<Module, String> {
@@ -86,21 +164,74 @@ impl Tested {
     }
 
     /// A run as text that does not depend on the way.
-    fn show(&self, Run { way, result, said }: &Run) -> Result<String, String> {
-        let end = match result {
+    fn show(&self, run: &Run) -> Result<String, String> {
+        let end = match &run.result {
             Ok(module) => self.print(module)?,
             Err(Error::Step { pass, function, message, .. }) => {
                 let function = function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
-                let message = if *way == Way::Library { without_place(message) } else { message.clone() };
+                let message = if run.way == Way::Library { without_place(message) } else { message.clone() };
                 format!("pass `{pass}`{function}: {message}\n")
+            }
+            Err(Error::Instrument { instrument, event, message, .. }) => {
+                let message = if run.way == Way::Library { without_place(message) } else { message.clone() };
+                format!("instrument `{instrument}`, {event}: {message}\n")
             }
             Err(other) => text(other),
         };
-        Ok(format!("{said}{end}"))
+        Ok(format!("{}{}{end}", diagnostics(run), statistics(run)))
     }
 }
 
-/// The library says where a pass panicked, a panic of this process does not.
+/// The name of the pass that requires a property, see [`crate::requirements`].
+pub(crate) fn requirement(property: &str) -> String {
+    format!("requires.{property}")
+}
+
+/// The properties of a case that a run checked, and whether they held: passes are run in order, and the first that fails
+/// ends the run.
+fn checked(setup: &Setup, result: &Result<Module, Error>) -> Vec<(String, bool)> {
+    let failed = match result {
+        Ok(_) => None,
+        Err(Error::Step { pass, .. }) => setup.requires.iter().position(|property| requirement(property) == *pass),
+        Err(_) => return Vec::new(),
+    };
+    match (result, failed) {
+        (Ok(_), _) => setup.requires.iter().map(|property| (property.clone(), true)).collect(),
+        (Err(_), Some(at)) => {
+            let held = setup.requires[..at].iter().map(|property| (property.clone(), true));
+            held.chain([(setup.requires[at].clone(), false)]).collect()
+        }
+        (Err(_), None) => Vec::new(),
+    }
+}
+
+/// A section of a golden, if there is something in it.
+fn section(title: &str, lines: &str) -> String {
+    if lines.is_empty() { String::new() } else { format!("-- {title}\n{lines}\n") }
+}
+
+/// What passes and instruments reported, one a line.
+fn diagnostics(run: &Run) -> String {
+    let line = |said: &PassDiagnostic| {
+        let by = said.instrument.as_ref().map_or(String::new(), |name| format!(", instrument `{name}`"));
+        let function = said.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
+        let message = said.message.replace('\n', "\n  ");
+        let severity = match said.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Remark => "remark",
+        };
+        format!("{severity}: pass `{}`{by}{function}: {message}\n", said.pass)
+    };
+    run.diagnostics.iter().map(line).collect()
+}
+
+/// What passes and instruments counted, one a line.
+fn statistics(run: &Run) -> String {
+    run.statistics.iter().map(|Statistic { pass, name, sum }| format!("{pass}: {name}: {sum}\n")).collect()
+}
+
+/// The library says where something panicked, a panic of this process does not.
 fn without_place(message: &str) -> String {
     let cut = |text: &str| Some(text.rsplit_once(" (")?.0.to_string());
     let panicked = message.starts_with("panicked: ");

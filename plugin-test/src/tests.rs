@@ -54,7 +54,11 @@ fn goldens_and_passes_belong_together() {
     std::fs::rename(goldens.join("mark_leaves.txt"), goldens.join("mark_leafs.txt")).expect("another name");
     let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder);
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found[0].ends_with("mark_leafs.txt: no pass of `template-plugin` has this name"), "{}", found[0]);
+    assert!(
+        found[0].ends_with("mark_leafs.txt: no pass, instrument or property of `template-plugin` has this name"),
+        "{}",
+        found[0]
+    );
     assert_eq!(found[1], "pass `template_plugin.MarkLeaves` has no goldens; write tests/goldens/mark_leaves.txt");
 }
 

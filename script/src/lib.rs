@@ -9,6 +9,6 @@ mod words;
 
 pub use print::{Printed, Unprintable, print, print_function, print_with_spans, print_with_values};
 pub use read::{ReadModule, read, read_with_warnings};
-pub use reads_back::{Unfaithful, attributes_read_back, reads_back, stale_callee};
+pub use reads_back::{Unfaithful, attributes_read_back, difference, reads_back, stale_callee};
 pub use words::diagnostic::{Diagnostic, ReadError, line_column, one_line_end};
 pub use words::operators::{NoOps, Operators};

@@ -150,3 +150,26 @@ fn links_between_documents_lead_somewhere() {
     }
     assert!(links >= 10, "only {links} links");
 }
+
+/// What authors copy from the documentation of the API goes through builders and views. Only `BodyBuilder` itself is raw.
+#[test]
+fn examples_of_the_api_use_no_records() {
+    let (mut folders, mut n_files) = (vec![root().join("plugin-api/src")], 0);
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            n_files += 1;
+            let is_doc = |line: &&str| line.trim_start().starts_with("//");
+            for (at, line) in text.lines().enumerate().filter(|(_, line)| is_doc(line)) {
+                let raw = ["use plugin_api::ir::records", "ir::records::prim,", "NodeSpec::new("];
+                let shown = format!("{}:{}: {line}", path.display(), at + 1);
+                assert!(!raw.iter().any(|raw| line.contains(raw)), "{shown}\nuse a builder, or `arith::prim`");
+            }
+        }
+    }
+    assert!(n_files > 80, "{n_files} files");
+}

@@ -133,7 +133,7 @@ const PLUGIN: PluginDecl = PluginDecl {
     version: "1.2.3",
     passes: &[],
     operators: &[],
-    more: Contributions { config: &[&LIMIT], properties: &[&WELL], composites: &[&BOTH], instruments: &[&SEES] },
+    more: Contributions { config: &[&LIMIT.decl], properties: &[&WELL], composites: &[&BOTH], instruments: &[&SEES] },
 };
 static BLOCK: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
 

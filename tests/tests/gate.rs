@@ -131,34 +131,72 @@ fn what_no_text_says_is_refused() {
     type Change = Box<dyn Fn(&mut Sections) + Send + Sync>;
     let changes: [(&str, Change); 6] = [
         (
-            "a payload",
+            "the number in `y` is `7`, read as `0`",
             Box::new(move |sections| {
                 let at = y(sections);
                 sections.nodes[at].a = 7;
             }),
         ),
         (
-            "a flag",
+            "`y` has the mark of a region that is a value, read without it",
             Box::new(move |sections| {
                 let at = y(sections);
                 sections.nodes[at].flags |= flag::OWNER;
             }),
         ),
         (
-            "a number of fields",
+            "the type of the function has flags or a number of parts that no text says",
             Box::new(|sections| {
                 let callable = sections.types.iter_mut().find(|ty| ty.kind == tykind::CALLABLE).expect("there is one");
                 callable.ndim = 5;
             }),
         ),
-        ("a function without a result type", Box::new(|sections| sections.nodes[0].ty = u32::MAX)),
-        ("an unknown flag of a type", Box::new(|sections| sections.types[0].flags |= 128)),
-        ("a device that is not there", Box::new(|sections| sections.types[0].aux = 3)),
+        (
+            "the type of the function is missing, read as `R.Callable((R.Tensor((2, 4), dtype=\"float32\"),), R.Any, True)`",
+            Box::new(|sections| sections.nodes[0].ty = u32::MAX),
+        ),
+        (
+            "the type of `x` has flags or a number of parts that no text says",
+            Box::new(|sections| sections.types[0].flags |= 128),
+        ),
+        (
+            "function `main`: virtual device 3, which the module does not have, cannot be written as text",
+            Box::new(|sections| sections.types[0].aux = 3),
+        ),
     ];
     for (what, change) in changes {
         let why = refused(move |module| forged(module, &change));
-        assert!(why.starts_with("returned an ill-formed module: "), "{what}: {why}");
+        assert!(why.starts_with("returned an ill-formed module: ") && why.contains(what), "{what}: {why}");
     }
+}
+
+/// The message has the attribute, what it was, and what it is read as.
+#[test]
+fn attributes_that_read_otherwise_are_named() {
+    let odd = || Attr::list([Attr::Int(1), Attr::Object("T.int64".into(), [(None, Attr::Int(1))].into())]);
+    let said = |of: &str| {
+        let (one, other) = (r#"Object("T.int64", [(None, Int(1))])"#, "Dim(Int(1))");
+        format!(
+            "element 1 of attribute `sizes`{of} is `{one}`, read as `{other}`; return what is read, or something else that \
+             a text can say"
+        )
+    };
+    let why = refused(move |module| {
+        let body = built(|b, x| {
+            let attrs = b.attrs([("same", Attr::Int(1)), ("sizes", odd())]);
+            call(b, "relax.made.up", &[x], attrs, Some("y"))
+        })?;
+        Ok(with_main(module, body))
+    });
+    let expected = format!("returned an ill-formed module: its text reads as another function: {}", said(" of `y`"));
+    assert_eq!(why, expected);
+    let why = refused(move |module| {
+        let mut edit = module.edit();
+        edit.set_attrs(vec![("kept".into(), Attr::Int(1)), ("sizes".into(), odd())], Vec::new())?;
+        Ok(edit.finish())
+    });
+    let expected = "returned an ill-formed module: attributes of the module: their text reads as others: ";
+    assert_eq!(why, format!("{expected}{}", said("")));
 }
 
 /// TVM reads these attributes of functions as one kind only, and refuses a text in which they are of another one.

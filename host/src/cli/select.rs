@@ -160,7 +160,9 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Err
     };
     selections.push(selection(manifest.path.display().to_string(), &manifest.settings));
     for entry in &select.config {
-        config.line.push(config_entry(entry)?);
+        let read = registry::registry::config::entry("--config ", entry);
+        let help = || "as in --config acme.limit=16".to_string();
+        config.line.push(read.map_err(|message| Error::Request { message, help: help() })?);
     }
     let request = Request { selections, tvm_compat: select.tvm_compat, ..Request::default() };
     Ok(Asked { request, written, config, target: target.or_else(|| manifest.settings.target.clone()) })
@@ -194,25 +196,6 @@ fn named_pipeline<'m>(name: Option<&str>, manifest: &'m Manifest) -> Result<(Str
         known => format!("pipelines: {}", listed(known)),
     };
     Err(Error::Request { message: format!("no pipeline `{name}` in {}{near}", manifest.path.display()), help })
-}
-
-/// `KEY=VALUE`, with a key such as `acme.limit`.
-fn config_entry(entry: &str) -> Result<(String, OptionValue), Error> {
-    let is_key = |key: &str| {
-        let word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-        key.split('.').all(word)
-    };
-    let help = "as in --config acme.limit=16".to_string();
-    let Some((key, text)) = entry.split_once('=').filter(|(key, _)| is_key(key)) else {
-        return Err(Error::Request { message: format!("`--config {entry}` is not KEY=VALUE"), help });
-    };
-    let value = OptionValue::parse(text).map_err(|(at, expected)| {
-        let found = text[at..].chars().next().map_or("the end".to_string(), |c| format!("`{c}`"));
-        let at = text[..at].chars().count() + 1;
-        let message = format!("`--config {entry}`: expected {expected} at character {at} of the value, found {found}");
-        Error::Request { message, help }
-    })?;
-    Ok((key.to_string(), value))
 }
 
 /// A pipeline, or `@FILE` that holds one.

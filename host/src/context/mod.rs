@@ -6,6 +6,8 @@ use crate::instruments::{self, Instrument, Instruments, Mode, Speaking};
 use crate::report::error::Error;
 use crate::report::said::PassDiagnostic;
 use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
+use plugin_api::abi::in_process;
+use plugin_api::declare::declarations::PluginDecl;
 use plugin_api::ir::{Body, Call};
 use plugin_api::metadata::OptionValue;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
@@ -76,6 +78,14 @@ impl Default for Scope {
 pub struct PassContext {
     settings: Arc<Settings>,
     scope: Rc<Scope>,
+}
+
+/// Instruments that are to be made when a context is entered.
+pub(crate) struct Asked<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) planned: &'a [PlannedInstrument],
+    /// A plugin whose code is that of this program.
+    pub(crate) linked: Option<&'static PluginDecl>,
 }
 
 thread_local! {
@@ -238,7 +248,7 @@ impl PassContext {
 
     /// The same while a run is current. `run` has instruments that the plan of a run asks for, where the context names
     /// none itself.
-    pub(crate) fn begin(&self, run: Option<(&Engine, &[PlannedInstrument])>) -> Result<ContextScope, Error> {
+    pub(crate) fn begin(&self, run: Option<Asked<'_>>) -> Result<ContextScope, Error> {
         if ENTERED.with_borrow(Vec::len) >= DEEPEST {
             let message = format!("runs and contexts are entered inside each other, {DEEPEST} deep");
             let help = "a pass that runs others must not lead back to itself; leave contexts that are done".to_string();
@@ -248,8 +258,9 @@ impl PassContext {
             if self.instruments().try_borrow_mut().is_err() {
                 return Err(being_called());
             }
-            let named = self.settings.named.as_ref().map(|(engine, planned)| (&**engine, planned.as_slice()));
-            let made = named.or(run).map_or(Ok(()), |(engine, planned)| self.make(engine, planned));
+            let linked = run.as_ref().and_then(|run| run.linked);
+            let named = self.settings.named.as_ref().map(|(engine, planned)| Asked { engine, planned, linked });
+            let made = named.or(run).map_or(Ok(()), |asked| self.make(&asked));
             if let Err(error) = made.and_then(|()| self.instruments().borrow_mut().enter()) {
                 let mut instruments = self.instruments().borrow_mut();
                 instruments.clear();
@@ -262,20 +273,32 @@ impl PassContext {
     }
 
     /// Makes instruments of plugins. In a run that keeps going, one that cannot be made is left out.
-    fn make(&self, engine: &Engine, planned: &[PlannedInstrument]) -> Result<(), Error> {
-        let registry = engine.registry();
-        for PlannedInstrument { instrument, given, options } in planned {
+    fn make(&self, asked: &Asked<'_>) -> Result<(), Error> {
+        let registry = asked.engine.registry();
+        for planned in asked.planned {
+            let PlannedInstrument { instrument, given, options } = planned;
             let (owner, at) = registry.instrument_place(*instrument);
             let plugin = registry.owner(owner);
+            let own_name = &registry.instrument(*instrument).name;
             // Two of one name differ in their options.
-            let name = format!("{}{}", registry.instrument(*instrument).name, registry::pipeline::options_text(given));
-            let opened = engine.open(owner)?;
-            let doing = instruments::doing(&name, &plugin.name, plugin.file.as_deref(), crate::process::NEW);
-            let made: Result<_, RunFailure> = opened.make_instrument(at, options);
-            drop(doing);
+            let name = format!("{own_name}{}", registry::pipeline::options_text(given));
+            let linked = asked.linked.filter(|linked| linked.name == plugin.name);
+            let linked = linked.and_then(|plugin| plugin.more.instruments.iter().find(|it| it.name == own_name));
+            let made: Result<_, RunFailure> = match linked {
+                Some(linked) => {
+                    let made = in_process::make_instrument(linked, options);
+                    made.map(|instrument| Instrument::linked(&name, plugin, instrument))
+                }
+                None => {
+                    let opened = asked.engine.open(owner)?;
+                    let _doing = instruments::doing(&name, &plugin.name, plugin.file.as_deref(), crate::process::NEW);
+                    let made = opened.make_instrument(at, options);
+                    made.map(|instrument| Instrument::of_plugin(&name, plugin, instrument))
+                }
+            };
             let mut instruments = self.instruments().borrow_mut();
             match made {
-                Ok(instrument) => instruments.push(Instrument::of_plugin(&name, plugin, instrument)),
+                Ok(instrument) => instruments.push(instrument),
                 Err(failure) => instruments.not_made(&name, plugin, &failure)?,
             }
         }

@@ -45,6 +45,8 @@ pub struct Instrument {
 
 enum What {
     Own(Box<dyn PassInstrument>),
+    /// Of a plugin that this program links.
+    Linked(Box<dyn PassInstrument>),
     Plugins(PluginInstrument),
 }
 
@@ -65,6 +67,11 @@ impl Instrument {
         Instrument::of(name, owner, What::Plugins(instrument))
     }
 
+    /// One of a plugin that this program links, called as a function of the program.
+    pub(crate) fn linked(name: &str, owner: &Owner, instrument: Box<dyn PassInstrument>) -> Instrument {
+        Instrument::of(name, owner, What::Linked(instrument))
+    }
+
     fn of(name: &str, owner: &Owner, what: What) -> Instrument {
         let (plugin, file, what) = (owner.name.clone(), owner.file.clone(), Rc::new(RefCell::new(what)));
         Instrument { name: name.into(), plugin, file, what, inherited: false, left_out: false, clock: false }
@@ -79,7 +86,7 @@ impl Instrument {
 
     /// Whether a plugin made it for the time that a context is entered.
     fn is_made(&self) -> bool {
-        !self.inherited && self.what.try_borrow().is_ok_and(|what| matches!(*what, What::Plugins(_)))
+        !self.inherited && self.what.try_borrow().is_ok_and(|what| !matches!(*what, What::Own(_)))
     }
 }
 
@@ -386,7 +393,7 @@ impl Instruments {
         });
         let doing = doing(&instrument.name, &instrument.plugin, instrument.file.as_deref(), event);
         let answer = match instrument.what.try_borrow_mut().as_deref_mut() {
-            Ok(What::Own(own)) => caught(|| f(own.as_mut())).unwrap_or_else(|failure| {
+            Ok(What::Own(own) | What::Linked(own)) => caught(|| f(own.as_mut())).unwrap_or_else(|failure| {
                 instrument.left_out = true;
                 Err(PassError::new(failure.to_string()))
             }),

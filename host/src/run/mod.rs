@@ -104,8 +104,8 @@ impl<'e> Runner<'e> {
         self
     }
 
-    /// Calls passes of this plugin as functions of the program, which links it, and not through its library. All else is
-    /// the same, so that a test can compare the two.
+    /// Calls passes, checkers of properties and instruments of this plugin as functions of the program, which links it,
+    /// and not through its library. All else is the same, so that a test can compare the two.
     pub fn linked(self, plugin: &'static PluginDecl) -> Runner<'e> {
         Runner { linked: Some(plugin), ..self }
     }

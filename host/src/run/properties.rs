@@ -8,6 +8,7 @@ use crate::report::error::{Error, exit};
 use crate::verify::snapshot::{Snapshot, Written};
 use plugin_api::PassError;
 use plugin_api::abi::host::{RunFailure, with_current};
+use plugin_api::abi::in_process;
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::names::did_you_mean;
 use plugin_api::names::nearest;
@@ -230,12 +231,18 @@ impl Run<'_> {
         if let Some(why) = self.marked_plugin(owner) {
             return Ok(Verdict::Broken(format!("{why}, and is not called again")));
         }
+        let linked = self.runner.linked.filter(|linked| linked.name == *name);
+        let linked = linked.and_then(|plugin| plugin.more.properties.iter().find(|linked| linked.name == property));
         let plugin = self.engine.open(owner)?;
+        let check = |function: (&str, &Body)| match linked {
+            Some(linked) => in_process::check_property(linked, function),
+            None => plugin.check_property(at, function),
+        };
         let mut functions = functions.filter(|(_, body)| body.kind() == BodyKind::Function && !skips(body));
         let call = Call { kind: Kind::Checker, step: 0, name: property, plugin: name, file: b"", about: "" };
         let doing = process::begin(&call);
         let failed = with_current(self.services, self.runner.context.opt_level(), || {
-            functions.find_map(|function| Some((function.0, plugin.check_property(at, function).err()?)))
+            functions.find_map(|function| Some((function.0, check(function).err()?)))
         });
         drop(doing);
         Ok(match failed {

@@ -5,6 +5,7 @@ use super::rows::Rows;
 use super::services::RunServices;
 use super::wholes::Whole;
 use super::{Fate, RunReport, Runner, statistics};
+use crate::context::Asked;
 use crate::engine::Engine;
 use crate::instruments::Instruments;
 use crate::report::error::{Error, Kept};
@@ -95,7 +96,8 @@ impl<'r> Run<'r> {
 
     /// Runs the plan while the context is entered.
     pub(super) fn report(mut self) -> Result<RunReport, Error> {
-        let scope = self.runner.context.begin(Some((self.engine, &self.plan.instruments)));
+        let (engine, planned, linked) = (self.engine, self.plan.instruments.as_slice(), self.runner.linked);
+        let scope = self.runner.context.begin(Some(Asked { engine, planned, linked }));
         self.hear();
         let mut scope = scope?;
         let mut driver = Driver::new(self.engine.registry(), self.plan);

@@ -99,6 +99,8 @@ macro_rules! __export {
     };
     (@list) => { &[] };
     (@list [$($item:path),* $(,)?]) => { &[$(&$item),*] };
+    (@config) => { &[] };
+    (@config [$($item:path),* $(,)?]) => { &[$(&$item.decl),*] };
     (@operators) => { &[] };
     (@operators $operators:expr) => { $operators };
     (@declare [$($passes:tt)?] [$($operators:expr)?] [$($config:tt)?] [$($properties:tt)?] [$($composites:tt)?]
@@ -110,7 +112,7 @@ macro_rules! __export {
             passes: $crate::__export!(@list $($passes)?),
             operators: $crate::__export!(@operators $($operators)?),
             more: $crate::declare::contributions::Contributions {
-                config: $crate::__export!(@list $($config)?),
+                config: $crate::__export!(@config $($config)?),
                 properties: $crate::__export!(@list $($properties)?),
                 composites: $crate::__export!(@list $($composites)?),
                 instruments: $crate::__export!(@list $($instruments)?),

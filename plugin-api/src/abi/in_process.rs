@@ -3,7 +3,9 @@
 
 use crate::PassError;
 use crate::abi::host::{NOTHING_DONE, RunFailure, with_batch};
+use crate::declare::contributions::{InstrumentDecl, PropertyDecl};
 use crate::declare::declarations::{PassDecl, RunFn};
+use crate::declare::instrument::PassInstrument;
 use crate::declare::pass::{Batch, Ctx};
 use crate::ir::Body;
 use crate::ir::Module;
@@ -74,6 +76,37 @@ pub fn run_module(pass: &PassDecl, module: &Module, options: &[OptionValue]) -> 
     let ctx = context();
     let result = catch_unwind(AssertUnwindSafe(|| run(module, options, &ctx)));
     result.map_err(panicked)?.map_err(RunFailure::Error)
+}
+
+/// Asks the checker of a property about a function. A context must be current.
+///
+/// # Errors
+/// Why the function does not have the property ([`RunFailure::Error`]), or how the checker failed.
+pub fn check_property(property: &PropertyDecl, function: (&str, &Body)) -> Result<(), RunFailure> {
+    let Some(check) = property.check else {
+        return Err(RunFailure::Protocol(format!("has no checker of `{}`", property.name)));
+    };
+    let ctx = context();
+    let mut answer = Ok(());
+    let mut done = |_: usize, result: std::thread::Result<Result<Body, PassError>>| {
+        answer = result.map_err(panicked).and_then(|result| result.map(drop).map_err(RunFailure::Error));
+    };
+    let body = [function.1.clone()];
+    let run = || Batch::new(&body, &ctx, &mut done).each(|body, ctx| check(body, ctx).map(|()| body.clone()));
+    with_batch(&[function], NOTHING_DONE, run);
+    answer
+}
+
+/// Makes an instrument with the values of all its options. A context must be current.
+///
+/// # Errors
+/// How that failed.
+pub fn make_instrument(
+    instrument: &InstrumentDecl,
+    options: &[OptionValue],
+) -> Result<Box<dyn PassInstrument>, RunFailure> {
+    let ctx = context();
+    caught(|| (instrument.new)(options, &ctx))?.map_err(RunFailure::Error)
 }
 
 /// Runs a function, PrimFunc or dataflow-block pass on each function; one result for each. A context must be current.

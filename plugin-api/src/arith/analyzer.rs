@@ -13,8 +13,7 @@ const MAX_NODES: usize = 1 << 20;
 /// Simplifies and compares integer expressions, of shapes and of TIR indices, by what is known of their variables.
 ///
 /// ```
-/// use plugin_api::arith::{Analyzer, Bounds};
-/// use plugin_api::ir::records::prim;
+/// use plugin_api::arith::{Analyzer, Bounds, prim};
 /// use plugin_api::prelude::*;
 ///
 /// let var = |id| Sym { id, dtype: DType::I64 };
@@ -64,7 +63,7 @@ impl Analyzer {
     /// The variable lies within bounds.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, Bounds}, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, Bounds, prim}, prelude::*};
     /// let n = Sym { id: 0, dtype: DType::I64 };
     /// let mut analyzer = Analyzer::new();
     /// analyzer.bind_bounds(n, Bounds::at_least(1));
@@ -78,7 +77,7 @@ impl Analyzer {
     /// The variable has one of these remainders; what was bound before still holds.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, ModularSet}, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, ModularSet, prim}, prelude::*};
     /// let n = Sym { id: 0, dtype: DType::I64 };
     /// let mut analyzer = Analyzer::new();
     /// analyzer.bind_modular(n, ModularSet::new(4, 0));
@@ -93,7 +92,7 @@ impl Analyzer {
     /// The variable lies within `min` and `min + extent - 1`, both of which may be symbolic.
     ///
     /// ```
-    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
     /// let (i, n) = (Sym { id: 0, dtype: DType::I64 }, Sym { id: 1, dtype: DType::I64 });
     /// let mut analyzer = Analyzer::new();
     /// analyzer.bind_range(i, &Dim::Int(0), &Dim::Var(n));
@@ -108,7 +107,7 @@ impl Analyzer {
     /// The variable is this, wherever it stands. Nothing is bound if the value speaks of the variable itself.
     ///
     /// ```
-    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
     /// let (m, n) = (Sym { id: 0, dtype: DType::I64 }, Sym { id: 1, dtype: DType::I64 });
     /// let mut analyzer = Analyzer::new();
     /// analyzer.bind_value(m, &Dim::binary(prim::MUL, Dim::Var(n), Dim::Int(2)));
@@ -128,7 +127,7 @@ impl Analyzer {
     /// The condition holds, from now on.
     ///
     /// ```
-    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
     /// let [m, n] = [0, 1].map(|id| Dim::Var(Sym { id, dtype: DType::I64 }));
     /// let mut analyzer = Analyzer::new();
     /// analyzer.assume(&Dim::binary(prim::LE, m.clone(), n.clone()));
@@ -147,7 +146,7 @@ impl Analyzer {
     /// An analyser that knows the same, and that a condition holds: for the branch of an If, say. This one is as it was.
     ///
     /// ```
-    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
     /// let few = Dim::binary(prim::LT, n.clone(), Dim::Int(8));
     /// let mut analyzer = Analyzer::new();
@@ -213,7 +212,7 @@ impl Analyzer {
     /// be simplified is given back as it is.
     ///
     /// ```
-    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
     /// let x = Dim::Var(Sym { id: 0, dtype: DType::I64 });
     /// let (whole, rest) = (Dim::binary(prim::FLOORDIV, x.clone(), Dim::Int(4)), Dim::binary(prim::FLOORMOD, x.clone(), Dim::Int(4)));
     /// let sum = Dim::binary(prim::ADD, Dim::binary(prim::MUL, whole, Dim::Int(4)), rest);
@@ -233,7 +232,7 @@ impl Analyzer {
     /// neither is known.
     ///
     /// ```
-    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
     /// let more = Dim::binary(prim::ADD, n.clone(), Dim::Int(1));
     /// let mut analyzer = Analyzer::new();
@@ -260,7 +259,7 @@ impl Analyzer {
     /// Whether a condition holds for all values of its variables. `false` says that this is not known.
     ///
     /// ```
-    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
     /// let half = Dim::binary(prim::FLOORDIV, n.clone(), Dim::Int(2));
     /// let mut analyzer = Analyzer::new();
@@ -303,7 +302,7 @@ impl Analyzer {
     /// Bounds within which all values of an integer expression lie. They need not be reached.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, Bounds}, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, Bounds, prim}, prelude::*};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
     /// let rest = Dim::binary(prim::FLOORMOD, n.clone(), Dim::Int(4));
     /// assert_eq!(Analyzer::new().const_bounds(&rest), Bounds::of(0, 3));
@@ -331,7 +330,7 @@ impl Analyzer {
     /// Remainders that the values of an integer expression have.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, ModularSet}, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, ModularSet, prim}, prelude::*};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
     /// let odd = Dim::binary(prim::ADD, Dim::binary(prim::MUL, n, Dim::Int(2)), Dim::Int(1));
     /// assert_eq!(Analyzer::new().modular_set(&odd), ModularSet::new(2, 1));

@@ -21,37 +21,27 @@ impl Analyzer {
     ///
     /// ```
     /// use plugin_api::arith::Bounds;
-    /// use plugin_api::ir::BufferType;
-    /// use plugin_api::ir::records::{flag, kind, prim};
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// /// The index of the only store.
+    /// fn index(body: &Body) -> Value<'_> {
+    ///     let store = body.values().find(|value| matches!(value.stmt(), Some(Stmt::Store { .. }))).expect("a store");
+    ///     store.operand(2).expect("an index")
+    /// }
     ///
     /// // for i in range(4): A[(i * 8 + 5) // 8] = 1
-    /// let mut b = BodyBuilder::new();
-    /// let int = b.ty(&Type::Prim { dtype: DType::I64, value: None });
-    /// let buffer = b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(4)], DType::I64)));
-    /// b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
-    /// let a = b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("A"));
-    /// let [zero, one, four, five, eight] = [0, 1, 4, 5, 8].map(|v| b.scalar(&Dim::Int(v)));
-    /// b.begin(NodeSpec::new(kind::FOR), &[zero, four], None);
-    /// let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
-    /// let mut arith = |op: u16, x, y| b.node(NodeSpec::new(kind::ARITH).ty(int).a(op.into()), &[x, y], None);
-    /// let scaled = arith(prim::MUL, i, eight);
-    /// let sum = arith(prim::ADD, scaled, five);
-    /// let index = arith(prim::FLOORDIV, sum, eight);
-    /// b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[a, one, index], None);
-    /// b.end();
-    /// b.end();
-    /// let body = b.finish()?;
+    /// let body = prim_func(|t| {
+    ///     let a = t.buffer_param("A", &[4], DType::I32);
+    ///     t.serial("i", 4, |i| t.store(a, [(i * 8 + 5) / 8], 1));
+    /// })?;
     ///
     /// let mut analyzer = Analyzer::of_body(&body);
-    /// let store = body.values().find(|value| value.kind() == kind::STORE).expect("is there");
-    /// let bounds = analyzer.index_bounds(store.operand(2).expect("an index"));
-    /// assert_eq!(bounds, Bounds::of(0, 3));
+    /// assert_eq!(analyzer.index_bounds(index(&body)), Bounds::of(0, 3));
     ///
     /// let simple = analyzer.simplify_body(&body)?;
-    /// let store = simple.values().find(|value| value.kind() == kind::STORE).expect("is there");
-    /// assert_eq!(store.operand(2).and_then(|index| index.name()), Some("i"));
-    /// # Ok::<(), SealError>(())
+    /// assert_eq!(index(&simple).name(), Some("i"));
+    /// # Ok::<(), PassError>(())
     /// ```
     pub fn of_body(body: &Body) -> Analyzer {
         let mut analyzer = Analyzer::new();

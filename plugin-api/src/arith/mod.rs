@@ -38,7 +38,8 @@ pub use modular::ModularSet;
 pub use range::{IntSet, LinearForm};
 pub use to_dim::{FIRST_ATOM, atom_of, index_to_dim, symbol_of};
 
-use crate::ir::records::prim;
+/// Operations on dimensions and in TIR expressions, such as [`prim::ADD`].
+pub use crate::ir::records::prim;
 use crate::ir::{Dim, DimExpr, Sym};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -78,9 +79,8 @@ pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
 /// [`Analyzer`] more can be. Costs time in proportion to the dimension, shared parts counted once.
 ///
 /// ```
-/// use plugin_api::arith::simplify;
+/// use plugin_api::arith::{prim, simplify};
 /// use plugin_api::prelude::*;
-/// use plugin_api::ir::records::prim;
 ///
 /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
 /// let more = Dim::binary(prim::ADD, n.clone(), Dim::Int(1));

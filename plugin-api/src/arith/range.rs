@@ -33,7 +33,7 @@ impl Analyzer {
     /// others: the region of a buffer that a loop touches, say. The bounds need not be reached.
     ///
     /// ```
-    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
     /// let (i, n) = (Sym { id: 0, dtype: DType::I64 }, Sym { id: 1, dtype: DType::I64 });
     /// let mut analyzer = Analyzer::new();
     /// analyzer.bind_range(i, &Dim::Int(0), &Dim::Int(16));
@@ -143,7 +143,7 @@ impl Analyzer {
     /// Coefficients may be symbolic: the strides of an access, say.
     ///
     /// ```
-    /// # use plugin_api::{arith::Analyzer, ir::records::prim, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
     /// let [i, j, n] = [0, 1, 2].map(|id| Sym { id, dtype: DType::I64 });
     /// let row = Dim::binary(prim::MUL, Dim::Var(i), Dim::Var(n));
     /// let form = Analyzer::new().linear_form(&Dim::binary(prim::ADD, row, Dim::Var(j)), &[i, j]).expect("linear");

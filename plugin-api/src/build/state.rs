@@ -2,7 +2,7 @@
 
 use crate::ir::erase::seen_outside;
 use crate::ir::records::{LEAF_BIT, flag, kind};
-use crate::ir::{Attr, BodyBuilder, Dim, Expr, NodeSpec, Sym, Type, TypeId, V};
+use crate::ir::{Attr, BodyBuilder, Dim, Expr, Sym, Type, TypeId, V};
 use std::collections::BTreeMap;
 
 /// A region that is open.
@@ -42,7 +42,7 @@ impl State {
     pub(super) fn open_block(&mut self) {
         if let Some(frame) = self.frames.last_mut().filter(|frame| frame.kind != kind::DATAFLOW && !frame.block) {
             frame.block = true;
-            self.b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+            self.b.begin_block();
         }
     }
 

@@ -7,9 +7,10 @@ use crate::declare::instrument::NewInstrument;
 use crate::declare::options::OptionField;
 use crate::declare::pass::Ctx;
 use crate::ir::Body;
-use crate::metadata::OptionType;
 use crate::metadata::wire::{Writer, tag};
+use crate::metadata::{OptionType, OptionValue};
 use crate::typing::operators::DefaultDecl;
+use std::marker::PhantomData;
 
 /// Declarations of everything but passes and operators.
 #[derive(Clone, Copy)]
@@ -29,7 +30,16 @@ impl Contributions {
     pub const NONE: Contributions = Contributions { config: &[], properties: &[], composites: &[], instruments: &[] };
 }
 
-/// One config option.
+/// A config option whose value is a `T`, or an `Option` if it has no default; made by
+/// [`declare_config!`](crate::declare_config).
+#[derive(Clone, Copy)]
+pub struct Config<T> {
+    /// What the plugin declares.
+    pub decl: ConfigDecl,
+    value: PhantomData<fn() -> T>,
+}
+
+/// What a plugin declares of a config option.
 #[derive(Clone, Copy)]
 pub struct ConfigDecl {
     /// Key, `namespace.key`; more dots make a record of fields.
@@ -97,12 +107,50 @@ pub struct InstrumentDecl {
     pub new: NewInstrument,
 }
 
-impl ConfigDecl {
-    /// Value in a context: as set, else the default. `None` if there is neither, or if `T` is not the declared type.
-    pub fn get<T: OptionField>(&self, ctx: &Ctx) -> Option<T> {
-        T::from_value(&ctx.config(self.name).or_else(|| self.default.value())?)
+impl<T> Config<T> {
+    /// For `declare_config!`, which says the type of the value once.
+    #[doc(hidden)]
+    pub const fn new(decl: ConfigDecl) -> Config<T> {
+        Config { decl, value: PhantomData }
     }
 
+    /// The key, `namespace.key`.
+    pub const fn name(&self) -> &'static str {
+        self.decl.name
+    }
+}
+
+impl<T: OptionField> Config<T> {
+    /// The value in a context: as the user set it, else the default.
+    ///
+    /// # Panics
+    /// If the host passes a value of another type; it checks them before a run.
+    pub fn get(&self, ctx: &Ctx) -> T {
+        let value = ctx.config(self.name()).or_else(|| self.decl.default.value());
+        value.as_ref().and_then(T::from_value).unwrap_or_else(|| self.mistyped(value.as_ref()))
+    }
+}
+
+impl<T: OptionField> Config<Option<T>> {
+    /// The value in a context as the user set it; `None` if it is not set.
+    ///
+    /// # Panics
+    /// If the host passes a value of another type; it checks them before a run.
+    pub fn get(&self, ctx: &Ctx) -> Option<T> {
+        let value = ctx.config(self.name())?;
+        Some(T::from_value(&value).unwrap_or_else(|| self.mistyped(Some(&value))))
+    }
+}
+
+impl<T> Config<T> {
+    #[expect(clippy::panic, reason = "the host checks each value before a run, so this is a fault of passhost")]
+    fn mistyped(&self, value: Option<&OptionValue>) -> ! {
+        let value = value.map_or_else(|| "no value".to_string(), |value| format!("`{value}`"));
+        panic!("the host passed {value} for config option `{}`, which is a {}", self.name(), self.decl.ty)
+    }
+}
+
+impl ConfigDecl {
     /// This declaration, if name, texts and numbers are right.
     pub const fn checked(self) -> ConfigDecl {
         let name = self.name;

@@ -14,17 +14,20 @@
 ///     pub LEFT_ALONE: Vec<String> = "acme.group.left_alone" {}
 /// }
 ///
-/// fn limit(ctx: &Ctx) -> i64 {
-///     LIMIT.get(ctx).unwrap_or(0)
+/// fn is_left_alone(name: &str, ctx: &Ctx) -> bool {
+///     let names: Option<Vec<String>> = LEFT_ALONE.get(ctx);
+///     names.is_some_and(|names| names.iter().any(|other| other == name))
 /// }
-/// # assert_eq!(limit(&Ctx::detached()), 16);
-/// # assert_eq!(LEFT_ALONE.get::<Vec<String>>(&Ctx::detached()), None);
+/// // Without a host, nothing is set.
+/// let limit: i64 = LIMIT.get(&Ctx::detached());
+/// assert_eq!(limit, 16);
+/// assert!(!is_left_alone("main", &Ctx::detached()));
 /// ```
 ///
 /// The key is `namespace.key`; keys with more dots are fields of a record. The type is a `bool`, `i64`, `f64` or
-/// `String`, or a `Vec` of one of these. Without `default` the option is not set unless the user sets it. A number may
-/// have a `range`, ends included: `0..=1024`, `0..` or `..=1024`. The host refuses other keys, types and values before
-/// anything runs. It must have documentation.
+/// `String`, or a `Vec` of one of these. With a `default`, `get` returns a value of this type; without one it returns an
+/// `Option`, which is `None` unless the user sets the option. A number may have a `range`, ends included: `0..=1024`,
+/// `0..` or `..=1024`. The host refuses other keys, types and values before anything runs. It must have documentation.
 #[macro_export]
 macro_rules! declare_config {
     (
@@ -74,15 +77,19 @@ macro_rules! __config {
 
     (@declare { [$($doc:literal)*] [$vis:vis] $NAME:ident $ty:tt $key:literal } { [$($default:expr)?] $range:tt }) => {
         $(#[doc = $doc])*
-        $vis const $NAME: $crate::declare::contributions::ConfigDecl = $crate::declare::contributions::ConfigDecl {
-            name: $key,
-            doc: concat!($($doc, "\n"),*),
-            ty: $crate::__config!(@type $ty),
-            default: $crate::__config!(@default $ty $($default)?),
-            range: $crate::__config!(@range $ty $range),
-        }
-        .checked();
+        $vis const $NAME: $crate::declare::contributions::Config<$crate::__config!(@value $ty $($default)?)> =
+            $crate::declare::contributions::Config::new($crate::declare::contributions::ConfigDecl {
+                name: $key,
+                doc: concat!($($doc, "\n"),*),
+                ty: $crate::__config!(@type $ty),
+                default: $crate::__config!(@default $ty $($default)?),
+                range: $crate::__config!(@range $ty $range),
+            }
+            .checked());
     };
+
+    (@value [$ty:ident $($item:ident)?]) => { Option<$ty $(<$item>)?> };
+    (@value [$ty:ident $($item:ident)?] $default:expr) => { $ty $(<$item>)? };
 
     (@type [bool]) => { $crate::metadata::OptionType::Bool };
     (@type [i64]) => { $crate::metadata::OptionType::Int };
@@ -114,17 +121,16 @@ macro_rules! __config {
 /// Declares a property of Relax functions, by which passes say what they need, give and keep.
 ///
 /// ```
-/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 ///
 /// declare_property! {
-///     /// No dataflow blocks: all bindings stand in plain blocks.
+///     /// There are no dataflow blocks.
 ///     pub NO_DATAFLOW = "acme.no_dataflow" { check: no_dataflow }
 /// }
 ///
 /// fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
-///     match function.values().find(|value| value.kind() == records::kind::DATAFLOW) {
-///         Some(block) => bail!(at block, "there is a dataflow block"),
+///     match function.dataflow_blocks().next() {
+///         Some(block) => bail!(at block.header(), "there is a dataflow block"),
 ///         None => Ok(()),
 ///     }
 /// }

@@ -2,8 +2,7 @@
 
 use super::records::{flag, kind};
 use super::storage::body_handle::Body;
-use super::storage::module_handle::Module;
-use super::value::{Function, Region, Value};
+use super::value::{Region, Value};
 
 /// A block of bindings: a dataflow block, or a plain one.
 ///
@@ -102,12 +101,5 @@ impl Body {
     /// Whether only functions of its module may call it (`private=True`).
     pub fn is_private(&self) -> bool {
         self.root().has(flag::PRIVATE)
-    }
-}
-
-impl Module {
-    /// The Relax functions with their names, in the order of these.
-    pub fn relax_functions(&self) -> impl Iterator<Item = (&str, Function<'_>)> {
-        self.functions().filter_map(|(name, body)| Some((name, body.function()?)))
     }
 }

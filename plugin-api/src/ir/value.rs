@@ -11,13 +11,12 @@ use std::fmt;
 ///
 /// ```
 /// use plugin_api::prelude::*;
-/// # use plugin_api::ir::records;
 ///
 /// # let mut b = BodyBuilder::new();
 /// # b.begin_function(0, AttrsId::NONE, None);
 /// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
 /// # let (x, relu, exp) = (b.param("x", ty), b.op("relax.nn.relu"), b.op("relax.exp"));
-/// # b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// # b.begin_block();
 /// # let a = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("a"));
 /// # let c = b.call(exp, &[a], AttrsId::NONE, ty, false, Some("c"));
 /// # b.end();

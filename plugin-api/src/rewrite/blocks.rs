@@ -37,6 +37,24 @@ impl Edit<'_> {
     }
 
     /// Sets one attribute of a value; the others stay.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// let body = prim_func(|t| t.serial("i", 8, |i| t.evaluate(i)))?;
+    /// let is_loop = |value: &Value<'_>| matches!(value.stmt(), Some(Stmt::For { .. }));
+    /// let mut edit = body.edit();
+    /// let header = body.values().find(is_loop).expect("a loop");
+    /// edit.set_attr(header, "annotations", Attr::dict([("pragma", 1i64)]));
+    /// edit.set_attr(header, "kind", "unroll".into());
+    /// edit.set_attr(header, "kind", "parallel".into());
+    /// let body = edit.finish()?;
+    /// let header = body.values().find(is_loop).expect("a loop");
+    /// assert!(matches!(header.stmt(), Some(Stmt::For { kind: "parallel", .. })));
+    /// assert_eq!(header.attrs().iter().count(), 2);
+    /// # Ok::<(), PassError>(())
+    /// ```
     pub fn set_attr(&mut self, value: impl Operand, key: &str, attr: Attr) {
         let v = value.of(self);
         let mut attrs: Vec<(String, Attr)> =

@@ -344,7 +344,6 @@ expr_mutator! {
     /// Two negations in a row go, also where they are nested:
     ///
     /// ```
-    /// use plugin_api::ir::records;
     /// use plugin_api::prelude::*;
     /// use plugin_api::rewrite::mutators::ExprMutatorBase;
     ///
@@ -363,7 +362,7 @@ expr_mutator! {
     /// b.begin_function(0, AttrsId::NONE, None);
     /// let ty = b.ty(&Type::tensor([8, 8], DType::F32));
     /// let (x, negative, exp) = (b.param("x", ty), b.op("relax.negative"), b.op("relax.exp"));
-    /// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+    /// b.begin_block();
     /// let once = b.call(negative, &[x], AttrsId::NONE, ty, false, None);
     /// let twice = b.call(negative, &[once], AttrsId::NONE, ty, false, None);
     /// let y = b.call(exp, &[twice], AttrsId::NONE, ty, false, Some("y"));
@@ -398,7 +397,6 @@ expr_mutator! {
     /// An If whose branches do nothing but give the same value goes:
     ///
     /// ```
-    /// use plugin_api::ir::records;
     /// use plugin_api::prelude::*;
     ///
     /// struct IfCollapser;
@@ -460,7 +458,6 @@ expr_mutator! {
     /// who uses what:
     ///
     /// ```
-    /// use plugin_api::ir::records;
     /// use plugin_api::prelude::*;
     ///
     /// struct ConvConv { users: Users }
@@ -479,7 +476,7 @@ expr_mutator! {
     /// b.begin_function(0, AttrsId::NONE, None);
     /// let ty = b.ty(&Type::tensor([1, 4, 8, 8], DType::F32));
     /// let (x, w, conv) = (b.param("x", ty), b.param("w", ty), b.op("relax.nn.conv2d"));
-    /// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+    /// b.begin_block();
     /// let first = b.call(conv, &[x, w], AttrsId::NONE, ty, false, Some("first"));
     /// let second = b.call(conv, &[first, w], AttrsId::NONE, ty, false, Some("second"));
     /// b.end();
@@ -519,9 +516,8 @@ mutator_trait! {
     /// A loop of one iteration becomes what it holds:
     ///
     /// ```
-    /// use plugin_api::ir::records::{flag, kind};
-    /// use plugin_api::ir::BufferType;
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tir::prim_func;
     ///
     /// struct NoLoopOfOne;
     /// impl<'b> StmtMutator<'b> for NoLoopOfOne {
@@ -538,20 +534,16 @@ mutator_trait! {
     ///     }
     /// }
     ///
-    /// let mut b = BodyBuilder::new();
-    /// let int = b.ty(&Type::Prim { dtype: DType::I32, value: None });
-    /// let buffer = b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(8)], DType::I32)));
-    /// b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
-    /// let a = b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("A"));
-    /// let (zero, one) = (b.scalar(&Dim::int(0, DType::I32)), b.scalar(&Dim::int(1, DType::I32)));
-    /// b.begin(NodeSpec::new(kind::FOR), &[zero, one], None);
-    /// let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
-    /// b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[a, one, i], None);
-    /// b.end();
-    /// b.end();
-    /// let body = NoLoopOfOne.mutate(&b.finish()?)?;
-    /// let kinds: Vec<u16> = body.values().map(|value| value.kind()).collect();
-    /// assert_eq!(kinds, [kind::PRIM_FUNC, kind::BUFFER, kind::STORE]);
+    /// // for i in range(1): A[i] = 1
+    /// let body = prim_func(|t| {
+    ///     let a = t.buffer_param("A", &[8], DType::I32);
+    ///     t.serial("i", 1, |i| t.store(a, [i], 1));
+    /// })?;
+    /// // A[0] = 1
+    /// let body = NoLoopOfOne.mutate(&body)?;
+    /// let statements: Vec<_> = body.values().filter_map(|value| value.stmt()).collect();
+    /// assert!(!statements.iter().any(|stmt| matches!(stmt, Stmt::For { .. })));
+    /// assert!(statements.iter().any(|stmt| matches!(stmt, Stmt::Store { .. })));
     /// # Ok::<(), PassError>(())
     /// ```
     StmtMutator, StmtHooks, (

@@ -1,7 +1,7 @@
 //! Schedulable blocks: iteration variables, what is read and written, initialization.
 
 use super::expr::Write;
-use super::{Buffer, Operand, PrimExpr, Tir};
+use super::{Buffer, ExprArg, PrimExpr, Tir};
 use crate::ir::records::{axis, flag, kind};
 use crate::ir::{Attr, NodeSpec, V};
 
@@ -39,7 +39,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         }
     }
 
-    fn axis<'s>(&'s self, kind_: u32, name: &str, extent: Operand<'_>, value: Operand<'_>) -> PrimExpr<'s> {
+    fn axis<'s>(&'s self, kind_: u32, name: &str, extent: ExprArg<'_>, value: ExprArg<'_>) -> PrimExpr<'s> {
         self.in_block("an iteration variable", |_| ());
         let (value, like) = self.operand(value, self.default);
         let (extent, dtype) = self.operand(extent, like);
@@ -49,7 +49,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// Says that the innermost block reads a part of a buffer: start and extent in each dimension.
-    pub fn reads<'a, 'c, A: Into<Operand<'a>>, E: Into<Operand<'c>>>(
+    pub fn reads<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,
         buffer: Buffer,
         ranges: impl IntoIterator<Item = (A, E)>,
@@ -59,7 +59,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// Says that the innermost block writes a part of a buffer: start and extent in each dimension.
-    pub fn writes<'a, 'c, A: Into<Operand<'a>>, E: Into<Operand<'c>>>(
+    pub fn writes<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,
         buffer: Buffer,
         ranges: impl IntoIterator<Item = (A, E)>,
@@ -68,7 +68,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.access(1, buffer, ranges);
     }
 
-    fn access<'a, 'c, A: Into<Operand<'a>>, E: Into<Operand<'c>>>(
+    fn access<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,
         what: u32,
         buffer: Buffer,
@@ -87,7 +87,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// The condition under which the innermost block is executed.
-    pub fn where_<'a>(&self, cond: impl Into<Operand<'a>>) {
+    pub fn where_<'a>(&self, cond: impl Into<ExprArg<'a>>) {
         self.in_block("the condition of a block", |_| ());
         let cond = self.cond(cond.into());
         self.statement(kind::WHERE, &[cond]);
@@ -109,8 +109,8 @@ macro_rules! axes {
             pub fn $method<'s, 'a, 'c>(
                 &'s self,
                 name: &str,
-                extent: impl Into<Operand<'a>>,
-                value: impl Into<Operand<'c>>,
+                extent: impl Into<ExprArg<'a>>,
+                value: impl Into<ExprArg<'c>>,
             ) -> PrimExpr<'s> {
                 self.axis(axis::$kind, name, extent.into(), value.into())
             })*

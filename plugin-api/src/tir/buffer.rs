@@ -1,7 +1,7 @@
 //! Buffers: parameters, allocations, loads and stores.
 
 use super::expr::Write;
-use super::{Operand, PrimExpr, Tir};
+use super::{ExprArg, PrimExpr, Tir};
 use crate::ir::records::{buffer_of, flag, kind};
 use crate::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Type, V};
 
@@ -48,7 +48,7 @@ impl Buffer {
 
 impl<'t, 'b> Tir<'t, 'b> {
     /// A buffer of the body that is rewritten, or one that was written before.
-    pub fn buffer<'a>(&self, value: impl Into<Operand<'a>>) -> Buffer {
+    pub fn buffer<'a>(&self, value: impl Into<ExprArg<'a>>) -> Buffer {
         let (v, _) = self.operand(value.into(), DType::I32);
         let ty = self.edit.borrow().with(v, |value| value.ty().to_owned());
         match ty {
@@ -105,7 +105,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// An element of a buffer.
-    pub fn load<'s, 'a, I: Into<Operand<'a>>>(
+    pub fn load<'s, 'a, I: Into<ExprArg<'a>>>(
         &'s self,
         buffer: Buffer,
         indices: impl IntoIterator<Item = I>,
@@ -116,11 +116,11 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// Stores a value into an element of a buffer; one of another data type is converted.
-    pub fn store<'a, 'c, I: Into<Operand<'a>>>(
+    pub fn store<'a, 'c, I: Into<ExprArg<'a>>>(
         &self,
         buffer: Buffer,
         indices: impl IntoIterator<Item = I>,
-        value: impl Into<Operand<'c>>,
+        value: impl Into<ExprArg<'c>>,
     ) {
         let (v, dtype) = self.operand(value.into(), buffer.dtype);
         let stored = PrimExpr { tir: self, v, dtype }.cast(buffer.dtype);
@@ -129,7 +129,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.statement(kind::STORE, &ops);
     }
 
-    fn indices<'a, I: Into<Operand<'a>>>(
+    fn indices<'a, I: Into<ExprArg<'a>>>(
         &self,
         buffer: Buffer,
         indices: impl IntoIterator<Item = I>,

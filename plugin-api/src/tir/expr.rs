@@ -1,6 +1,6 @@
 //! Expressions of TIR with the operators of Rust: `i * 4 + j`.
 
-use super::{Operand, Tir};
+use super::{ExprArg, Tir};
 use crate::arith::fold;
 use crate::ir::records::{kind, prim};
 use crate::ir::{DType, NodeSpec, V};
@@ -41,7 +41,7 @@ impl fmt::Debug for PrimExpr<'_> {
 /// What expressions need of the [`Tir`] that writes them.
 pub(super) trait Write {
     fn node(&self, spec: NodeSpec, ops: &[V], dtype: DType) -> V;
-    fn operand(&self, operand: Operand<'_>, like: DType) -> (V, DType);
+    fn operand(&self, operand: ExprArg<'_>, like: DType) -> (V, DType);
     fn int_of(&self, v: V) -> Option<i64>;
     fn int(&self, value: i64, dtype: DType) -> V;
     fn fail(&self, message: String);
@@ -76,7 +76,7 @@ impl<'t> PrimExpr<'t> {
         }
     }
 
-    fn binary<'a>(self, op: u16, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+    fn binary<'a>(self, op: u16, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         let (v, dtype) = self.tir.operand(other.into(), self.dtype);
         let (a, b) = self.of_one_type(self.made(v, dtype));
         if matches!(op, prim::AND | prim::OR) {
@@ -119,42 +119,42 @@ impl<'t> PrimExpr<'t> {
     }
 
     /// The smaller one.
-    pub fn min<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+    pub fn min<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::MIN, other)
     }
 
     /// The larger one.
-    pub fn max<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+    pub fn max<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::MAX, other)
     }
 
     /// Whether both are equal.
-    pub fn eq<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+    pub fn eq<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::EQ, other)
     }
 
     /// Whether they differ.
-    pub fn ne<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+    pub fn ne<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::NE, other)
     }
 
     /// Whether it is less.
-    pub fn lt<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+    pub fn lt<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::LT, other)
     }
 
     /// Whether it is less or equal.
-    pub fn le<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+    pub fn le<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::LE, other)
     }
 
     /// Whether both hold.
-    pub fn and<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+    pub fn and<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::AND, other)
     }
 
     /// Whether one of them holds.
-    pub fn or<'a>(self, other: impl Into<Operand<'a>>) -> PrimExpr<'t> {
+    pub fn or<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::OR, other)
     }
 
@@ -166,7 +166,7 @@ impl<'t> PrimExpr<'t> {
     }
 
     /// `then` where this holds, else `otherwise`; both are evaluated.
-    pub fn select<'a, 'c>(self, then: impl Into<Operand<'a>>, otherwise: impl Into<Operand<'c>>) -> PrimExpr<'t> {
+    pub fn select<'a, 'c>(self, then: impl Into<ExprArg<'a>>, otherwise: impl Into<ExprArg<'c>>) -> PrimExpr<'t> {
         self.is_condition();
         let (v, dtype) = self.tir.operand(then.into(), DType::I32);
         let (other, of) = self.tir.operand(otherwise.into(), dtype);
@@ -214,7 +214,7 @@ macro_rules! operators {
         }
     )*};
     (@expr $trait:ident, $method:ident, |$dtype:ident| $op:expr; $of:ty) => {
-        impl<'t, 'a, O: Into<Operand<'a>>> $trait<O> for $of {
+        impl<'t, 'a, O: Into<ExprArg<'a>>> $trait<O> for $of {
             type Output = PrimExpr<'t>;
 
             fn $method(self, other: O) -> PrimExpr<'t> {
@@ -243,7 +243,7 @@ impl<'t> Neg for PrimExpr<'t> {
 
 impl<'t, 'b> Tir<'t, 'b> {
     /// A call of an operator of TIR, such as `tirx.exp`, that has no effect.
-    pub fn call<'s, 'a, O: Into<Operand<'a>>>(
+    pub fn call<'s, 'a, O: Into<ExprArg<'a>>>(
         &'s self,
         op: &str,
         args: impl IntoIterator<Item = O>,

@@ -132,18 +132,18 @@ pub struct Tir<'t, 'b> {
 ///
 /// ```
 /// use plugin_api::prelude::*;
-/// use plugin_api::tir::{Operand, prim_func};
+/// use plugin_api::tir::{ExprArg, prim_func};
 ///
 /// prim_func(|t| {
 ///     let n = t.param("n", DType::I32);
-///     for extent in [Operand::Int(4), n.into()] {
+///     for extent in [ExprArg::Int(4), n.into()] {
 ///         t.serial("i", extent, |i| t.evaluate(i));
 ///     }
 /// })?;
 /// # Ok::<(), PassError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub enum Operand<'a> {
+pub enum ExprArg<'a> {
     /// A value that was written before.
     New(V),
     /// A value of the body that is rewritten.
@@ -156,24 +156,24 @@ pub enum Operand<'a> {
     Bool(bool),
 }
 
-macro_rules! operand_from {
+macro_rules! expr_arg_from {
     ($($ty:ty => |$value:ident| $made:expr;)*) => {$(
-        impl<'a> From<$ty> for Operand<'a> {
-            fn from($value: $ty) -> Operand<'a> {
+        impl<'a> From<$ty> for ExprArg<'a> {
+            fn from($value: $ty) -> ExprArg<'a> {
                 $made
             }
         }
     )*};
 }
-operand_from! {
-    PrimExpr<'_> => |value| Operand::New(value.v);
-    &PrimExpr<'_> => |value| Operand::New(value.v);
-    Buffer => |buffer| Operand::New(buffer.v);
-    V => |v| Operand::New(v);
-    Value<'a> => |value| Operand::Old(value);
-    i64 => |value| Operand::Int(value);
-    f64 => |value| Operand::Float(value);
-    bool => |value| Operand::Bool(value);
+expr_arg_from! {
+    PrimExpr<'_> => |value| ExprArg::New(value.v);
+    &PrimExpr<'_> => |value| ExprArg::New(value.v);
+    Buffer => |buffer| ExprArg::New(buffer.v);
+    V => |v| ExprArg::New(v);
+    Value<'a> => |value| ExprArg::Old(value);
+    i64 => |value| ExprArg::Int(value);
+    f64 => |value| ExprArg::Float(value);
+    bool => |value| ExprArg::Bool(value);
 }
 
 impl Write for Tir<'_, '_> {
@@ -183,15 +183,15 @@ impl Write for Tir<'_, '_> {
         edit.node(spec.ty(ty), ops, None)
     }
 
-    fn operand(&self, operand: Operand<'_>, like: DType) -> (V, DType) {
+    fn operand(&self, operand: ExprArg<'_>, like: DType) -> (V, DType) {
         let mut edit = self.edit.borrow_mut();
         let number = match operand {
-            Operand::New(v) => return (v, edit.with(v, |value| value.ty().dtype())),
-            Operand::Old(value) => return (edit.resolve(value), value.ty().dtype()),
-            Operand::Int(value) if like.is_float() => Dim::float(value as f64, like),
-            Operand::Int(value) => Dim::int(value, like),
-            Operand::Float(value) => Dim::float(value, if like.is_float() { like } else { DType::F32 }),
-            Operand::Bool(value) => Dim::int(value.into(), DType::BOOL),
+            ExprArg::New(v) => return (v, edit.with(v, |value| value.ty().dtype())),
+            ExprArg::Old(value) => return (edit.resolve(value), value.ty().dtype()),
+            ExprArg::Int(value) if like.is_float() => Dim::float(value as f64, like),
+            ExprArg::Int(value) => Dim::int(value, like),
+            ExprArg::Float(value) => Dim::float(value, if like.is_float() { like } else { DType::F32 }),
+            ExprArg::Bool(value) => Dim::int(value.into(), DType::BOOL),
         };
         (edit.builder().scalar(&number), number.dtype())
     }
@@ -223,13 +223,13 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// A number, or a value of the body that is rewritten, as an expression.
-    pub fn value<'s, 'a>(&'s self, operand: impl Into<Operand<'a>>) -> PrimExpr<'s> {
+    pub fn value<'s, 'a>(&'s self, operand: impl Into<ExprArg<'a>>) -> PrimExpr<'s> {
         let (v, dtype) = self.operand(operand.into(), self.default);
         PrimExpr { tir: self, v, dtype }
     }
 
     /// A condition.
-    fn cond(&self, operand: Operand<'_>) -> V {
+    fn cond(&self, operand: ExprArg<'_>) -> V {
         let (v, dtype) = Write::operand(self, operand, DType::BOOL);
         PrimExpr { tir: self, v, dtype }.is_condition();
         v

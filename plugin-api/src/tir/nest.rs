@@ -1,7 +1,7 @@
 //! What is there already: loops that become others around the same content, and substitution.
 
 use super::expr::Write;
-use super::{Operand, PrimExpr, Tir};
+use super::{ExprArg, PrimExpr, Tir};
 use crate::ir::{DType, Stmt, Type, V, Value};
 
 impl<'t, 'b> Tir<'t, 'b> {
@@ -19,7 +19,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// The content of a loop goes here, as by [`Tir::content`]; its variable means `index` in it.
-    pub fn loop_body<'a>(&self, stmt: Value<'b>, index: impl Into<Operand<'a>>) {
+    pub fn loop_body<'a>(&self, stmt: Value<'b>, index: impl Into<ExprArg<'a>>) {
         let index = self.value(index);
         self.nest_body(&[(stmt, index)]);
     }
@@ -81,7 +81,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     /// assert_eq!(loads.collect::<Vec<_>>(), ["A", "copy", "copy"]);
     /// # Ok::<(), PassError>(())
     /// ```
-    pub fn substitute<'a>(&self, within: Value<'b>, from: Value<'b>, with: impl Into<Operand<'a>>) {
+    pub fn substitute<'a>(&self, within: Value<'b>, from: Value<'b>, with: impl Into<ExprArg<'a>>) {
         let (with, dtype) = self.operand(with.into(), from.ty().dtype());
         if self.refuses(from, with, dtype) {
             return;

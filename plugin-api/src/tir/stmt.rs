@@ -1,7 +1,7 @@
 //! Statements: loops, conditions, variables.
 
 use super::expr::Write;
-use super::{Operand, PrimExpr, Tir};
+use super::{ExprArg, PrimExpr, Tir};
 use crate::ir::records::{flag, kind};
 use crate::ir::{Attr, NodeSpec, V};
 
@@ -60,8 +60,8 @@ impl<'t, 'b> Tir<'t, 'b> {
         &'s self,
         kind: LoopKind<'_>,
         name: &str,
-        min: impl Into<Operand<'a>>,
-        extent: impl Into<Operand<'c>>,
+        min: impl Into<ExprArg<'a>>,
+        extent: impl Into<ExprArg<'c>>,
         body: impl FnOnce(PrimExpr<'s>) -> R,
     ) -> R {
         let (extent, dtype) = self.operand(extent.into(), self.default);
@@ -76,7 +76,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// Loops from 0, one in the other; `body` writes the content of the innermost one with all variables.
-    pub fn grid<'s, 'a, const N: usize, E: Into<Operand<'a>>, R>(
+    pub fn grid<'s, 'a, const N: usize, E: Into<ExprArg<'a>>, R>(
         &'s self,
         names: [&str; N],
         extents: [E; N],
@@ -96,13 +96,13 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// A loop as long as a condition holds.
-    pub fn while_<'a, R>(&self, cond: impl Into<Operand<'a>>, body: impl FnOnce() -> R) -> R {
+    pub fn while_<'a, R>(&self, cond: impl Into<ExprArg<'a>>, body: impl FnOnce() -> R) -> R {
         let cond = self.cond(cond.into());
         self.region(kind::WHILE, Vec::new(), &[cond], body)
     }
 
     /// Statements that are executed if a condition holds.
-    pub fn if_<'a, R>(&self, cond: impl Into<Operand<'a>>, then: impl FnOnce() -> R) -> R {
+    pub fn if_<'a, R>(&self, cond: impl Into<ExprArg<'a>>, then: impl FnOnce() -> R) -> R {
         let cond = self.cond(cond.into());
         self.region(kind::COND, Vec::new(), &[cond], || self.region(kind::SCOPE, Vec::new(), &[], then))
     }
@@ -110,7 +110,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     /// Statements that are executed if a condition holds, and others if it does not.
     pub fn if_else<'a, R, S>(
         &self,
-        cond: impl Into<Operand<'a>>,
+        cond: impl Into<ExprArg<'a>>,
         then: impl FnOnce() -> R,
         otherwise: impl FnOnce() -> S,
     ) -> (R, S) {
@@ -122,7 +122,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// A variable with a value, visible to the end of the region around it.
-    pub fn bind<'s, 'a>(&'s self, name: &str, value: impl Into<Operand<'a>>) -> PrimExpr<'s> {
+    pub fn bind<'s, 'a>(&'s self, name: &str, value: impl Into<ExprArg<'a>>) -> PrimExpr<'s> {
         let (value, dtype) = self.operand(value.into(), self.default);
         let call = self.edit.borrow().with(value, |value| value.as_call().is_some());
         let spec = NodeSpec::new(kind::BIND).flags(if call { flag::IMPURE } else { 0 });
@@ -130,7 +130,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 
     /// An expression that is evaluated for what it does.
-    pub fn evaluate<'a>(&self, value: impl Into<Operand<'a>>) {
+    pub fn evaluate<'a>(&self, value: impl Into<ExprArg<'a>>) {
         let value = self.operand(value.into(), self.default).0;
         self.statement(kind::EVALUATE, &[value]);
     }
@@ -160,7 +160,7 @@ macro_rules! loops {
             pub fn $method<'s, 'a, R>(
                 &'s self,
                 name: &str,
-                extent: impl Into<Operand<'a>>,
+                extent: impl Into<ExprArg<'a>>,
                 body: impl FnOnce(PrimExpr<'s>) -> R,
             ) -> R {
                 self.loop_of(LoopKind::$kind, name, 0, extent, body)

@@ -14,14 +14,13 @@ use crate::typing::relations::{Relation, call_result, calls_are_pure, join, rela
 ///
 /// ```
 /// use plugin_api::typing::infer_types::infer_types;
-/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 ///
 /// let mut b = BodyBuilder::new();
 /// b.begin_function(0, AttrsId::NONE, None);
 /// let (pair, half) = (b.ty(&Type::tuple([Type::Object])), b.ty(&Type::tensor([8], DType::F16)));
 /// let t = b.param("t", pair);
-/// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// b.begin_block();
 /// let object = b.ty(&Type::Object);
 /// let x = b.tuple_get(t, 0, Some("x"));
 /// b.end();

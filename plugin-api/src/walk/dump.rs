@@ -57,10 +57,7 @@ fn line(out: &mut String, depth: usize, value: Value<'_>) {
     if value.ty().is_known() {
         let _ = write!(out, ": {:?}", value.ty());
     }
-    match KINDS.iter().find(|(kind, _)| *kind == value.kind()) {
-        Some((_, name)) => out.push_str(&format!(" = {name}")),
-        None => out.push_str(&format!(" = kind {:#x}", value.kind())),
-    }
+    let _ = write!(out, " = {}", kind_name(value));
     let operands: Vec<String> = value.operands().map(operand).collect();
     let _ = write!(out, "({})", operands.join(", "));
     let a = value.node().map_or(0, |node| node.a);
@@ -78,7 +75,14 @@ fn line(out: &mut String, depth: usize, value: Value<'_>) {
     out.push('\n');
 }
 
-fn operand(value: Value<'_>) -> String {
+/// The kind of a node as [`dump`] shows it.
+pub fn kind_name(value: Value<'_>) -> String {
+    let name = KINDS.iter().find(|(kind, _)| *kind == value.kind());
+    name.map_or_else(|| format!("kind {:#x}", value.kind()), |(_, name)| (*name).to_string())
+}
+
+/// An operand as [`dump`] shows it: the position of a node, or what a leaf says.
+pub fn operand(value: Value<'_>) -> String {
     if let Some(at) = value.index() {
         return format!("%{at}");
     }

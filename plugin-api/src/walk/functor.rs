@@ -28,9 +28,10 @@ macro_rules! functor {
         /// which what is around is an extra argument:
         ///
         /// ```
-        /// use plugin_api::walk::functor::Results;
-        /// use plugin_api::ir::records::{kind, prim};
+        /// use plugin_api::arith::prim;
         /// use plugin_api::prelude::*;
+        /// use plugin_api::tir::prim_func;
+        /// use plugin_api::walk::functor::Results;
         ///
         /// struct Depth;
         /// impl<'a> ExprFunctor<'a> for Depth {
@@ -66,20 +67,14 @@ macro_rules! functor {
         ///     }
         /// }
         ///
-        /// let mut b = BodyBuilder::new();
-        /// let int = b.ty(&Type::Prim { dtype: DType::I32, value: None });
-        /// b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
-        /// let n = b.param("n", int);
-        /// let two = b.scalar(&Dim::Int(2));
-        /// let sum = b.node(NodeSpec::new(kind::ARITH).ty(int).a(prim::ADD.into()), &[n, two], None);
-        /// let product = b.node(NodeSpec::new(kind::ARITH).ty(int).a(prim::MUL.into()), &[sum, n], None);
-        /// b.node(NodeSpec::new(kind::EVALUATE), &[product], None);
-        /// b.end();
-        /// let body = b.finish()?;
+        /// let body = prim_func(|t| {
+        ///     let n = t.param("n", DType::I32);
+        ///     t.evaluate((n + 2) * n);
+        /// })?;
         /// let product = body.values().find_map(|value| value.stmt()?.evaluated()).expect("is there");
         /// assert_eq!(Text.visit_expr(product, false), "(n + 2) * n");
         /// assert_eq!(Depth.visit_expr(product, ()), 0);
-        /// # Ok::<(), SealError>(())
+        /// # Ok::<(), PassError>(())
         /// ```
         pub trait ExprFunctor<'a> {
             /// What is computed of each value.

@@ -23,7 +23,6 @@ pub enum Walk {
 /// binding:
 ///
 /// ```
-/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 ///
 /// /// Finds the functions that are called.
@@ -76,7 +75,6 @@ pub enum Walk {
 /// Well-formedness of one's own by a visitor: every shape that is an argument is known.
 ///
 /// ```
-/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 ///
 /// #[derive(Default)]
@@ -94,7 +92,7 @@ pub enum Walk {
 /// b.begin_function(0, AttrsId::NONE, None);
 /// let ty = b.ty(&Type::Tensor(TensorType { dtype: DType::F32, ndim: 2, shape: None, vdevice: None }));
 /// let (x, relu) = (b.param("x", ty), b.op("relax.nn.relu"));
-/// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// b.begin_block();
 /// let y = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("y"));
 /// b.end();
 /// b.end_function(y, ty);
@@ -249,9 +247,8 @@ fn visit_node<'a, V: ExprVisitor<'a>>(visitor: &mut V, value: Value<'a>) {
 /// How many elements a function stores at each depth of loops:
 ///
 /// ```
-/// use plugin_api::ir::records::{flag, kind};
-/// use plugin_api::ir::BufferType;
 /// use plugin_api::prelude::*;
+/// use plugin_api::tir::prim_func;
 ///
 /// #[derive(Default)]
 /// struct Stores { depth: usize, found: Vec<(usize, String)> }
@@ -260,29 +257,21 @@ fn visit_node<'a, V: ExprVisitor<'a>>(visitor: &mut V, value: Value<'a>) {
 ///         self.depth += 1;
 ///     }
 ///     fn leave_stmt(&mut self, header: Value<'a>) {
-///         self.depth -= usize::from(header.kind() == kind::FOR);
+///         self.depth -= usize::from(matches!(header.stmt(), Some(Stmt::For { .. })));
 ///     }
 ///     fn visit_buffer_store(&mut self, _: Value<'a>, buffer: Value<'a>, _: Value<'a>) {
 ///         self.found.push((self.depth, buffer.name().unwrap_or("_").to_string()));
 ///     }
 /// }
 ///
-/// let mut b = BodyBuilder::new();
-/// let int = b.ty(&Type::Prim { dtype: DType::I32, value: None });
-/// let buffer = b.ty(&Type::Buffer(BufferType::new(vec![Dim::Int(8)], DType::I32)));
-/// b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
-/// let a = b.node(NodeSpec::new(kind::BUFFER).ty(buffer).flags(flag::INNER).a(3), &[], Some("A"));
-/// let (zero, eight) = (b.scalar(&Dim::Int(0)), b.scalar(&Dim::Int(8)));
-/// b.begin(NodeSpec::new(kind::FOR), &[zero, eight], None);
-/// let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
-/// b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &[a, i, i], None);
-/// b.end();
-/// b.end();
-/// let body = b.finish()?;
+/// let body = prim_func(|t| {
+///     let a = t.buffer_param("A", &[8], DType::I32);
+///     t.serial("i", 8, |i| t.store(a, [i], i));
+/// })?;
 /// let mut stores = Stores::default();
 /// stores.visit_body(&body);
 /// assert_eq!(stores.found, [(1, "A".to_string())]);
-/// # Ok::<(), SealError>(())
+/// # Ok::<(), PassError>(())
 /// ```
 #[allow(unused_variables, reason = "the defaults do nothing")]
 pub trait StmtVisitor<'a> {
@@ -373,7 +362,7 @@ pub trait StmtVisitor<'a> {
     /// A call.
     fn visit_call(&mut self, call: Call<'a>) {}
 
-    /// Arithmetic, comparison, logic or conversion; `op` is one of [`prim`](crate::ir::records::prim).
+    /// Arithmetic, comparison, logic or conversion; `op` is one of [`prim`](crate::arith::prim).
     fn visit_arith(&mut self, value: Value<'a>, op: u16) {}
 
     /// One of two values.
@@ -492,7 +481,6 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 /// uses stand somewhere else and are not visited; leaves are, once for each use.
 ///
 /// ```
-/// use plugin_api::ir::records;
 /// use plugin_api::prelude::*;
 /// use plugin_api::walk::visitors::post_order_visit_value;
 ///
@@ -500,7 +488,7 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 /// b.begin_function(0, AttrsId::NONE, None);
 /// let ty = b.ty(&Type::tensor([8, 8], DType::F32));
 /// let (x, exp, relu) = (b.param("x", ty), b.op("relax.exp"), b.op("relax.nn.relu"));
-/// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// b.begin_block();
 /// let inner = b.call(exp, &[x], AttrsId::NONE, ty, false, None);
 /// let y = b.call(relu, &[inner], AttrsId::NONE, ty, false, Some("y"));
 /// b.end();

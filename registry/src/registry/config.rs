@@ -61,6 +61,26 @@ fn about(registry: &Registry, info: &ConfigInfo) -> String {
     format!("it is of type {}, {default}{range}, declared by {owner}: {}", info.ty, summary(&info.doc))
 }
 
+/// Reads `KEY=VALUE`, with a key such as `acme.limit`. Messages have `before` in front of the text, such as `--config `.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn entry(before: &str, text: &str) -> Result<(String, OptionValue), String> {
+    let is_key = |key: &str| {
+        let word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+        key.split('.').all(word)
+    };
+    let Some((key, value)) = text.split_once('=').filter(|(key, _)| is_key(key)) else {
+        return Err(format!("`{before}{text}` is not KEY=VALUE"));
+    };
+    let parsed = OptionValue::parse(value).map_err(|(at, expected)| {
+        let found = value[at..].chars().next().map_or("the end".to_string(), |c| format!("`{c}`"));
+        let at = value[..at].chars().count() + 1;
+        format!("`{before}{text}`: expected {expected} at character {at} of the value, found {found}")
+    })?;
+    Ok((key.to_string(), parsed))
+}
+
 /// The value of a key as its option has it: integers widen to float.
 ///
 /// # Errors

@@ -90,7 +90,7 @@ pub(crate) fn print_alone(name: &str, body: &Body, of: &Module, ops: &dyn Operat
 }
 
 /// Prints what is nested in an expression: it may be nested deeper than the stack of the thread allows.
-fn deeper<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn deeper<R>(f: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(64 << 10, 4 << 20, f)
 }
 

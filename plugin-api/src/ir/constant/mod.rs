@@ -67,7 +67,6 @@ pub enum ConstantError {
 /// A weight as int8 with one scale:
 ///
 /// ```
-/// use plugin_api::ir::records::kind;
 /// use plugin_api::prelude::*;
 ///
 /// fn quantize(body: &Body) -> Result<Body, PassError> {
@@ -89,7 +88,7 @@ pub enum ConstantError {
 /// let ty = b.ty(&Type::tensor([1, 2], DType::F32));
 /// let (x, matmul) = (b.param("x", ty), b.op("relax.matmul"));
 /// let weight = b.array(&Array::new(&[2, 2], [0.5f32, -1.0, 0.25, 0.0])?);
-/// b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+/// b.begin_block();
 /// let y = b.call(matmul, &[x, weight], AttrsId::NONE, ty, false, Some("y"));
 /// b.end();
 /// b.end_function(y, ty);

@@ -121,7 +121,6 @@ static BRANDS: AtomicU32 = AtomicU32::new(1);
 ///
 /// ```
 /// use plugin_api::prelude::*;
-/// use plugin_api::ir::records;
 ///
 /// // def main(x: R.Tensor((2, 3), "float32")):
 /// //     y = R.nn.relu(x)
@@ -130,7 +129,7 @@ static BRANDS: AtomicU32 = AtomicU32::new(1);
 /// b.begin_function(0, AttrsId::NONE, None);
 /// let ty = b.ty(&Type::tensor([2, 3], DType::F32));
 /// let (x, relu) = (b.param("x", ty), b.op("relax.nn.relu"));
-/// b.begin(NodeSpec::new(records::kind::BLOCK), &[], None);
+/// b.begin_block();
 /// let y = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("y"));
 /// b.end();
 /// b.end_function(y, ty);
@@ -404,6 +403,11 @@ impl BodyBuilder {
     /// Opens a function. Its type is set by [`BodyBuilder::end_function`].
     pub fn begin_function(&mut self, flags: u16, attrs: AttrsId, name: Option<&str>) -> V {
         self.begin(NodeSpec::new(kind::FUNC).flags(flags).attrs(attrs), &[], name)
+    }
+
+    /// Opens a block that is not a dataflow block.
+    pub fn begin_block(&mut self) -> V {
+        self.begin(NodeSpec::new(kind::BLOCK), &[], None)
     }
 
     /// The type of a scalar variable that is a symbolic variable, too: types and scalar expressions can speak of it.

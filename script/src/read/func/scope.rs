@@ -43,7 +43,7 @@ impl<'a> FnReader<'a> {
     pub(super) fn open_block(&mut self) {
         if !self.in_dataflow && self.blocks.last() != Some(&Open::Block) {
             self.close_block();
-            self.b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+            self.b.begin_block();
             self.set_open(Open::Block);
         }
     }

@@ -3,7 +3,7 @@
 
 use plugin_api::ir::AttrsId;
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::metadata::ArgKind;
+use plugin_api::metadata::{ArgKind, OptionValue};
 use plugin_api::prelude::*;
 
 export_plugin! {
@@ -97,12 +97,13 @@ declare_pass! {
 }
 
 fn asks(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
-    let keys = [LIMIT.name, RATE.name, NAMES.name, DEPTH.name, EXPLICIT.name];
+    let keys = [LIMIT.name(), RATE.name(), NAMES.name(), DEPTH.name(), EXPLICIT.name()];
     let value = |key: &str| ctx.config(key).map_or(format!("{key} is not set"), |value| format!("{key}={value}"));
     ctx.diagnostics().report(Severity::Remark, None, &keys.map(value).join(", "));
-    let typed: Option<i64> = LIMIT.get(ctx);
-    let same = typed.map(plugin_api::metadata::OptionValue::Int) == ctx.config(LIMIT.name);
-    if same { Ok(module.clone()) } else { Err(pass_error!("`zoo.limit` differs")) }
+    let (limit, rate): (i64, Option<f64>) = (LIMIT.get(ctx), RATE.get(ctx));
+    let same = Some(OptionValue::Int(limit)) == ctx.config(LIMIT.name())
+        && rate.map(OptionValue::Float) == ctx.config(RATE.name());
+    if same { Ok(module.clone()) } else { Err(pass_error!("`zoo.limit` or `zoo.rate` differs")) }
 }
 
 /// Uses the first binding in place of the second.

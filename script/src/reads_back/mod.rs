@@ -1,5 +1,7 @@
 //! Whether a function is what its text says: printed and read again.
 
+mod difference;
+
 use crate::Operators;
 use crate::print::print_alone;
 use crate::read::{Around, n_meshes, read_within};
@@ -8,6 +10,11 @@ use plugin_api::ir::records::{kind, leaf, tykind};
 use plugin_api::ir::{Body, BodyBuilder, BodyKind, DType, Dict, Module, NodeSpec, Type, Value};
 use std::collections::BTreeSet;
 use std::ops::Range;
+
+pub use difference::difference;
+
+/// What to do about a text that reads as something else.
+const REMEDY: &str = "return what is read, or something else that a text can say";
 
 /// Why a function is not what its text says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +48,10 @@ pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators)
     })?;
     match read.get(name) {
         Some(again) if again.structural_eq(body) => Ok(()),
-        Some(again) => Err(Unfaithful { node: first_difference(body, again), why: another(body, again) }),
+        Some(again) => {
+            let (node, what) = difference::of_bodies(body, again);
+            Err(Unfaithful { node, why: format!("its text reads as another function: {what}; {REMEDY}") })
+        }
         None => Err(Unfaithful::of("its text is that of a function of another name".to_string())),
     }
 }
@@ -83,10 +93,13 @@ pub fn attributes_read_back(module: &Module, ops: &dyn Operators) -> Result<(), 
     let alone = Module::with_meta([], Some(meta.clone()));
     let text = crate::print(&alone, ops).map_err(|error| Unfaithful::of(error.to_string()))?;
     let read = crate::read(&text, ops);
-    let read = read.map_err(|error| Unfaithful::of(format!("the text of its attributes cannot be read: {error}")))?;
+    let read = read.map_err(|error| Unfaithful::of(format!("their text cannot be read: {error}")))?;
     match read.structural_eq(&alone) {
         true => Ok(()),
-        false => Err(Unfaithful::of("the text of its attributes reads as other ones".to_string())),
+        false => {
+            let what = difference::of_meta(&alone, &read);
+            Err(Unfaithful::of(format!("their text reads as others: {what}; {REMEDY}")))
+        }
     }
 }
 
@@ -121,30 +134,6 @@ fn signature(callee: &Body) -> (Type, u32) {
         _ if ty.is_known() => (ty.to_owned(), n_syms),
         _ => (Type::opaque_callable(), 0),
     }
-}
-
-fn first_difference(body: &Body, again: &Body) -> Option<usize> {
-    let mut pairs = body.raw().nodes().iter().zip(again.raw().nodes());
-    pairs.position(|(a, b)| (a.kind, a.flags, a.n_ops, a.a) != (b.kind, b.flags, b.n_ops, b.a))
-}
-
-/// In what a function and its text differ.
-fn another(body: &Body, again: &Body) -> String {
-    let differs = |what: &str| format!("its text reads as another function: {what}");
-    let Some(at) = first_difference(body, again) else {
-        return differs(match body.len() == again.len() {
-            true => "operands, types or attributes differ",
-            false => "the numbers of nodes differ",
-        });
-    };
-    let (one, other) = (body.raw().nodes()[at], again.raw().nodes()[at]);
-    let field = match () {
-        () if one.kind != other.kind => format!("kind {:#x}, read as {:#x}", one.kind, other.kind),
-        () if one.flags != other.flags => format!("flags {:#x}, read as {:#x}", one.flags, other.flags),
-        () if one.n_ops != other.n_ops => format!("{} operands, read as {}", one.n_ops, other.n_ops),
-        () => format!("payload {}, read as {}", one.a, other.a),
-    };
-    differs(&format!("node {at} has {field}"))
 }
 
 #[cfg(test)]
