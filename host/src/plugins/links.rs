@@ -10,6 +10,7 @@ use object::read::macho::{LoadCommandIterator, LoadCommandVariant};
 use object::read::{ReadCache, ReadRef};
 use object::{Endian, File};
 use std::fmt;
+use std::ops::Range;
 
 /// An entry of a library that makes the dynamic loader open other libraries, or look for them in other folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,28 +89,24 @@ fn of_elf<'d, H: FileHeader>(header: &H, endian: H::Endian, data: impl ReadRef<'
     }
     let strings = strings.and_then(|address| {
         let loaded = segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD);
-        loaded.filter_map(|segment| rest_from(segment, endian, data, address)).next()
+        loaded.filter_map(|segment| rest_from(segment, endian, address)).next()
     });
-    names.into_iter().map(|(kind, at)| elf_link(kind, strings.unwrap_or_default(), at)).collect()
+    names.into_iter().map(|(kind, at)| elf_link(kind, data, strings.clone().unwrap_or_default(), at)).collect()
 }
 
-/// What a segment has from an address on.
-fn rest_from<'d, P: ProgramHeader>(
-    segment: &P,
-    endian: P::Endian,
-    data: impl ReadRef<'d>,
-    address: u64,
-) -> Option<&'d [u8]> {
+/// Where in the file a segment has what is loaded from an address on.
+fn rest_from<P: ProgramHeader>(segment: &P, endian: P::Endian, address: u64) -> Option<Range<u64>> {
     let at = address.checked_sub(segment.p_vaddr(endian).into())?;
-    segment.data(endian, data).ok()?.get(usize::try_from(at).ok()?..)
+    let (from, len): (u64, u64) = (segment.p_offset(endian).into(), segment.p_filesz(endian).into());
+    (at < len).then_some(from.checked_add(at)?..from.checked_add(len)?)
 }
 
-fn elf_link(kind: &'static str, strings: &[u8], at: u64) -> Result<Link, Reason> {
-    let value = usize::try_from(at).ok().and_then(|at| strings.get(at..)).and_then(|rest| {
-        let end = rest.iter().position(|byte| *byte == 0)?;
-        Some(String::from_utf8_lossy(&rest[..end]).into_owned())
-    });
-    let Some(value) = value else { return Err("an entry of its dynamic section has no text".into()) };
+/// An entry whose text is in the table `strings` of the file, `at` this place.
+fn elf_link<'d>(kind: &'static str, data: impl ReadRef<'d>, strings: Range<u64>, at: u64) -> Result<Link, Reason> {
+    let from = strings.start.checked_add(at).filter(|from| *from < strings.end);
+    let text = from.and_then(|from| data.read_bytes_at_until(from..strings.end, 0).ok());
+    let Some(text) = text else { return Err("an entry of its dynamic section has no text".into()) };
+    let value = String::from_utf8_lossy(text).into_owned();
     // The loader looks for a bare name among the libraries of the system. It writes out `$LIB` and the like, which have
     // folders in them.
     let system = kind == "NEEDED" && !value.contains(['/', '$']);
@@ -179,7 +176,9 @@ mod tests {
     #[test]
     fn only_bare_names_of_elf_are_of_the_system() {
         let strings = b"\0libc.so.6\0/opt/libx.so\0$LIB\0lib/y.so\0cut";
-        let outside = |kind, at| elf_link(kind, strings, at).ok().map(|link| link.is_outside());
+        let outside = |kind, at| {
+            elf_link(kind, strings.as_slice(), 0..strings.len() as u64, at).ok().map(|link| link.is_outside())
+        };
         assert_eq!([1, 11, 24, 29].map(|at| outside("NEEDED", at)), [false, true, true, true].map(Some));
         for kind in ["RPATH", "RUNPATH", "AUXILIARY", "FILTER", "AUDIT", "DEPAUDIT"] {
             assert_eq!(outside(kind, 1), Some(true), "{kind}");

@@ -8,7 +8,7 @@ use crate::report::error::Error;
 use crate::verify::declared_form::in_declared_form;
 use crate::verify::snapshot::Snapshot;
 use crate::verify::undeclared::undeclared_among;
-use crate::verify::{Affected, UndeclaredOperator, Violation, affected, pairs, verify_attributes};
+use crate::verify::{Affected, KnownCalls, UndeclaredOperator, Violation, affected, pairs, verify_attributes};
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::declare::instrument::PassFacts;
 use plugin_api::ir::Module;
@@ -171,7 +171,10 @@ impl<'r> Run<'r> {
     fn verify(&self, before: &Module, after: &Module, affected: &[Affected<'_>]) -> Result<(), Violation> {
         let rules = self.rules();
         verify_attributes(before, after, &rules)?;
-        let check = |stretch: &[Affected<'_>]| stretch.iter().try_for_each(|it| it.check(after, &rules));
+        let check = |stretch: &[Affected<'_>]| {
+            let rules = KnownCalls::new(&rules, stretch.len());
+            stretch.iter().try_for_each(|it| it.check(after, &rules))
+        };
         self.runner.workers.run(affected, check).into_iter().collect()
     }
 

@@ -1,5 +1,6 @@
 //! What a pass changed: the functions that have to be looked at again, and that their texts read as the same functions.
 
+use crate::verify::KnownCalls;
 use crate::verify::function::{global_fault, well_formed};
 use crate::verify::{Violation, of_module, verify_meta};
 use plugin_api::ir::records::LEAF_BIT;
@@ -12,7 +13,9 @@ use script::Operators;
 /// The first violation, in the order of the functions and of their nodes.
 pub fn verify_changed(before: &Module, after: &Module, ops: &dyn Operators) -> Result<(), Violation> {
     verify_attributes(before, after, ops)?;
-    affected(before, after).iter().try_for_each(|affected| affected.check(after, ops))
+    let affected = affected(before, after);
+    let rules = KnownCalls::new(ops, affected.len());
+    affected.iter().try_for_each(|affected| affected.check(after, &rules))
 }
 
 /// Checks attributes and global infos that `before` did not have.

@@ -9,6 +9,7 @@ mod changed;
 pub mod declared_form;
 mod function;
 mod function_attrs;
+mod known_calls;
 mod plain;
 pub(crate) mod snapshot;
 mod symbols;
@@ -19,6 +20,7 @@ pub(crate) mod undeclared;
 pub use crate::verify::changed::verify_changed;
 pub(crate) use crate::verify::changed::{Affected, affected, pairs, verify_attributes};
 use crate::verify::function::well_formed;
+pub(crate) use crate::verify::known_calls::KnownCalls;
 pub use crate::verify::undeclared::{UndeclaredOperator, undeclared_operators};
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::typing::operators::Infer;
@@ -46,7 +48,8 @@ fn in_function(name: &str) -> String {
 /// The first violation, in the order of the functions and of their nodes.
 pub fn verify_module(module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
     verify_meta(module)?;
-    module.functions().try_for_each(|(name, body)| verify_function(name, body, module, infer))
+    let rules = KnownCalls::new(infer, module.len());
+    module.functions().try_for_each(|(name, body)| verify_function(name, body, module, &rules))
 }
 
 /// Checks all functions of a module that was read. A declared result may contradict what is returned, as in TVM: the reader
@@ -55,7 +58,8 @@ pub fn verify_module(module: &Module, infer: &dyn Infer) -> Result<(), Violation
 /// # Errors
 /// As [`verify_module`].
 pub fn verify_read(module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
-    module.functions().try_for_each(|(name, body)| well_formed(Some(body), name, body, module, infer, None).map(drop))
+    let rules = KnownCalls::new(infer, module.len());
+    module.functions().try_for_each(|(name, body)| well_formed(Some(body), name, body, module, &rules, None).map(drop))
 }
 
 /// Checks that functions and attributes of a module are of the kinds that a module has.

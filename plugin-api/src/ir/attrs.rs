@@ -5,6 +5,7 @@ use crate::ir::records::*;
 use crate::ir::storage::sections::RawView;
 use crate::ir::storage::tensor::Tensor;
 use crate::ir::types::{DType, Dim, Ty, Type, dim_at};
+use std::hash::{Hash, Hasher};
 
 /// Value of an attribute, owned.
 #[derive(Clone, Debug)]
@@ -51,6 +52,26 @@ impl PartialEq for Attr {
             (Attr::Dict(a), Attr::Dict(b)) => a == b,
             (Attr::Object(a, x), Attr::Object(b, y)) => a == b && x == y,
             _ => false,
+        }
+    }
+}
+
+impl Hash for Attr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Attr::None => {}
+            Attr::Bool(value) => value.hash(state),
+            Attr::Int(value) => value.hash(state),
+            Attr::Float(value) => value.to_bits().hash(state),
+            Attr::Str(text) => text.hash(state),
+            Attr::DType(dtype) => dtype.hash(state),
+            Attr::Type(ty) => ty.hash(state),
+            Attr::Dim(dim) => dim.hash(state),
+            Attr::Tensor(tensor, ty) => (tensor.bytes(), ty).hash(state),
+            Attr::List(items) => items.hash(state),
+            Attr::Dict(entries) => entries.hash(state),
+            Attr::Object(name, args) => (name, args).hash(state),
         }
     }
 }
