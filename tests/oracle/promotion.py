@@ -1,7 +1,7 @@
 """Writes what TVM reads of operands of two data types: `script/tests/promotion.txt`, which `script/tests/promotion.rs` reads.
 
-Each line is an expression, and behind an arrow how TVM prints what it read, or that it refuses. What TVM computes while it
-reads is left out: passhost keeps what is written.
+Each line is an expression, and after an arrow how TVM prints what it read, or that it refuses. What TVM computes while it
+reads is left out: `folding.py` has that.
 """
 
 import itertools

@@ -74,7 +74,7 @@ fn arguments_that_nothing_takes_are_refused() {
         ("R.match_cast(x, R.Tensor((1, 2), \"int8\", None, 2, 3))", "too many arguments", "3"),
         ("R.match_cast(x, R.Shape([1], foo=2))", "no argument `foo`", "foo=2"),
         ("R.match_cast(x, R.Prim(value=3))", "no argument `value`", "value=3"),
-        ("R.match_cast(x, R.Tensor((1.5, 2)))", "must be an integer", "1.5"),
+        ("R.match_cast(x, R.Tensor((1.5, 2)))", "must be an int64", "1.5"),
         ("R.const(-1, \"uint64\")", "does not fit", "-1"),
         ("R.add(x, x, y=x)", "no attribute `y`", "y=x"),
     ] {
@@ -139,6 +139,19 @@ fn function_attributes_add_up() {
     refused(&module(X, "R.func_attr({\"a\": 1, \"a\": 2})\nreturn x"), "key `a` is given twice", "\"a\"");
     let twice = module(X, "R.func_attr({\"a\": 1})\nR.func_attr({\"a\": 2})\nreturn x");
     refused(&twice, "function attribute `a` is given twice", "{\"a\": 2}");
+}
+
+#[test]
+fn dimensions_of_shapes_are_int64() {
+    let typed = "x: R.Tensor((T.int32(3), T.uint8(4)), \"float32\"), n: T.int32";
+    prints(typed, "return R.shape([T.int32(3)])", "main(x: R.Tensor((3, 4), dtype=\"float32\"), n: T.int32)");
+    prints(typed, "return R.shape([T.int32(3)])", "R.shape([3])");
+    prints(typed, "return R.shape([T.Cast(\"int64\", n)])", "R.shape([T.Cast(\"int64\", n)])");
+    refused(&module(typed, "return R.shape([n])"), "a dimension must be an int64, found int32", "n");
+    let large = "T.uint64(18446744073709551615)";
+    let found = "found 18446744073709551615, which does not fit";
+    refused(&module(typed, &format!("return R.shape([{large}])")), found, large);
+    prints(typed, &format!("y = R.prim_value({large})\nreturn y"), &format!("y: T.uint64 = {large}"));
 }
 
 #[test]

@@ -259,7 +259,8 @@ impl<'b> Writer<'_, '_, 'b> {
             Some(Dim::Expr(e))
                 if let DimExpr::Int(v, dtype) = *e
                     && dtype != DType::BOOL
-                    && ty.kind() == tykind::PRIM =>
+                    && ty.kind() == tykind::PRIM
+                    && (v >= 0 || dtype != DType::U64) =>
             {
                 self.p.int(v);
             }

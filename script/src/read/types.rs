@@ -211,14 +211,6 @@ impl<'a> FnReader<'a> {
             Expr::List(list) => &list.elts,
             other => return Err(Diagnostic::new(span(other), "expected a shape such as (1, 3, n)")),
         };
-        let whole = |item: &Expr, dim: Dim| {
-            let found = match dim.dtype() {
-                _ if has_float(&dim) => "a float",
-                DType::BOOL => "a bool",
-                _ => return Ok(dim),
-            };
-            Err(Diagnostic::new(span(item), format!("a dimension must be an integer, found {found}")))
-        };
         items.iter().map(|item| self.shape_dim(item).and_then(|dim| whole(item, dim))).collect()
     }
 
@@ -386,6 +378,23 @@ pub(super) fn float(value: f64, dtype: DType, at: std::ops::Range<usize>) -> Rea
         true => Ok(Dim::float(value, dtype)),
         false => Err(Diagnostic::new(at, format!("{value:e} does not fit {dtype}"))),
     }
+}
+
+/// A dimension of a shape, which is an int64: a constant of another data type is converted, as in TVM.
+///
+/// # Errors
+/// If it is something else; at `item`.
+fn whole(item: &Expr, dim: Dim) -> Read<Dim> {
+    let found = match (dim.dtype(), dim.as_int()) {
+        _ if has_float(&dim) => "a float".to_string(),
+        (DType::I64, _) => return Ok(dim),
+        (DType::U64, Some(value @ ..0)) => format!("{}, which does not fit", value as u64),
+        (DType::BOOL, _) => "a bool".to_string(),
+        (_, Some(value)) => return Ok(Dim::Int(value)),
+        (dtype, None) => dtype.to_string(),
+    };
+    let fault = Diagnostic::new(span(item), format!("a dimension must be an int64, found {found}"));
+    Err(fault.help("T.Cast(\"int64\", n) converts an integer of another type"))
 }
 
 /// `a op b`, or what TVM computes of it.
