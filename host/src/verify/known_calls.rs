@@ -1,7 +1,8 @@
 //! Rules of operators that are asked once for calls that differ in nothing that a rule sees. Small functions repeat the
 //! calls of each other, and a rule costs more than all else that is checked of a call.
 
-use plugin_api::ir::{Call, Expr, Value};
+use plugin_api::ir::records::{NONE, tykind};
+use plugin_api::ir::{Call, Expr, Ty, Value};
 use plugin_api::metadata::OpInfo;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
@@ -33,7 +34,7 @@ impl<'r, R: ?Sized> KnownCalls<'r, R> {
         let mut h = self.hasher.build_hasher();
         let value = call.value();
         value.node().map(|node| node.flags).hash(&mut h);
-        value.ty().to_owned().hash(&mut h);
+        hash_type(value.ty(), &mut h);
         if !call.attrs().is_empty() {
             call.attrs().to_owned().hash(&mut h);
         }
@@ -46,13 +47,24 @@ fn hash_operand(operand: Value<'_>, h: &mut impl Hasher) -> Option<()> {
     match operand.view() {
         Expr::Op(name) => name.hash(h),
         Expr::Shape => operand.dims()?.hash(h),
-        Expr::TypeArg(ty) => ty.to_owned().hash(h),
+        Expr::TypeArg(ty) => hash_type(ty, h),
         // A rule can look into a tuple that has no name.
         Expr::Tuple(_) if !operand.is_bound() => return None,
         _ if operand.is_leaf() => return None,
-        _ => operand.ty().to_owned().hash(h),
+        _ => hash_type(operand.ty(), h),
     }
     Some(())
+}
+
+/// Most types are tensors, of which no copy is needed.
+fn hash_type(ty: Ty<'_>, h: &mut impl Hasher) {
+    match ty.rec().filter(|rec| rec.aux == NONE && matches!(rec.kind, tykind::TENSOR | tykind::SHAPE)) {
+        Some(rec) => {
+            (rec.kind, rec.flags, rec.dtype, rec.ndim).hash(h);
+            ty.dims().into_iter().flatten().for_each(|dim| dim.hash(h));
+        }
+        None => ty.to_owned().hash(h),
+    }
 }
 
 impl<R: Infer + ?Sized> Infer for KnownCalls<'_, R> {
