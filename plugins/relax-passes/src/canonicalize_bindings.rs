@@ -84,10 +84,10 @@ fn known_tuple<'b>(edit: &Edit<'b>, value: Value<'b>) -> Option<Value<'b>> {
     }
 }
 
-/// The tuple that `tuple` takes apart and puts together again.
+/// The parameter that `tuple` takes apart and puts together again; other tuples are copied, as in TVM.
 fn copied<'b>(edit: &Edit<'b>, tuple: Value<'b>) -> Option<Value<'b>> {
     let part = |element| edit.meaning(element).as_tuple_get().map(|(of, index)| (edit.meaning(of), index as usize));
-    let (source, _) = part(tuple.operand(0)?)?;
+    let (source, _) = part(tuple.operand(0)?).filter(|(source, _)| matches!(source.view(), Expr::Param))?;
     let whole = source.ty().children().count() == tuple.n_operands();
     let in_order = tuple.operands().enumerate().all(|(at, element)| part(element) == Some((source, at)));
     (whole && in_order).then_some(source)
