@@ -1,6 +1,7 @@
-//! Comparison, hash and text of dimensions, which may be nested deeper than the stack allows, and share their operands so
+//! Arithmetic, comparison, hash and text of dimensions, which may be nested deeper than the stack allows, and share their operands so
 //! often that no time suffices to look at each use.
 
+use crate::ir::records::prim;
 use crate::ir::types::{DType, Dim, DimExpr, MAX_SIZE};
 use std::collections::HashSet;
 use std::fmt;
@@ -150,6 +151,81 @@ impl Hash for DimExpr {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.head().hash(state);
         self.operands().iter().flatten().for_each(|operand| operand.hash(state));
+    }
+}
+
+impl Dim {
+    /// The quotient, rounded down. Together with `+`, `-` and `*` this is the arithmetic of dimensions: numbers are computed,
+    /// `n + 0` and `n * 1` are `n`, as when a text is read, and a number takes the data type of the other operand.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// let n = Dim::Var(b.sym("n", DType::I64));
+    /// let padded = (n.clone() + 7).floor_div(8) * 8;
+    /// assert_eq!(padded - 0, (n.clone() + 7).floor_div(8) * 8 * 1);
+    /// assert_eq!(Dim::Int(2) * 3 + 1, Dim::Int(7));
+    /// assert_eq!(Dim::Int(-7).floor_div(2), Dim::Int(-4));
+    /// ```
+    pub fn floor_div(self, other: impl Into<Dim>) -> Dim {
+        computed(prim::FLOORDIV, self, other.into())
+    }
+
+    /// The remainder of [`Dim::floor_div`].
+    pub fn floor_mod(self, other: impl Into<Dim>) -> Dim {
+        computed(prim::FLOORMOD, self, other.into())
+    }
+}
+
+macro_rules! arithmetic {
+    ($($Trait:ident $method:ident $op:ident;)*) => {$(
+        impl<D: Into<Dim>> std::ops::$Trait<D> for Dim {
+            type Output = Dim;
+
+            fn $method(self, other: D) -> Dim {
+                computed(prim::$op, self, other.into())
+            }
+        }
+    )*};
+}
+
+arithmetic! {
+    Add add ADD;
+    Sub sub SUB;
+    Mul mul MUL;
+}
+
+/// `a op b`, or what is known of it. What does not fit into 64 bits, and what divides by zero, stays an expression.
+fn computed(op: u16, a: Dim, b: Dim) -> Dim {
+    if let (Dim::Int(x), Dim::Int(y)) = (&a, &b)
+        && let Some(value) = of_numbers(op, *x, *y)
+    {
+        return Dim::Int(value);
+    }
+    match (op, a.as_int(), b.as_int()) {
+        (prim::ADD, Some(0), _) | (prim::MUL, Some(1), _) => b,
+        (prim::ADD | prim::SUB, _, Some(0)) | (prim::MUL | prim::FLOORDIV, _, Some(1)) => a,
+        _ => {
+            let typed = |number: &Dim, other: &Dim| match number {
+                Dim::Int(value) => Dim::int(*value, other.dtype()),
+                other => other.clone(),
+            };
+            let (x, y) = (typed(&a, &b), typed(&b, &a));
+            Dim::binary(op, x, y)
+        }
+    }
+}
+
+fn of_numbers(op: u16, x: i64, y: i64) -> Option<i64> {
+    let rounds_up = || x.checked_rem(y).map(|rest| i64::from(rest != 0 && (rest < 0) != (y < 0)));
+    match op {
+        prim::ADD => x.checked_add(y),
+        prim::SUB => x.checked_sub(y),
+        prim::MUL => x.checked_mul(y),
+        prim::FLOORDIV => x.checked_div(y)?.checked_sub(rounds_up()?),
+        prim::FLOORMOD => x.checked_rem(y)?.checked_add(y * rounds_up()?),
+        _ => None,
     }
 }
 

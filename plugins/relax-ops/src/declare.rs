@@ -1,7 +1,6 @@
 //! Short forms for declarations, and what the rules of several families need.
 
 use plugin_api::arith::prove_equal;
-use plugin_api::ir::records::prim;
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
@@ -174,13 +173,7 @@ pub(crate) fn elements(dims: &[Dim]) -> Result<Dim, InferError> {
 
 /// Dimensions multiplied in their order; what is known is multiplied where it stands side by side.
 fn product_of(dims: &[Dim]) -> Dim {
-    let times = |a: Dim, b: &Dim| match (a.as_int(), b.as_int()) {
-        (Some(1), _) => b.clone(),
-        (_, Some(1)) => a,
-        (Some(a), Some(b)) => Dim::Int(a.saturating_mul(b)),
-        _ => Dim::binary(prim::MUL, a, b.clone()),
-    };
-    dims.iter().fold(Dim::Int(1), times)
+    dims.iter().fold(Dim::Int(1), |product, dim| product * dim.clone())
 }
 
 /// How often something is repeated, which must not be negative.

@@ -165,7 +165,7 @@ impl Map<'_> {
         }
         // TVM says it in these two ways.
         let blocks = match self.paddings[part.variable] {
-            1 => Dim::binary(FLOORDIV, padded(size, padding), Dim::Int(padding)),
+            1 => padded(size, padding).floor_div(padding),
             _ => apply(ADD, &apply(FLOORDIV, &apply(SUB, size, &Dim::Int(1)), &Dim::Int(padding)), &Dim::Int(1)),
         };
         Some(if part.lower == padding { blocks } else { apply(MUL, &blocks, &Dim::Int(padding / part.lower)) })
@@ -184,14 +184,14 @@ impl Map<'_> {
             None if last.scale == last.lower && last.lower == self.padding[last.variable] => {
                 Some(padded(&self.shape[last.variable], last.scale))
             }
-            None => Some(simplify(&Dim::binary(MUL, extent, Dim::Int(last.scale)))),
+            None => Some(simplify(&(extent * last.scale))),
         }
     }
 }
 
 /// A symbolic size, rounded up to a multiple.
 fn padded(size: &Dim, multiple: i64) -> Dim {
-    Dim::binary(SUB, size.clone(), Dim::binary(FLOORMOD, size.clone(), Dim::Int(-multiple)))
+    size.clone() - size.clone().floor_mod(-multiple)
 }
 
 fn least_common_multiple(a: i64, b: i64) -> Option<i64> {
