@@ -1,4 +1,4 @@
-//! A plugin of an older API version, whose records are frozen beside it, under a host of today.
+//! A plugin with records of its own, written out by hand, in a host that has node kinds unknown to it.
 
 #[path = "../../plugin-api/tests/opened/host.rs"]
 mod host;
@@ -7,16 +7,18 @@ use host::Host;
 use passhost::plugins::loader;
 use passhost::{Engine, Manifest};
 use passhost_tests::root;
-use plugin_api::abi::host::with_current;
+use plugin_api::abi::host::{fingerprint, with_current};
+use plugin_api::declare::declarations::API_VERSION;
 use plugin_api::ir::Sections;
 use plugin_api::ir::records::{flag, kind, leaf};
 use plugin_api::metadata::Granularity;
 use plugin_api::prelude::*;
 
-/// Leaves from here on are of vendors: no API version has this one.
+/// Kinds from 0x8000 on are of vendors: no API version has these.
 const A_LEAF_KIND: u16 = 0x8001;
+const A_NODE_KIND: u16 = 0x8002;
 
-/// A function with a node kind that API 0.1 does not have, and a leaf kind that nobody has.
+/// A function with a node kind and a leaf kind that no API version has.
 fn with_new_kinds(operator: &str) -> Body {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -25,7 +27,7 @@ fn with_new_kinds(operator: &str) -> Body {
     b.begin(NodeSpec::new(kind::BLOCK), &[], None);
     let payload = b.string("payload");
     b.begin(NodeSpec::new(kind::WHILE).flags(flag::IMPURE), &[x], None);
-    let inner = b.node(NodeSpec::new(0x8002).ty(ty), &[x, payload], Some("odd"));
+    let inner = b.node(NodeSpec::new(A_NODE_KIND).ty(ty), &[x, payload], Some("odd"));
     b.node(NodeSpec::new(kind::EVALUATE).flags(flag::IMPURE), &[inner], None);
     b.end();
     let callee = b.op(operator);
@@ -40,26 +42,26 @@ fn with_new_kinds(operator: &str) -> Body {
 
 /// The engine of the frozen plugin and of today's operators.
 fn engine() -> Engine {
-    let text = "[[plugin]]\ncrate = \"tests/evolution/plugin-0.1\"\n[[plugin]]\ncrate = \"plugins/relax-ops\"\n";
+    let text = "[[plugin]]\ncrate = \"tests/evolution/plugin-0.3\"\n[[plugin]]\ncrate = \"plugins/relax-ops\"\n";
     let manifest = Manifest::parse(&root().join("evolution.toml"), text).expect("a manifest");
     Engine::new(&manifest).expect("both plugins are listed")
 }
 
-/// The pass is called without the check after it: no text has vendors' kinds, so a run refuses what has them.
+/// The pass is called without the verification after it: no text has vendors' kinds, so a run refuses them.
 #[test]
-fn a_plugin_of_api_0_1_walks_and_rewrites_what_it_does_not_know() {
+fn a_frozen_plugin_walks_and_rewrites_what_it_does_not_know() {
     let engine = engine();
-    let (_, info) = engine.registry().passes().find(|(_, pass)| pass.name == "old.Count").expect("is listed");
-    assert!(!info.sequential, "a fact that pass records of 0.1 do not have");
+    let (_, info) = engine.registry().passes().find(|(_, pass)| pass.name == "frozen.Count").expect("is listed");
+    assert!(!info.sequential, "a fact that is left out of its metadata");
     let files = engine.registry().owners().filter_map(|(_, owner)| owner.file.clone());
     let plugins = files.map(|file| loader::list(&file, None, None).expect("is listed"));
-    let listed = plugins.into_iter().find(|listed| listed.meta.passes.iter().any(|pass| pass.name == "old.Count"));
+    let listed = plugins.into_iter().find(|listed| listed.meta.passes.iter().any(|pass| pass.name == "frozen.Count"));
     let listed = listed.expect("the frozen plugin");
     let plugin = loader::open(&listed).expect("opens");
     let relu = with_new_kinds("relax.nn.relu");
     let other = with_new_kinds("relax.exp");
     let module = Module::new([("main", relu.clone()), ("other", other.clone())]);
-    let host = Host { pass: "old.Count", ..Host::default() };
+    let host = Host { pass: "frozen.Count", ..Host::default() };
     let run = |name: &str, module: &Module| {
         let at = listed.meta.passes.iter().position(|pass| pass.name == name).expect("is listed");
         let functions: Vec<(&str, &Body)> = module.functions().collect();
@@ -72,18 +74,35 @@ fn a_plugin_of_api_0_1_walks_and_rewrites_what_it_does_not_know() {
             }
         }
     };
-    let result = run("old.Count", &run("old.TanhForRelu", &run("old.Count", &module)));
+    let result = run("frozen.Count", &run("frozen.TanhForRelu", &run("frozen.Count", &module)));
 
     let operands: usize = module.functions().map(|(_, body)| body.raw().operands().len()).sum();
     let nodes: usize = module.functions().map(|(_, body)| body.raw().nodes().len()).sum();
-    let expected = format!("{nodes} nodes, {operands} operands, unknown kinds: 4 nodes, 2 leaves");
+    let expected = format!("{nodes} nodes, {operands} operands, unknown kinds: 2 nodes, 2 leaves");
     let said: Vec<String> = host.told.take().into_iter().map(|(_, _, message)| message).collect();
     assert_eq!(said, [expected.as_str(); 2], "the walk reaches everything");
 
     let new = result.get("main").expect("is there");
     assert!(new.structural_eq(&with_new_kinds("relax.tanh")), "only the operator is another one");
-    let odd = new.values().find(|value| value.kind() == 0x8002).expect("is there");
+    let odd = new.values().find(|value| value.kind() == A_NODE_KIND).expect("is there");
     assert_eq!(odd.operand(1).and_then(|leaf| leaf.leaf()).map(|leaf| leaf.kind), Some(A_LEAF_KIND));
     assert!(new.values().any(|value| value.kind() == kind::WHILE));
     assert!(result.get("other").expect("is there").same(&other), "what it did not change is the same handle");
+}
+
+/// What the frozen plugin says of itself is that of its version. `BLESS=1` writes it as long as the version is not released.
+#[test]
+fn the_frozen_plugin_has_the_fingerprint_of_its_version() {
+    let of_version = fingerprint(&API_VERSION.parse().expect("a version")).expect("the version of this host");
+    let digits = format!("{of_version:016x}");
+    let groups: Vec<&str> = (0..4).map(|i| &digits[i * 4..i * 4 + 4]).collect();
+    let expected = format!("pub const FINGERPRINT: u64 = 0x{};", groups.join("_"));
+    let path = root().join("tests/evolution/plugin-0.3/src/records.rs");
+    let text = std::fs::read_to_string(&path).expect("the records");
+    let found = text.lines().find(|line| line.starts_with("pub const FINGERPRINT")).expect("the fingerprint");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text.replace(found, &expected)).expect("can be written");
+        return;
+    }
+    assert_eq!(found, expected, "if the version is not released yet, write it with BLESS=1");
 }

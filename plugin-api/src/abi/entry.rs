@@ -67,19 +67,15 @@ pub struct Entry {
     pub(crate) infer: extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, Sink) -> u32,
     #[sabi(unsafe_opaque_field)]
     decl: *const PluginDecl,
-    /// Table, instrument, options, place for the state, error. This one and the next two are read through
-    /// `instrument::functions` alone.
+    /// Table, instrument, options, place for the state, error.
     pub(crate) make_instrument: extern "C" fn(*const Entry, u32, RawBytes, *mut *mut u8, Sink) -> u32,
     /// State, event, module or null, what there is to know of the pass, error.
     pub(crate) call_instrument: extern "C" fn(*mut u8, u32, *const ModuleHdr, RawBytes, Sink) -> u32,
     /// State, error.
     pub(crate) drop_instrument: extern "C" fn(*mut u8, Sink) -> u32,
-    /// Table, property, function, context, error. Read with [`Entry::checker`].
-    check_property: extern "C" fn(*const Entry, u32, *const BodyHdr, *const CtxRecord, Sink) -> u32,
+    /// Table, property, function, context, error.
+    pub(crate) check_property: extern "C" fn(*const Entry, u32, *const BodyHdr, *const CtxRecord, Sink) -> u32,
 }
-
-/// The shim behind `check_property`.
-pub(crate) type CheckProperty = extern "C" fn(*const Entry, u32, *const BodyHdr, *const CtxRecord, Sink) -> u32;
 
 /// What the run of a module pass gave.
 #[repr(C)]
@@ -91,9 +87,9 @@ pub struct RunResult {
 }
 
 layout!(RunResult { status, reserved, handle });
-layout!(open Entry {
+layout!(Entry {
     magic, size, reserved, n_passes, n_operators, fingerprint, api, metadata, init, layout, run_module, run_functions,
-    infer, decl; make_instrument, call_instrument, drop_instrument, check_property
+    infer, decl, make_instrument, call_instrument, drop_instrument, check_property
 });
 
 // SAFETY: everything in it is immutable and lives as long as the library.
@@ -151,19 +147,18 @@ impl Entry {
         unsafe { &*self.decl }
     }
 
-    /// The table of a plugin, as long as this host knows it: what a plugin of an older API lacks is filled with
-    /// functions that have nothing.
+    /// A copy of the table of a plugin.
     ///
     /// # Errors
     /// The name of a function or of a block of bytes that the table should have, and that is null.
     ///
     /// # Safety
-    /// `table` starts with a table of `size` bytes, those of the first version of the API at least.
-    pub(super) unsafe fn completed(table: *const Entry, size: usize) -> Result<Entry, &'static str> {
-        let mut whole = std::mem::MaybeUninit::new(Entry::new(&PluginDecl::EMPTY, &[]));
-        let known = size.min(std::mem::size_of::<Entry>());
+    /// `table` points to as many bytes as a table has.
+    pub(super) unsafe fn checked(table: *const Entry) -> Result<Entry, &'static str> {
+        let size = size_of::<Entry>();
+        let mut whole = std::mem::MaybeUninit::<Entry>::uninit();
         // SAFETY: both have so many bytes, and the copy is of bytes.
-        unsafe { std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), known) };
+        unsafe { std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), size) };
         let address = |at: usize| {
             // SAFETY: all of the copy is initialized, and each of these fields begins with an address.
             unsafe { whole.as_ptr().cast::<u8>().add(at).cast::<usize>().read_unaligned() }
@@ -173,12 +168,6 @@ impl Entry {
             // SAFETY: no function is null, which is the only thing that a field of the table cannot be.
             None => Ok(unsafe { whole.assume_init() }),
         }
-    }
-
-    /// What runs checkers of properties; `None` for a plugin of an API that had none.
-    pub(crate) fn checker(&self) -> Option<CheckProperty> {
-        let end = std::mem::offset_of!(Entry, check_property) + std::mem::size_of::<CheckProperty>();
-        (self.size as usize >= end).then_some(self.check_property)
     }
 }
 

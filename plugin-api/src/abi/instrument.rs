@@ -162,21 +162,6 @@ pub(super) extern "C" fn drop_state(state: *mut u8, error: Sink) -> u32 {
     answer(caught(drop_it).map(Ok), error, |()| OK)
 }
 
-/// The functions of a plugin that has instruments.
-#[derive(Clone, Copy)]
-struct Functions {
-    make: extern "C" fn(*const Entry, u32, RawBytes, *mut *mut u8, Sink) -> u32,
-    call: extern "C" fn(*mut u8, u32, *const ModuleHdr, RawBytes, Sink) -> u32,
-    drop: extern "C" fn(*mut u8, Sink) -> u32,
-}
-
-/// The only way to these fields of the table: plugins of older APIs do not have them.
-fn functions(entry: &Entry) -> Option<Functions> {
-    let end = std::mem::offset_of!(Entry, drop_instrument) + size_of::<usize>();
-    let (make, call, drop) = (entry.make_instrument, entry.call_instrument, entry.drop_instrument);
-    (entry.size as usize >= end).then_some(Functions { make, call, drop })
-}
-
 impl OpenPlugin {
     /// Makes an instrument with the values of all its options, in the order of their declaration. A context must be
     /// current ([`with_current`](crate::abi::host::with_current)).
@@ -184,12 +169,10 @@ impl OpenPlugin {
     /// # Errors
     /// How it failed.
     pub fn make_instrument(&self, at: usize, options: &[OptionValue]) -> Result<PluginInstrument, RunFailure> {
-        let functions = functions(self.entry)
-            .ok_or_else(|| RunFailure::Protocol("was built against a plugin API without instruments".to_string()))?;
         let options = crate::abi::entry::option_bytes(options);
         let mut state = std::ptr::null_mut();
         let _call = spans::Call::begin();
-        let make = |sink| (functions.make)(self.own, at as u32, RawBytes::of(&options), &raw mut state, sink);
+        let make = |sink| (self.entry.make_instrument)(self.own, at as u32, RawBytes::of(&options), &raw mut state, sink);
         let (status, error) = Sink::to(make);
         if status != OK {
             return Err(RunFailure::read(status, &error));
@@ -197,13 +180,13 @@ impl OpenPlugin {
         if state.is_null() {
             return Err(RunFailure::Protocol("returned no instrument".to_string()));
         }
-        Ok(PluginInstrument { functions, state, panicked: false, kept: Vec::new() })
+        Ok(PluginInstrument { entry: self.entry, state, panicked: false, kept: Vec::new() })
     }
 }
 
 /// An instrument of a plugin. One that panicked is not called any more.
 pub struct PluginInstrument {
-    functions: Functions,
+    entry: &'static Entry,
     /// Null once it was given back.
     state: *mut u8,
     panicked: bool,
@@ -236,7 +219,7 @@ impl PluginInstrument {
         }
         let module = module.map_or(std::ptr::null(), Module::as_ptr);
         let spans = self.begin(what);
-        let call = |sink| (self.functions.call)(self.state, what, module, RawBytes::of(facts), sink);
+        let call = |sink| (self.entry.call_instrument)(self.state, what, module, RawBytes::of(facts), sink);
         let (status, error) = Sink::to(call);
         match status {
             OK => {
@@ -275,7 +258,7 @@ impl PluginInstrument {
             return Ok(());
         }
         let spans = spans::Call::begin();
-        let (status, error) = Sink::to(|sink| (self.functions.drop)(state, sink));
+        let (status, error) = Sink::to(|sink| (self.entry.drop_instrument)(state, sink));
         drop(spans);
         self.leave_spans();
         if status == OK { Ok(()) } else { Err(RunFailure::read(status, &error)) }
@@ -321,23 +304,6 @@ impl PassInstrument for PluginInstrument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::declare::contributions::Contributions;
-    use crate::declare::declarations::PluginDecl;
-
-    /// A table of an older API ends before the functions of instruments.
-    #[test]
-    fn a_plugin_of_an_older_api_has_no_instruments() {
-        static PLUGIN: PluginDecl =
-            PluginDecl { name: "old", version: "0.1.0", passes: &[], operators: &[], more: Contributions::NONE };
-        let mut entry = Entry::new(&PLUGIN, &[]);
-        assert!(functions(&entry).is_some());
-        entry.size = std::mem::offset_of!(Entry, make_instrument) as u32;
-        assert!(functions(&entry).is_none());
-        let entry: &'static Entry = Box::leak(Box::new(entry));
-        let refused = OpenPlugin { own: entry, entry }.make_instrument(0, &[]).err();
-        let why = "was built against a plugin API without instruments".to_string();
-        assert_eq!(refused, Some(RunFailure::Protocol(why)));
-    }
 
     #[test]
     fn what_is_said_of_a_pass_comes_over_whole() {

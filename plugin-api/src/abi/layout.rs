@@ -8,7 +8,7 @@ use crate::ir::storage::layout::{Layout, mix};
 use crate::ir::storage::module_handle::{FuncEntry, ModuleHdr};
 use crate::ir::storage::sections::{RawSlice, RawView};
 use crate::ir::storage::tensor::TensorHdr;
-use crate::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services, Sink};
+use crate::services::{CtxRecord, DiagnosticRecord, LogRecord, RawBytes, Services, Sink, SpanRecord};
 use abi_stable::StableAbi;
 use abi_stable::abi_stability::abi_checking::{
     AbiInstability, AbiInstabilityError, AbiInstabilityErrors, check_layout_compatibility,
@@ -38,6 +38,7 @@ macro_rules! records {
             sink: Sink,
             ctx: CtxRecord,
             log: LogRecord,
+            span: SpanRecord,
             diagnostic: DiagnosticRecord,
             services: Services,
             result: RunResult,
@@ -45,6 +46,7 @@ macro_rules! records {
         }
     };
 }
+#[cfg(test)]
 pub(super) use records;
 
 macro_rules! boundary {
@@ -52,16 +54,14 @@ macro_rules! boundary {
         /// Every record that crosses, for the comparison.
         #[repr(C)]
         #[derive(StableAbi)]
-        pub(super) struct Boundary {
+        struct Boundary {
             $($field: $ty,)*
         }
     };
 }
-pub(super) use boundary;
-
 macro_rules! fingerprint {
     ($($field:ident: $ty:ty),* $(,)?) => {
-        /// Hash over all of them, as version 0.1 of the API had them.
+        /// Hash over all of them.
         pub(super) const RECORDS: u64 = {
             let hash = mix(0xcbf2_9ce4_8422_2325, std::mem::size_of::<TypeLayout>() as u64);
             $(let hash = mix(hash, <$ty as Layout>::HASH);)*
@@ -73,8 +73,7 @@ macro_rules! fingerprint {
 records!(boundary);
 records!(fingerprint);
 
-/// What plugins of a version whose contract is that text say. The records alone would not tell a number of another
-/// meaning.
+/// The fingerprint of a version with this contract. The records alone would not show that a number has another meaning.
 pub(super) const fn fingerprint_of(contract: &str) -> u64 {
     let (mut hash, mut bytes) = (RECORDS, contract.as_bytes());
     while let Some((eight, rest)) = bytes.split_first_chunk::<8>() {
@@ -89,11 +88,16 @@ pub(super) const fn fingerprint_of(contract: &str) -> u64 {
 }
 
 /// Hash over the records and the contract of this version. Equal on both sides, or the plugin is not opened.
-pub const FINGERPRINT: u64 = fingerprint_of(include_str!("../../tests/api/0.2.txt"));
+pub const FINGERPRINT: u64 = fingerprint_of(include_str!("../../tests/api/0.3.txt"));
 
 /// Layouts of this side.
+pub(super) fn layout_of_boundary() -> &'static TypeLayout {
+    <Boundary as StableAbi>::LAYOUT
+}
+
+/// The same, for the entry table.
 pub(crate) extern "C" fn layout_here() -> *const u8 {
-    std::ptr::from_ref::<TypeLayout>(<Boundary as StableAbi>::LAYOUT).cast()
+    std::ptr::from_ref(layout_of_boundary()).cast()
 }
 
 /// Compares layouts. The error is one line; the whole report, thousands of lines, goes to the log at debug level.

@@ -1,13 +1,13 @@
 //! Everything that crosses the plugin boundary, and the only unsafe code of this crate.
 
 pub mod entry;
-mod evolution;
 pub mod export;
 pub mod host;
 pub mod in_process;
 pub(crate) mod instrument;
 pub mod layout;
 pub(crate) mod log;
+mod version;
 
 pub use crate::metadata::decode::MetaError;
 pub use instrument::PluginInstrument;

@@ -12,7 +12,7 @@ use crate::rewrite::Edit;
 use crate::typing::operators::{DefaultDecl, OpDecl};
 
 /// Version of the plugin API: of the protocol between host and plugin, not of this crate.
-pub const API_VERSION: &str = "0.2.0";
+pub const API_VERSION: &str = "0.3.0";
 
 /// Everything that a plugin contributes.
 #[derive(Clone, Copy)]

@@ -140,7 +140,7 @@ impl Ctx {
         if services::show_module(self.run, module, header) {
             return Ok(());
         }
-        Err(PassError::new("no host that shows modules: this needs one of plugin API 0.2"))
+        Err(PassError::new("no host runs this pass, so nothing can show modules"))
     }
 
     /// The function as TVMScript.

@@ -207,7 +207,7 @@ impl<'a> Record<'a> {
         bytes.try_into().map_err(|_| self.wrong(field, format!("has {} bytes, not {N}", bytes.len())))
     }
 
-    /// A flag that plugins of older API versions do not have.
+    /// A flag that is false where it is missing.
     fn optional_flag(&self, tag: u16, field: &'static str) -> Result<bool, MetaError> {
         Ok(self.optional::<1>(tag, field)?.is_some_and(|flag| flag != [0]))
     }

@@ -22,8 +22,7 @@ pub const fn is_full_name(name: &str) -> bool {
     dots > 0 && part > 0
 }
 
-/// Whether a name could be that of a plugin: a letter or `_`, then letters, digits, `_`, `-` and `.`. Names of crates
-/// have no `.`, but API 0.1 looked at no name.
+/// Whether a name could be that of a plugin: a letter or `_`, then letters, digits, `_`, `-` and `.`.
 pub(crate) const fn is_plugin_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut i = 0;

@@ -5,7 +5,6 @@
 //! answers that there is no host.
 
 pub(crate) mod inferred;
-mod older;
 
 use crate::ir::storage::body_handle::{Body, BodyHdr};
 use crate::ir::storage::layout::layout;
@@ -91,14 +90,11 @@ impl Sink {
 #[repr(C)]
 #[derive(abi_stable::StableAbi)]
 pub struct CtxRecord {
-    /// Size of this record; a newer host may have a longer one.
+    /// Size of this record.
     pub(crate) size: u32,
     pub(crate) opt_level: i32,
     /// Number of the run, never 0 and never used twice: what a plugin keeps, so that nothing dangles.
     pub(crate) run: u64,
-    /// Null. In version 0.1 the host kept something of its own here.
-    #[sabi(unsafe_opaque_field)]
-    pub(crate) host: *const c_void,
 }
 
 /// What a plugin asks a context for.
@@ -211,10 +207,11 @@ pub struct DiagnosticRecord {
     pub(crate) message: RawBytes,
 }
 
-/// The table. Functions are added at its end; `size` says how far it goes.
+/// The table.
 #[repr(C)]
 #[derive(abi_stable::StableAbi)]
 pub struct Services {
+    /// Size of this record.
     pub(crate) size: u32,
     pub(crate) reserved: u32,
     /// Highest [`level`] of log events that anyone wants. It changes with the host's filter.
@@ -247,28 +244,28 @@ pub struct Services {
 
 layout!(RawBytes { ptr, len });
 layout!(Sink { write, data });
-layout!(open CtxRecord { size, opt_level, run, host });
+layout!(CtxRecord { size, opt_level, run });
 layout!(LogRecord { level, line, target, file, message, fields });
 layout!(SpanRecord { level, line, parent, name, target, file, fields });
 layout!(DiagnosticRecord { severity, index, function, node, message });
-layout!(open Services {
+layout!(Services {
     size, reserved, max_level, seal, module, module_with, tensor, infer, print, current, query, diagnose, log_enabled,
-    log; span_wanted, span_new, span_record, span, statistic, show_module
+    log, span_wanted, span_new, span_record, span, statistic, show_module
 });
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets the table of this copy of the crate; false if it ends before what version 0.1 of the API has.
+/// Sets the table of this copy of the crate; false if it is not one of this version of the API.
 pub(crate) fn install(table: *const Services) -> bool {
-    // SAFETY: the host gives its table, which is a static that starts with its size.
-    let table = unsafe { older::complete(table) };
+    // SAFETY: null, or the host's table, which is a static that starts with its size.
+    let fits = !table.is_null() && unsafe { (&raw const (*table).size).read() } as usize == size_of::<Services>();
     sealer::set(&ByHost);
-    SERVICES.store(table.map_or(std::ptr::null_mut(), |table| std::ptr::from_ref(table).cast_mut()), Ordering::Release);
-    table.is_some()
+    SERVICES.store(if fits { table.cast_mut() } else { std::ptr::null_mut() }, Ordering::Release);
+    fits
 }
 
 fn table() -> Option<&'static Services> {
-    // SAFETY: a table of the host, which outlives every plugin, or the copy that `install` made of it.
+    // SAFETY: null, or the table of the host, which outlives every plugin.
     unsafe { SERVICES.load(Ordering::Acquire).as_ref() }
 }
 

@@ -9,7 +9,7 @@ use crate::PassError;
 use crate::abi::entry::{
     ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, failures_in, option_bytes, read_error, read_failures,
 };
-pub use crate::abi::evolution::{ApiMismatch, fingerprint};
+pub use crate::abi::version::{ApiMismatch, fingerprint};
 pub use crate::abi::host::log::{
     LogEvent, LogSink, LogSpan, Parent, TracingSink, max_level, set_log_sink, set_max_level,
 };
@@ -154,7 +154,7 @@ pub fn with_current<R>(host: &dyn HostServices, opt_level: i32, f: impl FnOnce()
     let size = std::mem::size_of::<CtxRecord>() as u32;
     static RUNS: AtomicU64 = AtomicU64::new(1);
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
-    let record = CtxRecord { size, opt_level, run, host: std::ptr::null() };
+    let record = CtxRecord { size, opt_level, run };
     let own = Current { record: &record, run, frame: &frame };
     CURRENT.with(|current| {
         let _restore = Restore(current, current.replace((&raw const own).cast()));
@@ -325,19 +325,17 @@ impl OpenPlugin {
                 return Err(OpenError::Magic { found });
             }
             let found = (&raw const (*own).size).read_unaligned() as usize;
-            let needed = crate::abi::evolution::entry_size(&meta.api);
-            if found < needed {
+            let needed = size_of::<Entry>();
+            if found != needed {
                 return Err(OpenError::Size { found, needed });
             }
-            (own, Entry::completed(own, found).map_err(|what| OpenError::Null { what })?)
+            (own, Entry::checked(own).map_err(|what| OpenError::Null { what })?)
         };
         compare(&entry, meta)?;
         // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's is one.
         let theirs = unsafe { (entry.layout)().cast::<TypeLayout>().as_ref() };
         let theirs = theirs.ok_or_else(|| OpenError::Layout("the plugin does not say its own".to_string()))?;
-        let ours = crate::abi::evolution::layout_of(&meta.api);
-        let ours = ours.ok_or_else(|| OpenError::Layout("its plugin API has another version".to_string()))?;
-        crate::abi::layout::compare(ours, theirs).map_err(OpenError::Layout)?;
+        crate::abi::layout::compare(crate::abi::layout::layout_of_boundary(), theirs).map_err(OpenError::Layout)?;
         let _call = spans::Call::begin();
         let (status, text) = Sink::to(|sink| (entry.init)(&crate::abi::host::table::SERVICES, sink));
         match status {
@@ -415,11 +413,8 @@ impl OpenPlugin {
     /// # Errors
     /// Why the function does not have the property ([`RunFailure::Error`]), or how the checker failed.
     pub fn check_property(&self, property: usize, function: (&str, &Body)) -> Result<(), RunFailure> {
-        let Some(check) = self.entry.checker() else {
-            return Err(RunFailure::Protocol("has no checkers, since its plugin API is too old for them".into()));
-        };
         let (body, ctx) = (function.1.as_ptr(), current());
-        let run = |sink| check(self.own, property as u32, body, ctx, sink);
+        let run = |sink| (self.entry.check_property)(self.own, property as u32, body, ctx, sink);
         let _call = spans::Call::begin();
         match with_batch(&[function], NOTHING_DONE, || Sink::to(run)) {
             (OK, _) => Ok(()),

@@ -180,7 +180,6 @@ extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
             }
             what if what == Query::PassName as u32 => Some(frame.services.pass_name().into_bytes()),
             what if what == Query::Target as u32 => {
-                // Plugins of API 0.1 name no function.
                 let index = read_function_key(key);
                 let own = index.and_then(|index| frame.body(index)).and_then(Body::target);
                 own.or_else(|| frame.services.target()).map(String::into_bytes)

@@ -16,9 +16,6 @@ pub struct BodyHdr {
     #[sabi(unsafe_opaque_field)]
     rc: AtomicU64,
     drop_fn: extern "C" fn(*mut BodyHdr),
-    /// 0. Copies of the crate from version 0.1 of the API write here; nothing reads it.
-    #[sabi(unsafe_opaque_field)]
-    hash: AtomicU64,
     view: RawView<'static>,
     /// Owned by the side that sealed: the buffer under `view`, in units of 16 bytes. The last one has the structural hash.
     #[sabi(unsafe_opaque_field)]
@@ -128,7 +125,6 @@ impl Body {
         let hdr = BodyHdr {
             rc: AtomicU64::new(1),
             drop_fn: drop_body,
-            hash: AtomicU64::new(0),
             view,
             buffer: Box::into_raw(buffer).cast(),
             units,
@@ -179,28 +175,4 @@ impl std::fmt::Debug for Body {
     }
 }
 
-layout!(BodyHdr { rc, drop_fn, hash, view, buffer, units, tensors, n_tensors });
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ir::records::{NONE, kind};
-    use crate::ir::{BodyBuilder, NodeSpec};
-
-    /// The slot in the header, where copies of the crate from version 0.1 write their hash, counts for nothing.
-    #[test]
-    fn hashes_of_other_copies_are_not_read() {
-        let body = || {
-            let mut b = BodyBuilder::new();
-            b.node(NodeSpec::new(kind::MODULE).a(NONE), &[], None);
-            b.finish().expect("a body")
-        };
-        let (one, two) = (body(), body());
-        one.hdr().hash.store(1, Ordering::Relaxed);
-        two.hdr().hash.store(2, Ordering::Relaxed);
-        assert!(one.structural_eq(&two));
-        assert!(one.structural_hash() == two.structural_hash() && one.structural_hash() != 1);
-        assert_eq!(one.cached_hash().map(|hash| hash.load(Ordering::Relaxed)), Some(two.structural_hash()));
-        assert!(one.structural_eq(&two));
-    }
-}
+layout!(BodyHdr { rc, drop_fn, view, buffer, units, tensors, n_tensors });

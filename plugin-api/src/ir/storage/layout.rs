@@ -4,12 +4,12 @@ use crate::ir::records::*;
 
 /// A record that crosses.
 pub(crate) trait Layout {
-    /// Hash over size, alignment and the place of every field that the first version of the API had.
+    /// Hash over size, alignment and the place of every field.
     const HASH: u64;
     /// Names and places of all fields.
     #[cfg(test)]
     const FIELDS: &'static [(&'static str, usize)];
-    /// Size; 0 where the record may grow.
+    /// Size in bytes.
     #[cfg(test)]
     const SIZE: usize;
 }
@@ -18,38 +18,28 @@ pub(crate) const fn mix(hash: u64, value: u64) -> u64 {
     (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
 }
 
-/// Implements [`Layout`]; to leave out a field is a compile error. Records that may grow at their end (`open`) are
-/// hashed without their size, and fields of later API versions stand behind `;`, so that older plugins still fit.
+/// Implements [`Layout`]; to leave out a field is a compile error.
 macro_rules! layout {
-    (open $Ty:ident { $($field:ident),* $(; $($later:ident),*)? $(,)? }) => {
-        layout!(@ $Ty ($Ty) 0 { $($field),* } { $($($later),*)? });
+    ($Ty:ident { $($field:ident),* $(,)? }) => {
+        layout!($Ty as $Ty { $($field),* });
     };
     ($Ty:ident as $full:ty { $($field:ident),* $(,)? }) => {
-        layout!(@ $Ty ($full) std::mem::size_of::<$full>() as u64; { $($field),* } {});
-    };
-    ($Ty:ident { $($field:ident),* $(,)? }) => {
-        layout!(@ $Ty ($Ty) std::mem::size_of::<$Ty>() as u64; { $($field),* } {});
-    };
-    (@ $Ty:ident ($full:ty) 0 { $($field:ident),* } { $($later:ident),* }) => {
-        layout!(@ $Ty ($full) 0; { $($field),* } { $($later),* });
-    };
-    (@ $Ty:ident ($full:ty) $size:expr; { $($field:ident),* } { $($later:ident),* }) => {
         impl $crate::ir::storage::layout::Layout for $full {
             const HASH: u64 = {
-                let hash = $crate::ir::storage::layout::mix($size, std::mem::align_of::<$full>() as u64);
+                let size = std::mem::size_of::<$full>() as u64;
+                let hash = $crate::ir::storage::layout::mix(size, std::mem::align_of::<$full>() as u64);
                 $(let hash = $crate::ir::storage::layout::mix(hash, std::mem::offset_of!($full, $field) as u64);)*
                 hash
             };
             #[cfg(test)]
             const FIELDS: &'static [(&'static str, usize)] = &[
                 $((stringify!($field), std::mem::offset_of!($full, $field)),)*
-                $((stringify!($later), std::mem::offset_of!($full, $later)),)*
             ];
             #[cfg(test)]
-            const SIZE: usize = $size as usize;
+            const SIZE: usize = std::mem::size_of::<$full>();
         }
         const _: fn(&$full) = |record| {
-            let $Ty { $($field: _,)* $($later: _,)* } = record;
+            let $Ty { $($field: _,)* } = record;
         };
     };
 }

@@ -1,8 +1,8 @@
-//! The metadata section as API 0.1 wrote it: tag (u16), length (u32), content.
+//! The metadata section as API 0.3 has it: tag (u16), length (u32), content.
 
 use crate::records::FINGERPRINT;
 
-pub const VERSION: &str = "0.1.0";
+pub const VERSION: &str = "0.3.0";
 
 struct Writer<const N: usize> {
     bytes: [u8; N],
@@ -59,14 +59,14 @@ const fn write<const N: usize>() -> Writer<N> {
     w.put(b"PASSHOST");
     w.put(&1u16.to_le_bytes());
     let plugin = w.open(0);
-    w.field(1, b"plugin-of-api-0.1");
+    w.field(1, b"plugin-of-api-0.3");
     w.field(2, b"1.0.0");
     w.field(3, VERSION.as_bytes());
     w.field(4, &FINGERPRINT.to_le_bytes());
     w.field(5, b"as it was then");
     w.field(6, b"as it was then");
-    w.pass("old.TanhForRelu", " Calls relax.tanh where relax.nn.relu was called.", 1);
-    w.pass("old.Count", " Walks every function, and reports what it saw.", 0);
+    w.pass("frozen.TanhForRelu", " Calls relax.tanh where relax.nn.relu was called.", 1);
+    w.pass("frozen.Count", " Walks every function, and reports what it saw.", 0);
     w.close(plugin);
     w
 }

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 
 /// Numbers of `src/abi` that nobody on the other side ever meets.
 const INNER: [&str; 5] = [
-    // Made of all that is said here.
+    // A hash over this text.
     "layout.FINGERPRINT",
     // Spans that the host keeps for plugins before it gives no more of them.
-    "host_spans.MOST_OPEN",
+    "spans.MOST_OPEN",
     // A word in a message.
     "entry.NO_TEXT",
     // Locks of the host's list of headers.
@@ -31,14 +31,12 @@ const INNER: [&str; 5] = [
 /// Every record with places and types of its fields, every section, every number that has a meaning on both sides,
 /// and an example of all that crosses as bytes.
 pub(super) fn contract() -> String {
-    let mut text = format!("fingerprint = {RECORDS:016x}\n");
+    let mut text = format!("hash of the records: {RECORDS:016x}\n");
     let mut types = String::new();
     macro_rules! list {
         ($($field:ident: $ty:ty),* $(,)?) => { $(record::<$ty>(&mut text, &mut types, stringify!($ty));)* };
     }
     records!(list);
-    // Later than the fingerprint, which covers what 0.1 had.
-    record::<SpanRecord>(&mut text, &mut types, "SpanRecord");
     sources().iter().for_each(|source| numbers(&mut text, source));
     text.push_str(&types);
     SECTIONS.iter().for_each(|(slot, name, record)| text.push_str(&format!("section {slot} {name}: {record}\n")));
@@ -47,8 +45,7 @@ pub(super) fn contract() -> String {
 }
 
 fn record<T: Layout + StableAbi>(text: &mut String, types: &mut String, name: &str) {
-    let size = if T::SIZE == 0 { "may grow".to_string() } else { format!("{} bytes", T::SIZE) };
-    text.push_str(&format!("record {name}: {size}\n"));
+    text.push_str(&format!("record {name}: {} bytes\n", T::SIZE));
     T::FIELDS.iter().for_each(|(field, at)| text.push_str(&format!("record {name}.{field} at {at}\n")));
     for field in T::LAYOUT.get_fields().expect("a record has fields").iter() {
         types.push_str(&format!("type {name}.{}: {}\n", field.name(), type_of(&field)));
@@ -84,26 +81,12 @@ fn sources() -> BTreeSet<PathBuf> {
     inside.chain(FILES.iter().map(|path| src.join(path))).collect()
 }
 
-/// Where a file is, and the name that it had when version 0.1 was released: the contracts of all versions call it so.
-const FIRST_NAMES: &[(&str, &str)] = &[
-    ("abi/host/log.rs", "host_log"),
-    ("abi/host/spans.rs", "host_spans"),
-    ("ir/storage/sections.rs", "view"),
-    ("metadata/decode.rs", "meta_decode"),
-    ("metadata/mod.rs", "meta"),
-    ("services/inferred.rs", "codec"),
-    ("services/mod.rs", "services"),
-];
-
-fn first_name(path: &Path) -> &str {
-    let was = FIRST_NAMES.iter().find(|(file, _)| path.ends_with(file)).map(|(_, name)| *name);
-    was.or_else(|| path.file_stem()?.to_str()).expect("a name")
-}
-
 /// The constants of a source file, those of its modules, and the enums with numbers.
 fn numbers(text: &mut String, path: &Path) {
     let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let file = first_name(path);
+    let file = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "mod");
+    let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    let file = file.or(folder).expect("a name");
     let (mut within, mut is_numbered) = (None, false);
     for line in source.lines() {
         let item = without_visibility(line);

@@ -1,4 +1,4 @@
-//! A plugin as it was when the plugin API had version 0.1.
+//! A plugin that knows nothing of `plugin-api` but the records of version 0.3.
 
 mod metadata;
 mod records;
@@ -27,6 +27,10 @@ static ENTRY: Entry = Entry {
     run_functions,
     infer,
     decl: std::ptr::null(),
+    make_instrument,
+    call_instrument,
+    drop_instrument,
+    check_property,
 };
 
 #[unsafe(no_mangle)]
@@ -38,8 +42,8 @@ static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
 extern "C" fn init(services: *const Services, error: Sink) -> u32 {
     // SAFETY: the host gives its table, which starts with its size.
-    if (unsafe { (*services).size } as usize) < size_of::<Services>() {
-        (error.write)(error.data, RawBytes::of(b"the host is older than this plugin"));
+    if (unsafe { (*services).size } as usize) != size_of::<Services>() {
+        (error.write)(error.data, RawBytes::of(b"the host has another table"));
         return 1;
     }
     SERVICES.store(services.cast_mut(), Ordering::Release);
@@ -55,7 +59,23 @@ extern "C" fn infer(_: *const Entry, _: u32, _: *const RawView<'static>, _: u32,
     1
 }
 
-/// Sections as API 0.1 numbered them.
+extern "C" fn make_instrument(_: *const Entry, _: u32, _: RawBytes, _: *mut *mut u8, _: Sink) -> u32 {
+    1
+}
+
+extern "C" fn call_instrument(_: *mut u8, _: u32, _: *const ModuleHdr, _: RawBytes, _: Sink) -> u32 {
+    1
+}
+
+extern "C" fn drop_instrument(_: *mut u8, _: Sink) -> u32 {
+    1
+}
+
+extern "C" fn check_property(_: *const Entry, _: u32, _: *const BodyHdr, _: *const CtxRecord, _: Sink) -> u32 {
+    1
+}
+
+/// Sections as API 0.3 numbers them.
 struct Sections<'a> {
     view: &'a RawView<'static>,
     nodes: &'a [NodeRec],
@@ -88,7 +108,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Everything reachable from nodes: nodes, operands, and how many of them have a kind that 0.1 does not have.
+/// Everything reachable from nodes: nodes, operands, and how many of them have a kind that 0.3 does not have.
 fn count(body: &Sections<'_>) -> [usize; 4] {
     let known = |kind: u16| kind <= kind::LAST_OF_RELAX || (kind::FIRST_OF_TIR..=kind::LAST_OF_TIR).contains(&kind);
     let mut seen = [body.nodes.len(), 0, 0, 0];
