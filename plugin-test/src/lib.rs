@@ -80,6 +80,7 @@
 //! must be the same.
 #![forbid(unsafe_code)]
 
+mod built_along;
 mod cases;
 mod declared;
 mod examples;
@@ -210,7 +211,10 @@ fn unused(registry: &Registry, plugin: &PluginDecl, used: &Used) -> Vec<String> 
 fn engine(folder: &Path) -> Result<Engine, String> {
     let manifest = folder.ancestors().map(|above| above.join("passes.toml")).find(|path| path.is_file());
     let manifest = manifest.ok_or_else(|| format!("no passes.toml in {} nor above it", folder.display()))?;
-    let manifest = Manifest::load(&manifest).map_err(|error| text(&error))?;
+    let mut manifest = Manifest::load(&manifest).map_err(|error| text(&error))?;
+    if let Some(built) = built_along::folder_of_test() {
+        built_along::use_libraries(&mut manifest, folder, &built);
+    }
     let mut engine = Engine::new(&manifest).map_err(|error| text(&error))?;
     requirements(&mut engine).map_err(|error| text(&error))?;
     Ok(engine)

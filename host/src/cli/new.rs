@@ -214,15 +214,29 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
                 };
                 text = text.replace(&format!("{{ path = \"../../{dependency}\" }}"), &source);
             }
+            for plugin in OTHERS {
+                let line = format!("passhost-{plugin} = {{ path = \"../{plugin}\" }}\n");
+                let source = match api {
+                    Api::Folder(_) => {
+                        format!("passhost-{plugin} = {{ path = {} }}\n", inside(&format!("plugins/{plugin}")))
+                    }
+                    // The manifest names the clone, which is another crate to cargo.
+                    Api::Git(_) => String::new(),
+                };
+                text = text.replace(&line, &source);
+            }
             text + WORKSPACE
         }
-        ("passes.toml", _) => ["relax-ops", "relax-passes"].iter().fold(text, |text, plugin| {
+        ("passes.toml", _) => OTHERS.iter().fold(text, |text, plugin| {
             text.replace(&format!("\"../{plugin}\""), &inside(&format!("plugins/{plugin}")))
         }),
         (".gitignore", Api::Git(_)) => text + "/passhost\n",
         _ => text,
     }
 }
+
+/// The other plugins of the template's manifest.
+const OTHERS: [&str; 2] = ["relax-ops", "relax-passes"];
 
 /// The end of Cargo.toml.
 const WORKSPACE: &str = "

@@ -88,8 +88,24 @@ pub struct RunResult {
 
 layout!(RunResult { status, reserved, handle });
 layout!(Entry {
-    magic, size, reserved, n_passes, n_operators, fingerprint, api, metadata, init, layout, run_module, run_functions,
-    infer, decl, make_instrument, call_instrument, drop_instrument, check_property
+    magic,
+    size,
+    reserved,
+    n_passes,
+    n_operators,
+    fingerprint,
+    api,
+    metadata,
+    init,
+    layout,
+    run_module,
+    run_functions,
+    infer,
+    decl,
+    make_instrument,
+    call_instrument,
+    drop_instrument,
+    check_property
 });
 
 // SAFETY: everything in it is immutable and lives as long as the library.

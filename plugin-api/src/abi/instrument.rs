@@ -172,7 +172,8 @@ impl OpenPlugin {
         let options = crate::abi::entry::option_bytes(options);
         let mut state = std::ptr::null_mut();
         let _call = spans::Call::begin();
-        let make = |sink| (self.entry.make_instrument)(self.own, at as u32, RawBytes::of(&options), &raw mut state, sink);
+        let make =
+            |sink| (self.entry.make_instrument)(self.own, at as u32, RawBytes::of(&options), &raw mut state, sink);
         let (status, error) = Sink::to(make);
         if status != OK {
             return Err(RunFailure::read(status, &error));

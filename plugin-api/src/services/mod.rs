@@ -249,8 +249,26 @@ layout!(LogRecord { level, line, target, file, message, fields });
 layout!(SpanRecord { level, line, parent, name, target, file, fields });
 layout!(DiagnosticRecord { severity, index, function, node, message });
 layout!(Services {
-    size, reserved, max_level, seal, module, module_with, tensor, infer, print, current, query, diagnose, log_enabled,
-    log, span_wanted, span_new, span_record, span, statistic, show_module
+    size,
+    reserved,
+    max_level,
+    seal,
+    module,
+    module_with,
+    tensor,
+    infer,
+    print,
+    current,
+    query,
+    diagnose,
+    log_enabled,
+    log,
+    span_wanted,
+    span_new,
+    span_record,
+    span,
+    statistic,
+    show_module
 });
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());

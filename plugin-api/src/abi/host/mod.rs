@@ -9,11 +9,11 @@ use crate::PassError;
 use crate::abi::entry::{
     ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, failures_in, option_bytes, read_error, read_failures,
 };
-pub use crate::abi::version::{ApiMismatch, fingerprint};
 pub use crate::abi::host::log::{
     LogEvent, LogSink, LogSpan, Parent, TracingSink, max_level, set_log_sink, set_max_level,
 };
 pub use crate::abi::layout::FINGERPRINT;
+pub use crate::abi::version::{ApiMismatch, fingerprint};
 use crate::declare::diagnostics::Severity;
 use crate::ir::Call;
 use crate::ir::storage::body_handle::{Body, BodyHdr};

@@ -91,9 +91,6 @@ fn the_side_to_upgrade_is_named() {
         );
     }
     for version in [with_minor(own.minor + 1), Version::new(1, 0, 0), Version::new(2, 1, 0)] {
-        assert_eq!(
-            refused(version.clone()),
-            (said(&version), "upgrade passhost, or use an older build of the plugin")
-        );
+        assert_eq!(refused(version.clone()), (said(&version), "upgrade passhost, or use an older build of the plugin"));
     }
 }

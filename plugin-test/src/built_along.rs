@@ -1,0 +1,86 @@
+//! Plugins that cargo built together with the test.
+//!
+//! A plugin of the manifest that is a dev-dependency by path has its library in the folder of the test's executable, with
+//! the same flags and the same plugin API as the tested crate. So the host does not build it once more in a target folder
+//! of its own.
+
+use passhost::Manifest;
+use passhost::plugins::manifest::Source;
+use std::path::{Path, PathBuf};
+
+/// Replaces the crates that are dev-dependencies of the crate in `folder` by their libraries in `built`.
+pub(crate) fn use_libraries(manifest: &mut Manifest, folder: &Path, built: &Path) {
+    let libraries = libraries(folder, built);
+    for entry in &mut manifest.plugins {
+        let Source::Crate(source) = &entry.source else { continue };
+        let Ok(source) = source.canonicalize() else { continue };
+        if let Some((_, library)) = libraries.iter().find(|(dependency, _)| *dependency == source) {
+            entry.source = Source::Path(library.clone());
+        }
+    }
+}
+
+/// The folder in which cargo puts what a test needs.
+pub(crate) fn folder_of_test() -> Option<PathBuf> {
+    std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
+}
+
+/// The folder and library of each dev-dependency by path that is a plugin and was built.
+fn libraries(folder: &Path, built: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let Some(own) = cargo_toml(folder) else { return Vec::new() };
+    let dependencies = own.get("dev-dependencies").and_then(toml::Value::as_table);
+    let paths = dependencies.into_iter().flatten().filter_map(|(_, dependency)| dependency.get("path")?.as_str());
+    let library = |path: &str| {
+        let dependency = folder.join(path).canonicalize().ok()?;
+        let library = built.join(file_name(&cargo_toml(&dependency)?)?);
+        library.is_file().then_some((dependency, library))
+    };
+    paths.filter_map(library).collect()
+}
+
+/// `libmy_passes.so` of a crate with a dynamic library.
+fn file_name(table: &toml::Table) -> Option<String> {
+    let lib = table.get("lib")?;
+    let kinds = lib.get("crate-type")?.as_array()?;
+    kinds.iter().find(|kind| kind.as_str() == Some("cdylib"))?;
+    let package = || table.get("package")?.get("name")?.as_str();
+    let name = lib.get("name").and_then(toml::Value::as_str).or_else(package)?.replace('-', "_");
+    Some(format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX))
+}
+
+fn cargo_toml(folder: &Path) -> Option<toml::Table> {
+    std::fs::read_to_string(folder.join("Cargo.toml")).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_dev_dependencies_that_were_built_are_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        };
+        for name in ["built", "not-built", "unlisted", "own"] {
+            let text = format!("[package]\nname = \"{name}\"\n[lib]\ncrate-type = [\"cdylib\", \"rlib\"]\n");
+            write(&format!("{name}/Cargo.toml"), &text);
+        }
+        let dependencies = "[dev-dependencies]\nbuilt = { path = \"../built\" }\nnot-built = { path = \"../not-built\" }\n\
+                            serde = \"1\"\n";
+        let own = std::fs::read_to_string(folder.path().join("own/Cargo.toml")).expect("a file");
+        write("own/Cargo.toml", &(own + dependencies));
+        let library = format!("deps/{}built{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        write(&library, "");
+        let entry = |name: &str| format!("[[plugin]]\ncrate = \"{name}\"\n");
+        let text = ["../built", "../not-built", "../unlisted", "."].map(entry).concat();
+        let mut manifest = Manifest::parse(&folder.path().join("own/passes.toml"), &text).expect("a manifest");
+        let before: Vec<Source> = manifest.plugins.iter().map(|entry| entry.source.clone()).collect();
+        use_libraries(&mut manifest, &folder.path().join("own"), &folder.path().join("deps"));
+        let after: Vec<Source> = manifest.plugins.iter().map(|entry| entry.source.clone()).collect();
+        assert_eq!(after[0], Source::Path(folder.path().join(library)));
+        assert_eq!(after[1..], before[1..]);
+    }
+}
