@@ -8,7 +8,9 @@ use crate::report::error::Error;
 use crate::verify::declared_form::in_declared_form;
 use crate::verify::snapshot::Snapshot;
 use crate::verify::undeclared::undeclared_among;
-use crate::verify::{Affected, KnownCalls, UndeclaredOperator, Violation, affected, pairs, verify_attributes};
+use crate::verify::{
+    Affected, KeptParts, KnownCalls, UndeclaredOperator, Violation, affected, pairs, verify_attributes,
+};
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::declare::instrument::PassFacts;
 use plugin_api::ir::Module;
@@ -111,10 +113,11 @@ impl<'r> Run<'r> {
         let after = after?;
         self.check_said(pass, said)?;
         let start = Instant::now();
-        let after = in_declared_form(before, after, self.engine)
+        let mut kept = KeptParts::default();
+        let after = in_declared_form(before, after, self.engine, &mut kept)
             .map_err(|(function, why)| self.step_error(pass, Some(function), why.to_string(), None))?;
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
-        let affected = affected(before, &after);
+        let affected = affected(before, &after, &mut kept);
         self.verify(before, &after, &affected).map_err(|violation| self.violation(pass, &after, &violation))?;
         self.check_operators(pass, &affected, before, &after)?;
         let changed = changed(before, &after);

@@ -1,8 +1,8 @@
 //! What a pass changed: the functions that have to be looked at again, and that their texts read as the same functions.
 
 use crate::verify::KnownCalls;
-use crate::verify::function::{global_fault, well_formed};
-use crate::verify::{Violation, of_module, verify_meta};
+use crate::verify::function::{Before, global_fault, well_formed};
+use crate::verify::{Kept, KeptParts, Violation, of_module, verify_meta};
 use plugin_api::ir::records::LEAF_BIT;
 use plugin_api::ir::{Body, Dict, Module};
 use script::Operators;
@@ -13,7 +13,7 @@ use script::Operators;
 /// The first violation, in the order of the functions and of their nodes.
 pub fn verify_changed(before: &Module, after: &Module, ops: &dyn Operators) -> Result<(), Violation> {
     verify_attributes(before, after, ops)?;
-    let affected = affected(before, after);
+    let affected = affected(before, after, &mut KeptParts::default());
     let rules = KnownCalls::new(ops, affected.len());
     affected.iter().try_for_each(|affected| affected.check(after, &rules))
 }
@@ -34,6 +34,7 @@ pub(crate) struct Affected<'m> {
     pub(crate) body: &'m Body,
     /// What it was before.
     before: Option<&'m Body>,
+    kept: Kept,
     /// All of it; else only functions that it names may be other ones.
     whole: bool,
     /// It is new.
@@ -44,7 +45,9 @@ impl Affected<'_> {
     /// Checks it as a function of `module`.
     pub(crate) fn check(&self, module: &Module, ops: &dyn Operators) -> Result<(), Violation> {
         match self.whole {
-            true => verify_result(self.before, self.name, self.body, module, ops),
+            true => {
+                verify_result(Before { body: self.before, kept: Some(&self.kept) }, self.name, self.body, module, ops)
+            }
             false => verify_globals(self.name, self.body, module),
         }
     }
@@ -56,7 +59,7 @@ impl Affected<'_> {
 }
 
 /// What has to be looked at once `before` became `after`, in the order of the functions.
-pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module) -> Vec<Affected<'m>> {
+pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module, kept: &mut KeptParts) -> Vec<Affected<'m>> {
     if before.same(after) {
         return Vec::new();
     }
@@ -67,7 +70,9 @@ pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module) -> Vec<Affecte
             let old = before.get(name);
             let new = !old.is_some_and(|old| old.same(body));
             // Types name devices by their place: what did not change may mean others now.
-            Affected { name, body, before: old.filter(|_| same_devices), whole: new || !same_devices, new }
+            let (before, whole) = (old.filter(|_| same_devices), new || !same_devices);
+            let kept = before.filter(|_| whole).map(|old| kept.take(old, body)).unwrap_or_default();
+            Affected { name, body, before, kept, whole, new }
         };
         return after.functions().map(affected).collect();
     };
@@ -78,6 +83,7 @@ pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module) -> Vec<Affecte
         name,
         body,
         before: Some(old),
+        kept: if whole { kept.take(old, body) } else { Kept::default() },
         whole,
         new: whole,
     });
@@ -113,7 +119,7 @@ pub(crate) fn pairs<'m>(
 /// # Errors
 /// The first violation, in the order of the nodes.
 fn verify_result(
-    before: Option<&Body>,
+    before: Before<'_>,
     name: &str,
     body: &Body,
     module: &Module,

@@ -1,7 +1,7 @@
 //! What a pass returns, in the form in which a reader of its text stores it: attributes and effects as operators declare
 //! them, and functions of the module called at the type that they have.
 
-use crate::verify::pairs;
+use crate::verify::{KeptParts, pairs};
 use plugin_api::PassError;
 use plugin_api::ir::import::Importer;
 use plugin_api::ir::{Body, Call, Module, TypeId};
@@ -17,7 +17,12 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// If a changed function is not valid, or a call no longer fits what it calls; with the name of the function.
-pub fn in_declared_form(before: &Module, after: Module, ops: &dyn Operators) -> Result<Module, (String, PassError)> {
+pub(crate) fn in_declared_form(
+    before: &Module,
+    after: Module,
+    ops: &dyn Operators,
+    kept: &mut KeptParts,
+) -> Result<Module, (String, PassError)> {
     if before.same(&after) {
         return Ok(after);
     }
@@ -28,7 +33,10 @@ pub fn in_declared_form(before: &Module, after: Module, ops: &dyn Operators) -> 
         None => after.functions().map(|(name, body)| (name, before.get(name), body)).collect(),
     };
     let mut edit = None;
-    for (name, _, body) in changed.iter().filter(|(.., body)| body.function().is_some()) {
+    for (name, old, body) in changed.iter().filter(|(.., body)| body.function().is_some()) {
+        if old.is_some_and(|old| kept.of(old, body).has_all_calls(body)) {
+            continue;
+        }
         let declared = declared(body, ops).map_err(|why| (name.to_string(), why))?;
         if !declared.same(body) {
             edit.get_or_insert_with(|| after.edit()).set(*name, declared);

@@ -9,6 +9,7 @@ mod changed;
 pub mod declared_form;
 mod function;
 mod function_attrs;
+mod kept;
 mod known_calls;
 mod plain;
 pub(crate) mod snapshot;
@@ -19,7 +20,8 @@ pub(crate) mod undeclared;
 
 pub use crate::verify::changed::verify_changed;
 pub(crate) use crate::verify::changed::{Affected, affected, pairs, verify_attributes};
-use crate::verify::function::well_formed;
+use crate::verify::function::{Before, well_formed};
+pub(crate) use crate::verify::kept::{Kept, KeptParts};
 pub(crate) use crate::verify::known_calls::KnownCalls;
 pub use crate::verify::undeclared::{UndeclaredOperator, undeclared_operators};
 use plugin_api::ir::{Body, BodyKind, Module};
@@ -59,7 +61,9 @@ pub fn verify_module(module: &Module, infer: &dyn Infer) -> Result<(), Violation
 /// As [`verify_module`].
 pub fn verify_read(module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
     let rules = KnownCalls::new(infer, module.len());
-    module.functions().try_for_each(|(name, body)| well_formed(Some(body), name, body, module, &rules, None).map(drop))
+    module.functions().try_for_each(|(name, body)| {
+        well_formed(Before { body: Some(body), kept: None }, name, body, module, &rules, None).map(drop)
+    })
 }
 
 /// Checks that functions and attributes of a module are of the kinds that a module has.
@@ -100,7 +104,7 @@ fn of_module(message: String) -> Violation {
 /// # Errors
 /// The first violation, in the order of the nodes.
 pub fn verify_function(name: &str, body: &Body, module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
-    well_formed(None, name, body, module, infer, None).map(drop)
+    well_formed(Before::default(), name, body, module, infer, None).map(drop)
 }
 
 #[cfg(test)]

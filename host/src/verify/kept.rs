@@ -1,0 +1,197 @@
+//! Bindings that a pass left as they were: what was checked of them before it ran still holds.
+//!
+//! A binding is kept if the function before the pass has one with the same record, of the same leaves and of values of the
+//! same types. Numbers of leaves, types and attributes mean the same in both functions if the tables of the new one begin
+//! with those of the old one, as those of an edited function do.
+
+use plugin_api::ir::records::*;
+use plugin_api::ir::{Body, RawView};
+use std::collections::HashMap;
+
+/// How many old nodes the search for a kept one may look at, for each new node. What is not used is saved up, so that a
+/// long stretch can be left out and the search still takes time in proportion to both functions.
+const STEPS: usize = 8;
+
+/// Which nodes of a function were in the function before it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    /// For each node the old one, or [`NONE`]; empty if there is none at all.
+    old: Vec<u32>,
+}
+
+impl Kept {
+    /// What `after` kept of `before`.
+    pub(crate) fn of(before: &Body, after: &Body) -> Kept {
+        let (old, new) = (before.raw(), after.raw());
+        if !begins_with(new, old) {
+            return Kept::default();
+        }
+        let mut search = Search { old, new, at: 0, steps: 0, found: Vec::with_capacity(new.nodes().len()) };
+        new.nodes().iter().for_each(|node| search.come_to(node));
+        Kept { old: search.found }
+    }
+
+    /// Whether a node was there before.
+    pub(crate) fn has(&self, node: usize) -> bool {
+        self.old.get(node).is_some_and(|old| *old != NONE)
+    }
+
+    /// Whether all calls of a function were there before.
+    pub(crate) fn has_all_calls(&self, body: &Body) -> bool {
+        let nodes = body.raw().nodes().iter().zip(&self.old);
+        !self.old.is_empty() && nodes.filter(|(node, _)| node.kind == kind::CALL).all(|(_, old)| *old != NONE)
+    }
+}
+
+/// What changed functions kept. Two checks ask for it. The handles keep each address from being used again.
+#[derive(Debug, Default)]
+pub(crate) struct KeptParts(HashMap<usize, (Body, Kept), foldhash::fast::RandomState>);
+
+impl KeptParts {
+    /// What `after` kept of `before`; it is remembered until it is taken.
+    pub(crate) fn of(&mut self, before: &Body, after: &Body) -> &Kept {
+        &self.0.entry(after.addr()).or_insert_with(|| (after.clone(), Kept::of(before, after))).1
+    }
+
+    /// The same for the last time.
+    pub(crate) fn take(&mut self, before: &Body, after: &Body) -> Kept {
+        self.0.remove(&after.addr()).map_or_else(|| Kept::of(before, after), |(_, kept)| kept)
+    }
+}
+
+/// Whether the tables of a function begin with those of another one.
+fn begins_with(new: &RawView<'_>, old: &RawView<'_>) -> bool {
+    macro_rules! all {
+        ($($table:ident),*) => { $(new.$table().starts_with(old.$table()))&&* };
+    }
+    all!(leaves, types, prims, lists, dicts, attrs, consts, strs, str_bytes, var_names)
+}
+
+struct Search<'a> {
+    old: &'a RawView<'a>,
+    new: &'a RawView<'a>,
+    /// The old node after the one that was found last.
+    at: usize,
+    /// How many may be looked at.
+    steps: usize,
+    found: Vec<u32>,
+}
+
+impl Search<'_> {
+    fn come_to(&mut self, node: &NodeRec) {
+        self.steps += STEPS;
+        let is_value = matches!(node.kind, kind::CALL | kind::TUPLE | kind::TUPLE_GET | kind::ALIAS | kind::MATCH_CAST);
+        if !is_value || node.has(flag::REGION) {
+            return self.found.push(NONE);
+        }
+        let operands = self.new.operands().get(node.op_range()).unwrap_or(&[]);
+        let from = self.at.min(self.old.nodes().len());
+        let ahead = self.old.nodes()[from..].iter().take(self.steps);
+        match ahead.clone().position(|old| self.is_same(node, operands, old)) {
+            Some(i) => {
+                self.steps -= i + 1;
+                self.at = from + i + 1;
+                self.found.push((from + i) as u32);
+            }
+            None => {
+                self.steps -= ahead.len();
+                self.found.push(NONE);
+            }
+        }
+    }
+
+    fn is_same(&self, node: &NodeRec, operands: &[u32], old: &NodeRec) -> bool {
+        let fields = |node: &NodeRec| (node.kind, node.flags, node.ty, node.attrs, node.a, node.n_ops);
+        if fields(node) != fields(old) {
+            return false;
+        }
+        let before = self.old.operands().get(old.op_range()).unwrap_or(&[]);
+        operands.len() == before.len() && operands.iter().zip(before).all(|(new, old)| self.is_same_operand(*new, *old))
+    }
+
+    /// The same leaf, a value of the same type, or a nested expression that is itself kept.
+    fn is_same_operand(&self, new: u32, old: u32) -> bool {
+        if (new | old) & LEAF_BIT != 0 {
+            return new == old;
+        }
+        let (Some(node), Some(before)) = (self.new.nodes().get(new as usize), self.old.nodes().get(old as usize))
+        else {
+            return false;
+        };
+        match (node.has(flag::BOUND), before.has(flag::BOUND)) {
+            (true, true) => node.ty == before.ty,
+            (false, false) => self.found.get(new as usize) == Some(&old),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugin_api::ir::Dim;
+    use plugin_api::ir::{AttrsId, BodyBuilder, DType, NodeSpec, Type, Value};
+
+    /// `n` calls in a row, each of the one before.
+    fn chain(n: usize) -> Body {
+        let mut b = BodyBuilder::new();
+        b.begin_function(0, AttrsId::NONE, None);
+        let ty = b.ty(&Type::tensor(vec![Dim::Int(4)], DType::F32));
+        let mut last = b.param("x", ty);
+        b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+        for i in 0..n {
+            let callee = b.op(if i % 2 == 0 { "relax.exp" } else { "relax.abs" });
+            last = b.call(callee, &[last], AttrsId::NONE, ty, false, Some("y"));
+        }
+        b.end();
+        b.end_function(last, ty);
+        b.finish().expect("a function")
+    }
+
+    fn n_kept(kept: &Kept, body: &Body) -> usize {
+        body.values().filter(|value| value.index().is_some_and(|i| kept.has(i))).count()
+    }
+
+    #[test]
+    fn bindings_are_found_again_after_others_are_removed() {
+        let before = chain(200);
+        let calls: Vec<Value<'_>> = before.bindings().collect();
+        // Sixty in a row, and each tenth one.
+        let removed = |i: usize| (80..140).contains(&i) || i % 10 == 3;
+        let mut edit = before.edit();
+        for (i, call) in calls.iter().enumerate().filter(|(i, _)| removed(*i)) {
+            edit.replace(*call, calls.get(i.wrapping_sub(1)).copied().unwrap_or(*call));
+        }
+        let after = edit.finish().expect("a function");
+        let kept = Kept::of(&before, &after);
+        assert_eq!(n_kept(&kept, &after), after.bindings().count());
+        assert!(kept.has_all_calls(&after));
+    }
+
+    #[test]
+    fn what_changed_is_not_kept() {
+        let before = chain(20);
+        let mut edit = before.edit();
+        let call = before.bindings().nth(7).expect("a call");
+        let other = edit.builder().op("relax.negative");
+        edit.set_operand(call, 0, other);
+        let after = edit.finish().expect("a function");
+        let kept = Kept::of(&before, &after);
+        assert_eq!(n_kept(&kept, &after), 19);
+        assert!(!kept.has_all_calls(&after));
+    }
+
+    #[test]
+    fn functions_with_other_tables_keep_nothing() {
+        let (before, after) = (chain(4), chain(4));
+        assert!(Kept::of(&before, &after).has_all_calls(&after), "the tables are equal");
+        let mut b = BodyBuilder::new();
+        b.string("something else");
+        b.begin_function(0, AttrsId::NONE, None);
+        let ty = b.ty(&Type::tensor(vec![Dim::Int(4)], DType::F32));
+        let x = b.param("x", ty);
+        b.end_function(x, ty);
+        let after = b.finish().expect("a function");
+        assert_eq!(n_kept(&Kept::of(&before, &after), &after), 0);
+    }
+}
