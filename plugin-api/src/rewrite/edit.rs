@@ -15,7 +15,7 @@ use crate::ir::storage::body_handle::Body;
 use crate::ir::storage::sections::Sections;
 use crate::ir::types::Type;
 use crate::ir::value::Value;
-use compact::Compact;
+use compact::{Changes, Compact};
 use std::collections::BTreeSet;
 
 /// What happens to a node of the old body.
@@ -108,6 +108,19 @@ pub struct Edit<'b> {
     pub(crate) groups: crate::rewrite::outline::Groups,
 }
 
+/// The node that is meant by `op`, with what replaced it followed to the end.
+fn resolved(forward: &[u32], mut op: u32) -> u32 {
+    let mut steps = 0;
+    while let Some(next) = forward.get(op as usize).copied().filter(|next| *next != NONE) {
+        op = next;
+        steps += 1;
+        if steps > forward.len() {
+            break;
+        }
+    }
+    op
+}
+
 impl Body {
     /// Starts an edit.
     pub fn edit(&self) -> Edit<'_> {
@@ -145,9 +158,27 @@ impl Body {
         if drop.is_empty() {
             return Ok(self.clone());
         }
-        let mut edit = self.edit();
-        drop.into_iter().for_each(|value| edit.remove(value));
-        edit.finish()
+        if self.kind() == BodyKind::PrimFunc {
+            let mut edit = self.edit();
+            drop.into_iter().for_each(|value| edit.remove(value));
+            return edit.finish();
+        }
+        self.without(drop)
+    }
+
+    /// A Relax function without these bindings. Nothing is added, so no table is copied.
+    fn without(&self, dropped: Vec<Value<'_>>) -> Result<Body, SealError> {
+        let raw = self.raw();
+        let mut state = vec![State::Keep; self.len()];
+        let mut work: Vec<usize> = dropped.into_iter().filter_map(Value::index).collect();
+        while let Some(at) = work.pop() {
+            state[at] = State::Removed;
+            let operands = raw.nodes()[at].ops(raw.operands()).iter().map(|op| *op as usize);
+            work.extend(operands.filter(|op| raw.nodes().get(*op).is_some_and(is_nested) && state[*op] == State::Keep));
+        }
+        let changes = Changes { state: &state, side: &[], forward: &[] };
+        let (nodes, operands, names) = Compact::new(changes, *raw).run()?;
+        crate::ir::storage::sealer::seal(&raw.with_nodes(&nodes, &operands, &names))
     }
 }
 
@@ -313,16 +344,8 @@ impl<'b> Edit<'b> {
         self.b.v(self.resolve_word(v.of(self).op))
     }
 
-    fn resolve_word(&self, mut op: u32) -> u32 {
-        let mut steps = 0;
-        while let Some(next) = self.forward.get(op as usize).copied().filter(|next| *next != NONE) {
-            op = next;
-            steps += 1;
-            if steps > self.forward.len() {
-                break;
-            }
-        }
-        op
+    fn resolve_word(&self, op: u32) -> u32 {
+        resolved(&self.forward, op)
     }
 
     /// Whether a value of the old body was removed.
@@ -531,8 +554,8 @@ impl<'b> Edit<'b> {
         // Stable: items at one place keep the order in which they were added.
         self.side.sort_by_key(|(place, _)| *place);
         let old = std::mem::take(&mut self.b.pool.s);
-        let compact = Compact::new(&self, &old).run()?;
-        let (nodes, operands, names) = compact;
+        let changes = Changes { state: &self.state, side: &self.side, forward: &self.forward };
+        let (nodes, operands, names) = Compact::new(changes, old.raw()).run()?;
         let sections = Sections { nodes, operands, names, spans: Vec::new(), ..old };
         crate::ir::storage::sealer::seal(&sections.raw())
     }

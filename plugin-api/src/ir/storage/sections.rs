@@ -222,6 +222,14 @@ impl<'a> RawView<'a> {
         RawView { tensors: RawSlice::of(tensors), ..self }
     }
 
+    /// The same tables under other nodes, without places in a text.
+    pub(crate) fn with_nodes<'b>(&'b self, nodes: &'b [NodeRec], operands: &'b [u32], names: &'b [u32]) -> RawView<'b> {
+        let mut slots = self.slots;
+        (slots[0], slots[1], slots[12]) = (RawSlice::of(nodes), RawSlice::of(operands), RawSlice::of(names));
+        slots[15] = RawSlice::EMPTY;
+        RawView { slots, tensors: self.tensors, life: PhantomData }
+    }
+
     /// A string of the string table; empty if the id is out of range.
     #[inline]
     pub fn str(&self, id: u32) -> &'a str {

@@ -3,17 +3,30 @@
 use crate::ir::make::validate::is_nested;
 use crate::ir::make::validate::{SealError, is_expression};
 use crate::ir::records::*;
-use crate::ir::storage::sections::Sections;
-use crate::rewrite::edit::{Edit, Item, State};
+use crate::ir::storage::sections::RawView;
+use crate::rewrite::edit::{Item, Place, State, resolved};
 use std::collections::BTreeSet;
 
 /// In the map of a [`Compact`]: the walk came by a nested expression, which is written with its user.
 const WAITS: u32 = NONE - 1;
 
+/// What becomes of the nodes of a body.
+#[derive(Clone, Copy)]
+pub(super) struct Changes<'e> {
+    /// For each old node.
+    pub(super) state: &'e [State],
+    /// What is put between them, by place.
+    pub(super) side: &'e [(Place, Item)],
+    /// For each node the one that is meant by it from now on, or [`NONE`].
+    pub(super) forward: &'e [u32],
+}
+
 /// One forward walk that writes the new stream. A nested expression is written directly before its user, wherever it was.
 pub(super) struct Compact<'e> {
-    edit: &'e Edit<'e>,
-    old: &'e Sections,
+    changes: Changes<'e>,
+    /// The nodes, old and new.
+    old: RawView<'e>,
+    n_old: u32,
     map: Vec<u32>,
     nodes: Vec<NodeRec>,
     operands: Vec<u32>,
@@ -26,14 +39,15 @@ pub(super) struct Compact<'e> {
 }
 
 impl<'e> Compact<'e> {
-    pub(super) fn new(edit: &'e Edit<'e>, old: &'e Sections) -> Compact<'e> {
-        let n = old.nodes.len();
+    pub(super) fn new(changes: Changes<'e>, old: RawView<'e>) -> Compact<'e> {
+        let n = old.nodes().len();
         Compact {
-            edit,
+            changes,
             old,
+            n_old: changes.state.len() as u32,
             map: vec![NONE; n],
             nodes: Vec::with_capacity(n),
-            operands: Vec::with_capacity(old.operands.len()),
+            operands: Vec::with_capacity(old.operands().len()),
             names: Vec::with_capacity(n),
             open: Vec::new(),
             next: 0,
@@ -43,7 +57,7 @@ impl<'e> Compact<'e> {
 
     #[allow(clippy::type_complexity, reason = "three parallel sections, used in one place")]
     pub(super) fn run(mut self) -> Result<(Vec<NodeRec>, Vec<u32>, Vec<u32>), SealError> {
-        let n_old = self.edit.n_old;
+        let n_old = self.n_old;
         let mut at = 0;
         loop {
             self.items(at, false)?;
@@ -52,8 +66,8 @@ impl<'e> Compact<'e> {
             if at >= n_old {
                 break;
             }
-            let node = self.old.nodes[at as usize];
-            match self.edit.state[at as usize] {
+            let node = self.old.nodes()[at as usize];
+            match self.changes.state[at as usize] {
                 State::Removed | State::Moved => {
                     let end = node.end(at).min(n_old);
                     self.skip_items(end);
@@ -126,7 +140,7 @@ impl<'e> Compact<'e> {
     }
 
     fn items(&mut self, at: u32, before: bool) -> Result<(), SealError> {
-        while let Some((place, item)) = self.edit.side.get(self.next).copied() {
+        while let Some((place, item)) = self.changes.side.get(self.next).copied() {
             if place.at != at || place.before != before {
                 break;
             }
@@ -136,7 +150,7 @@ impl<'e> Compact<'e> {
             self.next += 1;
             match item {
                 Item::Node(op) => self.come_to(op)?,
-                Item::Old(op) if self.edit.state[op as usize] == State::Moved => self.come_to(op)?,
+                Item::Old(op) if self.changes.state[op as usize] == State::Moved => self.come_to(op)?,
                 Item::Old(_) => {}
                 Item::Open(op) => {
                     self.emit(op)?;
@@ -154,7 +168,7 @@ impl<'e> Compact<'e> {
 
     /// Passes over what was to be inserted inside a removed region.
     fn skip_items(&mut self, end: u32) {
-        while self.edit.side.get(self.next).is_some_and(|(place, _)| place.at < end) {
+        while self.changes.side.get(self.next).is_some_and(|(place, _)| place.at < end) {
             self.next += 1;
         }
     }
@@ -162,7 +176,7 @@ impl<'e> Compact<'e> {
     /// Writes a node, or lets it wait for its user: the rule of `put_in_order` in `forms.rs`. Regions do not wait, since
     /// their content follows.
     fn come_to(&mut self, op: u32) -> Result<(), SealError> {
-        let node = &self.old.nodes[op as usize];
+        let node = &self.old.nodes()[op as usize];
         if !is_nested(node) || node.has(flag::REGION) {
             return self.emit(op);
         }
@@ -188,11 +202,15 @@ impl<'e> Compact<'e> {
                 self.map[op as usize] = NONE;
                 work.push((op, true));
             }
-            let operands = self.old.operands.get(self.old.nodes[op as usize].op_range()).unwrap_or(&[]);
-            let targets = operands.iter().rev().map(|operand| self.edit.resolve_word(*operand));
+            let operands = self.old.operands().get(self.old.nodes()[op as usize].op_range()).unwrap_or(&[]);
+            let targets = operands.iter().rev().map(|operand| self.resolved(*operand));
             work.extend(targets.filter(|word| self.waits(*word)).map(|word| (word, false)));
         }
         Ok(())
+    }
+
+    fn resolved(&self, op: u32) -> u32 {
+        resolved(self.changes.forward, op)
     }
 
     fn waits(&self, word: u32) -> bool {
@@ -200,7 +218,7 @@ impl<'e> Compact<'e> {
     }
 
     fn emit(&mut self, op: u32) -> Result<(), SealError> {
-        let mut node = self.old.nodes[op as usize];
+        let mut node = self.old.nodes()[op as usize];
         if matches!(node.kind, kind::BLOCK | kind::DATAFLOW)
             && let Some(before) = self.closed_block
             && let Some(block) = self.nodes.get(before as usize).filter(|block| block.kind == node.kind)
@@ -212,15 +230,15 @@ impl<'e> Compact<'e> {
         node.ops = self.emit_operands(op, &node)?;
         self.map[op as usize] = self.nodes.len() as u32;
         self.nodes.push(node);
-        self.names.push(self.old.names.get(op as usize).copied().unwrap_or(NONE));
+        self.names.push(self.old.names().get(op as usize).copied().unwrap_or(NONE));
         Ok(())
     }
 
     /// Writes the operands of a node; gives where they begin.
     fn emit_operands(&mut self, op: u32, node: &NodeRec) -> Result<u32, SealError> {
         let range = node.op_range();
-        let (end, len) = (range.end as u64, self.old.operands.len());
-        let Some(operands) = self.old.operands.get(range) else {
+        let (end, len) = (range.end as u64, self.old.operands().len());
+        let Some(operands) = self.old.operands().get(range) else {
             return Err(SealError::Dangling { what: "node", index: op as usize, field: "operands", found: end, len });
         };
         // Operands that are values as they were before this node took their place.
@@ -228,7 +246,7 @@ impl<'e> Compact<'e> {
         'again: loop {
             let ops = self.operands.len() as u32;
             for (i, operand) in operands.iter().enumerate() {
-                let word = self.edit.resolve_word(*operand);
+                let word = self.resolved(*operand);
                 let word = match before.iter().find(|(at, _)| *at == i) {
                     Some((_, word)) => *word,
                     None if word & LEAF_BIT != 0 => word,
@@ -253,7 +271,7 @@ impl<'e> Compact<'e> {
     /// What `user` means by a value whose place it takes itself, as where `f(x)` becomes `g(f(x))`: the value as it was,
     /// which then stands before it.
     fn emit_replaced(&mut self, user: u32, operand: u32) -> Result<u32, SealError> {
-        let mut node = match self.old.nodes.get(operand as usize) {
+        let mut node = match self.old.nodes().get(operand as usize) {
             Some(node) if self.takes_the_place(user, operand) => *node,
             _ => return Err(self.dangling(user, operand)),
         };
@@ -271,18 +289,18 @@ impl<'e> Compact<'e> {
         let word = self.nodes.len() as u32;
         self.map[operand as usize] = word;
         self.nodes.push(node);
-        self.names.push(self.old.names.get(operand as usize).copied().unwrap_or(NONE));
+        self.names.push(self.old.names().get(operand as usize).copied().unwrap_or(NONE));
         Ok(word)
     }
 
     /// Whether an old value, which is no region, was replaced by something new that uses `user`.
     fn takes_the_place(&self, user: u32, operand: u32) -> bool {
-        let (n_old, target) = (self.edit.n_old, self.edit.resolve_word(operand));
+        let (n_old, target) = (self.n_old, self.resolved(operand));
         let plain = |node: &NodeRec| is_expression(node) && !node.has(flag::REGION);
         if user < n_old
             || operand >= n_old
             || target < n_old
-            || !self.old.nodes.get(operand as usize).is_some_and(plain)
+            || !self.old.nodes().get(operand as usize).is_some_and(plain)
         {
             return false;
         }
@@ -291,10 +309,10 @@ impl<'e> Compact<'e> {
             if op == user {
                 return true;
             }
-            let Some(node) = self.old.nodes.get(op as usize).filter(|_| op >= n_old && seen.insert(op)) else {
+            let Some(node) = self.old.nodes().get(op as usize).filter(|_| op >= n_old && seen.insert(op)) else {
                 continue;
             };
-            let operands = self.old.operands.get(node.op_range()).unwrap_or(&[]);
+            let operands = self.old.operands().get(node.op_range()).unwrap_or(&[]);
             work.extend(operands.iter().filter(|op| **op & LEAF_BIT == 0));
         }
         false
@@ -302,11 +320,10 @@ impl<'e> Compact<'e> {
 
     fn dangling(&self, user: u32, operand: u32) -> SealError {
         let name = |op: u32| {
-            let raw = self.old.raw();
-            self.old.names.get(op as usize).and_then(|off| raw.name_at(*off)).unwrap_or("").to_string()
+            self.old.names().get(op as usize).and_then(|off| self.old.name_at(*off)).unwrap_or("").to_string()
         };
-        let target = self.edit.resolve_word(operand);
-        let removed = self.edit.state.get(target as usize).is_some_and(|state| *state == State::Removed);
+        let target = self.resolved(operand);
+        let removed = self.changes.state.get(target as usize).is_some_and(|state| *state == State::Removed);
         let (index, user) = (user as usize, name(user));
         let name = Some(name(target)).filter(|name| !name.is_empty()).unwrap_or_else(|| format!("node {target}"));
         if removed { SealError::Removed { index, user, name } } else { SealError::UseBeforeDef { index, user, name } }
