@@ -5,13 +5,17 @@ use super::building::Building;
 use super::messages::Messages;
 use super::select::request;
 use super::{check, instruments, listed_of, load, lock, show};
+use crate::engine::Engine;
 use crate::files::{Output, to_stdout};
-use crate::plugins::lock::Mode;
+use crate::plugins::lock::{Keeper, Mode};
+use crate::plugins::manifest::Manifest;
 use crate::process;
 use crate::report::Report;
 use crate::report::error::{Error, Kept, exit};
 use crate::run::{RunReport, Runner};
 use crate::text::{self, Input};
+use plugin_api::ir::Module;
+use registry::Plan;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,41 +51,78 @@ fn read_input(path: &Path) -> Result<Input, Error> {
 /// Reads the module, runs the passes over it, and writes the result; gives the exit code.
 pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
     let output = args.output()?;
-    let timing = &seen.timing;
     let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
-    let keeper = keeper.seen(seen.survey.take());
     let request = request(&args.select, &manifest)?;
     let input = read_input(&args.input)?.strict(args.strict);
-    let building = Building::new(messages);
-    let engine = Arc::new(timing.span("list plugins", || listed_of(&manifest, keeper, &building, messages))?);
-    engine.tries_first(lock::try_out);
-    engine.prints_to(move |text| messages.text("printed", text));
-    seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
+    let engine = engine(&manifest, keeper.seen(seen.survey.take()), seen, messages)?;
     let (context, written) = request.context(&manifest, &engine)?;
-    let plan = timing.span("plan", || written.plan(&context, &engine))?;
+    let plan = seen.timing.span("plan", || written.plan(&context, &engine))?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
-    lock::tell(engine.lock(), messages);
-    let unrecorded = timing.span("open plugins", || engine.open_for(&plan))?;
-    unrecorded.iter().for_each(|warning| messages.report(warning));
-    let reading = timing.span("read", || engine.read_module(&input));
-    messages.reports(reading.warnings(), "warnings");
-    let module = reading.module?;
+    let module = module(&engine, &plan, &input, seen, messages)?;
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
-    let report = timing.span("passes", || runner.run(&plan, module))?;
-    if !process::is_original() {
-        let message = "a plugin made a copy of the process, which continued the run".to_string();
-        let help = "this copy writes nothing; a plugin that forks must end its child".to_string();
-        return Err(Error::Ended { message, help, code: exit::PLUGIN });
+    let report = seen.timing.span("passes", || runner.run(&plan, module))?;
+    in_the_original_process()?;
+    conclude(args, &engine, report, &output, seen, messages)
+}
+
+/// The engine of a manifest, with its plugins listed.
+fn engine(
+    manifest: &Manifest,
+    keeper: Keeper,
+    seen: &instruments::Seen,
+    messages: Messages,
+) -> Result<Arc<Engine>, Error> {
+    let building = Building::new(messages);
+    let engine = Arc::new(seen.timing.span("list plugins", || listed_of(manifest, keeper, &building, messages))?);
+    engine.tries_first(lock::try_out);
+    engine.prints_to(move |text| messages.text("printed", text));
+    seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
+    Ok(engine)
+}
+
+/// Opens the plugins of the plan, then reads the module.
+fn module(
+    engine: &Engine,
+    plan: &Plan,
+    input: &Input,
+    seen: &instruments::Seen,
+    messages: Messages,
+) -> Result<Module, Error> {
+    lock::tell(engine.lock(), messages);
+    let unrecorded = seen.timing.span("open plugins", || engine.open_for(plan))?;
+    unrecorded.iter().for_each(|warning| messages.report(warning));
+    let reading = seen.timing.span("read", || engine.read_module(input));
+    messages.reports(reading.warnings(), "warnings");
+    reading.module
+}
+
+fn in_the_original_process() -> Result<(), Error> {
+    if process::is_original() {
+        return Ok(());
     }
+    let message = "a plugin made a copy of the process, which continued the run".to_string();
+    let help = "this copy writes nothing; a plugin that forks must end its child".to_string();
+    Err(Error::Ended { message, help, code: exit::PLUGIN })
+}
+
+/// Reports how the run ended, and writes the result; gives the exit code.
+fn conclude(
+    args: &RunArgs,
+    engine: &Engine,
+    report: RunReport,
+    output: &Output,
+    seen: &instruments::Seen,
+    messages: Messages,
+) -> Result<u8, Error> {
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
     let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
     messages.reports(failures.into_iter(), "failures; the summary has all");
-    let printed = timing.span("print", || engine.print_module(&report.module))?;
+    let printed = seen.timing.span("print", || engine.print_module(&report.module))?;
     let summarize = |report: &RunReport| {
         let registry = engine.registry();
         messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));
@@ -94,9 +135,9 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
         seen.not_dumped().iter().for_each(|lost| {
             messages.error(lost);
         });
-        return Err(keep_last_good(error, &output, &printed, messages));
+        return Err(keep_last_good(error, output, &printed, messages));
     }
-    timing.span("write", || output.write(&printed))?;
+    seen.timing.span("write", || output.write(&printed))?;
     summarize(&report);
     // The result does not depend on it.
     if let Some(error) = seen.not_dumped() {

@@ -91,30 +91,23 @@ impl Store {
         if let Some(one) = self.extreme_of_nested(op, a, b, dtype).or_else(|| self.extreme_of_nested(op, b, a, dtype)) {
             return Some(one);
         }
-        // What both have in common is taken out: terms, constant, divisor, sign.
-        let mut common = Sum { terms: a.terms.iter().filter(|t| b.terms.contains(t)).copied().collect(), k: 0 };
-        common.k = match (a.as_int(), b.as_int()) {
-            (Some(_), None) => b.k,
-            (None, Some(_)) => a.k,
-            // Only what both have.
-            _ if a.k.signum() != b.k.signum() => 0,
-            _ if a.k < 0 => a.k.max(b.k),
-            _ => a.k.min(b.k),
-        };
+        self.extreme_of_rests(op, a, b, dtype)
+    }
+
+    /// `min(a, b)` with what both have in common taken out: terms, constant, divisor, sign.
+    fn extreme_of_rests(&mut self, mut op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
+        let common = common(a, b);
         let (mut x, mut y) = (self.plus(a, &common, -1)?, self.plus(b, &common, -1)?);
-        let mut g =
-            i64::try_from([x.divisor(), y.divisor(), x.k, y.k].iter().fold(0, |g, v| gcd(g, (*v).into()))).ok()?;
-        g = g.max(1);
-        let (mut op, mut sign) = (op, 1);
-        let coeffs = |sum: &Sum| sum.terms.iter().map(|(_, c)| *c).collect::<Vec<_>>();
-        if [coeffs(&x), coeffs(&y)].concat().iter().all(|c| *c < 0) {
+        let divisor = [x.divisor(), y.divisor(), x.k, y.k].iter().fold(0, |g, v| gcd(g, (*v).into()));
+        let mut factor = i64::try_from(divisor).ok()?.max(1);
+        (x, y) = (x.divide(factor), y.divide(factor));
+        if x.terms.iter().chain(&y.terms).all(|(_, c)| *c < 0) {
             (x, y) = (x.scale(-1)?, y.scale(-1)?);
             op = if op == prim::MIN { prim::MAX } else { prim::MIN };
-            sign = -1;
+            factor = factor.checked_neg()?;
         }
-        (x, y) = (x.divide(g), y.divide(g));
         let (mut x, mut y) = (self.build(&x, dtype)?, self.build(&y, dtype)?);
-        // A number stands last.
+        // A number comes last.
         let swap = match (self.as_int(x), self.as_int(y)) {
             (Some(_), _) => true,
             (_, Some(_)) => false,
@@ -124,7 +117,7 @@ impl Store {
             (x, y) = (y, x);
         }
         let atom = self.binary(op, dtype, x, y);
-        self.plus(&common, &Sum::atom(atom), g.checked_mul(sign)?)
+        self.plus(&common, &Sum::atom(atom), factor)
     }
 
     /// `min(min(p, q), b)` where the order of `b` and one of them is known; `min(max(p, q), b)` likewise.
@@ -339,4 +332,17 @@ impl Store {
             }
         }
     }
+}
+
+/// The terms that two sums share, and the part of the constant that both have.
+fn common(a: &Sum, b: &Sum) -> Sum {
+    let terms = a.terms.iter().filter(|term| b.terms.contains(term)).copied().collect();
+    let k = match (a.as_int(), b.as_int()) {
+        (Some(_), None) => b.k,
+        (None, Some(_)) => a.k,
+        _ if a.k.signum() != b.k.signum() => 0,
+        _ if a.k < 0 => a.k.max(b.k),
+        _ => a.k.min(b.k),
+    };
+    Sum { terms, k }
 }

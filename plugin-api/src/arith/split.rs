@@ -10,6 +10,9 @@ const MAX_JOINS: usize = 16;
 /// Longest sum whose split terms are put together.
 const MAX_SPLITS: usize = 32;
 
+/// `x`, `lo` and `m` of `(x // lo) % m`; no `m` for `x // lo`.
+type Split = (Id, i64, Option<i64>);
+
 impl Store {
     /// The expression of a sum in which split terms that belong together are put together.
     pub(super) fn make(&mut self, mut sum: Sum, dtype: DType) -> Option<Id> {
@@ -39,7 +42,7 @@ impl Store {
     }
 
     /// `x`, `lo` and `m` of `(x // lo) % m`, `m` missing for `x // lo`.
-    fn split_term(&self, id: Id) -> Option<(Id, i64, Option<i64>)> {
+    fn split_term(&self, id: Id) -> Option<Split> {
         if let Some((x, lo)) = self.by_constant(id, prim::FLOORDIV) {
             return Some((x, lo, None));
         }
@@ -49,53 +52,57 @@ impl Store {
     }
 
     /// Finds what belongs to the upper part `p * ((x // lo) % m)`.
-    fn join_at(
-        &mut self,
-        sum: &Sum,
-        (upper, p): (Id, i64),
-        (x, lo, m): (Id, i64, Option<i64>),
-        dtype: DType,
-    ) -> Option<Sum> {
-        let part = self.sum_of(x);
+    fn join_at(&mut self, sum: &Sum, (upper, p): (Id, i64), split: Split, dtype: DType) -> Option<Sum> {
         let rest = self.plus(sum, &Sum::atom(upper), p.checked_neg()?)?;
-        // q * (x % lo) + q * lo * (x // lo) is q * x.
-        if p % lo == 0 {
-            let q = p / lo;
-            let low = self.rem_const(&part, lo, dtype)?;
-            let there = !low.terms.is_empty()
-                && low.terms.iter().all(|(id, s)| s.checked_mul(q).is_some_and(|c| rest.coeff(*id) == c));
-            if there {
-                let whole = match m {
-                    None => part,
-                    Some(m) => self.rem_const(&part, lo.checked_mul(m)?, dtype)?,
-                };
-                let rest = self.plus(&rest, &low, q.checked_neg()?)?;
-                return self.plus(&rest, &whole, q);
-            }
-            // q * x - q * lo * (x // lo) is q * (x % lo).
-            let all = part
-                .terms
-                .iter()
-                .all(|(id, s)| s.checked_mul(q).and_then(i64::checked_neg).is_some_and(|c| rest.coeff(*id) == c));
-            if m.is_none() && all {
-                let rest = self.plus(&rest, &part, q)?;
-                return self.plus(&rest, &low, q.checked_neg()?);
+        if p % split.1 == 0 {
+            let q = p / split.1;
+            if let Some(joined) = self.join_low(&rest, q, split, dtype) {
+                return Some(joined);
             }
         }
-        // q * ((x // low) % r) + q * r * (x // (low * r)) is q * (x // low).
+        self.join_middle(&rest, p, split, dtype)
+    }
+
+    /// `q * (x % lo) + q * lo * (x // lo)` is `q * x`, and `q * x - q * lo * (x // lo)` is `q * (x % lo)`. The upper part is
+    /// not in `rest`.
+    fn join_low(&mut self, rest: &Sum, q: i64, (x, lo, m): Split, dtype: DType) -> Option<Sum> {
+        let part = self.sum_of(x);
+        let low = self.rem_const(&part, lo, dtype)?;
+        let has =
+            |sum: &Sum, q: i64| sum.terms.iter().all(|(id, s)| s.checked_mul(q).is_some_and(|c| rest.coeff(*id) == c));
+        if !low.terms.is_empty() && has(&low, q) {
+            let whole = self.rem_of_part(part, lo, m, dtype)?;
+            let rest = self.plus(rest, &low, q.checked_neg()?)?;
+            return self.plus(&rest, &whole, q);
+        }
+        if m.is_none() && has(&part, q.checked_neg()?) {
+            let rest = self.plus(rest, &part, q)?;
+            return self.plus(&rest, &low, q.checked_neg()?);
+        }
+        None
+    }
+
+    /// `q * ((x // low) % r) + q * r * (x // (low * r))` is `q * (x // low)`. The upper part is not in `rest`.
+    fn join_middle(&mut self, rest: &Sum, p: i64, (x, lo, m): Split, dtype: DType) -> Option<Sum> {
+        let part = self.sum_of(x);
         for (id, q) in rest.terms.clone() {
             let Some((y, low, Some(r))) = self.split_term(id) else { continue };
             if y == x && low.checked_mul(r) == Some(lo) && q.checked_mul(r) == Some(p) {
                 let whole = self.div_const(&part, low, dtype)?;
-                let whole = match m {
-                    None => whole,
-                    Some(m) => self.rem_const(&whole, r.checked_mul(m)?, dtype)?,
-                };
-                let rest = self.plus(&rest, &Sum::atom(id), q.checked_neg()?)?;
+                let whole = self.rem_of_part(whole, r, m, dtype)?;
+                let rest = self.plus(rest, &Sum::atom(id), q.checked_neg()?)?;
                 return self.plus(&rest, &whole, q);
             }
         }
         None
+    }
+
+    /// `whole % (n * m)`, or all of it where the upper part has no `% m`.
+    fn rem_of_part(&mut self, whole: Sum, n: i64, m: Option<i64>, dtype: DType) -> Option<Sum> {
+        match m {
+            None => Some(whole),
+            Some(m) => self.rem_const(&whole, n.checked_mul(m)?, dtype),
+        }
     }
 
     /// `q * (x // n) * n + q * (x % n)` is `q * x` for any `n` but 0.

@@ -578,12 +578,7 @@ fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
     let mut moved = false;
     let mut open: Vec<Open> = vec![Open { end: n, visible: n, pending: 0, block: 0 }];
     for (i, node) in nodes.iter().enumerate() {
-        let at = i as u32;
-        while open.len() > 1 && open.last().is_some_and(|region| region.end <= at) {
-            if open.pop().is_some_and(|region| region.pending != 0) {
-                return Err(unbound_escapes(i));
-            }
-        }
+        close_ended(&mut open, i)?;
         record(raw, i, node)?;
         let (deepest, nested) = operands(raw, i, node, &until, &mut uses)?;
         if is_nested(node) || nested > 0 {
@@ -605,20 +600,33 @@ fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
             if open.len() > MAX_DEPTH as usize {
                 return Err(SealError::TooDeep { what: "region", index: i, most: MAX_DEPTH });
             }
-        } else if i == 0 && n > 1 && node.kind != kind::MODULE {
-            return Err(SealError::Malformed {
-                what: "node",
-                index: 0,
-                why: "the root must be a region or the only node",
-            });
         }
-        if node.has(flag::TERM) && at + 1 != around_end {
-            let why = "a terminator that is not the last of its region";
-            return Err(SealError::Malformed { what: "node", index: i, why });
-        }
+        in_place(node, i, nodes.len(), around_end)?;
     }
     finish(nodes, &uses)?;
     Ok(moved)
+}
+
+/// Closes the regions that end before node `i`: none may leave a nested expression without its user.
+fn close_ended(open: &mut Vec<Open>, i: usize) -> Result<(), SealError> {
+    while open.len() > 1 && open.last().is_some_and(|region| region.end <= i as u32) {
+        if open.pop().is_some_and(|region| region.pending != 0) {
+            return Err(unbound_escapes(i));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a node may be at place `i` of `n` nodes, in a region that ends at `end`.
+fn in_place(node: &NodeRec, i: usize, n: usize, end: u32) -> Result<(), SealError> {
+    let malformed = |why| Err(SealError::Malformed { what: "node", index: i, why });
+    if i == 0 && n > 1 && !node.has(flag::REGION) && node.kind != kind::MODULE {
+        return malformed("the root must be a region or the only node");
+    }
+    if node.has(flag::TERM) && i as u32 + 1 != end {
+        return malformed("a terminator that is not the last of its region");
+    }
+    Ok(())
 }
 
 /// Whether what is nested in a node stands directly before it, in the order of the operands; notes where it begins.

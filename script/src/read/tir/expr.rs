@@ -492,52 +492,57 @@ impl<'a> TirReader<'a> {
 
     /// A region of a buffer: `A[i, 0:4]`, or all of `A`.
     pub(super) fn access(&mut self, expr: &'a Expr, a: u32) -> Read<V> {
-        let mut ops = Vec::new();
-        match expr {
-            Expr::Subscript(subscript) => {
-                let buffer = self.buffer(&subscript.value)?;
-                ops.push(buffer.v);
-                let items = match &*subscript.slice {
-                    Expr::Tuple(tuple) => &*tuple.elts,
-                    one => std::slice::from_ref(one),
-                };
-                let rank = self.rank(buffer);
-                if items.len() != rank {
-                    let message = format!("{} ranges for a buffer of {rank} dimensions", items.len());
-                    return Err(Diagnostic::new(span(&*subscript.slice), message));
-                }
-                for item in items {
-                    let (min, extent) = match item {
-                        Expr::Slice(slice) => match (&slice.lower, &slice.upper, &slice.step) {
-                            (Some(lower), Some(upper), None) => self.bounds(lower, upper, false)?,
-                            _ => {
-                                return Err(
-                                    Diagnostic::new(span(slice), "a range has a start and an end").help("A[0:16, 0:n]")
-                                );
-                            }
-                        },
-                        item => {
-                            let min = self.value(item)?;
-                            let one = self.imm_of(1, min.dtype, Is::Value);
-                            (min, one)
-                        }
-                    };
-                    ops.extend([min.v, extent.v]);
-                }
-            }
-            other => {
-                let buffer = self.buffer(other)?;
-                ops.push(buffer.v);
-                let Type::Buffer(ty) = self.b.type_owned(buffer.ty) else {
-                    return Err(Diagnostic::new(span(other), "expected a buffer"));
-                };
-                for dim in &ty.shape {
-                    let zero = self.imm(0, dim.dtype());
-                    ops.extend([zero, self.dim_value(dim).v]);
-                }
-            }
-        }
+        let ops = match expr {
+            Expr::Subscript(subscript) => self.part_of_buffer(subscript)?,
+            other => self.whole_buffer(other)?,
+        };
         Ok(self.b.node(NodeSpec::new(kind::ACCESS).a(a), &ops, None))
+    }
+
+    /// The buffer, then start and extent of each range.
+    fn part_of_buffer(&mut self, subscript: &'a ExprSubscript) -> Read<Vec<V>> {
+        let buffer = self.buffer(&subscript.value)?;
+        let items = match &*subscript.slice {
+            Expr::Tuple(tuple) => &*tuple.elts,
+            one => std::slice::from_ref(one),
+        };
+        let rank = self.rank(buffer);
+        if items.len() != rank {
+            let message = format!("{} ranges for a buffer of {rank} dimensions", items.len());
+            return Err(Diagnostic::new(span(&*subscript.slice), message));
+        }
+        let mut ops = vec![buffer.v];
+        for item in items {
+            let (start, extent) = self.range_of(item)?;
+            ops.extend([start.v, extent.v]);
+        }
+        Ok(ops)
+    }
+
+    /// Start and extent of `0:4`, or of the single index `i`.
+    fn range_of(&mut self, item: &'a Expr) -> Read<(E, E)> {
+        let Expr::Slice(slice) = item else {
+            let start = self.value(item)?;
+            let one = self.imm_of(1, start.dtype, Is::Value);
+            return Ok((start, one));
+        };
+        match (&slice.lower, &slice.upper, &slice.step) {
+            (Some(lower), Some(upper), None) => self.bounds(lower, upper, false),
+            _ => Err(Diagnostic::new(span(slice), "a range has a start and an end").help("A[0:16, 0:n]")),
+        }
+    }
+
+    fn whole_buffer(&mut self, expr: &'a Expr) -> Read<Vec<V>> {
+        let buffer = self.buffer(expr)?;
+        let Type::Buffer(ty) = self.b.type_owned(buffer.ty) else {
+            return Err(Diagnostic::new(span(expr), "expected a buffer"));
+        };
+        let mut ops = vec![buffer.v];
+        for dim in &ty.shape {
+            let zero = self.imm(0, dim.dtype());
+            ops.extend([zero, self.dim_value(dim).v]);
+        }
+        Ok(ops)
     }
 }
 
