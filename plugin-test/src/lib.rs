@@ -68,10 +68,10 @@
 //! out must be, printed, what the second text is, printed: types and defaults may be left out, names count. The
 //! examples come from the metadata of the built library; `passhost explain` shows them.
 //!
-//! # Passes that nobody exports
+//! # Declarations that are not exported
 //!
-//! A pass that is declared in the sources, but is not in the lists of `export_plugin!`, is a problem: the compiler says
-//! nothing of it, and no pipeline finds it.
+//! A pass, composite pass, config option, property or instrument that the sources declare and that is not in the lists of
+//! `export_plugin!` is a problem: the compiler accepts it, and no pipeline finds it.
 //!
 //! # Two ways
 //!
@@ -81,13 +81,13 @@
 #![forbid(unsafe_code)]
 
 mod cases;
-mod declared;
 mod examples;
 mod outcome;
 #[cfg(test)]
 mod tests;
 
 use outcome::Outcome;
+use passhost::plugins::declared;
 use passhost::{Engine, Manifest, create_module_pass};
 use plugin_api::declare::declarations::PluginDecl;
 use plugin_api::metadata::PassInfo;
@@ -149,8 +149,7 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     if !own.iter().any(|(id, _)| !is_composite(*id)) {
         return vec![format!("passes.toml lists no plugin `{}` with passes; add `crate = \".\"` to it", plugin.name)];
     }
-    let exported: Vec<&str> = own.iter().map(|(_, info)| info.name.as_str()).collect();
-    let mut problems = declared::missing(folder, &exported);
+    let mut problems = unexported(&tested.engine, plugin, folder);
     let mut stems: BTreeMap<String, &str> = BTreeMap::new();
     for (id, info) in own {
         stems.insert(stem(&info.name), &info.name);
@@ -175,6 +174,14 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     );
     problems.extend(unused(registry, plugin, &used));
     problems
+}
+
+/// A problem for each declaration in the sources that the plugin does not export.
+fn unexported(engine: &Engine, plugin: &PluginDecl, folder: &Path) -> Vec<String> {
+    let owner = engine.registry().owners().find(|(_, owner)| owner.name == plugin.name);
+    let listed = owner.and_then(|(id, _)| engine.listed(id));
+    let found = listed.map_or(Vec::new(), |listed| declared::unexported(folder, &listed.meta));
+    found.iter().map(|found| format!("{found}; {}", found.remedy())).collect()
 }
 
 /// Instruments of a plugin, by name.
