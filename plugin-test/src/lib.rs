@@ -86,7 +86,7 @@ mod outcome;
 #[cfg(test)]
 mod tests;
 
-use outcome::Outcome;
+use outcome::{Outcome, Setup};
 use passhost::plugins::declared;
 use passhost::{Engine, Manifest, create_module_pass};
 use plugin_api::declare::declarations::PluginDecl;
@@ -116,6 +116,37 @@ pub fn run(plugin: &'static PluginDecl, folder: &str) {
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
+/// Something that is wrong.
+pub(crate) struct Problem {
+    /// The case or example that it was found in.
+    pub(crate) place: Option<String>,
+    pub(crate) text: String,
+}
+
+impl Problem {
+    /// One that is in no case.
+    pub(crate) fn of(text: String) -> Problem {
+        Problem { place: None, text }
+    }
+}
+
+/// Problems as text: one that several cases have is shown once, with the places of the others.
+fn shown(problems: Vec<Problem>) -> Vec<String> {
+    let mut grouped: Vec<(String, Vec<String>)> = Vec::new();
+    for Problem { place, text } in problems {
+        match grouped.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, places)) => places.extend(place),
+            None => grouped.push((text, place.into_iter().collect())),
+        }
+    }
+    let one = |(text, places): (String, Vec<String>)| match places.split_first() {
+        None => text,
+        Some((first, [])) => format!("{first}: {text}"),
+        Some((first, others)) => format!("{first}: {text}\nThe same in\n  {}", others.join("\n  ")),
+    };
+    grouped.into_iter().map(one).collect()
+}
+
 /// A plugin in both forms.
 pub(crate) struct Tested {
     plugin: &'static PluginDecl,
@@ -135,6 +166,14 @@ impl Used {
         self.instruments.extend(outcome.instruments.iter().cloned());
         self.checked.extend(outcome.checked.iter().cloned());
     }
+
+    /// What a case that could not run is for. That it could not run is reported, so it counts.
+    fn add_failed(&mut self, setup: &Setup, outcome: &str) {
+        let name = |text: &String| text.split_once('{').map_or(text.as_str(), |(name, _)| name).trim().to_string();
+        self.instruments.extend(setup.instruments.iter().map(name));
+        let holds = !outcome.starts_with("-- error");
+        self.checked.extend(setup.requires.iter().map(|property| (property.clone(), holds)));
+    }
 }
 
 fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
@@ -149,7 +188,8 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     if !own.iter().any(|(id, _)| !is_composite(*id)) {
         return vec![format!("passes.toml lists no plugin `{}` with passes; add `crate = \".\"` to it", plugin.name)];
     }
-    let mut problems = unexported(&tested.engine, plugin, folder);
+    let missing = unexported(&tested.engine, plugin, folder);
+    let mut problems: Vec<Problem> = missing.into_iter().map(Problem::of).collect();
     let mut stems: BTreeMap<String, &str> = BTreeMap::new();
     for (id, info) in own {
         stems.insert(stem(&info.name), &info.name);
@@ -161,19 +201,16 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     for path in files(&folder.join("tests/goldens")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if stems.remove(&name).is_none() && !others.contains(&name) {
-            problems.push(format!(
-                "{}: no pass, instrument or property of `{}` has this name",
-                path.display(),
-                plugin.name
-            ));
+            let (path, plugin) = (path.display(), plugin.name);
+            let text = format!("{path}: no pass, instrument or property of `{plugin}` has this name");
+            problems.push(Problem::of(text));
         }
         problems.extend(cases::check(&tested, &path, &mut used));
     }
-    problems.extend(
-        stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` has no goldens; write tests/goldens/{stem}.txt")),
-    );
-    problems.extend(unused(registry, plugin, &used));
-    problems
+    let without =
+        stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` has no goldens; write tests/goldens/{stem}.txt"));
+    problems.extend(without.chain(unused(registry, plugin, &used)).map(Problem::of));
+    shown(problems)
 }
 
 /// A problem for each declaration in the sources that the plugin does not export.

@@ -127,9 +127,8 @@ fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
 /// Warns of what the sources of plugins declare and the plugins do not export: no pipeline finds it.
 fn tell_unexported(engine: &Engine, messages: Messages) {
     let of_owner = |(id, owner): (OwnerId, &Owner)| -> Vec<Report> {
-        let report = |found: Unexported| {
-            Report::warning(found.to_string()).about("plugin", &owner.name).help(found.remedy())
-        };
+        let report =
+            |found: Unexported| Report::warning(found.to_string()).about("plugin", &owner.name).help(found.remedy());
         engine.unexported(id).into_iter().map(report).collect()
     };
     let reports: Vec<Report> = engine.registry().owners().flat_map(of_owner).collect();

@@ -68,7 +68,12 @@ impl Unexported {
 impl fmt::Display for Unexported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unexported { kind, name, file, line } = self;
-        write!(f, "{}:{line} declares the {} `{name}`, but the plugin does not export it", file.display(), kind.words().1)
+        write!(
+            f,
+            "{}:{line} declares the {} `{name}`, but the plugin does not export it",
+            file.display(),
+            kind.words().1
+        )
     }
 }
 
@@ -148,7 +153,8 @@ mod tests {
                     \"acme.Tidy\" {}\n}\n// declare_pass! { x = \"acme.No\" }\ndeclare_instrument! {\n    pub COUNTER = \
                     \"acme.Counter\" {}\n}\nuse plugin_api::declare_pass;\nlet text = \"acme.Text\";\n";
         let found = declared(text);
-        let found: Vec<(Kind, &str, usize)> = found.iter().map(|(kind, name, line)| (*kind, name.as_str(), *line)).collect();
+        let found: Vec<(Kind, &str, usize)> =
+            found.iter().map(|(kind, name, line)| (*kind, name.as_str(), *line)).collect();
         assert_eq!(
             found,
             [
