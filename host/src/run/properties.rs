@@ -298,7 +298,9 @@ mod tests {
         }
         let request = Request { pipeline: Pipeline::parse("t.Needs").expect("a pipeline"), ..Request::default() };
         let plan = Plan::new(&request, engine.registry()).expect("a plan");
-        let report = Runner::new(&engine, Default::default()).run(&plan, Module::new(Vec::<(String, Body)>::new())).expect("a run");
+        let report = Runner::new(&engine, Default::default())
+            .run(&plan, Module::new(Vec::<(String, Body)>::new()))
+            .expect("a run");
         report.error.expect("a pass that cannot run").to_string()
     }
 

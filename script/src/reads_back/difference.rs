@@ -140,8 +140,11 @@ impl Differences {
     /// which the call has no name; so this comes before the marks.
     fn of_call_types(&mut self, one: Value<'_>, other: Value<'_>) -> Option<String> {
         let op = one.as_call()?.op()?;
-        let split = one.is_bound() && !other.is_bound();
-        other.as_call_to(op).filter(|_| split || matches!(one.ty().to_owned(), Type::Object))?;
+        let fits = match (one.is_bound(), other.is_bound()) {
+            (true, false) => true,
+            (a, b) => a == b && matches!(one.ty().to_owned(), Type::Object),
+        };
+        other.as_call_to(op).filter(|_| fits)?;
         let what = self.of_types(&format!("the type of {}", named(one)), one, other)?;
         Some(format!(
             "{what}, which is the type of this call of `{op}`; `infer_types(&body, ctx)` sets the types of all calls"
