@@ -4,12 +4,14 @@ pub use crate::PassError;
 pub use crate::arith::Analyzer;
 pub use crate::build::{BlockBuilder, FunctionBuilder};
 pub use crate::declare::diagnostics::{Diagnostics, Severity};
+pub use crate::declare::instrument::{PassFacts, PassInstrument};
 pub use crate::declare::pass::Ctx;
 pub use crate::ir::{
     Array, Attr, AttrView, AttrsId, Bf16, Block, Body, BodyBuilder, BodyKind, Call, Constant, ConstantError, DType,
     Dict, Dim, Expr, F16, Function, Module, NodeSpec, Region, SealError, Stmt, Sym, Tensor, TensorType, Ty, Type,
     TypeId, UseCounts, V, Value,
 };
+pub use crate::metadata::Granularity;
 pub use crate::names::{did_you_mean, nearest};
 pub use crate::rewrite::mutators::{Action, ExprMutator, Rewriter, StmtMutator};
 pub use crate::rewrite::remove_unused::remove_all_unused;

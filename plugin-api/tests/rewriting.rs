@@ -248,6 +248,14 @@ fn outlined(body: &Body, groups: &[&[&str]]) -> Result<(Module, Body), PassError
 }
 
 #[test]
+fn groups_have_no_binding_in_common() {
+    let error = outlined(&chain(), &[&["lv", "lv1"], &["lv1"]]).expect_err("`lv1` is in both");
+    let expected =
+        "`lv1` is already in another group, or was moved after one; outline groups that have no binding in common";
+    assert_eq!(error.message, expected);
+}
+
+#[test]
 fn a_group_becomes_a_function() {
     let body = chain();
     let (module, main) = outlined(&body, &[&["lv", "lv1"]]).expect("outlines");

@@ -1,12 +1,15 @@
 //! Golden files: cases as text.
 
 use crate::outcome::Setup;
-use crate::{Tested, Used, diff};
+use crate::{Problem, Tested, Used, diff};
+use std::io::Write;
 use std::path::Path;
 
 /// One case.
 #[derive(Debug, PartialEq, Eq)]
 struct Case {
+    /// Line of the title.
+    line: usize,
     title: String,
     /// The lines between the title and the module, as they are written.
     head: String,
@@ -15,41 +18,53 @@ struct Case {
     outcome: String,
 }
 
-/// Runs the cases of a file; gives what is wrong. What they use is noted.
-pub(crate) fn check(tested: &Tested, path: &Path, used: &mut Used) -> Vec<String> {
+/// Runs the cases of a file; returns what is wrong. What they use is noted.
+pub(crate) fn check(tested: &Tested, path: &Path, used: &mut Used) -> Vec<Problem> {
     let shown = path.display();
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) => return vec![format!("{shown}: {error}")],
+        Err(error) => return vec![Problem::of(format!("{shown}: {error}"))],
     };
     let cases = match cases(&text) {
         Ok(cases) => cases,
-        Err(error) => return vec![format!("{shown}:{error}")],
+        Err(error) => return vec![Problem::of(format!("{shown}:{error}"))],
     };
-    let (mut problems, mut actual) = (Vec::new(), String::new());
-    for Case { title, head, setup, before, outcome } in cases {
-        let outcome = match tested.outcome(&setup, &before) {
+    let (n, mut problems, mut actual, mut differ) = (cases.len(), Vec::new(), String::new(), Vec::new());
+    for Case { line, title, head, setup, before, outcome } in cases {
+        let place = format!("{shown}:{line}: {title}");
+        let now = match tested.outcome(&setup, &before) {
             Ok(now) => {
                 used.add(&now);
                 now.golden
             }
             Err(problem) => {
-                problems.push(format!("{shown}: {title}: {problem}"));
-                outcome
+                used.add_failed(&setup, &outcome);
+                problems.push(Problem { place: Some(place.clone()), text: problem });
+                outcome.clone()
             }
         };
-        actual.push_str(&format!("== {title}\n{head}-- before\n{before}{outcome}"));
+        if now != outcome {
+            differ.push(place);
+        }
+        actual.push_str(&format!("== {title}\n{head}-- before\n{before}{now}"));
     }
     if actual == text {
         return problems;
     }
     if std::env::var_os("BLESS").is_some() {
-        problems.extend(std::fs::write(path, actual).err().map(|error| format!("{shown}: {error}")));
+        let wrote = std::fs::write(path, actual).map(|()| tell_blessed(path, differ.len(), n));
+        problems.extend(wrote.err().map(|error| Problem::of(format!("{shown}: {error}"))));
     } else {
-        let diff = diff(("golden", &text), ("now", &actual));
-        problems.push(format!("{shown} differs; BLESS=1 cargo test rewrites it\n{diff}"));
+        let (diff, places) = (diff(("golden", &text), ("now", &actual)), differ.join("\n"));
+        problems.push(Problem::of(format!("{shown} differs; BLESS=1 cargo test rewrites it\n{places}\n{diff}")));
     }
     problems
+}
+
+/// Names a file that was rewritten. A test that passes shows what it prints only with `--nocapture`; this is always shown.
+fn tell_blessed(path: &Path, differ: usize, n: usize) {
+    // Nothing is lost if there is no standard error.
+    let _ = writeln!(std::io::stderr(), "rewrote {}: {differ} of {n} cases differed", path.display());
 }
 
 /// The cases of a file; the error starts with the number of a line.
@@ -77,7 +92,7 @@ fn cases(text: &str) -> Result<Vec<Case>, String> {
         while let Some((_, line)) = lines.next_if(|(_, line)| !line.starts_with("== ")) {
             if outcome.is_empty() && !line.starts_with("-- ") { &mut before } else { &mut outcome }.push_str(line);
         }
-        cases.push(Case { title, head, setup, before, outcome });
+        cases.push(Case { line: at + 1, title, head, setup, before, outcome });
     }
     if cases.is_empty() { Err("1: expected a case".to_string()) } else { Ok(cases) }
 }
@@ -115,6 +130,7 @@ mod tests {
         let cases = cases(text).expect("cases");
         assert_eq!(cases.len(), 2);
         assert_eq!((cases[0].before.as_str(), cases[0].outcome.as_str()), ("m\n", "-- after\nn\n\n"));
+        assert_eq!((cases[0].line, cases[1].line), (1, 8));
         assert_eq!((cases[1].title.as_str(), cases[1].outcome.as_str()), ("two", "-- unchanged\n\n"));
     }
 

@@ -1,7 +1,7 @@
 //! Examples in the documentation of passes.
 
 use crate::outcome::Setup;
-use crate::{Tested, diff};
+use crate::{Problem, Tested, diff};
 use plugin_api::metadata::PassInfo;
 
 /// One example: functions or a module, before and after the pass.
@@ -11,24 +11,22 @@ struct Example {
     after: String,
 }
 
-/// Runs the examples of a pass; gives what is wrong. A composite pass needs none.
-pub(crate) fn check(tested: &Tested, info: &PassInfo, is_composite: bool) -> Vec<String> {
+/// Runs the examples of a pass; returns what is wrong. A composite pass needs none.
+pub(crate) fn check(tested: &Tested, info: &PassInfo, is_composite: bool) -> Vec<Problem> {
     let name = &info.name;
     let examples = match examples(info.doc_lines()) {
         Ok(examples) => examples,
-        Err(error) => return vec![format!("documentation of `{name}`: {error}")],
+        Err(error) => return vec![Problem::of(format!("documentation of `{name}`: {error}"))],
     };
     if examples.is_empty() && !is_composite {
-        return vec![format!(
-            "the documentation of `{name}` has no example; write a pair of blocks, ```relax before and ```relax after, \
-             above its declaration"
-        )];
+        let what = "write a pair of blocks, ```relax before and ```relax after, above its declaration";
+        return vec![Problem::of(format!("the documentation of `{name}` has no example; {what}"))];
     }
     let mut problems = Vec::new();
     for (i, example) in examples.iter().enumerate() {
-        let problem = run(tested, name, example).err();
-        problems
-            .extend(problem.map(|problem| format!("example {} in the documentation of `{name}`: {problem}", i + 1)));
+        if let Err(text) = run(tested, name, example) {
+            problems.push(Problem { place: Some(format!("example {} in the documentation of `{name}`", i + 1)), text });
+        }
     }
     problems
 }

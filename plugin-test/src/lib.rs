@@ -41,7 +41,7 @@
 //! | `config: acme.limit=4` * | sets a config option, as `passhost run --config` does |
 //! | `opt_level: 3` | sets the opt_level |
 //! | `instrument: acme.Counter{every=2}` * | an instrument sees the run; what it and the passes counted follows in a section `-- statistics` |
-//! | `requires: acme.no_dataflow` * | this property must hold after the passes: its checker runs on each function. `passes:` can be left out |
+//! | `requires: acme.no_dataflow` * | after the passes, the checker of this property runs on each function; the case ends with an error if it fails. Without `passes:`, it runs on the module of the case |
 //!
 //! Each instrument of the plugin needs a case with `instrument:`. Each property with a checker needs two with
 //! `requires:`: one in which it holds, and one with an `-- error`. These cases can be in any file, also in one that is
@@ -68,10 +68,10 @@
 //! out must be, printed, what the second text is, printed: types and defaults may be left out, names count. The
 //! examples come from the metadata of the built library; `passhost explain` shows them.
 //!
-//! # Passes that nobody exports
+//! # Declarations that are not exported
 //!
-//! A pass that is declared in the sources, but is not in the lists of `export_plugin!`, is a problem: the compiler says
-//! nothing of it, and no pipeline finds it.
+//! A pass, composite pass, config option, property or instrument that the sources declare and that is not in the lists of
+//! `export_plugin!` is a problem: the compiler accepts it, and no pipeline finds it.
 //!
 //! # Two ways
 //!
@@ -82,13 +82,13 @@
 
 mod built_along;
 mod cases;
-mod declared;
 mod examples;
 mod outcome;
 #[cfg(test)]
 mod tests;
 
-use outcome::Outcome;
+use outcome::{Outcome, Setup};
+use passhost::plugins::declared;
 use passhost::{Engine, Manifest, create_module_pass};
 use plugin_api::declare::declarations::PluginDecl;
 use plugin_api::metadata::PassInfo;
@@ -117,6 +117,37 @@ pub fn run(plugin: &'static PluginDecl, folder: &str) {
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
+/// Something that is wrong.
+pub(crate) struct Problem {
+    /// The case or example that it was found in.
+    pub(crate) place: Option<String>,
+    pub(crate) text: String,
+}
+
+impl Problem {
+    /// One that is in no case.
+    pub(crate) fn of(text: String) -> Problem {
+        Problem { place: None, text }
+    }
+}
+
+/// Problems as text: one that several cases have is shown once, with the places of the others.
+fn shown(problems: Vec<Problem>) -> Vec<String> {
+    let mut grouped: Vec<(String, Vec<String>)> = Vec::new();
+    for Problem { place, text } in problems {
+        match grouped.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, places)) => places.extend(place),
+            None => grouped.push((text, place.into_iter().collect())),
+        }
+    }
+    let one = |(text, places): (String, Vec<String>)| match places.split_first() {
+        None => text,
+        Some((first, [])) => format!("{first}: {text}"),
+        Some((first, others)) => format!("{first}: {text}\nThe same in\n  {}", others.join("\n  ")),
+    };
+    grouped.into_iter().map(one).collect()
+}
+
 /// A plugin in both forms.
 pub(crate) struct Tested {
     plugin: &'static PluginDecl,
@@ -136,6 +167,14 @@ impl Used {
         self.instruments.extend(outcome.instruments.iter().cloned());
         self.checked.extend(outcome.checked.iter().cloned());
     }
+
+    /// What a case that could not run is for. That it could not run is reported, so it counts.
+    fn add_failed(&mut self, setup: &Setup, outcome: &str) {
+        let name = |text: &String| text.split_once('{').map_or(text.as_str(), |(name, _)| name).trim().to_string();
+        self.instruments.extend(setup.instruments.iter().map(name));
+        let holds = !outcome.starts_with("-- error");
+        self.checked.extend(setup.requires.iter().map(|property| (property.clone(), holds)));
+    }
 }
 
 fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
@@ -150,8 +189,8 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     if !own.iter().any(|(id, _)| !is_composite(*id)) {
         return vec![format!("passes.toml lists no plugin `{}` with passes; add `crate = \".\"` to it", plugin.name)];
     }
-    let exported: Vec<&str> = own.iter().map(|(_, info)| info.name.as_str()).collect();
-    let mut problems = declared::missing(folder, &exported);
+    let missing = unexported(&tested.engine, plugin, folder);
+    let mut problems: Vec<Problem> = missing.into_iter().map(Problem::of).collect();
     let mut stems: BTreeMap<String, &str> = BTreeMap::new();
     for (id, info) in own {
         stems.insert(stem(&info.name), &info.name);
@@ -163,19 +202,24 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     for path in files(&folder.join("tests/goldens")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if stems.remove(&name).is_none() && !others.contains(&name) {
-            problems.push(format!(
-                "{}: no pass, instrument or property of `{}` has this name",
-                path.display(),
-                plugin.name
-            ));
+            let (path, plugin) = (path.display(), plugin.name);
+            let text = format!("{path}: no pass, instrument or property of `{plugin}` has this name");
+            problems.push(Problem::of(text));
         }
         problems.extend(cases::check(&tested, &path, &mut used));
     }
-    problems.extend(
-        stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` has no goldens; write tests/goldens/{stem}.txt")),
-    );
-    problems.extend(unused(registry, plugin, &used));
-    problems
+    let without =
+        stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` has no goldens; write tests/goldens/{stem}.txt"));
+    problems.extend(without.chain(unused(registry, plugin, &used)).map(Problem::of));
+    shown(problems)
+}
+
+/// A problem for each declaration in the sources that the plugin does not export.
+fn unexported(engine: &Engine, plugin: &PluginDecl, folder: &Path) -> Vec<String> {
+    let owner = engine.registry().owners().find(|(_, owner)| owner.name == plugin.name);
+    let listed = owner.and_then(|(id, _)| engine.listed(id));
+    let found = listed.map_or(Vec::new(), |listed| declared::unexported(folder, &listed.meta));
+    found.iter().map(|found| format!("{found}; {}", found.remedy())).collect()
 }
 
 /// Instruments of a plugin, by name.

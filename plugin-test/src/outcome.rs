@@ -128,7 +128,7 @@ impl Tested {
     fn config(&self, setup: &Setup) -> Result<BTreeMap<String, OptionValue>, String> {
         let value = |text: &String| {
             let (key, value) = registry::registry::config::entry("config: ", text)?;
-            let checked = registry::registry::config::check(self.engine.registry(), &key, &value);
+            let checked = self.engine.config_value(&key, &value);
             Ok((key, checked.map_err(|error| format!("`config: {text}`: {error}"))?))
         };
         setup.config.iter().map(value).collect()

@@ -43,7 +43,11 @@ fn a_golden_that_differs_is_shown_as_a_diff() {
     let change = |text: &str| text.replacen("= R.exp(a)\n", "= R.exp(b)\n", 1);
     let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder(change));
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].contains("fold_repeated.txt differs; BLESS=1 cargo test rewrites it\n"), "{}", found[0]);
+    let (file, rest) = found[0].split_once(" differs; BLESS=1 cargo test rewrites it\n").expect("the title");
+    assert!(file.ends_with("fold_repeated.txt"), "{file}");
+    let (places, _) = rest.split_once("\n---").expect("a diff");
+    let place = places.strip_prefix(file).expect("the place of the one case that differs");
+    assert_eq!(place.split_once(": ").map(|(line, _)| line), Some(":1"), "{place}");
     assert!(found[0].contains("= R.exp(b)\n+        d:"), "{}", found[0]);
 }
 

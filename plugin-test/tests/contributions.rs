@@ -125,6 +125,25 @@ fn settings_that_are_wrong_are_told() {
     }
 }
 
+/// Cases that cannot run are a problem, and not also the lack of a case.
+#[test]
+fn what_many_cases_have_is_reported_once_with_the_place_of_each() {
+    let folder = folder(|_, text| {
+        ["Fold", "Tidy"]
+            .iter()
+            .fold(text, |text, name| text.replace(&format!("passes: example.{name}"), "passes: example.Fld"))
+    });
+    let found = problems(&contributes::__PASSHOST_PLUGIN, folder.path());
+    assert_eq!(found.matches("no pass `example.Fld`").count(), 1, "{found}");
+    let place = |file: &str, line: usize, title: &str| {
+        format!("{}:{line}: {title}", folder.path().join("tests/goldens").join(file).display())
+    };
+    assert!(found.starts_with(&place("counter.txt", 1, "all passes are counted")), "{found}");
+    assert!(found.contains("\nThe same in\n  "), "{found}");
+    assert!(found.contains("folded.txt:"), "{found}");
+    assert!(!found.contains("has no case"), "{found}");
+}
+
 /// In this process, the checker finds nothing, and the instrument does nothing.
 static OTHER: PluginDecl = PluginDecl {
     more: Contributions { properties: &[&LENIENT], instruments: &[&QUIET], ..contributes::__PASSHOST_PLUGIN.more },

@@ -107,6 +107,81 @@ fn loops_are_tiled() {
     check("tile", |body| Tile.mutate(body));
 }
 
+/// A loop over `i` with one over `j`, and a statement in the inner one.
+fn with_jump(outer: &str, inner: &str) -> Body {
+    read_body(&format!(
+        "@I.ir_module\nclass Module:\n    @T.prim_func(s_tir=True)\n    def f(A: T.Buffer((16, 16), \"int32\")):\n        \
+         for i in range(16):\n            {outer}\n            for j in range(16):\n                {inner}\n                \
+         A[i, j] = A[i, j] + 1\n"
+    ))
+}
+
+/// Puts a loop around the content of each condition.
+struct Repeat;
+
+impl<'b> StmtMutator<'b> for Repeat {
+    fn visit_if_then_else(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        rw.tir(|t| t.serial("again", 2, |_| t.content(stmt)))?;
+        Ok(Action::Keep)
+    }
+}
+
+#[test]
+fn a_loop_with_break_or_continue_gets_no_other_loops() {
+    let inner_jump = |word: &str| format!("if A[i, 1] == 0:\n                    {word}");
+    let outer_jump = |word: &str| format!("if A[i, 1] == 0:\n                {word}");
+    let refused = |body: &Body, change: &dyn Fn(&Body) -> Result<Body, PassError>| {
+        let error = change(body).expect_err("it has another meaning");
+        (error.message.clone(), error.node.and_then(|at| body.value_at(at).stmt().map(|stmt| format!("{stmt:?}"))))
+    };
+    let message = |var: &str, word: &str| {
+        format!(
+            "the content of the loop over `{var}` has a `{word}`, which would mean the innermost of the new loops; leave \
+             this loop alone if `tir::has_jumps` is true of it"
+        )
+    };
+    let split = |body: &Body| Split { factor: 4 }.mutate(body);
+    for word in ["break", "continue"] {
+        let inner = with_jump("A[i, 0] = 1", &inner_jump(word));
+        let (found, place) = refused(&inner, &split);
+        assert_eq!(found, message("j", word));
+        assert!(place.expect("a place").starts_with("For"));
+        let outer = with_jump(&outer_jump(word), "A[i, 0] = 1");
+        assert_eq!(refused(&outer, &split).0, message("i", word));
+        // The innermost loop of a tile is another one than before, too.
+        assert_eq!(refused(&inner, &|body| Whole.mutate(body)).0, message("j", word));
+        assert!(refused(&inner, &|body| Repeat.mutate(body)).0.starts_with("the content of the statement has a"));
+    }
+    // A loop within the content keeps its own.
+    let inner = with_jump("A[i, 0] = 1", &inner_jump("break"));
+    let changed = SplitOuter.mutate(&inner).expect("the outer loop has none of its own");
+    assert!(printed(&changed).contains("for i_0, i_1 in T.grid(4, 4):"), "{}", printed(&changed));
+}
+
+/// Splits loops over `i`.
+struct SplitOuter;
+
+impl<'b> StmtMutator<'b> for SplitOuter {
+    fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        match stmt.stmt() {
+            Some(Stmt::For { var, .. }) if var.name() == Some("i") => Split { factor: 4 }.visit_for(stmt, rw),
+            _ => Ok(Action::Keep),
+        }
+    }
+}
+
+/// Nests each loop in two, with itself.
+struct Whole;
+
+impl<'b> StmtMutator<'b> for Whole {
+    fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        if plugin_api::tir::has_jumps(stmt) {
+            rw.tir(|t| t.grid(["a", "b"], [4, 4], |[a, b]| t.nest_body(&[(stmt, a * 4 + b)])))?;
+        }
+        Ok(Action::Keep)
+    }
+}
+
 /// Reads a copy of the first buffer in fast memory.
 struct ReadCopy;
 

@@ -170,6 +170,21 @@ fn what_no_text_says_is_refused() {
     }
 }
 
+/// The type of a call is the one that its operator returns, also of the last one. The message says what to do.
+#[test]
+fn a_call_with_a_wider_type_than_its_operator_returns_is_refused() {
+    let why = refused(|module| {
+        let body = built(|b, x| {
+            let (exp, ty) = (b.op("relax.exp"), b.ty(&Type::Object));
+            b.call(exp, &[x], AttrsId::NONE, ty, false, Some("y"))
+        })?;
+        Ok(with_main(module, body))
+    });
+    let expected = "the type of `y` is `R.Any`, read as `R.Tensor((2, 4), dtype=\"float32\")`, which is the type of this call of \
+                    `relax.exp`; `infer_types(&body, ctx)` sets the types of all calls";
+    assert!(why.contains(expected), "{why}");
+}
+
 /// The message has the attribute, what it was, and what it is read as.
 #[test]
 fn attributes_that_read_otherwise_are_named() {

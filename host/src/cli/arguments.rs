@@ -77,7 +77,8 @@ pub(super) enum Command {
     /// Writes the lockfile: versions and hashes of the plugins as they are now.
     ///
     /// The lockfile is next to the manifest and has its name: passes.lock. `passhost run` writes it when it first uses
-    /// the plugins, and reports plugins that changed later. With --locked, a changed plugin is refused.
+    /// the plugins, and reports plugins that changed later, except for edited sources of a crate in the folder of the
+    /// manifest or below. With --locked, a changed plugin is refused.
     Lock(ManifestArg),
     /// Opens one plugin in this process; `check` runs it.
     #[command(hide = true, name = probe::COMMAND)]

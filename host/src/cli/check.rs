@@ -6,13 +6,14 @@ use super::probe;
 use super::select::{Written, checked_settings, selection};
 use crate::engine::Engine;
 use crate::files::to_stdout;
+use crate::plugins::declared::Unexported;
 use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{Manifest, NamedPipeline};
 use crate::report::Report;
 use crate::report::error::{Error, exit};
 use plugin_api::names::few_suggestions;
 use registry::registry::contracts::{self, UnknownName};
-use registry::{Checker, PlanError, Registry, RegistryError};
+use registry::{Checker, Owner, OwnerId, PlanError, Registry, RegistryError};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -49,6 +50,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
             Err(error) => errors.push(error),
         }
     }
+    tell_unexported(&engine, messages);
     let registry = engine.registry();
     let lowest = selection(manifest.path.display().to_string(), &manifest.settings);
     let (mut checker, wrong) = Checker::new(lowest, registry);
@@ -61,7 +63,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
         errors.extend(few_suggestions(|| unknown_names(registry, messages)));
         let all = std::iter::once(&manifest.settings).chain(manifest.pipelines.values().map(|named| &named.settings));
         let problems =
-            few_suggestions(|| all.flat_map(|settings| checked_settings(&settings.config, registry).1).collect());
+            few_suggestions(|| all.flat_map(|settings| checked_settings(&settings.config, &engine).1).collect());
         errors.extend(manifest.error(problems));
     }
     let n = errors.iter().map(Error::count).sum();
@@ -120,6 +122,17 @@ fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
     messages.reports(others.iter().map(unknown_name), "warnings");
     let help = || "correct the declaration of the pass, or list the plugin that has the name".to_string();
     wrong.into_iter().map(|unknown| Error::Request { message: unknown.to_string(), help: help() }).collect()
+}
+
+/// Warns of what the sources of plugins declare and the plugins do not export: no pipeline finds it.
+fn tell_unexported(engine: &Engine, messages: Messages) {
+    let of_owner = |(id, owner): (OwnerId, &Owner)| -> Vec<Report> {
+        let report =
+            |found: Unexported| Report::warning(found.to_string()).about("plugin", &owner.name).help(found.remedy());
+        engine.unexported(id).into_iter().map(report).collect()
+    };
+    let reports: Vec<Report> = engine.registry().owners().flat_map(of_owner).collect();
+    messages.reports(reports.into_iter(), "warnings");
 }
 
 /// As a warning.

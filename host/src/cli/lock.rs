@@ -28,10 +28,15 @@ pub(super) fn lock(manifest: Option<&PathBuf>, messages: Messages) -> Result<u8,
     to_stdout(&out).map(|()| exit::DONE)
 }
 
-/// Tells which plugins changed, before any of their code runs.
+/// Tells which plugins changed, before any of their code runs. That an author changed the sources of a crate beside the
+/// manifest is in the log: it is what authors do.
 pub(super) fn tell(lock: &Compared, messages: Messages) {
     let path = lock.path().display();
-    for change in lock.changes() {
+    let (edited, changes): (Vec<_>, Vec<_>) = lock.changes().into_iter().partition(|change| change.edited);
+    for change in edited {
+        tracing::info!(plugin = %change.name, "the sources differ from {path}, which is updated");
+    }
+    for change in changes {
         let title = format!("plugin `{}` differs from {path}: {}", change.name, change.what.join(", "));
         let help = "the lockfile is updated after the plugin was opened; --locked refuses changed plugins";
         messages.report(&Report::remark(title).help(help));

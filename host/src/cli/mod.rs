@@ -25,8 +25,8 @@ use crate::plugins::crates::Watcher;
 use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{self, Manifest};
 use crate::process;
-use crate::report::Report;
 use crate::report::error::{Error, Problem, exit};
+use crate::report::{Grade, Report};
 use clap::{ColorChoice, Parser};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -155,10 +155,9 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins, messages)?)),
         Command::Config(args) => to_stdout(&catalog::config(listed(&args.plugins, messages)?.registry())),
         Command::Explain(args) => {
-            let engine = listed(&args.plugins, messages)?;
-            to_stdout(&catalog::explain(&engine, &args.name)?)
+            to_stdout(&partly(&args.plugins, messages, |engine| catalog::explain(engine, &args.name))?)
         }
-        Command::Ops(args) => to_stdout(&catalog::ops(&listed(&args.plugins, messages)?, args)?),
+        Command::Ops(args) => to_stdout(&partly(&args.plugins, messages, |engine| catalog::ops(engine, args))?),
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
@@ -198,6 +197,31 @@ fn load(arg: &Plugins, usually: Mode) -> Result<(Manifest, Keeper), Error> {
 fn listed(arg: &Plugins, messages: Messages) -> Result<Engine, Error> {
     let (manifest, keeper) = load(arg, Mode::Off)?;
     listed_of(&manifest, keeper.builds_nothing(), &(), messages)
+}
+
+/// What `look` finds in the plugins that can be listed; warns of those that cannot, such as a crate that is not built. With
+/// `--locked`, all of them must be listed.
+fn partly(
+    arg: &Plugins,
+    messages: Messages,
+    look: impl FnOnce(&Engine) -> Result<String, Error>,
+) -> Result<String, Error> {
+    let (manifest, keeper) = load(arg, Mode::Off)?;
+    let (engine, errors) = Engine::list(&manifest, keeper.builds_nothing(), &());
+    lock::tell_stale(engine.lock(), messages);
+    if arg.locked || engine.registry().owners().next().is_none() {
+        return Error::unless_any(errors, Ok(())).and_then(|()| look(&engine));
+    }
+    match look(&engine) {
+        Ok(found) => {
+            let reports: Vec<Report> = errors.iter().flat_map(Error::reports).collect();
+            let unread = reports.into_iter().map(|report| Report { grade: Grade::Warning, ..report });
+            messages.reports(unread, "warnings");
+            Ok(found)
+        }
+        // What is looked for may be in one that cannot be listed.
+        Err(error) => Error::unless_any(errors.into_iter().chain([error]), Ok(String::new())),
+    }
 }
 
 /// The plugins of a manifest, from their metadata.

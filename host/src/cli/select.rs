@@ -9,7 +9,7 @@ use crate::plugins::target::Target;
 use crate::report::error::{CONFIG_HELP, Error, Problem};
 use plugin_api::metadata::OptionValue;
 use plugin_api::names::{did_you_mean, few_suggestions, listed, nearest};
-use registry::{Pipeline, Plan, PlanError, Registry, Request, Selection};
+use registry::{Pipeline, Plan, PlanError, Request, Selection};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ impl Asked {
         manifest: &Manifest,
         engine: &Arc<Engine>,
     ) -> Result<(PassContext, Written), Error> {
-        let (config, wrong) = few_suggestions(|| self.config.checked(manifest, engine.registry()));
+        let (config, wrong) = few_suggestions(|| self.config.checked(manifest, engine));
         self.request.sequentials = self.written.pipeline.sequentials();
         let context = PassContext::from_parts(engine, self.request, config, self.target);
         Error::unless_any(wrong, context).map(|context| (context, self.written))
@@ -97,14 +97,14 @@ impl Asked {
 impl Config {
     /// Values by key as their options have them: those of the command line before those of the pipeline, these before
     /// those of the manifest; and all that do not fit.
-    fn checked(self, manifest: &Manifest, registry: &Registry) -> (BTreeMap<String, OptionValue>, Vec<Error>) {
-        let (mut config, mut problems) = checked_settings(&self.manifest, registry);
-        let (pipeline, more) = checked_settings(&self.pipeline, registry);
+    fn checked(self, manifest: &Manifest, engine: &Engine) -> (BTreeMap<String, OptionValue>, Vec<Error>) {
+        let (mut config, mut problems) = checked_settings(&self.manifest, engine);
+        let (pipeline, more) = checked_settings(&self.pipeline, engine);
         config.extend(pipeline);
         problems.extend(more);
         let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
         for (key, value) in self.line {
-            match registry::registry::config::check(registry, &key, &value) {
+            match engine.config_value(&key, &value) {
                 Ok(value) => {
                     config.insert(key, value);
                 }
@@ -118,11 +118,11 @@ impl Config {
 /// Values of a manifest or of a pipeline as their options have them, and what is wrong with the others.
 pub(super) fn checked_settings(
     given: &BTreeMap<String, ConfigValue>,
-    registry: &Registry,
+    engine: &Engine,
 ) -> (BTreeMap<String, OptionValue>, Vec<Problem>) {
     let (mut config, mut problems) = (BTreeMap::new(), Vec::new());
     for (key, ConfigValue { value, span }) in given {
-        match registry::registry::config::check(registry, key, value) {
+        match engine.config_value(key, value) {
             Ok(value) => {
                 config.insert(key.clone(), value);
             }

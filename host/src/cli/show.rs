@@ -5,7 +5,7 @@ use crate::plugins::hashes::Hashes;
 use crate::report::Report;
 use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
 use plugin_api::declare::diagnostics::Severity;
-use plugin_api::metadata::{OptionInfo, PassInfo, doc_lines};
+use plugin_api::metadata::{ConfigInfo, OptionInfo, PassInfo, doc_lines};
 use plugin_api::names::visible::{push_padded, shortened, visible, visible_line};
 use registry::{Outcome, Owner, PassId, Pipeline, Plan, Registry, Warning, Why};
 use std::fmt::Write;
@@ -134,7 +134,32 @@ pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
         out.push_str("\noptions\n");
         info.options.iter().for_each(|option| explain_option(&mut out, option));
     }
+    if let Some(member) = registry.members(pass).unwrap_or_default().first() {
+        let _ = writeln!(out, "\nto leave out a member, disable it: --disable {}", visible_line(&member.name));
+    } else {
+        config_of_plugin(&mut out, engine, pass);
+    }
     out
+}
+
+/// The config options of the plugin that has a pass: which of them the pass reads, no metadata says.
+fn config_of_plugin(out: &mut String, engine: &Engine, pass: PassId) {
+    let registry = engine.registry();
+    let own = registry.pass_place(pass).0;
+    let options: Vec<&ConfigInfo> =
+        registry.config_options().filter(|(_, owner)| *owner == own).map(|(info, _)| info).collect();
+    if options.is_empty() {
+        return;
+    }
+    out.push_str("\nconfig options of its plugin\n");
+    for info in options {
+        let default = info.default.as_ref().map_or("not set".to_string(), |value| format!("default {value}"));
+        let range = info.range().map_or(String::new(), |range| format!(", range {range}"));
+        let _ = writeln!(out, "    {}: {} ({}{range})", visible_line(&info.name), info.ty, visible_line(&default));
+        for line in visible(&info.doc).trim().lines() {
+            let _ = writeln!(out, "{}", format!("        {}", line.trim()).trim_end());
+        }
+    }
 }
 
 fn works_on(info: &PassInfo) -> String {

@@ -101,7 +101,7 @@ impl ContextBuilder {
             }
         }
         for (key, value) in self.config {
-            match registry::registry::config::check(engine.registry(), &key, &value) {
+            match engine.config_value(&key, &value) {
                 Ok(value) => drop(config.insert(key, value)),
                 Err(error) => errors.push(Error::Config { of: "the context", error }),
             }

@@ -6,6 +6,7 @@ use crate::engine::made::{Code, MadePass};
 use crate::files::{Identity, identity};
 use crate::instruments::trace::{self, Trace};
 use crate::plugins::crates::{Found, Watcher};
+use crate::plugins::declared::{self, Unexported};
 use crate::plugins::library::Library;
 use crate::plugins::loader::{self, Listed};
 use crate::plugins::lock::{Compared, CratePin, Keeper, Mode};
@@ -15,9 +16,9 @@ use crate::report::Report;
 use crate::report::error::Error;
 use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
-use plugin_api::metadata::{ConfigInfo, OpInfo};
+use plugin_api::metadata::{ConfigInfo, OpInfo, OptionValue};
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
-use registry::{Brought, Owner, OwnerId, PassId, Plan, Registry};
+use registry::{Brought, ConfigError, Owner, OwnerId, PassId, Plan, Registry};
 use std::cell::Cell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +53,8 @@ enum Provider {
 
 struct Plugin {
     listed: Listed,
+    /// Of a plugin that is listed as a crate.
+    folder: Option<PathBuf>,
     opened: OnceLock<Result<OpenPlugin, String>>,
 }
 
@@ -135,7 +138,11 @@ impl Engine {
         let meta = &listed.meta;
         let owner = Owner { name: meta.name.clone(), version: meta.version.clone(), file: Some(file) };
         self.registry.add(owner, Brought::from(meta))?;
-        self.providers.push(Provider::Plugin(Arc::new(Plugin { listed, opened: OnceLock::new() })));
+        let folder = match &entry.source {
+            Source::Crate(folder) => Some(folder.clone()),
+            Source::Path(_) | Source::Name(_) => None,
+        };
+        self.providers.push(Provider::Plugin(Arc::new(Plugin { listed, folder, opened: OnceLock::new() })));
         Ok(())
     }
 
@@ -220,6 +227,36 @@ impl Engine {
         self.plugin(owner).map(|plugin| &plugin.listed)
     }
 
+    /// What the sources of a plugin declare and the plugin does not export. Only a plugin that is listed as a crate has
+    /// sources; those that are newer than its library are not looked at.
+    pub fn unexported(&self, owner: OwnerId) -> Vec<Unexported> {
+        let Some(Plugin { listed, folder: Some(folder), .. }) = self.plugin(owner) else { return Vec::new() };
+        if self.lock.stale().contains(folder) { Vec::new() } else { declared::unexported(folder, &listed.meta) }
+    }
+
+    /// The value of a config option as its declaration has it: integers widen to float.
+    ///
+    /// # Errors
+    /// If no plugin has the key, or the value does not fit. Of a key that a plugin declares and does not export, the error
+    /// says where.
+    pub fn config_value(&self, key: &str, value: &OptionValue) -> Result<OptionValue, ConfigError> {
+        registry::config::check(&self.registry, key, value).map_err(|error| match error {
+            ConfigError::Unknown { key, near, about } => {
+                let is_it = |found: &Unexported| found.kind == declared::Kind::Config && found.name == key;
+                let found = self.registry.owners().find_map(|(id, owner)| {
+                    let found = self.unexported(id).into_iter().find(is_it)?;
+                    let (place, remedy) = (format!("{}:{}", found.file.display(), found.line), found.remedy());
+                    Some(format!(": {place} declares it, but plugin `{}` does not export it; {remedy}", owner.name))
+                });
+                match found {
+                    Some(about) => ConfigError::Unknown { key, near: Vec::new(), about },
+                    None => ConfigError::Unknown { key, near, about },
+                }
+            }
+            other => other,
+        })
+    }
+
     fn plugin(&self, owner: OwnerId) -> Option<&Plugin> {
         match self.providers.get(owner.0) {
             Some(Provider::Plugin(plugin)) => Some(plugin),
@@ -232,7 +269,7 @@ impl Engine {
     /// # Errors
     /// Why it cannot be opened.
     pub fn open(&self, owner: OwnerId) -> Result<OpenPlugin, Error> {
-        let Some(Plugin { listed, opened }) = self.plugin(owner) else {
+        let Some(Plugin { listed, opened, .. }) = self.plugin(owner) else {
             let message = "what this program made has no plugin to open".to_string();
             return Err(Error::Request { message, help: "run it through the library that made it".into() });
         };

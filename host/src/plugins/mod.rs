@@ -2,6 +2,7 @@
 //! checked and opened.
 
 pub mod crates;
+pub mod declared;
 pub(crate) mod hashes;
 pub mod library;
 mod links;

@@ -60,7 +60,8 @@ impl Run<'_> {
                 return Err(self.step_error(pass, None, message, None));
             }
         };
-        let message = format!("requires the property `{property}`, {message}; {}", self.who_establishes(property));
+        let message =
+            format!("requires the property `{property}`, {message}; {}", self.who_establishes(pass, property));
         let mut error = self.step_error(pass, function, message, place);
         if let Error::Step { code, .. } = &mut error {
             *code = exit::REQUEST;
@@ -257,19 +258,63 @@ impl Run<'_> {
         })
     }
 
-    /// What to do where a property is missing.
-    fn who_establishes(&self, property: &str) -> String {
+    /// What to do where a property is missing that a pass requires.
+    fn who_establishes(&self, user: PassId, property: &str) -> String {
         let registry = self.engine.registry();
-        let passes = registry.establishing(property);
-        let passes: Vec<String> =
-            passes.map(|id| format!("`{}` ({})", registry.pass(id).name, registry.pass_owner(id).name)).collect();
+        let (own, passes): (Vec<PassId>, Vec<PassId>) = registry.establishing(property).partition(|id| *id == user);
+        let passes: Vec<String> = passes
+            .into_iter()
+            .map(|id| format!("`{}` ({})", registry.pass(id).name, registry.pass_owner(id).name))
+            .collect();
         if !passes.is_empty() {
             return format!("run a pass before it that establishes it: {}", passes.join(", "));
+        }
+        if !own.is_empty() {
+            return "it establishes this property itself, and no other pass of the listed plugins does".to_string();
         }
         let all = registry.passes().flat_map(|(_, info)| &info.contract.establishes).map(String::as_str);
         let known: std::collections::BTreeSet<&str> =
             all.chain(registry.properties().map(|(info, _)| info.name.as_str())).collect();
         let near = nearest(property, known.into_iter().filter(|name| *name != property));
         format!("no pass of the listed plugins establishes it{}", did_you_mean(&near))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, Runner, create_module_pass};
+    use plugin_api::metadata::PassInfo;
+    use registry::{Pipeline, Plan, Request};
+
+    /// What is said of a pass that requires `t.held`, where passes of these names establish it.
+    fn said(establish: &[&str]) -> String {
+        let mut engine = Engine::default();
+        for name in ["t.Needs", "t.Gives"] {
+            let mut info = PassInfo::new(name);
+            info.contract.requires.extend((name == "t.Needs").then(|| "t.held".to_string()));
+            info.contract.establishes.extend(establish.contains(&name).then(|| "t.held".to_string()));
+            engine.add_pass(create_module_pass(info, |module, _| Ok(module.clone()))).expect("a new name");
+        }
+        let request = Request { pipeline: Pipeline::parse("t.Needs").expect("a pipeline"), ..Request::default() };
+        let plan = Plan::new(&request, engine.registry()).expect("a plan");
+        let report = Runner::new(&engine, Default::default())
+            .run(&plan, Module::new(Vec::<(String, Body)>::new()))
+            .expect("a run");
+        report.error.expect("a pass that cannot run").to_string()
+    }
+
+    #[test]
+    fn a_pass_is_no_remedy_for_itself() {
+        let start = "requires the property `t.held`, which nothing has established; ";
+        for (establish, hint) in [
+            (&["t.Gives"][..], "run a pass before it that establishes it: `t.Gives` (host)"),
+            (&["t.Needs", "t.Gives"], "run a pass before it that establishes it: `t.Gives` (host)"),
+            (&["t.Needs"], "it establishes this property itself, and no other pass of the listed plugins does"),
+            (&[], "no pass of the listed plugins establishes it"),
+        ] {
+            let found = said(establish);
+            assert!(found.ends_with(&format!("{start}{hint}")), "{found}");
+        }
     }
 }

@@ -107,6 +107,9 @@ fn a_new_plugin_is_made_tested_and_changed_as_the_page_says() {
                 let (stdout, stderr, code) = case.finish(shell, b"");
                 assert_eq!(code != 0, fails, "{command}\n{stdout}{stderr}");
                 said.clone_from(&stderr);
+                let blessed =
+                    stderr.lines().any(|line| line.starts_with("rewrote ") && line.ends_with(" cases differed"));
+                assert_eq!(blessed, command.starts_with("BLESS=1"), "{command}\n{stderr}");
                 if command.trim_start_matches("BLESS=1 ").starts_with("cargo") {
                     let expected = if fails { "differs; BLESS=1 cargo test rewrites it" } else { "1 passed" };
                     assert!(stdout.contains(expected), "{command}\n{stdout}{stderr}");

@@ -40,6 +40,28 @@ fn operators_are_listed() {
     assert_eq!(names, in_json);
 }
 
+/// A crate that is not built keeps no operator of another plugin from being shown.
+#[test]
+fn operators_are_shown_beside_a_crate_that_is_not_built() {
+    let case = Case::new("beside").standard();
+    let listed = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
+    let own = "[package]\nname = \"own\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
+    let case = case.file("passes.toml", format!("[[plugin]]\ncrate = \"own\"\n{listed}"));
+    std::fs::create_dir_all(case.path("own/src")).expect("a folder");
+    let case = case.file("own/src/lib.rs", "//! Nothing.\n").file("own/Cargo.toml", own);
+    for args in [&["ops", "relax.max"], &["explain", "relax.max"]] {
+        let (found, said, code) = case.run(args, b"");
+        assert_eq!(code, 0, "{said}");
+        assert!(found.starts_with("relax.max (operator)\n"), "{found}");
+        assert!(said.starts_with("warning: ") && said.contains("own") && said.contains("passhost build"), "{said}");
+    }
+    let (found, said, code) = case.run(&["ops", "relax.maxx"], b"");
+    assert!(code != 0 && found.is_empty(), "{found}{said}");
+    assert!(said.contains("passhost build") && said.contains("relax.maxx"), "{said}");
+    let (found, _, code) = case.run(&["ops", "--locked"], b"");
+    assert!(code != 0 && found.is_empty(), "{found}");
+}
+
 /// Where the library is, differs from machine to machine.
 fn without_files(text: String) -> String {
     let line =

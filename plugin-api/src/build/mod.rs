@@ -213,7 +213,7 @@ impl FunctionBuilder<'_, '_> {
         let mut s = self.state.borrow_mut();
         let callee = s.b.op(op);
         let v = s.call(callee, args, attrs);
-        match s.b.with(v, |value| self.outer.infer.infer(Call(value))) {
+        match s.b.with(v, |value| self.outer.infer.infer(Call(value)).map_err(|error| error.of_call(Call(value)))) {
             Ok(inferred) => {
                 s.set_type(v, &inferred.ty);
                 self.sized(&mut s, v);
@@ -221,7 +221,7 @@ impl FunctionBuilder<'_, '_> {
                     s.effect(v);
                 }
             }
-            Err(error) => self.fail_in(&mut s, v, error.into()),
+            Err(error) => self.fail_in(&mut s, v, PassError { node: None, ..error }),
         }
         v
     }

@@ -42,8 +42,9 @@
 /// runs it on two functions at a time) and `options` may be. Their order is free. An option is a `bool`, `i64`, `f64` or
 /// `String`, or a `Vec` of one of these.
 ///
-/// The name of an option has letters, digits and `_`, and is there once. The pass and each option must have documentation. A pair of blocks in that of the pass, ```` ```relax before ```` and
-/// ```` ```relax after ````, is an example: the crate `plugin-test` runs it, `passhost explain` shows it.
+/// The name of an option has letters, digits and `_`, and is there once. The pass and each option must have documentation.
+/// A pair of blocks in the documentation of the pass, ```` ```relax before ```` and ```` ```relax after ````, is an example:
+/// the crate `plugin-test` runs it, and `passhost explain` shows it.
 #[macro_export]
 macro_rules! declare_pass {
     (

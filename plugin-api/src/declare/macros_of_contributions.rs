@@ -176,8 +176,8 @@ macro_rules! declare_property {
 /// ```
 ///
 /// `opt_level` and `passes` must be given, `required` may be. Members are passes of any plugin, composite ones too, with
-/// their full names, and options as in a pipeline. Whoever disables it disables it as a whole; a member alone can be
-/// disabled, too. It must have documentation.
+/// their full names, and options as in a pipeline. `--disable acme.Cleanup` leaves out all of it, and
+/// `--disable relax.CanonicalizeBindings` this member, and any other step that runs this pass. It must have documentation.
 #[macro_export]
 macro_rules! declare_composite {
     ($(#[doc = $doc:literal])* $vis:vis $NAME:ident = $name:literal { $($facts:tt)* }) => {

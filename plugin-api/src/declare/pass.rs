@@ -120,10 +120,19 @@ impl Ctx {
         let mut b = BodyBuilder::new();
         let callee = b.op(name);
         let call = b.call(callee, &[], AttrsId::NONE, TypeId::NONE, false, None);
-        match b.with(call, |value| value.as_call().map(|call| self.infer(call))) {
+        match b.with(call, |value| value.as_call().map(|call| Infer::infer(self, call))) {
             Some(Err(error @ InferError::UnknownOp { .. })) => Err(error.into()),
             _ => Ok(()),
         }
+    }
+
+    /// Type and purity of a call, whose arguments have their types already. The error names the operator and the call; as
+    /// [`Infer`], the context returns an [`InferError`] for those that handle it.
+    ///
+    /// # Errors
+    /// If the operator is unknown, or the call does not fit it.
+    pub fn infer(&self, call: Call<'_>) -> Result<Inferred, PassError> {
+        Infer::infer(self, call).map_err(|error| error.of_call(call))
     }
 
     /// Adds to a counter of the running pass, which `passhost run --statistics` shows: what it found or changed, under a

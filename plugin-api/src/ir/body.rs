@@ -94,7 +94,38 @@ impl Body {
         !self.raw().var_names().is_empty() && self.bindings().any(|value| value.symbol().is_some())
     }
 
-    /// For each node the position of the region header around it; `u32::MAX` for the root.
+    /// For each node the position of the region header around it; `u32::MAX` for the root. [`Body::regions`] answers the
+    /// usual questions about that.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// # use plugin_api::ir::records::kind;
+    /// # let mut b = BodyBuilder::new();
+    /// # b.begin_function(0, AttrsId::NONE, None);
+    /// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+    /// # let (x, relu) = (b.param("x", ty), b.op("relax.nn.relu"));
+    /// # b.begin_block();
+    /// # let a = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("a"));
+    /// # b.end();
+    /// # b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
+    /// # let c = b.call(relu, &[a], AttrsId::NONE, ty, false, Some("c"));
+    /// # b.end();
+    /// # b.end_function(c, ty);
+    /// # let body = b.finish()?;
+    /// // def main(x: R.Tensor((2, 3), "float32")):
+    /// //     a = R.nn.relu(x)
+    /// //     with R.dataflow():
+    /// //         c = R.nn.relu(a)
+    /// //         R.output(c)
+    /// //     return c
+    /// let parents = body.parents();
+    /// let c = body.lookup_binding("c").and_then(Value::index).expect("`c`");
+    /// let block = body.value_at(parents[c] as usize);
+    /// assert!(matches!(block.view(), Expr::Dataflow));
+    /// assert_eq!(parents[0], u32::MAX);
+    /// # Ok::<(), SealError>(())
+    /// ```
     pub fn parents(&self) -> Vec<u32> {
         let mut parents = vec![NONE; self.len()];
         let mut open: Vec<(usize, u32)> = Vec::new();

@@ -14,8 +14,8 @@ use crate::rewrite::Edit;
 pub enum Action {
     /// It stays.
     Keep,
-    /// Every use of it means this from now on. A new expression takes over the name of a binding. It may use the value
-    /// itself, as where `exp(x)` becomes `relu(exp(x))`: there it means the value as it was.
+    /// Each later use of the value uses this one instead. If the value is a binding and this is a new expression, it gets
+    /// the name of the binding. The new expression may use the value itself, so `exp(x)` can become `relu(exp(x))`.
     Replace(V),
     /// It goes; nothing may use it in the end.
     Remove,
@@ -509,9 +509,13 @@ impl<'b, M: ExprMutator<'b>> Hooks<'b> for NormalHooks<'_, M> {
 
 mutator_trait! {
     /// Rewriting TIR with a hook for each kind of statement, and for expressions. A statement is removed with
-    /// [`Action::Remove`]; new ones are written before the one that is met, with [`Rewriter::edit`]. An expression is
-    /// replaced by another one, as with [`ExprMutatorBase`]. A statement with content is met before its content, which
-    /// is left out if it is removed.
+    /// [`Action::Remove`]; new ones are written before it, with [`Rewriter::tir`]. An expression is replaced by another
+    /// one, as with [`ExprMutatorBase`]. A hook gets a statement before its content, and the hooks do not get the content of
+    /// a statement that was removed.
+    ///
+    /// After [`Tir::loop_body`](crate::tir::Tir::loop_body) or [`Tir::content`](crate::tir::Tir::content), return
+    /// [`Action::Keep`]: the call has already removed the statement and kept its content, and the hooks get that content
+    /// next. [`Action::Remove`] would remove the content, too.
     ///
     /// A loop of one iteration becomes what it holds:
     ///

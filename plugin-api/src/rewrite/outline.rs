@@ -48,17 +48,54 @@ impl Facts {
 }
 
 impl Edit<'_> {
-    /// Moves `values` (bindings of one block) into a new private function of `module` called `hint` or like it, and
-    /// puts one call in their place. Its parameters are what the group uses from outside, in the order of first use;
-    /// symbolic variables that these do not tell are passed in a shape, which is the last parameter. Its result is what
-    /// is used of the group outside, a tuple if that is more than one value. Gives the name of the function.
+    /// Moves `values`, bindings of one block, into a new private function of `module`, and writes one call of it. The
+    /// function is called `hint`, with a number if that name is taken; its name is returned.
     ///
-    /// The call stands where the last of the group stood; what needs the group before is moved behind it, or the call
-    /// further up. Groups are read from the body as it was when the edit began, and must not overlap.
+    /// | part of the function | content |
+    /// |---|---|
+    /// | parameters | the values that the group uses and does not define, in the order of first use |
+    /// | last parameter | a shape with the symbolic variables that the types of the other parameters do not determine, if there are any |
+    /// | result | the values of the group that are used outside it: one, or a tuple of several |
+    ///
+    /// The call replaces the last binding of the group. A binding before it that uses the group moves after the call, or
+    /// the call moves up. Two groups of one edit have no binding in common.
+    ///
+    /// `a = exp(x); b = relu(a)` becomes `b = fused(x)`:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// # let mut b = BodyBuilder::new();
+    /// # b.begin_function(0, AttrsId::NONE, None);
+    /// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+    /// # let (x, exp, relu) = (b.param("x", ty), b.op("relax.exp"), b.op("relax.nn.relu"));
+    /// # b.begin_block();
+    /// # let a = b.call(exp, &[x], AttrsId::NONE, ty, false, Some("a"));
+    /// # let c = b.call(relu, &[a], AttrsId::NONE, ty, false, Some("b"));
+    /// # b.end();
+    /// # b.end_function(c, ty);
+    /// # let body = b.finish()?;
+    /// // def main(x: R.Tensor((2, 3), "float32")):
+    /// //     a = R.exp(x)
+    /// //     b = R.nn.relu(a)
+    /// //     return b
+    /// let module = Module::new([("main", body.clone())]);
+    /// let (mut functions, mut edit) = (module.edit(), body.edit());
+    /// let group = ["a", "b"].map(|name| body.lookup_binding(name).expect("a binding"));
+    /// let name = edit.outline(&mut functions, &group, "fused", &[("Primitive", Attr::Bool(true))])?;
+    /// functions.set("main", edit.finish()?);
+    /// let module = functions.finish();
+    ///
+    /// assert_eq!(name, "fused");
+    /// let main = module.get("main").expect("`main`");
+    /// assert_eq!(main.bindings().filter_map(|value| value.as_call()?.global()).collect::<Vec<_>>(), ["fused"]);
+    /// assert_eq!(module.get("fused").expect("`fused`").bindings().count(), 2);
+    /// # Ok::<(), PassError>(())
+    /// ```
     ///
     /// # Errors
-    /// If something outside lies between two members (it needs the group, and the group needs it), or has an effect
-    /// and would have to move; if a member has an effect; if nothing uses the group.
+    /// If the group cannot be one call: a binding outside it uses the group and is used by it; a binding would have to move
+    /// and has an effect; a member has an effect; or nothing uses the group.
     pub fn outline(
         &mut self,
         module: &mut ModuleEdit,
@@ -82,8 +119,12 @@ impl Edit<'_> {
     ) -> Result<String, PassError> {
         let group = Group::new(self.old(), facts, values)?;
         if let Some(taken) = group.members.iter().find(|at| self.groups.moved.contains_key(*at)) {
-            let message = "is already in another group, or was moved after one";
-            return Err(PassError::new(message).at(group.body.value_at(*taken)));
+            let value = group.body.value_at(*taken);
+            let what = value.name().map_or("an expression of the group".to_string(), |name| format!("`{name}`"));
+            let message = format!(
+                "{what} is already in another group, or was moved after one; outline groups that have no binding in common"
+            );
+            return Err(PassError::new(message).at(value));
         }
         let behind = self.find_place(&group, facts)?;
         let function = group.function(attrs)?;

@@ -10,6 +10,29 @@ use crate::rewrite::outline::symbols_of;
 /// empty. As TVM's `remove_all_unused`: what has an effect stays, and so does every match_cast, as it checks and may
 /// define symbolic variables. Linear; the same handle if there is nothing to remove.
 ///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// # let mut b = BodyBuilder::new();
+/// # b.begin_function(0, AttrsId::NONE, None);
+/// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+/// # let (x, relu, exp) = (b.param("x", ty), b.op("relax.nn.relu"), b.op("relax.exp"));
+/// # b.begin_block();
+/// # let a = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("a"));
+/// # b.call(exp, &[a], AttrsId::NONE, ty, false, Some("unused"));
+/// # b.end();
+/// # b.end_function(a, ty);
+/// # let body = b.finish()?;
+/// // def main(x: R.Tensor((2, 3), "float32")):
+/// //     a = R.nn.relu(x)
+/// //     unused = R.exp(a)
+/// //     return a
+/// let less = remove_all_unused(&body)?;
+/// assert_eq!(less.bindings().filter_map(|value| value.name()).collect::<Vec<_>>(), ["a"]);
+/// assert!(remove_all_unused(&less)?.same(&less));
+/// # Ok::<(), SealError>(())
+/// ```
+///
 /// # Errors
 /// None on a valid body; the result is validated all the same.
 pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use plugin_api::prelude::*;
-//! use plugin_api::tir::prim_func;
+//! use plugin_api::tir::{has_jumps, prim_func};
 //!
 //! /// Splits loops of a multiple of `factor` iterations.
 //! struct Split { factor: i64 }
@@ -14,7 +14,8 @@
 //!     fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
 //!         let Some(Stmt::For { extent, kind: "serial", .. }) = stmt.stmt() else { return Ok(Action::Keep) };
 //!         let Some(n) = extent.dim().and_then(|n| n.as_int()) else { return Ok(Action::Keep) };
-//!         if n % self.factor == 0 && n > self.factor {
+//!         // A `break` in the loop would leave only the inner one of the two.
+//!         if n % self.factor == 0 && n > self.factor && !has_jumps(stmt) {
 //!             rw.tir(|t| {
 //!                 t.serial("i_0", n / self.factor, |outer| {
 //!                     t.serial("i_1", self.factor, |inner| t.loop_body(stmt, outer * self.factor + inner))
@@ -82,6 +83,7 @@ mod stmt;
 
 pub use buffer::Buffer;
 pub use expr::PrimExpr;
+pub use nest::has_jumps;
 pub use stmt::LoopKind;
 
 use crate::PassError;
@@ -90,7 +92,7 @@ use crate::ir::{Attr, Body, BodyBuilder, DType, Dim, NodeSpec, Stmt, Type, V, Va
 use crate::rewrite::Edit;
 use crate::rewrite::mutators::Rewriter;
 use expr::Write;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// Writes statements and expressions of TIR at one place of a body. Statements come in the order in which they are
 /// written; what has content takes a closure that writes it. The first fault is kept, and comes out at the end.
@@ -126,6 +128,8 @@ pub struct Tir<'t, 'b> {
     s_tir: bool,
     /// Schedulable blocks that are open.
     blocks: RefCell<Vec<block::Open>>,
+    /// Number of loops that were written around the current place.
+    loops: Cell<u32>,
 }
 
 /// What an operation takes: an expression, a value of the body that is rewritten, or a number.
@@ -205,7 +209,7 @@ impl Write for Tir<'_, '_> {
     }
 
     fn fail(&self, message: String) {
-        self.error.borrow_mut().get_or_insert_with(|| PassError::new(message));
+        self.fail_with(PassError::new(message));
     }
 }
 
@@ -213,13 +217,18 @@ impl<'t, 'b> Tir<'t, 'b> {
     /// Runs `f` with one that writes at the place of an edit.
     fn at<R>(edit: &'t mut Edit<'b>, default: DType, f: impl FnOnce(&Tir<'t, 'b>) -> R) -> Result<R, PassError> {
         let s_tir = edit.old().root().attr("s_tir").is_some();
-        let tir =
-            Tir { edit: RefCell::new(edit), error: RefCell::new(None), default, s_tir, blocks: RefCell::default() };
+        let (edit, error) = (RefCell::new(edit), RefCell::new(None));
+        let tir = Tir { edit, error, default, s_tir, blocks: RefCell::default(), loops: Cell::new(0) };
         let out = f(&tir);
         match tir.error.into_inner() {
             None => Ok(out),
             Some(error) => Err(error),
         }
+    }
+
+    /// Keeps the first fault.
+    fn fail_with(&self, error: PassError) {
+        self.error.borrow_mut().get_or_insert(error);
     }
 
     /// A number, or a value of the body that is rewritten, as an expression.

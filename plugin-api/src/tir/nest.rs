@@ -2,13 +2,20 @@
 
 use super::expr::Write;
 use super::{ExprArg, PrimExpr, Tir};
+use crate::PassError;
 use crate::ir::{DType, Stmt, Type, V, Value};
 
 impl<'t, 'b> Tir<'t, 'b> {
     /// The content of the statement that is being looked at goes here: what was written before is around it or before it,
     /// what is written from now on follows it. The statement itself goes. Its content is written once, and a mutator still
     /// visits it.
+    ///
+    /// A `break` or `continue` in it must keep its loop. So the content of a loop that [`has_jumps`] is refused, and that
+    /// of another statement with one is refused within a loop that was written around it.
     pub fn content(&self, stmt: Value<'b>) {
+        if self.refuses_jumps(stmt) {
+            return;
+        }
         let mut edit = self.edit.borrow_mut();
         if edit.is_dissolved(stmt) || edit.is_removed(stmt) {
             drop(edit);
@@ -18,7 +25,8 @@ impl<'t, 'b> Tir<'t, 'b> {
         edit.after(stmt);
     }
 
-    /// The content of a loop goes here, as by [`Tir::content`]; its variable means `index` in it.
+    /// The content of a loop goes here, as by [`Tir::content`]; its variable means `index` in it. A loop that
+    /// [`has_jumps`] is refused.
     pub fn loop_body<'a>(&self, stmt: Value<'b>, index: impl Into<ExprArg<'a>>) {
         let index = self.value(index);
         self.nest_body(&[(stmt, index)]);
@@ -34,6 +42,9 @@ impl<'t, 'b> Tir<'t, 'b> {
             };
             if around.is_some_and(|(outer, outer_var)| !is_all_of(*stmt, outer, outer_var)) {
                 return self.fail(format!("the loop over {var:?} is not all that the loop around it does"));
+            }
+            if self.refuses_jumps(*stmt) {
+                return;
             }
             if self.refuses(var, index.v(), index.dtype()) {
                 return;
@@ -98,6 +109,28 @@ impl<'t, 'b> Tir<'t, 'b> {
         }
     }
 
+    /// Reports content whose `break` or `continue` would mean another loop than before.
+    fn refuses_jumps(&self, stmt: Value<'b>) -> bool {
+        let is_loop = is_loop(stmt);
+        if !(is_loop || self.loops.get() > 0) {
+            return false;
+        }
+        let Some(jump) = jumps(stmt).next() else { return false };
+        let word = if matches!(jump.stmt(), Some(Stmt::Break)) { "break" } else { "continue" };
+        let what = match stmt.stmt() {
+            Some(Stmt::For { var, .. }) => format!("the loop over `{}`", var.name().unwrap_or("_")),
+            Some(Stmt::While { .. }) => "the while loop".to_string(),
+            _ => "the statement".to_string(),
+        };
+        let message = format!(
+            "the content of {what} has a `{word}`, which would mean the innermost of the new loops; leave this {} \
+             alone if `tir::has_jumps` is true of it",
+            if is_loop { "loop" } else { "statement" }
+        );
+        self.fail_with(PassError::new(message).at(stmt));
+        true
+    }
+
     /// Reports what cannot take the place of a variable or buffer.
     fn refuses(&self, from: Value<'b>, with: V, dtype: DType) -> bool {
         let why = match (from.ty().to_owned(), self.edit.borrow().with(with, |with| with.ty().to_owned())) {
@@ -123,4 +156,39 @@ impl<'t, 'b> Tir<'t, 'b> {
 /// Whether a loop does nothing but one statement. What is nested in that stands before it.
 fn is_all_of(stmt: Value<'_>, around: Value<'_>, var: Value<'_>) -> bool {
     around.region().children().filter(|child| *child != var && !child.is_nested()).eq([stmt])
+}
+
+/// Whether the content of a statement has a `break` or `continue` of a loop around that content: of the statement itself
+/// if it is a loop. Such content cannot get other loops around it.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::{has_jumps, prim_func};
+///
+/// let body = prim_func(|t| {
+///     let a = t.buffer_param("A", &[16], DType::I32);
+///     t.serial("i", 16, |i| t.store(a, [i], i));
+/// })?;
+/// let stmt = body.values().find(|value| matches!(value.stmt(), Some(Stmt::For { .. }))).expect("a loop");
+/// assert!(!has_jumps(stmt));
+/// # Ok::<(), PassError>(())
+/// ```
+pub fn has_jumps(stmt: Value<'_>) -> bool {
+    jumps(stmt).next().is_some()
+}
+
+/// Each `break` and `continue` in the content of a statement that means a loop around that content.
+fn jumps(stmt: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    let range = stmt.region().range();
+    let mut at = range.start;
+    let nodes = std::iter::from_fn(move || {
+        let value = (at < range.end).then(|| stmt.sibling(at))?;
+        at = if is_loop(value) { value.end() } else { at + 1 };
+        Some(value)
+    });
+    nodes.filter(|value| matches!(value.stmt(), Some(Stmt::Break | Stmt::Continue)))
+}
+
+fn is_loop(stmt: Value<'_>) -> bool {
+    matches!(stmt.stmt(), Some(Stmt::For { .. } | Stmt::While { .. }))
 }

@@ -87,11 +87,13 @@ impl<'t, 'b> Tir<'t, 'b> {
             let (extent, dtype) = self.operand(extent.into(), self.default);
             let min = Write::int(self, 0, dtype);
             self.edit.borrow_mut().open(NodeSpec::new(kind::FOR), &[min, extent], None);
+            self.loops.update(|n| n + 1);
             let v = self.scalar(NodeSpec::new(kind::LOOP_VAR).flags(flag::INNER), &[], dtype, name);
             *var = PrimExpr { tir: self, v, dtype };
         }
         let out = body(vars);
         (0..N).for_each(|_| self.edit.borrow_mut().close());
+        self.loops.update(|n| n - N as u32);
         out
     }
 
@@ -146,7 +148,10 @@ impl<'t, 'b> Tir<'t, 'b> {
             spec = spec.attrs(self.edit.borrow_mut().builder().attrs(attrs));
         }
         self.edit.borrow_mut().open(spec, ops, None);
+        let loops = u32::from(matches!(kind, kind::FOR | kind::WHILE));
+        self.loops.update(|n| n + loops);
         let out = content();
+        self.loops.update(|n| n - loops);
         self.edit.borrow_mut().close();
         out
     }

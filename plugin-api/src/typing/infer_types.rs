@@ -280,7 +280,7 @@ fn call_type(call: Call<'_>, infer: &dyn Infer) -> Result<Option<(Type, bool)>, 
         return match infer.infer(call) {
             Ok(inferred) => Ok(Some((inferred.ty, inferred.pure))),
             Err(InferError::UnknownOp { .. } | InferError::NoHost(_)) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error.of_call(call)),
         };
     }
     let callee = call.callee().ty();

@@ -146,8 +146,38 @@ impl DefaultDecl {
     }
 }
 
+impl InferError {
+    /// As the error of a pass: with the operator that is called, and the place of the call.
+    pub(crate) fn of_call(self, call: Call<'_>) -> PassError {
+        let message = match (&self, call.op()) {
+            (InferError::Wrong(_) | InferError::Panicked(_), Some(op)) => format!("`{op}`: {self}"),
+            _ => self.to_string(),
+        };
+        PassError::new(message).at(call.value())
+    }
+}
+
 impl From<InferError> for PassError {
     fn from(error: InferError) -> PassError {
         PassError::new(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{AttrsId, BodyBuilder, TypeId};
+
+    /// As an author sees it: `ctx.infer(call)?`.
+    #[test]
+    fn an_error_names_the_operator_and_the_call() {
+        let mut b = BodyBuilder::new();
+        let exp = b.op("relax.exp");
+        let call = b.call(exp, &[], AttrsId::NONE, TypeId::NONE, false, None);
+        let of = |error: InferError| b.with(call, |value| error.clone().of_call(value.as_call().expect("a call")));
+        let wrong = of(InferError::wrong("1 argument is missing"));
+        assert_eq!((wrong.message.as_str(), wrong.node), ("`relax.exp`: 1 argument is missing", Some(0)));
+        let unknown = of(InferError::UnknownOp { name: "relax.exp".to_string(), near: Vec::new() });
+        assert_eq!((unknown.message.as_str(), unknown.node), ("no operator `relax.exp`", Some(0)));
     }
 }

@@ -117,7 +117,38 @@ impl<'b> Regions<'b> {
 }
 
 impl Body {
-    /// The region that each value stands in.
+    /// The region that each value is in: function, block, dataflow block or branch.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// # use plugin_api::ir::records::kind;
+    /// # let mut b = BodyBuilder::new();
+    /// # b.begin_function(0, AttrsId::NONE, None);
+    /// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+    /// # let (x, relu) = (b.param("x", ty), b.op("relax.nn.relu"));
+    /// # b.begin_block();
+    /// # let a = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("a"));
+    /// # b.end();
+    /// # b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
+    /// # let c = b.call(relu, &[a], AttrsId::NONE, ty, false, Some("c"));
+    /// # b.end();
+    /// # b.end_function(c, ty);
+    /// # let body = b.finish()?;
+    /// // def main(x: R.Tensor((2, 3), "float32")):
+    /// //     a = R.nn.relu(x)
+    /// //     with R.dataflow():
+    /// //         c = R.nn.relu(a)
+    /// //         R.output(c)
+    /// //     return c
+    /// let regions = body.regions();
+    /// let [a, c] = ["a", "c"].map(|name| body.lookup_binding(name).expect("a binding"));
+    /// assert!(!regions.same(a, c));
+    /// assert!(regions.dataflow(a).is_none() && regions.dataflow(c).is_some());
+    /// let block = regions.around(c).expect("the dataflow block");
+    /// assert_eq!(regions.around(block), Some(body.root()));
+    /// # Ok::<(), SealError>(())
+    /// ```
     pub fn regions(&self) -> Regions<'_> {
         Regions { body: self, parents: self.parents() }
     }

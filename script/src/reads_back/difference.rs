@@ -129,10 +129,26 @@ struct Differences {
 
 impl Differences {
     fn of_values(&mut self, one: Value<'_>, other: Value<'_>) -> Option<String> {
-        self.of_records(one, other)
+        self.of_call_types(one, other)
+            .or_else(|| self.of_records(one, other))
             .or_else(|| self.of_types(&format!("the type of {}", named(one)), one, other))
             .or_else(|| self.of_operands(one, other))
             .or_else(|| self.of_dicts(&format!(" of {}", named(one)), one.attrs(), other.attrs()))
+    }
+
+    /// In the types of two calls of one operator. A variable with another type than its value is read as two nodes, of
+    /// which the call has no name; so this comes before the marks.
+    fn of_call_types(&mut self, one: Value<'_>, other: Value<'_>) -> Option<String> {
+        let op = one.as_call()?.op()?;
+        let fits = match (one.is_bound(), other.is_bound()) {
+            (true, false) => true,
+            (a, b) => a == b && matches!(one.ty().to_owned(), Type::Object),
+        };
+        other.as_call_to(op).filter(|_| fits)?;
+        let what = self.of_types(&format!("the type of {}", named(one)), one, other)?;
+        Some(format!(
+            "{what}, which is the type of this call of `{op}`; `infer_types(&body, ctx)` sets the types of all calls"
+        ))
     }
 
     /// In kind, marks, payload or number of operands.

@@ -7,7 +7,7 @@ use crate::plugins::hashes::Hashes;
 use plugin_api::names::visible::visible_line;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Of so many files and variables of a crate that changed, the names are shown.
@@ -20,6 +20,9 @@ pub struct Change {
     pub name: String,
     /// What differs: old and new.
     pub what: Vec<String>,
+    /// Whether nothing differs but the sources of a crate in the folder of the manifest, or below it: its author changed
+    /// them, and passhost built it from them.
+    pub edited: bool,
 }
 
 /// The plugins of an engine, compared with the lockfile. With [`Mode::Off`], nothing was compared.
@@ -68,7 +71,8 @@ impl Compared {
         let old = |from: &String| self.old.as_ref().and_then(|old| old.get(from));
         let change = |(from, new): (&String, &Entry)| {
             let what = differences(old(from)?, new);
-            (!what.is_empty()).then(|| Change { name: new.name.clone(), what })
+            let edited = what.len() == 1 && is_within(from) && sources_differ(old(from)?, new);
+            (!what.is_empty()).then(|| Change { name: new.name.clone(), what, edited })
         };
         self.new.iter().filter_map(change).collect()
     }
@@ -95,6 +99,17 @@ impl Compared {
         tracing::info!(path = %self.path.display(), "lockfile written");
         Ok(true)
     }
+}
+
+/// Whether an entry is of a crate in the folder of the manifest, or below it.
+fn is_within(from: &str) -> bool {
+    let folder = from.strip_prefix("crate ").map(Path::new);
+    folder
+        .is_some_and(|folder| folder.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)))
+}
+
+fn sources_differ(old: &Entry, new: &Entry) -> bool {
+    matches!((&old.pin, &new.pin), (Pin::Crate(old), Pin::Crate(new)) if old.sources != new.sources)
 }
 
 /// A file or variable that a build read and that changed.
@@ -152,4 +167,49 @@ fn differences(old: &Entry, new: &Entry) -> Vec<String> {
         (Pin::Built(_), Pin::Crate(_)) => compare("kind", "built library", "crate"),
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semver::Version;
+
+    fn entry(change: impl FnOnce(&mut CratePin)) -> Entry {
+        let mut pin = CratePin { sources: "a".to_string(), ..CratePin::default() };
+        change(&mut pin);
+        Entry {
+            name: "acme".to_string(),
+            version: Version::new(1, 0, 0),
+            api: Version::new(0, 1, 0),
+            pin: Pin::Crate(pin),
+        }
+    }
+
+    /// Changes of the plugin at a place from what the lockfile has to `new`.
+    fn changes(from: &str, new: Entry) -> Vec<Change> {
+        let entries = |entry| Entries::from([(from.to_string(), entry)]);
+        Compared { old: Some(entries(entry(|_| ()))), new: entries(new), ..Compared::default() }.changes()
+    }
+
+    #[test]
+    fn what_an_author_edits_is_told_apart() {
+        let sources = |pin: &mut CratePin| pin.sources = "b".to_string();
+        let edited = |from: &str, new: Entry| changes(from, new).iter().map(|change| change.edited).collect::<Vec<_>>();
+        assert_eq!(edited("crate .", entry(|_| ())), Vec::<bool>::new());
+        assert_eq!(edited("crate .", entry(sources)), [true]);
+        assert_eq!(edited("crate plugins/mine", entry(sources)), [true]);
+        // Crates of others, and whatever else differs.
+        assert_eq!(edited("crate ../relax-ops", entry(sources)), [false]);
+        assert_eq!(edited("crate /opt/relax-ops", entry(sources)), [false]);
+        let more = entry(|pin| {
+            sources(pin);
+            pin.env.insert("HOME".to_string(), "c".to_string());
+        });
+        assert_eq!(edited("crate .", more), [false]);
+        assert_eq!(
+            edited("crate .", entry(|pin| drop(pin.inputs.insert("../x".to_string(), "c".to_string())))),
+            [false]
+        );
+        assert_eq!(edited("crate .", Entry { version: Version::new(2, 0, 0), ..entry(|_| ()) }), [false]);
+    }
 }

@@ -114,7 +114,9 @@ pub enum SealError {
         name: String,
     },
     /// A nested expression without a user, or with more than one.
-    #[error("node {index}: a nested expression has {uses} users; exactly one is allowed: bind it to a variable")]
+    #[error(
+        "node {index}: a nested expression has {uses} users; exactly one is allowed: give it a name (in a rewrite with `rw.emit`)"
+    )]
     UnboundUses {
         /// Which node.
         index: usize,

@@ -1,0 +1,184 @@
+//! What the sources of a plugin declare, but the plugin does not export: the compiler finds nothing wrong with it.
+
+use plugin_api::metadata::PluginMeta;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What a plugin declares with a macro and exports in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A pass.
+    Pass,
+    /// A config option.
+    Config,
+    /// A property.
+    Property,
+    /// A composite pass.
+    Composite,
+    /// An instrument.
+    Instrument,
+}
+
+impl Kind {
+    const ALL: [Kind; 5] = [Kind::Pass, Kind::Config, Kind::Property, Kind::Composite, Kind::Instrument];
+
+    /// Its macro, its name in messages, and its list in `export_plugin!`.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Kind::Pass => ("declare_pass!", "pass", "passes"),
+            Kind::Config => ("declare_config!", "config option", "config"),
+            Kind::Property => ("declare_property!", "property", "properties"),
+            Kind::Composite => ("declare_composite!", "composite pass", "composites"),
+            Kind::Instrument => ("declare_instrument!", "instrument", "instruments"),
+        }
+    }
+
+    /// Whether a plugin has something of this name.
+    fn is_exported(self, name: &str, meta: &PluginMeta) -> bool {
+        match self {
+            Kind::Pass => meta.passes.iter().any(|pass| pass.name == name),
+            Kind::Config => meta.config.iter().any(|option| option.name == name),
+            Kind::Property => meta.properties.iter().any(|property| property.name == name),
+            Kind::Composite => meta.composites.iter().any(|composite| composite.name == name),
+            Kind::Instrument => meta.instruments.iter().any(|instrument| instrument.name == name),
+        }
+    }
+}
+
+/// A declaration that `export_plugin!` does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unexported {
+    /// What is declared.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// File, as the folder of the crate has it.
+    pub file: PathBuf,
+    /// Line of the name, from 1.
+    pub line: usize,
+}
+
+impl Unexported {
+    /// What to do.
+    pub fn remedy(&self) -> String {
+        format!("add its constant to `{}` of `export_plugin!`", self.kind.words().2)
+    }
+}
+
+impl fmt::Display for Unexported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unexported { kind, name, file, line } = self;
+        write!(
+            f,
+            "{}:{line} declares the {} `{name}`, but the plugin does not export it",
+            file.display(),
+            kind.words().1
+        )
+    }
+}
+
+/// Everything that the sources of a crate declare and its plugin does not export, in the order of the files.
+pub fn unexported(folder: &Path, meta: &PluginMeta) -> Vec<Unexported> {
+    unexported_of(folder, |kind, name| kind.is_exported(name, meta))
+}
+
+fn unexported_of(folder: &Path, is_exported: impl Fn(Kind, &str) -> bool) -> Vec<Unexported> {
+    let mut found = Vec::new();
+    for path in sources(&folder.join("src")) {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let file = path.strip_prefix(folder).unwrap_or(&path);
+        for (kind, name, line) in declared(&text) {
+            if !is_exported(kind, &name) {
+                found.push(Unexported { kind, name, file: file.to_path_buf(), line });
+            }
+        }
+    }
+    found
+}
+
+/// The names that a text declares, with their lines. Comments are left out, which have examples.
+fn declared(text: &str) -> Vec<(Kind, String, usize)> {
+    let (mut found, mut open) = (Vec::new(), None);
+    for (at, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with(['/', '#']) {
+            continue;
+        }
+        let begun = Kind::ALL.into_iter().find_map(|kind| Some((kind, line.split_once(kind.words().0)?.1)));
+        let (kind, mut head) = match (begun, open.take()) {
+            (Some((kind, rest)), _) => (kind, rest.to_string()),
+            (None, Some((kind, head))) => (kind, head + line),
+            (None, None) => continue,
+        };
+        // The first `=` in it is in front of the name.
+        match head.split_once('=').map(|(_, name)| name.trim_start()) {
+            None | Some("") => {
+                head.push('\n');
+                open = Some((kind, head));
+            }
+            Some(name) => {
+                let name = name.strip_prefix('"').and_then(|name| name.split_once('"'));
+                found.extend(name.map(|(name, _)| (kind, name.to_string(), at + 1)));
+            }
+        }
+    }
+    found
+}
+
+/// Rust files in a folder and those below it, sorted.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_declared_is_found() {
+        let text = "declare_pass! {\n    /// Folds: x = \"y\".\n    pub function pass FOLD = \"acme.Fold\" {\n        text: \
+                    String = \"a.b\",\n    }\n}\ndeclare_pass! {\n    /// pub function pass DOC = \"acme.Doc\" {\n    dataflow \
+                    pass LATE =\n        \"acme.Late\" { run: late }\n}\ndeclare_config! { LIMIT: i64 = \"acme.limit\" {} }\n\
+                    plugin_api::declare_property! {\n    pub HELD = \"acme.held\" {}\n}\ndeclare_composite! {\n    pub TIDY = \
+                    \"acme.Tidy\" {}\n}\n// declare_pass! { x = \"acme.No\" }\ndeclare_instrument! {\n    pub COUNTER = \
+                    \"acme.Counter\" {}\n}\nuse plugin_api::declare_pass;\nlet text = \"acme.Text\";\n";
+        let found = declared(text);
+        let found: Vec<(Kind, &str, usize)> =
+            found.iter().map(|(kind, name, line)| (*kind, name.as_str(), *line)).collect();
+        assert_eq!(
+            found,
+            [
+                (Kind::Pass, "acme.Fold", 3),
+                (Kind::Pass, "acme.Late", 10),
+                (Kind::Config, "acme.limit", 12),
+                (Kind::Property, "acme.held", 14),
+                (Kind::Composite, "acme.Tidy", 17),
+                (Kind::Instrument, "acme.Counter", 21),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_exported_is_not_reported() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/template");
+        let found = unexported_of(&folder, |_, name| name != "template_plugin.ShareCalls");
+        let found: Vec<String> = found.iter().map(|found| format!("{found}; {}", found.remedy())).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        let (start, end) = found[0].split_once(":").expect("a line");
+        assert_eq!(start, "src/share_calls.rs");
+        let end = end.trim_start_matches(|c: char| c.is_ascii_digit());
+        let expected = " declares the pass `template_plugin.ShareCalls`, but the plugin does not export it; add its constant to \
+                        `passes` of `export_plugin!`";
+        assert_eq!(end, expected);
+    }
+}
