@@ -132,7 +132,7 @@ const PLUGIN_KEYS: &[Key] = &[
         ty: "string",
         default: "any version that this passhost serves",
         doc: "A requirement on the version of the plugin API with which the plugin was built.",
-        example: "[[plugin]]\npath = \"lib/libacme.so\"\napi = \"0.2\"\n",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\napi = \"0.3\"\n",
     },
 ];
 

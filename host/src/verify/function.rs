@@ -4,7 +4,6 @@ use crate::verify::function_attrs::{attribute_fault, symbol_fault};
 use crate::verify::plain::PlainFunction;
 use crate::verify::symbols::{Symbols, all_symbols};
 use crate::verify::{Kept, Violation, tir, verify_kind};
-use foldhash::quality::RandomState;
 use plugin_api::ir::records::{flag, kind, leaf, tykind};
 use plugin_api::ir::{AttrView, Body, BodyKind, Call, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::names::{function_name, is_function_name, suggestions};
@@ -12,7 +11,7 @@ use plugin_api::typing::operators::{Infer, InferError};
 use plugin_api::typing::relations::{Relation, call_result, calls_are_pure, relation};
 use script::Operators;
 use std::collections::HashSet;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 /// What is known of a function as it was before a pass.
 #[derive(Clone, Copy, Default)]
@@ -54,7 +53,7 @@ pub(super) fn well_formed(
         infer,
         plain: ops.and_then(|ops| PlainFunction::of(body, module, ops)),
         seen: HashSet::default(),
-        hasher: RandomState::default(),
+        hasher: RandomState::new(),
         symbols: Symbols::default(),
     };
     for value in body.values() {

@@ -1,7 +1,6 @@
 //! Rules of operators that are asked once for calls that differ in nothing that a rule sees. Small functions repeat the
 //! calls of each other, and a rule costs more than all else that is checked of a call.
 
-use foldhash::quality::RandomState;
 use plugin_api::ir::records::{NONE, tykind};
 use plugin_api::ir::{Call, Expr, Ty, Value};
 use plugin_api::metadata::OpInfo;
@@ -9,7 +8,7 @@ use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 /// Rules, and what they said while this value lives.
 pub(crate) struct KnownCalls<'r, R: ?Sized> {
@@ -23,7 +22,7 @@ pub(crate) struct KnownCalls<'r, R: ?Sized> {
 impl<'r, R: ?Sized> KnownCalls<'r, R> {
     /// Rules for that many functions.
     pub(crate) fn new(rules: &'r R, functions: usize) -> KnownCalls<'r, R> {
-        KnownCalls { rules, known: RefCell::default(), hasher: RandomState::default(), several: functions > 1 }
+        KnownCalls { rules, known: RefCell::default(), hasher: RandomState::new(), several: functions > 1 }
     }
 
     /// What a rule sees of a call: operator, arguments or their types, attributes, declared type. `None` if that is more

@@ -122,7 +122,6 @@ impl Body {
     /// ```
     /// use plugin_api::prelude::*;
     ///
-    /// # use plugin_api::ir::records::kind;
     /// # let mut b = BodyBuilder::new();
     /// # b.begin_function(0, AttrsId::NONE, None);
     /// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
@@ -130,7 +129,7 @@ impl Body {
     /// # b.begin_block();
     /// # let a = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("a"));
     /// # b.end();
-    /// # b.begin(NodeSpec::new(kind::DATAFLOW), &[], None);
+    /// # b.begin_dataflow();
     /// # let c = b.call(relu, &[a], AttrsId::NONE, ty, false, Some("c"));
     /// # b.end();
     /// # b.end_function(c, ty);
