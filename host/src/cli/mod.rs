@@ -4,6 +4,7 @@ mod arguments;
 mod building;
 mod catalog;
 mod check;
+mod explain_match;
 mod figures;
 mod instruments;
 mod lock;
@@ -36,7 +37,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run code of plugins, or write temporary files.
-const SUPERVISED: [&str; 3] = ["run", "check", "lock"];
+const SUPERVISED: [&str; 4] = ["run", "check", "lock", "explain-match"];
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -158,6 +159,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
             let engine = listed(&args.plugins, messages)?;
             to_stdout(&catalog::explain(&engine, &args.name)?)
         }
+        Command::ExplainMatch(args) => return explain_match::explain_match(args, messages),
         Command::Ops(args) => to_stdout(&catalog::ops(&listed(&args.plugins, messages)?, args)?),
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {

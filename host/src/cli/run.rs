@@ -37,7 +37,7 @@ pub(super) fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
 }
 
 /// The text of the module to run passes over.
-fn read_input(path: &Path) -> Result<Input, Error> {
+pub(super) fn read_input(path: &Path) -> Result<Input, Error> {
     match path.as_os_str() == "-" {
         true => Input::stream("<stdin>", std::io::stdin().lock()),
         false => Input::file(path),
@@ -69,6 +69,7 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let module = reading.module?;
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
+    let runner = runner.missed(args.missed);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
