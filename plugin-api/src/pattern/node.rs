@@ -263,9 +263,10 @@ impl Pattern {
     /// ```
     /// use plugin_api::prelude::*;
     ///
-    /// let only_added = is_op("relax.nn.relu", ..).only_used_by(is_op("relax.add", ..));
-    /// # let (body, [relu, ..]) = plugin_api::pattern::example();
-    /// assert!(Matcher::new(&only_added).on(&body).at(relu).is_some());
+    /// let only_added = is_op("relax.add", ..).only_used_by(is_op("relax.add", ..));
+    /// # let (body, [_, twice, sum]) = plugin_api::pattern::example();
+    /// assert!(Matcher::new(&only_added).on(&body).at(twice).is_some());
+    /// assert!(Matcher::new(&only_added).on(&body).at(sum).is_none()); // the function returns it
     /// ```
     pub fn only_used_by(self, user: impl Into<Pattern>) -> Pattern {
         self.part(Part::OnlyUser, user)

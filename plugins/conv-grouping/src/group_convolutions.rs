@@ -67,7 +67,7 @@ fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
     let most = MOST.get(ctx).and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     let operators = pair(options, |data| is_op("relax.nn.conv2d", ..).arg(0, data));
     let prim_funcs = pair(options, |data| is_call_tir(..).callee_attr("my_op_kind", "convolution").arg(0, data));
-    let either = operators.bind("operators") | prim_funcs;
+    let either = (operators.bind("operators") | prim_funcs).named("two convolutions of one kind");
     let mut functions = module.edit();
     let mut groups = 0;
     for (name, body) in
