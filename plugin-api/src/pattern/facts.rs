@@ -1,12 +1,12 @@
 //! What a search asks of a function: users, regions, aliases, functions that are called. Each is found once, when it is
 //! first wanted.
 
-use crate::ir::records::{LEAF_BIT, kind};
+use crate::ir::records::{LEAF_BIT, LeafRec, NONE, kind, leaf};
 use crate::ir::{Body, Call, Module, Value};
 use crate::walk::users::{Regions, Users};
 use std::cell::OnceCell;
 
-use super::program::CALL_TIR;
+use super::program::{CALL_TIR, Program};
 
 /// A function in which patterns are searched.
 pub(super) struct Facts<'m, 'b> {
@@ -85,4 +85,14 @@ fn origins(body: &Body) -> Vec<u32> {
         origins.push(origin.unwrap_or(at as u32));
     }
     origins
+}
+
+/// For each leaf of a body, which operator of a program it is. An operator can be there several times.
+pub(super) fn operators(body: &Body, program: &Program) -> Vec<u32> {
+    let raw = body.raw();
+    let of = |leaf: &LeafRec| {
+        let name = (leaf.kind == leaf::OP).then(|| raw.str(leaf.val as u32))?;
+        program.ops.iter().position(|op| **op == *name)
+    };
+    raw.leaves().iter().map(|leaf| of(leaf).map_or(NONE, |op| op as u32)).collect()
 }

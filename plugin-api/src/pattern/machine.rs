@@ -6,12 +6,12 @@
 //! a capture is shared, choices stay open; their number has a limit for each root.
 
 use super::explain::{Fault, Trace};
-use super::facts::{Facts, callee};
+use super::facts::{Facts, callee, operators};
 use super::matched::{DIM, Match, is_node};
 use super::node::{Callee, Check, Form, Part, Test};
 use super::program::{Head, Program, Row};
-use crate::ir::records::{NONE, kind};
-use crate::ir::{AttrView, Body, Value};
+use crate::ir::records::{LEAF_BIT, NONE, kind};
+use crate::ir::{AttrView, Value};
 use hashbrown::{HashMap, HashSet};
 
 /// How often a search at one root goes back to a choice, or around a chain, that must stay open.
@@ -109,7 +109,7 @@ struct Choice {
 pub(super) struct Machine<'m, 'b> {
     program: &'m Program,
     pub(super) facts: Facts<'m, 'b>,
-    /// The word of each operator of the program in this body; [`NONE`] if it is not in it.
+    /// For each leaf of the body, which operator of the program it is; [`NONE`] for others.
     ops: Vec<u32>,
     known: HashMap<(usize, u32), Known, foldhash::fast::RandomState>,
     found: Vec<Vec<Item>>,
@@ -125,8 +125,7 @@ pub(super) struct Machine<'m, 'b> {
 
 impl<'m, 'b> Machine<'m, 'b> {
     pub(super) fn new(program: &'m Program, facts: Facts<'m, 'b>) -> Machine<'m, 'b> {
-        let body: &Body = facts.body;
-        let ops = program.ops.iter().map(|op| body.find_op(op).map_or(NONE, Value::word)).collect();
+        let ops = operators(facts.body, program);
         let slots = vec![NONE; program.slots.len()];
         let (known, found, goals, choices, trail) = Default::default();
         Machine { program, facts, ops, known, found, goals, choices, trail, slots, retries: 0, steps: 0, trace: None }
@@ -135,13 +134,20 @@ impl<'m, 'b> Machine<'m, 'b> {
     /// Whether the root of the pattern can match a value, as far as its operator says.
     pub(super) fn may_start(&self, value: Value<'_>) -> bool {
         let Some(ops) = &self.program.root_ops else { return true };
-        let callee = value.as_call().map(|call| call.callee().word());
-        callee.is_some_and(|callee| ops.iter().any(|op| self.ops[*op] == callee))
+        self.operator(value).is_some_and(|called| ops.contains(&called))
     }
 
     /// Whether no value of the body can match.
     pub(super) fn is_hopeless(&self) -> bool {
-        self.program.root_ops.as_ref().is_some_and(|ops| ops.iter().all(|op| self.ops[*op] == NONE))
+        let wanted = |leaf: &u32, ops: &[usize]| ops.contains(&(*leaf as usize));
+        self.program.root_ops.as_ref().is_some_and(|ops| !self.ops.iter().any(|leaf| wanted(leaf, ops)))
+    }
+
+    /// Which operator of the program a value calls.
+    fn operator(&self, value: Value<'_>) -> Option<usize> {
+        let leaf = value.as_call()?.callee().word() & !LEAF_BIT;
+        let op = self.ops.get(leaf as usize).filter(|op| **op != NONE && value.operand(0).is_some_and(Value::is_leaf));
+        op.map(|op| *op as usize)
     }
 
     /// Tries the pattern at a value.
@@ -450,9 +456,7 @@ impl<'m, 'b> Machine<'m, 'b> {
     fn suits(&self, row: &Row, word: u32) -> Result<(), Fault> {
         let (value, node) = (self.facts.value(word), row.node());
         let fits = match (&row.head, &node.form) {
-            (Head::Call(Some(op), _), _) if value.as_call().map(|call| call.callee().word()) != Some(self.ops[*op]) => {
-                false
-            }
+            (Head::Call(Some(op), _), _) if self.operator(value) != Some(*op) => false,
             (Head::Call(_, args), Form::Call(callee, _)) => self.is_call(value, callee, args.as_ref().map(Vec::len)),
             (Head::Const, _) => value.as_constant().is_some(),
             (Head::Param, _) => value.kind() == kind::PARAM,
