@@ -10,7 +10,7 @@ use passhost_tests::synthetic::{convolutions_text, module_text};
 use passhost_tests::{engine, root};
 use plugin_api::declare::instrument::PassInstrument;
 use plugin_api::ir::Module;
-use plugin_api::prelude::{Matcher, chain, is_call, is_op, is_param};
+use plugin_api::prelude::{Matcher, is_call, is_chain, is_op, is_param};
 use registry::{Pipeline, Plan, Request, Selection};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -132,7 +132,7 @@ fn patterns(c: &mut Criterion) {
     let patterns = [
         ("relu of a sum", is_op("relax.nn.relu", [is_op("relax.add", ..).used_once()])),
         ("alternatives that share a part", shared),
-        ("chain", chain(is_param().bind("x"), |inner| is_call(..).any_arg(inner))),
+        ("chain", is_chain(is_param().bind("x"), |inner| is_call(..).any_arg(inner))),
     ];
     for size in sizes() {
         let module = script::read(&module_text(size.0, size.1), engine).expect("a module");

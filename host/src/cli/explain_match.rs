@@ -134,6 +134,19 @@ fn variables<'m>(module: &'m Module, function: &str) -> Vec<&'m str> {
     body.map_or_else(Vec::new, |body| body.values().filter(|value| value.is_bound()).filter_map(Value::name).collect())
 }
 
+/// Where a variable is that a function, or the module, does not have when the pass begins.
+fn where_else(variable: &str, wanted: Option<&str>, input: &Module, before: &Module) -> String {
+    let has = |module: &Module, name: &str| variables(module, name).contains(&variable);
+    if input.functions().any(|(name, _)| wanted.is_none_or(|wanted| wanted == name) && has(input, name)) {
+        let lost = "the input has it, but a pass that runs before removes or renames it";
+        return format!("{lost}; `passhost run` with that pass shows what is left");
+    }
+    match before.functions().find(|(name, _)| has(before, name)) {
+        Some((other, _)) => format!("function `{other}` has it"),
+        None => "`passhost run MODULE --passes ''` shows the module with all its variables".to_string(),
+    }
+}
+
 /// Whether exactly one function of the module before the pass has the variable.
 fn has_variable(args: &ExplainMatchArgs, pass: &str, input: &Module, before: &Module) -> Result<(), Error> {
     let variable = args.at.as_str();
@@ -152,15 +165,9 @@ fn has_variable(args: &ExplainMatchArgs, pass: &str, input: &Module, before: &Mo
         [] => {
             let known = among.iter().flat_map(|name| variables(before, name));
             let near = did_you_mean(&nearest(variable, known));
-            let lost = input.functions().any(|(name, _)| variables(input, name).contains(&variable));
-            let message = format!("no variable `{variable}` in the module before {pass}{near}");
-            let help = if lost {
-                "the input has it, but a pass that runs before removes or renames it; `passhost run` with that pass shows \
-                 what is left"
-            } else {
-                "`passhost run MODULE --passes ''` shows the module with all its variables"
-            };
-            Err(Error::Request { message, help: help.to_string() })
+            let place = wanted.map_or_else(|| "the module".to_string(), |name| format!("function `{name}`"));
+            let message = format!("no variable `{variable}` in {place} before {pass}{near}");
+            Err(Error::Request { message, help: where_else(variable, wanted, input, before) })
         }
         several => {
             let message = format!("the variable `{variable}` is in several functions: {}", listed(several));

@@ -188,13 +188,13 @@ impl From<u32> for Index {
 /// use plugin_api::prelude::*;
 ///
 /// // relu(…relu(x)…), with x captured
-/// let relus = chain(wildcard().bind("x") & !is_op("relax.nn.relu", ..), |inner| is_op("relax.nn.relu", [inner]));
+/// let relus = is_chain(wildcard().bind("x") & !is_op("relax.nn.relu", ..), |inner| is_op("relax.nn.relu", [inner]));
 /// # let (body, [relu, ..]) = plugin_api::pattern::example();
 /// let found = Matcher::new(&relus).on(&body).at(relu).expect("a match");
 /// assert_eq!(found.get("x")?.name(), Some("x"));
 /// # Ok::<(), PassError>(())
 /// ```
-pub fn chain(first: impl Into<Pattern>, step: impl FnOnce(Pattern) -> Pattern) -> Pattern {
+pub fn is_chain(first: impl Into<Pattern>, step: impl FnOnce(Pattern) -> Pattern) -> Pattern {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let hole = NEXT.fetch_add(1, Ordering::Relaxed);
     let more = step(Pattern::of(Form::Hole(hole)));

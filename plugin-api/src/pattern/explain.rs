@@ -110,9 +110,11 @@ impl Trace {
         }
         // A value of the right kind is closer than one of another kind.
         let matters = |(row, _): &&(usize, u32)| !matches!(program.rows[*row].node().form, Form::Any | Form::Or(_));
-        let near = usize::from(!matches!(fault, Fault::Form)) + usize::from(matches!(fault, Fault::TooManyWays));
-        let rank = 3 * self.matched.iter().filter(matters).count() + near;
         let node = program.rows[row].node();
+        let of_a_kind =
+            matches!(node.form, Form::Call(..) | Form::Const | Form::Param | Form::Tuple(_) | Form::TupleGet(..));
+        let near = of_a_kind && !matches!(fault, Fault::Form) || matches!(fault, Fault::TooManyWays);
+        let rank = 2 * self.matched.iter().filter(matters).count() + usize::from(near);
         let words = Words { facts, value: facts.value(word), word };
         let (found, expected) = words.of(node, fault, |slot| (program.slots[slot].as_str(), slots[slot]));
         if let Some(best) = self.best.as_mut().filter(|best| best.rank >= rank) {
@@ -132,7 +134,7 @@ impl Trace {
         let (matched, failure) = match self.best.filter(|_| !matches) {
             None => (self.matched, None),
             Some(best) => {
-                let expected = best.expected.join(", or ");
+                let expected = one_of(&best.expected);
                 let words = format!("{}found {}, expected {expected}", place(facts, best.role), best.found);
                 (best.matched, Some((facts.value(best.word), words)))
             }
@@ -156,6 +158,20 @@ impl Trace {
             }
         }
         Explanation { matched: labels, failure }
+    }
+}
+
+/// Alternatives in words: `a call of a, b or c`.
+fn one_of(expected: &[String]) -> String {
+    const CALL: &str = "a call of ";
+    let calls: Option<Vec<&str>> = expected.iter().map(|text| text.strip_prefix(CALL)).collect();
+    let (start, words) = match calls {
+        Some(calls) => (CALL, calls),
+        None => ("", expected.iter().map(String::as_str).collect()),
+    };
+    match words.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{start}{} or {last}", first.join(", ")),
+        words => format!("{start}{}", words.join("")),
     }
 }
 

@@ -28,6 +28,11 @@ impl<'m, 'b> Facts<'m, 'b> {
         self.origins.get(word as usize).copied().unwrap_or(word)
     }
 
+    /// The value that is meant by another name of it.
+    pub(super) fn origin_of(&self, value: Value<'_>) -> Value<'b> {
+        self.value(self.origin(value.word()))
+    }
+
     pub(super) fn value(&self, word: u32) -> Value<'b> {
         Value::of_word(self.body, word)
     }

@@ -8,6 +8,7 @@ use super::node::Pattern;
 use super::program::Program;
 use crate::PassError;
 use crate::ir::make::validate::is_expression;
+use crate::ir::records::kind;
 use crate::ir::{Body, Module, Value};
 use crate::rewrite::mutators::{Action, Rewriter};
 use crate::rewrite::remove_unused::remove_all_unused;
@@ -160,10 +161,11 @@ impl<'m, 'b> Search<'m, 'b> {
 
     /// Whether the pattern matches at a value; what is wanted of that is reported.
     fn tries(&mut self, value: Value<'b>) -> bool {
-        let matches = self.machine.may_start(value) && self.machine.run(value.word());
+        let may_start = self.machine.may_start(self.machine.facts.origin_of(value));
+        let matches = may_start && self.machine.run(value.word());
         let wanted = match &self.wanted {
             Wanted::Nothing => false,
-            Wanted::Missed => !matches && self.machine.may_start(value),
+            Wanted::Missed => !matches && may_start,
             Wanted::At(name) => value.name() == Some(name),
         };
         if wanted {
@@ -188,11 +190,12 @@ impl<'m, 'b> Search<'m, 'b> {
         trace.explanation(&self.matcher.program, &self.machine.facts, matches)
     }
 
-    /// Whether a value is tried by [`Search::all`].
-    fn is_tried(&self, value: Value<'b>) -> bool {
-        let asked = |name: &String| value.name() == Some(name);
-        value.node().is_some_and(is_expression)
-            && (self.machine.may_start(value) || matches!(&self.wanted, Wanted::At(name) if asked(name)))
+    /// Whether the search of a whole function finds a match at a value. Another name of a value is no other value.
+    fn finds(&mut self, value: Value<'b>) -> bool {
+        let is_asked = matches!(&self.wanted, Wanted::At(name) if value.name() == Some(name));
+        let is_other_name = value.kind() == kind::ALIAS;
+        let may_start = !is_other_name && value.node().is_some_and(is_expression) && self.machine.may_start(value);
+        (may_start || is_asked) && self.tries(value) && !is_other_name
     }
 
     /// Positions of all nodes, in order; none if no value can match and nothing is wanted.
@@ -214,7 +217,7 @@ impl<'m, 'b> Search<'m, 'b> {
     pub fn all(mut self) -> impl Iterator<Item = Match<'b>> + use<'m, 'b> {
         self.places().filter_map(move |at| {
             let value = self.body.value_at(at);
-            if self.is_tried(value) { self.at(value) } else { None }
+            self.finds(value).then(|| self.machine.matched(value.word()))
         })
     }
 
@@ -225,7 +228,7 @@ impl<'m, 'b> Search<'m, 'b> {
         let mut taken = ValueSet::new(self.body);
         places.clone().filter_map(move |i| {
             let value = self.body.value_at(if from_back { places.end - 1 - i } else { i });
-            if !self.is_tried(value) || !self.tries(value) {
+            if !self.finds(value) {
                 return None;
             }
             let body = self.body;

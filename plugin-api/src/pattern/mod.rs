@@ -27,7 +27,7 @@
 //! | a constant, a scalar | [`is_const`], [`is_scalar`] |
 //! | a tuple, an element | [`is_tuple`], [`is_tuple_get`] |
 //! | one of two, both, not | `a \| b`, `a & b`, `!a` |
-//! | any number of steps | [`chain`] |
+//! | any number of steps | [`is_chain`] |
 //! | attributes | [`attr`](Pattern::attr), [`attr_if`](Pattern::attr_if), [`callee_attr`](Pattern::callee_attr) |
 //! | types | [`ty`](Pattern::ty), [`dtype`](Pattern::dtype), [`rank`](Pattern::rank), [`shape`](Pattern::shape) |
 //! | arguments | [`arg`](Pattern::arg), [`any_arg`](Pattern::any_arg) |
@@ -60,7 +60,7 @@ mod tests;
 
 pub use capture::{Capture, CaptureKey, CaptureKind, Captured};
 pub use construct::{
-    Index, chain, is_call, is_call_of_function, is_call_tir, is_call_tir_of, is_call_to, is_commutative, is_const,
+    Index, is_call, is_call_of_function, is_call_tir, is_call_tir_of, is_call_to, is_chain, is_commutative, is_const,
     is_op, is_param, is_scalar, is_tuple, is_tuple_get, wildcard,
 };
 pub use explain::Explanation;

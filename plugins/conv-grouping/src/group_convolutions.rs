@@ -95,8 +95,8 @@ fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
 fn pair(options: &Options, convolution: impl Fn(Pattern) -> Pattern) -> Pattern {
     let first = convolution(wildcard()).used_once();
     let through = |value: Pattern| options.through.iter().map(|op| step(op, &value)).reduce(|a, b| a | b);
-    let chain = chain(first.clone(), |value| through(value).map_or(first, |step| step.pure().used_once()));
-    convolution(chain).pure().in_one_block()
+    let between = is_chain(first.clone(), |value| through(value).map_or(first, |step| step.pure().used_once()));
+    convolution(between).pure().in_one_block()
 }
 
 /// What an operator between two convolutions makes of a value.
