@@ -4,7 +4,6 @@ mod arguments;
 mod building;
 mod catalog;
 mod check;
-mod explain_match;
 mod figures;
 mod instruments;
 mod lock;
@@ -159,7 +158,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
             let engine = listed(&args.plugins, messages)?;
             to_stdout(&catalog::explain(&engine, &args.name)?)
         }
-        Command::ExplainMatch(args) => return explain_match::explain_match(args, messages),
+        Command::ExplainMatch(args) => return run::explain_match::explain_match(args, messages),
         Command::Ops(args) => to_stdout(&catalog::ops(&listed(&args.plugins, messages)?, args)?),
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {

@@ -30,6 +30,14 @@ class Module:
             product = R.multiply(conv1, conv1)
             R.output(product)
         return product
+
+    @R.function
+    def closed(x: R.Tensor((1, 8, 8, 8), dtype=\"float32\"), w: R.Tensor((8, 8, 1, 1), dtype=\"float32\")):
+        R.func_attr({\"Composite\": \"acme.unit\"})
+        with R.dataflow():
+            inner = R.nn.conv2d(x, w)
+            R.output(inner)
+        return inner
 ";
 
 const PASS: &str = "acme.GroupConvolutions";
@@ -71,6 +79,7 @@ fn questions_that_have_no_answer() {
             &["explain-match", PASS, "model.py", "--at", "conv2", "--function", "othr"],
             &["explain-match", PASS, "model.py", "--at", "conv2", "--function", "other"],
             &["explain-match", PASS, "model.py", "--at", "w", "--function", "main"],
+            &["explain-match", PASS, "model.py", "--at", "inner"],
             &["explain-match", "relax.ToNonDataflow", "model.py", "--at", "conv2"],
             &["explain-match", "acme.GroupConvolution", "model.py", "--at", "conv2"],
             &["explain-match", "relax.Normalize,acme.GroupConvolutions", "model.py", "--at", "conv2"],

@@ -1,11 +1,11 @@
 //! The command `explain-match`: what the patterns of a pass say about a variable.
 
-use super::arguments::{ExplainMatchArgs, Select};
-use super::building::Building;
-use super::messages::Messages;
-use super::run::read_input;
-use super::select::{Written, request};
-use super::{listed_of, load, lock, show};
+use super::read_input;
+use crate::cli::arguments::{ExplainMatchArgs, Select};
+use crate::cli::building::Building;
+use crate::cli::messages::Messages;
+use crate::cli::select::{Written, request};
+use crate::cli::{listed_of, load, lock, show};
 use crate::context::Question;
 use crate::files::to_stdout;
 use crate::plugins::lock::Mode;
@@ -21,7 +21,7 @@ use registry::pipeline::Form;
 use std::sync::Arc;
 
 /// Runs the pass with the question in its context, and shows the answers; gives the exit code.
-pub(super) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {
+pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {
     let (manifest, keeper) = load(&args.plugins, Mode::Update)?;
     let input = read_input(&args.input)?;
     let building = Building::new(messages);

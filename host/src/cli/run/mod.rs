@@ -1,5 +1,7 @@
 //! The commands `run` and `plan`, which read the same request.
 
+pub(super) mod explain_match;
+
 use super::arguments::{PlanArgs, RunArgs};
 use super::building::Building;
 use super::messages::Messages;
@@ -37,7 +39,7 @@ pub(super) fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
 }
 
 /// The text of the module to run passes over.
-pub(super) fn read_input(path: &Path) -> Result<Input, Error> {
+fn read_input(path: &Path) -> Result<Input, Error> {
     match path.as_os_str() == "-" {
         true => Input::stream("<stdin>", std::io::stdin().lock()),
         false => Input::file(path),
