@@ -135,18 +135,7 @@ impl<'b> Naive<'b> {
             Plain::Any => vec![from.clone()],
             Plain::Param if value.kind() == kind::PARAM => vec![from.clone()],
             Plain::Tuple if value.kind() == kind::TUPLE => vec![inner(from, value)],
-            Plain::Call(op, args) => {
-                let Some(call) = value.as_call_to(op) else { return none };
-                let Some(args) = args else { return Some(vec![inner(from, value)]) };
-                if args.len() != call.args().len() {
-                    return none;
-                }
-                let mut ways = vec![inner(from, value)];
-                for (plain, arg) in args.iter().zip(call.args()) {
-                    ways = self.each(&ways, |way| self.ways(plain, arg, way))?;
-                }
-                ways
-            }
+            Plain::Call(op, args) => self.call(op, args.as_deref(), value, from)?,
             Plain::Get(tuple) => {
                 let Some((found, _)) = value.as_tuple_get() else { return none };
                 self.ways(tuple, found, &inner(from, value))?
@@ -187,20 +176,35 @@ impl<'b> Naive<'b> {
                 }
                 _ => return none,
             },
-            Plain::OneBlock(a) => {
-                // A check is asked about the first way only, and about what its own pattern matched.
-                let own = Way { captured: from.captured.clone(), inner: BTreeSet::new() };
-                let Some(first) = self.ways(a, value, &own)?.into_iter().next() else { return none };
-                let regions = self.body.regions();
-                let around: Vec<_> = first.inner.iter().map(|at| regions.around(self.body.value_at(*at))).collect();
-                if around.windows(2).any(|pair| pair[0] != pair[1]) {
-                    return none;
-                }
-                vec![Way { captured: first.captured, inner: first.inner.union(&from.inner).copied().collect() }]
-            }
+            Plain::OneBlock(a) => self.in_one_block(a, value, from)?,
             Plain::Param | Plain::Tuple => return none,
         };
         (found.len() <= MOST_WAYS).then_some(found)
+    }
+
+    fn call(&self, op: &str, args: Option<&[Rc<Plain>]>, value: Value<'b>, from: &Way) -> Option<Vec<Way>> {
+        let Some(call) = value.as_call_to(op) else { return Some(Vec::new()) };
+        let mut ways = vec![inner(from, value)];
+        let Some(args) = args else { return Some(ways) };
+        if args.len() != call.args().len() {
+            return Some(Vec::new());
+        }
+        for (plain, arg) in args.iter().zip(call.args()) {
+            ways = self.each(&ways, |way| self.ways(plain, arg, way))?;
+        }
+        Some(ways)
+    }
+
+    /// A check is asked about the first way only, and about what its own pattern matched.
+    fn in_one_block(&self, plain: &Plain, value: Value<'b>, from: &Way) -> Option<Vec<Way>> {
+        let own = Way { captured: from.captured.clone(), inner: BTreeSet::new() };
+        let Some(first) = self.ways(plain, value, &own)?.into_iter().next() else { return Some(Vec::new()) };
+        let regions = self.body.regions();
+        let around: Vec<_> = first.inner.iter().map(|at| regions.around(self.body.value_at(*at))).collect();
+        if around.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Some(Vec::new());
+        }
+        Some(vec![Way { captured: first.captured, inner: first.inner.union(&from.inner).copied().collect() }])
     }
 
     fn each(&self, ways: &[Way], f: impl Fn(&Way) -> Option<Vec<Way>>) -> Option<Vec<Way>> {
