@@ -16,7 +16,7 @@ pub mod run;
 pub mod text;
 pub mod verify;
 
-pub use context::{ContextScope, PassContext};
+pub use context::{ContextScope, PassContext, Question};
 pub use engine::Engine;
 pub use engine::made::{
     MadePass, create_dataflow_block_pass, create_function_pass, create_module_pass, create_prim_func_pass,

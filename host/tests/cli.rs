@@ -18,6 +18,9 @@ mod crates;
 #[path = "cli/ends.rs"]
 #[cfg(target_os = "linux")]
 mod ends;
+#[path = "cli/explain_match.rs"]
+#[cfg(unix)]
+mod explain_match;
 #[path = "cli/failures.rs"]
 #[cfg(unix)]
 mod failures;

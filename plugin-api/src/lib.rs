@@ -54,6 +54,7 @@
 //! |---|---|
 //! | look at values | [`Body::values`](prelude::Body::values), [`Body::bindings`](prelude::Body::bindings), [`ExprVisitor`](prelude::ExprVisitor), [`StmtVisitor`](prelude::StmtVisitor) |
 //! | find the users of a value | [`Users`](prelude::Users) |
+//! | find groups of values, and replace them | [`pattern`], [`Ctx::matcher`](prelude::Ctx::matcher) |
 //! | replace or remove values | [`Body::rewrite`](prelude::Body::rewrite), [`ExprMutator`](prelude::ExprMutator), [`StmtMutator`](prelude::StmtMutator) |
 //! | change a function step by step | [`Edit`](prelude::Edit) |
 //! | build a function | [`BlockBuilder`](prelude::BlockBuilder); [`BodyBuilder`](prelude::BodyBuilder) without inference of types |
@@ -79,6 +80,7 @@ pub mod ir;
 pub mod metadata;
 pub mod names;
 mod pass_error;
+pub mod pattern;
 pub mod prelude;
 pub mod rewrite;
 pub mod services;

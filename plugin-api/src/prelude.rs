@@ -13,6 +13,10 @@ pub use crate::ir::{
 };
 pub use crate::metadata::Granularity;
 pub use crate::names::{did_you_mean, nearest};
+pub use crate::pattern::{
+    Capture, Match, Matcher, Pattern, is_call, is_call_of_function, is_call_tir, is_call_tir_of, is_call_to, is_chain,
+    is_commutative, is_const, is_op, is_param, is_scalar, is_tuple, is_tuple_get, wildcard,
+};
 pub use crate::rewrite::mutators::{Action, ExprMutator, Rewriter, StmtMutator};
 pub use crate::rewrite::remove_unused::remove_all_unused;
 pub use crate::rewrite::{Edit, Operand};

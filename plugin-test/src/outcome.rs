@@ -220,6 +220,8 @@ fn diagnostics(run: &Run) -> String {
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Remark => "remark",
+            Severity::Missed => "missed",
+            Severity::Matched => "matched",
         };
         format!("{severity}: pass `{}`{by}{function}: {message}\n", said.pass)
     };

@@ -10,6 +10,7 @@ use passhost_tests::synthetic::{convolutions_text, module_text};
 use passhost_tests::{engine, root};
 use plugin_api::declare::instrument::PassInstrument;
 use plugin_api::ir::Module;
+use plugin_api::prelude::{Matcher, is_call, is_chain, is_op, is_param};
 use registry::{Pipeline, Plan, Request, Selection};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -121,6 +122,31 @@ fn groups(c: &mut Criterion) {
     group.finish();
 }
 
+/// A search for a pattern is linear in the function: a fixed root, alternatives that share a part, and a chain.
+fn patterns(c: &mut Criterion) {
+    let engine = engine();
+    let mut group = c.benchmark_group("patterns");
+    group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
+    let call = || is_call(..);
+    let shared = (0..6).fold(call(), |below, _| is_call([&below]) | is_call([&below, &below]));
+    let patterns = [
+        ("relu of a sum", is_op("relax.nn.relu", [is_op("relax.add", ..).used_once()])),
+        ("alternatives that share a part", shared),
+        ("chain", is_chain(is_param().bind("x"), |inner| is_call(..).any_arg(inner))),
+    ];
+    for size in sizes() {
+        let module = script::read(&module_text(size.0, size.1), engine).expect("a module");
+        group.throughput(Throughput::Elements((size.0 * size.1) as u64));
+        for (what, pattern) in &patterns {
+            let matcher = Matcher::new(pattern);
+            group.bench_function(BenchmarkId::new(*what, name(size)), |b| {
+                b.iter(|| module.functions().map(|(_, body)| matcher.on(body).disjoint().count()).sum::<usize>());
+            });
+        }
+    }
+    group.finish();
+}
+
 fn boundary(c: &mut Criterion) {
     let engine = engine();
     let mut group = c.benchmark_group("boundary");
@@ -213,5 +239,5 @@ fn threads(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, text, passes, groups, boundary, instruments, threads);
+criterion_group!(benches, text, passes, groups, patterns, boundary, instruments, threads);
 criterion_main!(benches);

@@ -59,6 +59,14 @@ pub(super) enum Command {
     Config(ListArgs),
     /// Explains one pass, instrument, property, config option or operator. Builds and loads nothing.
     Explain(ExplainArgs),
+    /// Runs a pass and shows what its patterns say about a variable: whether they match there, or what they fail at.
+    ///
+    /// The passes that it requires run before it. The module is not written.
+    #[command(
+        name = "explain-match",
+        after_help = "Example:\n  passhost explain-match acme.GroupConvolutions model.py --at lv3"
+    )]
+    ExplainMatch(ExplainMatchArgs),
     /// Lists all operators of the plugins, or explains one: its arguments, its attributes and the type of a call. Builds
     /// and loads nothing.
     #[command(after_help = "Examples:\n  passhost ops\n  passhost ops max\n  passhost ops nn.conv2d --json")]
@@ -85,14 +93,14 @@ pub(super) enum Command {
     OpenPlugin { plugin: PathBuf },
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(super) struct ManifestArg {
     /// The manifest. Default: passes.toml in the current folder or the nearest folder above it.
     #[arg(long, value_name = "FILE")]
     pub(super) manifest: Option<PathBuf>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(super) struct Plugins {
     #[command(flatten)]
     pub(super) manifest: ManifestArg,
@@ -173,6 +181,9 @@ pub(super) struct RunArgs {
     /// After each pass, checks that the pass did not write to its input, and undoes what it wrote.
     #[arg(long)]
     pub(super) paranoid: bool,
+    /// Also reports what passes missed: each place at which a pattern of a pass began to match, and why it did not match.
+    #[arg(long)]
+    pub(super) missed: bool,
     /// Fails if a pass introduces an operator that no plugin declares. Default: a warning.
     #[arg(long)]
     pub(super) deny_unknown_operators: bool,
@@ -210,6 +221,28 @@ pub(super) struct ListArgs {
 pub(super) struct ExplainArgs {
     /// Full or short name of a pass, instrument or operator, or full name of a property or config option.
     pub(super) name: String,
+    #[command(flatten)]
+    pub(super) plugins: Plugins,
+}
+
+#[derive(Args)]
+pub(super) struct ExplainMatchArgs {
+    /// The pass, with its options: acme.GroupConvolutions or 'acme.GroupConvolutions{through=[relax.nn.relu]}'.
+    pub(super) pass: String,
+    /// The module as TVMScript; `-` reads standard input.
+    pub(super) input: PathBuf,
+    /// The variable at which the pattern should match: the one that its outermost part describes.
+    #[arg(long, value_name = "VARIABLE")]
+    pub(super) at: String,
+    /// The function with the variable. Default: the one that has it.
+    #[arg(long, value_name = "NAME")]
+    pub(super) function: Option<String>,
+    /// Sets a config option; `passhost config` lists them. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) config: Vec<String>,
+    /// The compilation target that passes see: a name such as llvm, or JSON.
+    #[arg(long, value_name = "NAME|JSON")]
+    pub(super) target: Option<String>,
     #[command(flatten)]
     pub(super) plugins: Plugins,
 }

@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run code of plugins, or write temporary files.
-const SUPERVISED: [&str; 3] = ["run", "check", "lock"];
+const SUPERVISED: [&str; 4] = ["run", "check", "lock", "explain-match"];
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -158,6 +158,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
             to_stdout(&partly(&args.plugins, messages, |engine| catalog::explain(engine, &args.name))?)
         }
         Command::Ops(args) => to_stdout(&partly(&args.plugins, messages, |engine| catalog::ops(engine, args))?),
+        Command::ExplainMatch(args) => return run::explain_match::explain_match(args, messages),
         Command::New(args) => to_stdout(&new::new(args)?),
         Command::Check(args) => {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;

@@ -287,9 +287,11 @@ pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic, registry: &Registry) 
         Severity::Error => Report::error(&diagnostic.message),
         Severity::Warning => Report::warning(&diagnostic.message),
         Severity::Remark => Report::remark(&diagnostic.message),
+        Severity::Missed => Report::missed(&diagnostic.message),
+        Severity::Matched => Report::matched(&diagnostic.message),
     };
     if let Some((what, text, span)) = &diagnostic.place {
-        report = report.at(what, Arc::clone(text), span.clone(), "");
+        report = report.at(what, Arc::clone(text), span.clone(), "").with_places(diagnostic.labels.iter().cloned());
     }
     let function = diagnostic.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
     let whose = diagnostic.instrument.as_ref().map_or(String::new(), |name| format!("instrument {name}, at "));

@@ -18,9 +18,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 mod builder;
+pub(crate) mod missed;
 
 use crate::plugins::target::Target;
 pub use builder::ContextBuilder;
+pub use missed::Question;
 
 /// What a context says. Threads of a run share it.
 #[derive(Clone, Default)]
@@ -34,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) tvm_compat: bool,
     pub(crate) config: BTreeMap<String, OptionValue>,
     pub(crate) target: Option<Target>,
+    /// What is wanted of what passes miss.
+    pub(crate) missed: missed::Missed,
     /// Instruments of plugins, and the engine that makes them; `None` for a context that names nothing.
     named: Option<(Arc<Engine>, Vec<PlannedInstrument>)>,
 }
@@ -134,7 +138,16 @@ impl PassContext {
         let (opt_level, instruments) = Error::unless_any([], lists)?;
         let named = Some((Arc::clone(engine), instruments));
         let Request { selections, sequentials, tvm_compat, .. } = request;
-        Ok(PassContext::of(Settings { selections, sequentials, opt_level, tvm_compat, config, target, named }))
+        Ok(PassContext::of(Settings {
+            selections,
+            sequentials,
+            opt_level,
+            tvm_compat,
+            config,
+            target,
+            named,
+            ..Settings::default()
+        }))
     }
 
     /// This context at another opt_level; the same one if it has that.
@@ -143,6 +156,12 @@ impl PassContext {
             return self.clone();
         }
         let settings = Arc::new(Settings { opt_level, ..(*self.settings).clone() });
+        PassContext { settings, scope: Rc::clone(&self.scope) }
+    }
+
+    /// This context, in which something is wanted of what passes miss.
+    pub(crate) fn wanting(&self, missed: missed::Missed) -> PassContext {
+        let settings = Arc::new(Settings { missed, ..(*self.settings).clone() });
         PassContext { settings, scope: Rc::clone(&self.scope) }
     }
 
@@ -474,6 +493,7 @@ impl HostServices for Idle<'_> {
             function: diagnostic.function.map(str::to_string),
             message: diagnostic.message.to_string(),
             place: None,
+            labels: Vec::new(),
         }]);
     }
 }

@@ -19,6 +19,10 @@ pub enum Grade {
     Warning,
     /// Says something about the reports before it.
     Note,
+    /// Says what a pass could not do, on request.
+    Missed,
+    /// Says what a pass found, on request.
+    Matched,
 }
 
 /// One place in a text.
@@ -77,6 +81,25 @@ impl Report {
         Report { grade: Grade::Note, ..Report::error(title) }
     }
 
+    /// What a pass could not do.
+    pub fn missed(title: impl Into<String>) -> Report {
+        Report { grade: Grade::Missed, ..Report::error(title) }
+    }
+
+    /// What a pass found.
+    pub fn matched(title: impl Into<String>) -> Report {
+        Report { grade: Grade::Matched, ..Report::error(title) }
+    }
+
+    /// With other places in the text of the last excerpt.
+    pub fn with_places(mut self, places: impl IntoIterator<Item = (Range<usize>, String)>) -> Report {
+        if let Some(excerpt) = self.excerpts.last_mut() {
+            let place = |(span, label)| Place { span, label, primary: false };
+            excerpt.places.extend(places.into_iter().map(place));
+        }
+        self
+    }
+
     /// With a place in a text.
     pub fn at(
         mut self,
@@ -132,6 +155,8 @@ impl Report {
             Grade::Error => "error",
             Grade::Warning => "warning",
             Grade::Note => "remark",
+            Grade::Missed => "missed",
+            Grade::Matched => "matched",
         };
         let places = self.excerpts.iter().flat_map(|excerpt| {
             excerpt.places.iter().map(|place| {
@@ -164,6 +189,8 @@ impl Report {
             Grade::Error => Level::ERROR,
             Grade::Warning => Level::WARNING,
             Grade::Note => Level::NOTE,
+            Grade::Missed => Level::NOTE.with_name("missed"),
+            Grade::Matched => Level::HELP.with_name("matched"),
         };
         let mut elements: Vec<Element<'_>> = Vec::new();
         let clipped: Vec<(String, Vec<Place>, usize)> = self.excerpts.iter().map(clip).collect();

@@ -18,6 +18,18 @@ pub struct PassDiagnostic {
     pub message: String,
     /// What the text shows, the text, and the place in it.
     pub place: Option<ShownPlace>,
+    /// Other places in that text, and what to write there.
+    pub labels: Vec<(std::ops::Range<usize>, String)>,
+}
+
+impl PassDiagnostic {
+    /// Adds another place, if it is in the text that shows the first one.
+    pub(crate) fn label(&mut self, place: Option<ShownPlace>, text: &str) {
+        let same = |other: &ShownPlace| self.place.as_ref().is_some_and(|(_, text, _)| Arc::ptr_eq(text, &other.1));
+        if let Some((_, _, span)) = place.filter(same) {
+            self.labels.push((span, text.to_string()));
+        }
+    }
 }
 
 /// A place in a printed module: what is shown, the text, and the range in it.

@@ -77,8 +77,9 @@ impl Run<'_> {
         if more > 0 {
             let (pass, message) =
                 (self.engine.registry().pass(pass).name.clone(), format!("failed on {more} more functions"));
-            let (instrument, function, place) = (None, None, None);
-            diagnostics.push(PassDiagnostic { pass, instrument, severity: Severity::Error, function, message, place });
+            let (instrument, function, place, labels) = (None, None, None, Vec::new());
+            let severity = Severity::Error;
+            diagnostics.push(PassDiagnostic { pass, instrument, severity, function, message, place, labels });
         }
         Err(first)
     }
@@ -197,5 +198,6 @@ const TOLD: usize = 10;
 /// A failure in one more function, as something that the pass reported.
 fn told_beside(error: Error) -> Option<PassDiagnostic> {
     let Error::Step { pass, function, message, place, .. } = error else { return None };
-    Some(PassDiagnostic { pass, instrument: None, severity: Severity::Error, function, message, place })
+    let (instrument, severity, labels) = (None, Severity::Error, Vec::new());
+    Some(PassDiagnostic { pass, instrument, severity, function, message, place, labels })
 }

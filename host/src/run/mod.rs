@@ -15,7 +15,8 @@ mod statistics;
 mod steps;
 mod wholes;
 
-use crate::context::PassContext;
+use crate::context::missed::Missed;
+use crate::context::{PassContext, Question};
 use crate::engine::Engine;
 use crate::instruments::{Instrument, Mode};
 use crate::report::error::Error;
@@ -26,6 +27,7 @@ use plugin_api::ir::Module;
 use plugin_api::metadata::OptionValue;
 use registry::Plan;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use crate::report::said::{PassDiagnostic, ShownPlace};
 pub use outcomes::{Fate, RunReport, StepReport};
@@ -42,6 +44,7 @@ pub struct Runner<'e> {
     paranoid: bool,
     /// Undeclared operators that a pass writes are errors.
     deny_unknown: bool,
+    missed: Missed,
     workers: Workers,
     /// Instruments that its context gets.
     more: Vec<Instrument>,
@@ -64,6 +67,7 @@ impl<'e> Runner<'e> {
             keep_going: false,
             paranoid: false,
             deny_unknown: false,
+            missed: Missed::Nothing,
             workers: Workers::new(None),
             more: Vec::new(),
             hears: None,
@@ -86,6 +90,16 @@ impl<'e> Runner<'e> {
     /// it that is a warning.
     pub fn deny_unknown_operators(self, deny_unknown: bool) -> Runner<'e> {
         Runner { deny_unknown, ..self }
+    }
+
+    /// Whether what passes report as missed is among the diagnostics.
+    pub fn missed(self, missed: bool) -> Runner<'e> {
+        Runner { missed: if missed { Missed::All } else { Missed::Nothing }, ..self }
+    }
+
+    /// Asks a pass what its patterns say about a variable. The answers are diagnostics of the pass.
+    pub fn asks(self, question: &Arc<Question>) -> Runner<'e> {
+        Runner { missed: Missed::One(Arc::clone(question)), ..self }
     }
 
     /// How many threads passes over functions may have, up to 256; without it as many as there are cores.
@@ -125,6 +139,9 @@ impl<'e> Runner<'e> {
             help: "make it of functions that were read, or built as functions".to_string(),
         })?;
         self.context = self.context.at_level(plan.opt_level);
+        if !matches!(self.missed, Missed::Nothing) {
+            self.context = self.context.wanting(std::mem::take(&mut self.missed));
+        }
         let unrecorded = self.engine.open_for(plan)?;
         let mode = Mode { keep_going: self.keep_going, compat: plan.compat, trace: self.engine.trace().cloned() };
         let more = std::mem::take(&mut self.more);

@@ -31,6 +31,7 @@ impl<'r> Run<'r> {
         let span = tracing::info_span!(target: LOG, "pass", name = %info.name);
         let _entered = span.enter();
         let before = self.module.clone();
+        self.runner.context.settings().missed.begins(&info.name, &before);
         let facts = self.facts(pass);
         let _doing = calls::begins(registry, pass, number);
         let functions = || before.functions().filter(|(_, body)| calls::wants(info.granularity, body)).count();
@@ -165,6 +166,7 @@ impl<'r> Run<'r> {
             function: Some(undeclared.function.clone()),
             message: undeclared.to_string(),
             place: place(undeclared),
+            labels: Vec::new(),
         });
         self.services.said.borrow_mut().extend(warnings);
         Ok(())

@@ -6,12 +6,13 @@ use super::{PassDiagnostic, ShownPlace};
 use crate::context::{PassContext, Settings};
 use crate::engine::Engine;
 use crate::instruments::Speaking;
-use plugin_api::abi::host::{Diagnostic, HostServices};
+use plugin_api::abi::host::{Diagnostic, HostServices, Wanted};
+use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::{Body, Call, Module};
 use plugin_api::metadata::OptionValue;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use serde_json::json;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -30,6 +31,8 @@ pub(super) struct Services<'a> {
     pub(super) input: &'a Input,
     /// What was reported.
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
+    /// Whether places that are added belong to what was reported last, and that was not left out.
+    labelled: Cell<bool>,
     /// What was counted.
     pub(super) counted: RefCell<Counters>,
 }
@@ -44,9 +47,20 @@ impl<'a> Services<'a> {
         instrument: Option<String>,
         input: &'a Input,
     ) -> Services<'a> {
-        let (said, counted) = (RefCell::default(), RefCell::default());
-        Services { engine, marks, settings, pass, instrument, input, said, counted }
+        let (said, counted, labelled) = Default::default();
+        Services { engine, marks, settings, pass, instrument, input, said, labelled, counted }
     }
+
+    /// The place of a diagnostic, or of a label.
+    fn place(&self, diagnostic: &Diagnostic<'_>) -> Option<ShownPlace> {
+        let (function, node) = diagnostic.function.zip(diagnostic.node)?;
+        self.input.place(self.engine, function, node)
+    }
+}
+
+/// Whether diagnostics of a severity are shown only to users who ask for them.
+fn is_on_request(severity: Severity) -> bool {
+    matches!(severity, Severity::Missed | Severity::Matched)
 }
 
 /// A module on which passes are run, and it as text, once a place in it was reported.
@@ -111,18 +125,30 @@ impl HostServices for Services<'_> {
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        let place = diagnostic
-            .function
-            .zip(diagnostic.node)
-            .and_then(|(function, node)| self.input.place(self.engine, function, node));
+        let shown = !is_on_request(diagnostic.severity) || self.settings.missed.shows(self.pass);
+        self.labelled.set(shown);
+        if !shown {
+            return;
+        }
         self.said.borrow_mut().push(PassDiagnostic {
             pass: self.pass_name(),
             instrument: self.instrument.clone(),
             severity: diagnostic.severity,
             function: diagnostic.function.map(str::to_string),
             message: diagnostic.message.to_string(),
-            place,
+            place: self.place(diagnostic),
+            labels: Vec::new(),
         });
+    }
+
+    fn label(&self, label: &Diagnostic<'_>) {
+        if let Some(said) = self.said.borrow_mut().last_mut().filter(|_| self.labelled.get()) {
+            said.label(self.place(label), label.message);
+        }
+    }
+
+    fn wanted(&self, function: Option<&str>) -> Wanted {
+        self.settings.missed.of(self.pass, function)
     }
 
     fn statistic(&self, name: &str, n: u64) {
@@ -152,6 +178,8 @@ pub(super) struct RunServices<'r> {
     /// The module, for places in it: it is printed once at most.
     input: RefCell<Rc<Input>>,
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
+    /// As of [`Services`].
+    labelled: Cell<bool>,
     /// What passes counted, not summed up.
     pub(super) counted: RefCell<Vec<Statistic>>,
 }
@@ -166,6 +194,7 @@ impl<'r> RunServices<'r> {
             pass: RefCell::default(),
             input: RefCell::new(Rc::new(Input::new(module.clone()))),
             said: RefCell::default(),
+            labelled: Cell::default(),
             counted: RefCell::default(),
         }
     }
@@ -221,7 +250,20 @@ impl HostServices for RunServices<'_> {
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
+        let before = self.said.borrow().len();
         self.with(|services| services.diagnose(diagnostic));
+        self.labelled.set(self.said.borrow().len() > before);
+    }
+
+    fn label(&self, label: &Diagnostic<'_>) {
+        if self.labelled.get() {
+            let place = self.with(|services| services.place(label));
+            self.said.borrow_mut().last_mut().into_iter().for_each(|said| said.label(place.clone(), label.message));
+        }
+    }
+
+    fn wanted(&self, function: Option<&str>) -> Wanted {
+        self.with(|services| services.wanted(function))
     }
 
     fn statistic(&self, name: &str, n: u64) {

@@ -20,7 +20,7 @@ enum Step {
         old: String,
         new: String,
     },
-    /// What the last command said on standard error.
+    /// What the last command said, on either stream.
     Says(String),
 }
 
@@ -40,7 +40,7 @@ fn steps(page: &str) -> Vec<Step> {
             if text == "\n" {
             } else if title.starts_with("Append to `") {
                 steps.push(Step::Append { file: file(title), text: text + "\n" });
-            } else if title.starts_with("It says") {
+            } else if title.starts_with("It says") || title.starts_with("It prints") {
                 steps.push(Step::Says(text));
             } else if title.ends_with(", replace") {
                 replaced = Some((file(title), text));
@@ -106,7 +106,7 @@ fn a_new_plugin_is_made_tested_and_changed_as_the_page_says() {
                 shell.env("CARGO_TARGET_DIR", target()).env_remove("PASSHOST_LOG").env_remove("BLESS");
                 let (stdout, stderr, code) = case.finish(shell, b"");
                 assert_eq!(code != 0, fails, "{command}\n{stdout}{stderr}");
-                said.clone_from(&stderr);
+                said = format!("{stdout}{stderr}");
                 let blessed =
                     stderr.lines().any(|line| line.starts_with("rewrote ") && line.ends_with(" cases differed"));
                 assert_eq!(blessed, command.starts_with("BLESS=1"), "{command}\n{stderr}");

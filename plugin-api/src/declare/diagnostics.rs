@@ -2,6 +2,7 @@
 
 use crate::declare::pass::Ctx;
 use crate::ir::Value;
+use crate::pattern::Wanted;
 
 pub use crate::services::Severity;
 
@@ -47,6 +48,24 @@ impl<'a> Diagnostics<'a> {
     /// Reports a remark at a value.
     pub fn remark(self, at: Value<'_>, message: &str) {
         self.report(Severity::Remark, Some(at), message);
+    }
+
+    /// Reports what the pass could not do at a value, and why. It is shown only to users who ask for it
+    /// (`passhost run --missed`), so it may be said often; [`Diagnostics::wants_missed`] says whether anyone asks.
+    pub fn missed(self, at: Value<'_>, message: &str) {
+        self.report(Severity::Missed, Some(at), message);
+    }
+
+    /// Whether the user asks for what passes miss: where finding the reason costs something.
+    pub fn wants_missed(self) -> bool {
+        self.ctx.wants_missed(self.function) != Wanted::Nothing
+    }
+
+    /// Adds places to the diagnostic that was reported last, with what to write at each.
+    pub fn labels<'v>(self, labels: impl IntoIterator<Item = (Value<'v>, impl AsRef<str>)>) {
+        for (at, text) in labels {
+            self.ctx.label(self.function, at, text.as_ref());
+        }
     }
 
     /// Reports something, also without a place.

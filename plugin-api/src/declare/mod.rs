@@ -7,5 +7,6 @@ pub mod diagnostics;
 pub mod instrument;
 mod macros;
 mod macros_of_contributions;
+mod matching;
 pub mod options;
 pub mod pass;

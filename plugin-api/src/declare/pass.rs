@@ -5,6 +5,7 @@ use crate::declare::diagnostics::{Diagnostics, Severity};
 use crate::ir::{AttrsId, Body, BodyBuilder, Call, Module, TypeId, Value};
 use crate::metadata::OptionValue;
 use crate::metadata::wire::read_value;
+use crate::pattern::Wanted;
 use crate::services::{self, Current, Place, Query, function_key};
 use crate::typing::operators::{Infer, InferError, Inferred};
 use std::cell::Cell;
@@ -101,6 +102,20 @@ impl Ctx {
     pub(crate) fn diagnose(&self, severity: Severity, function: &str, at: Option<Value<'_>>, message: &str) {
         let place = Place { index: self.function.get(), name: function, node: at.and_then(Value::index) };
         services::diagnose(self.run, severity, place, message);
+    }
+
+    pub(crate) fn label(&self, function: &str, at: Value<'_>, text: &str) {
+        let place = Place { index: self.function.get(), name: function, node: at.index() };
+        services::label(self.run, place, text);
+    }
+
+    pub(crate) fn wants_missed(&self, function: &str) -> Wanted {
+        let answer = services::missed_wanted(self.run, self.function.get(), function);
+        match answer.as_deref() {
+            Some([b'@', name @ ..]) => Wanted::At(String::from_utf8_lossy(name).into_owned()),
+            Some([b'*', ..]) => Wanted::Missed,
+            _ => Wanted::Nothing,
+        }
     }
 
     fn text(&self, what: Query, key: &[u8]) -> Option<String> {

@@ -52,7 +52,14 @@ pub enum Severity {
     Warning = 2,
     /// Something good to know.
     Remark = 3,
+    /// What a pass could not do, and why: shown to users who ask for it.
+    Missed = 4,
+    /// What a pattern matched: shown to users who ask about it.
+    Matched = 5,
 }
+
+/// The severity of a diagnostic that is none: another place of the one before it, and what to write there.
+pub(crate) const LABEL: u32 = 16;
 
 /// Where a callee puts bytes: whoever asks allocates, so no memory changes hands.
 #[repr(C)]
@@ -110,6 +117,9 @@ pub enum Query {
     Target = 3,
     /// Name of a function of the batch; the key is its position (u32).
     FunctionName = 4,
+    /// What the user wants to know about what a pass missed: `*` for everything, or `@` and the name of a variable. The
+    /// key is as for a target, followed by the name of the function if the pass says it.
+    Missed = 5,
 }
 
 /// What a service that may have nothing to give returns.
@@ -395,6 +405,11 @@ pub(crate) fn read_function_key(key: &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(key.try_into().ok()?) as usize)
 }
 
+/// What the user wants to know about what a pass missed in a function of the batch, or in one that it names.
+pub(crate) fn missed_wanted(run: u64, index: u32, function: &str) -> Option<Vec<u8>> {
+    query(run, Query::Missed, &[&function_key(index)[..], function.as_bytes()].concat())
+}
+
 /// Where a diagnostic belongs.
 pub(crate) struct Place<'a> {
     /// Position of the function in the batch, or `u32::MAX`.
@@ -407,9 +422,18 @@ pub(crate) struct Place<'a> {
 
 /// Reports a diagnostic.
 pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &str) {
+    diagnose_as(run, severity as u32, at, message);
+}
+
+/// Adds a place to the diagnostic that was reported last.
+pub(crate) fn label(run: u64, at: Place<'_>, text: &str) {
+    diagnose_as(run, LABEL, at, text);
+}
+
+fn diagnose_as(run: u64, severity: u32, at: Place<'_>, message: &str) {
     if let Some(table) = context_table() {
         let record = DiagnosticRecord {
-            severity: severity as u32,
+            severity,
             index: at.index,
             function: RawBytes::of(at.name.as_bytes()),
             node: at.node.map_or(NO_NODE, |node| node as u64),

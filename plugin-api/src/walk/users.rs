@@ -38,21 +38,36 @@ pub struct Users {
 impl Users {
     /// Users of the nodes of a body.
     pub fn of(body: &Body) -> Users {
+        let nodes = body.raw().nodes().iter().map(|node| &body.raw().operands()[node.op_range()]);
+        Users::in_order(body.len(), nodes, |op| op)
+    }
+
+    /// Users of the nodes of a body, where another name of a value is not a user of it, and users of another name are
+    /// users of the value. `origins` has the value that each node is a name of, or the node itself.
+    pub(crate) fn of_origins(body: &Body, origins: &[u32]) -> Users {
         let raw = body.raw();
-        let mut starts = vec![0u32; body.len() + 1];
-        for node in raw.nodes() {
-            for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
-                starts[*op as usize + 1] += 1;
-            }
+        let nodes = raw.nodes().iter().map(|node| match node.kind {
+            kind::ALIAS => &[][..],
+            _ => &raw.operands()[node.op_range()],
+        });
+        Users::in_order(body.len(), nodes, |op| origins.get(op as usize).copied().unwrap_or(op))
+    }
+
+    /// Users by the operands of each node in turn.
+    fn in_order<'a>(len: usize, nodes: impl Iterator<Item = &'a [u32]> + Clone, origin: impl Fn(u32) -> u32) -> Users {
+        let used = |operands: &'a [u32]| operands.iter().map(|op| origin(*op)).filter(|op| *op & LEAF_BIT == 0);
+        let mut starts = vec![0u32; len + 1];
+        for op in nodes.clone().flat_map(used) {
+            starts[op as usize + 1] += 1;
         }
         for i in 1..starts.len() {
             starts[i] += starts[i - 1];
         }
-        let mut users = vec![0u32; starts[body.len()] as usize];
+        let mut users = vec![0u32; starts[len] as usize];
         let mut next = starts.clone();
-        for (i, node) in raw.nodes().iter().enumerate() {
-            for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
-                let at = &mut next[*op as usize];
+        for (i, operands) in nodes.enumerate() {
+            for op in used(operands) {
+                let at = &mut next[op as usize];
                 users[*at as usize] = i as u32;
                 *at += 1;
             }

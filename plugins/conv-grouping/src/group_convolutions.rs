@@ -64,94 +64,47 @@ declare_config! {
 
 fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     options.through.iter().try_for_each(|op| ctx.check_operator(op))?;
-    let most = MOST.get(ctx).unwrap_or(i64::MAX);
+    let most = MOST.get(ctx).and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    let operators = pair(options, |data| is_op("relax.nn.conv2d", ..).arg(0, data));
+    let prim_funcs = pair(options, |data| is_call_tir(..).callee_attr("my_op_kind", "convolution").arg(0, data));
+    let either = (operators.bind("operators") | prim_funcs).named("two convolutions of one kind");
     let mut functions = module.edit();
     let mut groups = 0;
     for (name, body) in
         module.functions().filter(|(_, body)| body.function().is_some_and(|function| !function.is_closed()))
     {
-        let chains = Chains { module, through: &options.through, users: body.users(), regions: body.regions() };
         let mut edit = body.edit();
-        let mut formed = 0;
-        // Greedy from the front: what stands in a group starts no other one.
-        for first in body.bindings() {
-            if formed == most {
-                break;
-            }
-            let (name_of_group, mark, group) = match chains.from(first, &edit) {
-                Some((Kind::Operator, group)) => {
-                    ("fused_conv2d_conv2d", ("Composite", "acme.conv2d_conv2d".into()), group)
-                }
-                Some((Kind::PrimFunc, group)) => ("fused_conv_conv", ("Primitive", Attr::Bool(true)), group),
-                None => continue,
+        let matcher = ctx.matcher(&either).in_module(module).in_function(name);
+        for found in matcher.on(body).disjoint().take(most) {
+            let (hint, mark) = match found.try_get("operators") {
+                Some(_) => ("fused_conv2d_conv2d", ("Composite", "acme.conv2d_conv2d".into())),
+                None => ("fused_conv_conv", ("Primitive", Attr::Bool(true))),
             };
-            let outlined = edit.outline(&mut functions, &group, name_of_group, &[mark]);
+            let outlined = edit.outline(&mut functions, &found.bindings(), hint, &[mark]);
             outlined.map_err(|error| error.in_function(name))?;
-            formed += 1;
+            groups += 1;
         }
         functions.set(name, edit.finish()?);
-        groups += formed;
     }
-    ctx.statistic("groups formed", usize::try_from(groups).unwrap_or_default());
+    ctx.statistic("groups formed", groups);
     Ok(functions.finish())
 }
 
-/// What a convolution is.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Operator,
-    PrimFunc,
+/// Two convolutions of one kind in one block: `convolution` of one, perhaps through operators. Only the last is used more
+/// than once.
+fn pair(options: &Options, convolution: impl Fn(Pattern) -> Pattern) -> Pattern {
+    let first = convolution(wildcard()).used_once();
+    let through = |value: Pattern| options.through.iter().map(|op| step(op, &value)).reduce(|a, b| a | b);
+    let between = is_chain(first.clone(), |value| through(value).map_or(first, |step| step.pure().used_once()));
+    convolution(between).pure().in_one_block()
 }
 
-/// What tells how convolutions follow each other in one function.
-struct Chains<'b> {
-    module: &'b Module,
-    through: &'b [String],
-    users: Users,
-    regions: Regions<'b>,
-}
-
-impl<'b> Chains<'b> {
-    /// The bindings from a convolution to the next one.
-    fn from(&self, first: Value<'b>, edit: &Edit<'b>) -> Option<(Kind, Vec<Value<'b>>)> {
-        let (kind, _) = self.convolution(first).filter(|_| !edit.is_removed(first))?;
-        let (mut group, mut value) = (vec![first], first);
-        loop {
-            let user = self.next(value).filter(|user| !edit.is_removed(*user))?;
-            group.push(user);
-            if self.convolution(user) == Some((kind, value)) {
-                return Some((kind, group));
-            }
-            let call = user.as_call()?;
-            value = match call.op().filter(|op| self.through.iter().any(|through| through == op))? {
-                "relax.add" if !call.args().any(|arg| arg != value && is_bias(arg)) => return None,
-                "relax.nn.batch_norm" => {
-                    let normalized = self.next(user).filter(|get| get.as_tuple_get().is_some_and(|(_, i)| i == 0))?;
-                    group.push(normalized);
-                    normalized
-                }
-                _ => user,
-            };
-        }
-    }
-
-    /// The one binding that uses a value, if it can stand in a group with it.
-    fn next(&self, value: Value<'b>) -> Option<Value<'b>> {
-        let user = self.users.only_binding(value)?;
-        (self.regions.same(value, user) && !user.has_effect()).then_some(user)
-    }
-
-    /// What kind of convolution a value is, and the value that it is applied to.
-    fn convolution(&self, value: Value<'b>) -> Option<(Kind, Value<'b>)> {
-        let call = value.as_call()?;
-        match call.op()? {
-            "relax.nn.conv2d" => Some((Kind::Operator, call.arg(0)?)),
-            "relax.call_tir" => {
-                let kind = self.module.get(call.arg(0)?.as_global()?)?.root().attr("my_op_kind")?;
-                (kind.as_str() == Some("convolution")).then_some((Kind::PrimFunc, call.arg(1)?.operand(0)?))
-            }
-            _ => None,
-        }
+/// What an operator between two convolutions makes of a value.
+fn step(op: &str, value: &Pattern) -> Pattern {
+    match op {
+        "relax.add" => is_commutative(op, value, wildcard().when("a bias", is_bias)),
+        "relax.nn.batch_norm" => is_tuple_get(is_op(op, ..).any_arg(value).pure().used_once(), 0),
+        _ => is_op(op, ..).any_arg(value),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::ir::storage::live::Header;
 use crate::ir::storage::module_handle::{Module, ModuleHdr};
 use crate::ir::storage::sections::RawView;
 use crate::metadata::{OptionValue, PluginMeta};
+pub use crate::pattern::Wanted;
 use crate::services::inferred::decode_inferred;
 use crate::services::{self, CtxRecord, RawBytes, Sink};
 use crate::typing::operators::{InferError, Inferred};
@@ -49,6 +50,13 @@ pub trait HostServices {
     fn target(&self) -> Option<String>;
     /// Takes a diagnostic.
     fn diagnose(&self, diagnostic: &Diagnostic<'_>);
+    /// Adds a place to the diagnostic that was taken last; the message is what to write there. Without this, places are
+    /// left out.
+    fn label(&self, _label: &Diagnostic<'_>) {}
+    /// What the user wants to know about what the running pass misses in a function. Without this, nothing.
+    fn wanted(&self, _function: Option<&str>) -> Wanted {
+        Wanted::Nothing
+    }
     /// Adds to a counter of the running pass. Without this nothing is counted.
     fn statistic(&self, _name: &str, _n: u64) {}
     /// Shows a module as text, with a header that says which one it is. Without this nothing is shown.

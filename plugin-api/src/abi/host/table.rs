@@ -1,7 +1,7 @@
 //! The services behind the host's table. Each takes what a plugin gives, and keeps its own panics from it.
 
 use crate::abi::host::spans;
-use crate::abi::host::{Diagnostic, with_frame, with_run};
+use crate::abi::host::{Diagnostic, Wanted, with_frame, with_run};
 use crate::declare::diagnostics::Severity;
 use crate::ir::storage::body_handle::{Body, BodyHdr};
 use crate::ir::storage::module_handle::{Module, ModuleHdr};
@@ -11,7 +11,7 @@ use crate::ir::{Call, Value};
 use crate::metadata::wire::value_bytes;
 use crate::services::inferred::encode_inferred;
 use crate::services::{
-    DiagnosticRecord, LogRecord, NO_NODE, NO_SPAN, Query, RawBytes, Services, Sink, SpanRecord, answer,
+    DiagnosticRecord, LABEL, LogRecord, NO_NODE, NO_SPAN, Query, RawBytes, Services, Sink, SpanRecord, answer,
     read_function_key, wanted,
 };
 use crate::typing::operators::InferError;
@@ -187,6 +187,16 @@ extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
             what if what == Query::FunctionName as u32 => {
                 frame.function(read_function_key(key)?).map(|name| name.as_bytes().to_vec())
             }
+            what if what == Query::Missed as u32 => {
+                let (index, name) = key.split_at_checked(4)?;
+                let named = (!name.is_empty()).then(|| String::from_utf8_lossy(name));
+                let own = || frame.function(read_function_key(index)?);
+                match frame.services.wanted(named.as_deref().or_else(own)) {
+                    Wanted::Nothing => None,
+                    Wanted::Missed => Some(b"*".to_vec()),
+                    Wanted::At(variable) => Some(format!("@{variable}").into_bytes()),
+                }
+            }
             _ => None,
         });
         match answer.flatten() {
@@ -207,13 +217,19 @@ extern "C" fn host_diagnose(run: u64, record: *const DiagnosticRecord) {
         let severity = match record.severity {
             what if what == Severity::Error as u32 => Severity::Error,
             what if what == Severity::Warning as u32 => Severity::Warning,
+            what if what == Severity::Missed as u32 => Severity::Missed,
+            what if what == Severity::Matched as u32 => Severity::Matched,
             _ => Severity::Remark,
         };
         let node = usize::try_from(record.node).ok().filter(|_| record.node != NO_NODE);
         let _ = with_run(run, |frame| {
             let named = (!name.is_empty()).then_some(&*name);
             let function = named.or_else(|| frame.function(record.index as usize));
-            frame.services.diagnose(&Diagnostic { severity, function, node, message: &message });
+            let diagnostic = Diagnostic { severity, function, node, message: &message };
+            match record.severity {
+                LABEL => frame.services.label(&diagnostic),
+                _ => frame.services.diagnose(&diagnostic),
+            }
         });
     });
 }

@@ -1,5 +1,7 @@
 //! The commands `run` and `plan`, which read the same request.
 
+pub(super) mod explain_match;
+
 use super::arguments::{PlanArgs, RunArgs};
 use super::building::Building;
 use super::messages::Messages;
@@ -62,6 +64,7 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let module = module(&engine, &plan, &input, seen, messages)?;
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
+    let runner = runner.missed(args.missed);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
     let runner = looking.into_iter().fold(runner, Runner::instrument);
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));

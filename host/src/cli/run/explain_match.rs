@@ -1,0 +1,177 @@
+//! The command `explain-match`: what the patterns of a pass say about a variable.
+
+use super::read_input;
+use crate::cli::arguments::{ExplainMatchArgs, Select};
+use crate::cli::building::Building;
+use crate::cli::messages::Messages;
+use crate::cli::select::{Written, request};
+use crate::cli::{listed_of, load, lock, show};
+use crate::context::Question;
+use crate::files::to_stdout;
+use crate::plugins::lock::Mode;
+use crate::report::Report;
+use crate::report::error::{Error, exit};
+use crate::run::{PassDiagnostic, Runner};
+use plugin_api::declare::diagnostics::Severity;
+use plugin_api::ir::{Module, Value};
+use plugin_api::metadata::Granularity;
+use plugin_api::names::{did_you_mean, listed, nearest};
+use registry::Registry;
+use registry::pipeline::Form;
+use std::sync::Arc;
+
+/// Runs the pass with the question in its context, and shows the answers; gives the exit code.
+pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {
+    let (manifest, keeper) = load(&args.plugins, Mode::Update)?;
+    let input = read_input(&args.input)?;
+    let building = Building::new(messages);
+    let engine = Arc::new(listed_of(&manifest, keeper, &building, messages)?);
+    engine.tries_first(lock::try_out);
+    engine.prints_to(move |text| messages.text("printed", text));
+    let mut select = select(args);
+    let (_, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
+    let pass = one_pass(&written, engine.registry())?;
+    // It runs whatever its opt_level is.
+    select.require = vec![pass.clone()];
+    let (context, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
+    let plan = written.plan(&context, &engine)?;
+    lock::tell(engine.lock(), messages);
+    engine.open_for(&plan)?.iter().for_each(|warning| messages.report(warning));
+    let reading = engine.read_module(&input);
+    messages.reports(reading.warnings(), "warnings");
+    let module = reading.module?;
+    let question = Arc::new(Question::new(&pass, args.function.as_deref(), &args.at));
+    let report = Runner::in_context(&engine, &context).asks(&question).run(&plan, module.clone())?;
+    let Some(before) = question.module() else {
+        let message = format!("{pass} did not run");
+        let help = "`passhost plan --passes PASS` shows what would run, and why".to_string();
+        return Err(report.error.unwrap_or(Error::Request { message, help }));
+    };
+    has_variable(args, &pass, &module, before)?;
+    let answers = answers(&report.diagnostics, &pass);
+    match answers.as_slice() {
+        [] => say(&none(args, &pass, question.searched()), messages)?,
+        answers => {
+            for answer in answers {
+                say(&show::pass_diagnostic(answer, engine.registry()), messages)?;
+            }
+        }
+    }
+    report.error.map_or(Ok(exit::DONE), Err)
+}
+
+/// What is asked for, as for `run`.
+fn select(args: &ExplainMatchArgs) -> Select {
+    Select {
+        plugins: args.plugins.clone(),
+        pipeline: None,
+        passes: Some(args.pass.clone()),
+        opt_level: None,
+        disable: Vec::new(),
+        require: Vec::new(),
+        config: args.config.clone(),
+        target: args.target.clone(),
+        instrument: Vec::new(),
+        tvm_compat: false,
+    }
+}
+
+/// Full name of the one pass that is asked.
+fn one_pass(written: &Written, registry: &Registry) -> Result<String, Error> {
+    let help = || "as in passhost explain-match acme.GroupConvolutions model.py --at lv3".to_string();
+    let [stage] = written.pipeline.stages.as_slice() else {
+        let message = format!("explain-match takes one pass; found {}", written.pipeline.stages.len());
+        return Err(Error::Request { message, help: help() });
+    };
+    if stage.form != Form::Pass {
+        return Err(Error::Request {
+            message: format!("explain-match takes one pass; found {}", stage.name),
+            help: help(),
+        });
+    }
+    let info = registry.pass(registry.find(&stage.name)?);
+    if info.granularity == Granularity::Composite {
+        let message = format!("{} is a composite pass; explain-match takes one of its members", info.name);
+        let help = format!("`passhost explain {}` lists them", info.name);
+        return Err(Error::Request { message, help });
+    }
+    Ok(info.name.clone())
+}
+
+/// Answers of the pass, each once.
+fn answers<'r>(diagnostics: &'r [PassDiagnostic], pass: &str) -> Vec<&'r PassDiagnostic> {
+    let mut answers: Vec<&PassDiagnostic> = Vec::new();
+    for said in diagnostics {
+        let is_answer = said.pass == pass && matches!(said.severity, Severity::Missed | Severity::Matched);
+        if is_answer && !answers.contains(&said) {
+            answers.push(said);
+        }
+    }
+    answers
+}
+
+/// The result of this command is on standard output.
+fn say(report: &Report, messages: Messages) -> Result<(), Error> {
+    to_stdout(&if messages.is_json() { report.json() } else { report.render(true) })
+}
+
+/// What there is to say of a pass that said nothing.
+fn none(args: &ExplainMatchArgs, pass: &str, searched: bool) -> Report {
+    let report = if searched {
+        let title = format!("{pass} searches for patterns, but did not try one at `{}`", args.at);
+        let help = "the pass skips this function, or chooses other values to try; its documentation may say which";
+        Report::remark(title).help(help)
+    } else {
+        let title = format!("{pass} uses no pattern");
+        Report::remark(title).help("only a pass that creates its matchers with `ctx.matcher` can be asked")
+    };
+    report.about("pass", pass)
+}
+
+/// The names of variables of a function.
+fn variables<'m>(module: &'m Module, function: &str) -> Vec<&'m str> {
+    let body = module.get(function);
+    body.map_or_else(Vec::new, |body| body.values().filter(|value| value.is_bound()).filter_map(Value::name).collect())
+}
+
+/// Where a variable is that a function, or the module, does not have when the pass begins.
+fn where_else(variable: &str, wanted: Option<&str>, input: &Module, before: &Module) -> String {
+    let has = |module: &Module, name: &str| variables(module, name).contains(&variable);
+    if input.functions().any(|(name, _)| wanted.is_none_or(|wanted| wanted == name) && has(input, name)) {
+        let lost = "the input has it, but a pass that runs before removes or renames it";
+        return format!("{lost}; `passhost run` with that pass shows what is left");
+    }
+    match before.functions().find(|(name, _)| has(before, name)) {
+        Some((other, _)) => format!("function `{other}` has it"),
+        None => "`passhost run MODULE --passes ''` shows the module with all its variables".to_string(),
+    }
+}
+
+/// Whether exactly one function of the module before the pass has the variable.
+fn has_variable(args: &ExplainMatchArgs, pass: &str, input: &Module, before: &Module) -> Result<(), Error> {
+    let variable = args.at.as_str();
+    let all: Vec<&str> =
+        before.functions().filter(|(_, body)| body.function().is_some()).map(|(name, _)| name).collect();
+    let wanted = args.function.as_deref();
+    if let Some(name) = wanted.filter(|name| !all.contains(name)) {
+        let near = did_you_mean(&nearest(name, all.iter().copied()));
+        let help = format!("Relax functions: {}", listed(&all));
+        return Err(Error::Request { message: format!("no Relax function `{name}` in the module{near}"), help });
+    }
+    let among: Vec<&str> = all.into_iter().filter(|name| wanted.is_none_or(|wanted| wanted == *name)).collect();
+    let with: Vec<&str> = among.iter().copied().filter(|name| variables(before, name).contains(&variable)).collect();
+    match with.as_slice() {
+        [_] => Ok(()),
+        [] => {
+            let known = among.iter().flat_map(|name| variables(before, name));
+            let near = did_you_mean(&nearest(variable, known));
+            let place = wanted.map_or_else(|| "the module".to_string(), |name| format!("function `{name}`"));
+            let message = format!("no variable `{variable}` in {place} before {pass}{near}");
+            Err(Error::Request { message, help: where_else(variable, wanted, input, before) })
+        }
+        several => {
+            let message = format!("the variable `{variable}` is in several functions: {}", listed(several));
+            Err(Error::Request { message, help: "name one of them with --function NAME".to_string() })
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a pattern matched.
+
+use super::capture::CaptureKey;
+use crate::PassError;
+use crate::ir::records::{LEAF_BIT, NONE};
+use crate::ir::types::dim_at;
+use crate::ir::{Body, Dim, Value};
+use std::fmt;
+
+/// A match: where a pattern matched, and what it captured.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// let pattern = is_op("relax.add", [is_op("relax.nn.relu", [wildcard().bind("x")]), wildcard().bind("y")]);
+/// # let (body, [relu, twice, _]) = plugin_api::pattern::example();
+/// let found = Matcher::new(&pattern).on(&body).at(twice).expect("a match");
+/// let [x, y] = found.values(["x", "y"])?;
+/// assert_eq!((found.root(), x.name(), y), (twice, Some("x"), relu));
+/// assert_eq!(found.inner(), [relu, twice]);
+/// # Ok::<(), PassError>(())
+/// ```
+pub struct Match<'b> {
+    pub(super) body: &'b Body,
+    pub(super) root: Value<'b>,
+    /// Names of all captures of the pattern, and what they captured: operand words, numbers of dimensions, or [`NONE`].
+    pub(super) captured: Vec<(String, u32)>,
+    /// Positions of nodes that were matched as calls, tuples and elements; in order.
+    pub(super) inner: Vec<u32>,
+}
+
+/// How the name of a named dimension begins among the captures, so that the two do not mix.
+pub(super) const DIM: char = '#';
+
+impl<'b> Match<'b> {
+    /// The value that the whole pattern matched.
+    pub fn root(&self) -> Value<'b> {
+        self.root
+    }
+
+    /// What a capture captured: a [`Value`] by name, or what a typed [`Capture`](super::Capture) says.
+    ///
+    /// # Errors
+    /// If the pattern has no capture of that name, or it is in a part that did not take part in this match.
+    pub fn get<K: CaptureKey>(&self, key: K) -> Result<K::Of<'b>, PassError> {
+        let value = self.word(key.name())?;
+        let missing = || PassError::new(format!("the capture `{}` is of another kind", key.name()));
+        key.of(Value::of_word(self.body, value)).ok_or_else(missing)
+    }
+
+    /// What a capture captured, for one in an alternative or in an optional part.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let pattern = is_op("relax.nn.relu", ..).bind("relu") | wildcard().bind("other");
+    /// # let (body, [relu, ..]) = plugin_api::pattern::example();
+    /// let found = Matcher::new(&pattern).on(&body).at(relu).expect("a match");
+    /// assert!(found.try_get("relu").is_some() && found.try_get("other").is_none());
+    /// ```
+    pub fn try_get<K: CaptureKey>(&self, key: K) -> Option<K::Of<'b>> {
+        self.get(key).ok()
+    }
+
+    /// What several captures captured, to take apart: `let [x, w] = found.values(["x", "w"])?;`.
+    ///
+    /// # Errors
+    /// As [`Match::get`].
+    pub fn values<const N: usize>(&self, names: [&str; N]) -> Result<[Value<'b>; N], PassError> {
+        let mut values = [self.root; N];
+        for (value, name) in values.iter_mut().zip(names) {
+            *value = self.get(name)?;
+        }
+        Ok(values)
+    }
+
+    /// The dimension that a name of [`Pattern::shape`](super::Pattern::shape) stands for.
+    ///
+    /// # Errors
+    /// As [`Match::get`].
+    pub fn dim(&self, name: &str) -> Result<Dim, PassError> {
+        Ok(dim_at(self.body.raw(), self.word(&format!("{DIM}{name}"))?))
+    }
+
+    /// The calls, tuples and elements of tuples that the pattern describes, in program order: the root and what is
+    /// between it and the wildcards. A value that only a wildcard, a constant or a parameter matched is not in it.
+    pub fn inner(&self) -> Vec<Value<'b>> {
+        self.inner.iter().map(|at| self.body.value_at(*at as usize)).collect()
+    }
+
+    /// Those of [`Match::inner`] that are bindings: what [`Edit::outline`](crate::rewrite::Edit::outline) takes.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// # let (body, [relu, twice, _]) = plugin_api::pattern::example();
+    /// let pattern = is_op("relax.add", ..).arg(0, is_op("relax.nn.relu", ..));
+    /// let found = Matcher::new(&pattern).on(&body).at(twice).expect("a match");
+    /// assert_eq!(found.bindings(), [relu, twice]);
+    /// ```
+    pub fn bindings(&self) -> Vec<Value<'b>> {
+        self.inner().into_iter().filter(|value| value.is_binding()).collect()
+    }
+
+    fn word(&self, name: &str) -> Result<u32, PassError> {
+        match self.captured.iter().find(|(known, _)| known == name) {
+            Some((_, word)) if *word != NONE => Ok(*word),
+            Some(_) => Err(PassError::new(format!(
+                "the capture `{}` is in a part of the pattern that did not take part in this match; `try_get` returns \
+                 `None` for it",
+                name.trim_start_matches(DIM)
+            ))),
+            None => Err(PassError::new(format!(
+                "the pattern captures nothing as `{}`; it captures {}",
+                name.trim_start_matches(DIM),
+                self.names()
+            ))),
+        }
+    }
+
+    /// Names of the captures, for messages.
+    fn names(&self) -> String {
+        let names: Vec<String> =
+            self.captured.iter().map(|(name, _)| format!("`{}`", name.trim_start_matches(DIM))).collect();
+        if names.is_empty() { "nothing".to_string() } else { names.join(", ") }
+    }
+}
+
+impl fmt::Debug for Match<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = self.captured.iter().filter(|(name, word)| *word != NONE && !name.starts_with(DIM));
+        let known: Vec<(&str, Value<'_>)> =
+            known.map(|(name, word)| (name.as_str(), Value::of_word(self.body, *word))).collect();
+        f.debug_struct("Match").field("root", &self.root).field("captured", &known).finish()
+    }
+}
+
+/// Whether a word is of a node.
+pub(super) fn is_node(word: u32) -> bool {
+    word & LEAF_BIT == 0
+}
