@@ -33,9 +33,28 @@ fn libraries(folder: &Path, built: &Path) -> Vec<(PathBuf, PathBuf)> {
     let library = |path: &str| {
         let dependency = folder.join(path).canonicalize().ok()?;
         let library = built.join(file_name(&cargo_toml(&dependency)?)?);
-        library.is_file().then_some((dependency, library))
+        is_made_of(&library, &dependency, folder).then_some((dependency, library))
     };
     paths.filter_map(library).collect()
+}
+
+/// Whether a library is newer than its sources, and the crate in `dependency` is among them: in a target folder that several
+/// checkouts share, it can be that of another one.
+fn is_made_of(library: &Path, dependency: &Path, tested: &Path) -> bool {
+    let time = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+    let stem = library.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let list = library.with_file_name(stem.trim_start_matches(std::env::consts::DLL_PREFIX)).with_extension("d");
+    let (Some(built), Ok(text)) = (time(library), std::fs::read_to_string(list)) else { return false };
+    // The first line has the sources after the library, and spaces in their names after a backslash.
+    let sources = text.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, sources)| sources);
+    let sources: Vec<String> = sources.replace("\\ ", "\0").split(' ').map(|path| path.replace('\0', " ")).collect();
+    // Cargo names the sources of a member of a workspace from the root of that.
+    let place = |source: &String| tested.ancestors().map(|above| above.join(source)).find(|path| path.is_file());
+    let sources: Option<Vec<PathBuf>> = sources.iter().map(place).collect();
+    sources.is_some_and(|sources| {
+        let own = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path.starts_with(dependency));
+        sources.iter().any(own) && sources.iter().all(|path| time(path).is_some_and(|time| time <= built))
+    })
 }
 
 /// `libmy_passes.so` of a crate with a dynamic library.
@@ -73,6 +92,8 @@ mod tests {
         let own = std::fs::read_to_string(folder.path().join("own/Cargo.toml")).expect("a file");
         write("own/Cargo.toml", &(own + dependencies));
         let library = format!("deps/{}built{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        write("deps/built.d", &format!("libbuilt.so: {}\n", folder.path().join("built/src/lib.rs").display()));
+        write("built/src/lib.rs", "");
         write(&library, "");
         let entry = |name: &str| format!("[[plugin]]\ncrate = \"{name}\"\n");
         let text = ["../built", "../not-built", "../unlisted", "."].map(entry).concat();
@@ -82,5 +103,8 @@ mod tests {
         let after: Vec<Source> = manifest.plugins.iter().map(|entry| entry.source.clone()).collect();
         assert_eq!(after[0], Source::Path(folder.path().join(library)));
         assert_eq!(after[1..], before[1..]);
+        // The library of another checkout.
+        write("deps/built.d", &format!("libbuilt.so: {}\n", folder.path().join("unlisted/Cargo.toml").display()));
+        assert_eq!(libraries(&folder.path().join("own"), &folder.path().join("deps")), []);
     }
 }

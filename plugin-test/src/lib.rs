@@ -29,10 +29,10 @@
 //!
 //! ```
 //!
-//! with, in place of the last section, `-- unchanged` if the pass returns its input, or `-- error` and the message if it
-//! fails. If a pass or instrument reports diagnostics, they follow in a section `-- diagnostics`. Whole modules are
-//! compared, and every result must read back to itself. `BLESS=1 cargo test` rewrites the sections after the module; the
-//! difference is for you to review.
+//! with, in place of the last section, `-- unchanged` if the pass returns the same handle (an equal module that was
+//! built again is shown as `-- after`), or `-- error` and the message if it fails. If a pass or instrument reports
+//! diagnostics, they follow in a section `-- diagnostics`. Whole modules are compared, and every result must read back to
+//! itself. `BLESS=1 cargo test` rewrites the sections after the module; the difference is for you to review.
 //!
 //! More lines between the title and the module say how the passes run. Those with a star may be repeated.
 //!

@@ -46,7 +46,19 @@ const FILES: &[(&str, &str)] = template![
 ];
 
 /// A crate of this name would hide one that it is built with.
-const TAKEN: &[&str] = &["alloc", "core", "plugin_api", "plugin_test", "proc_macro", "std", "test"];
+const TAKEN: &[&str] = &[
+    "alloc",
+    "core",
+    "passhost_relax_ops",
+    "passhost_relax_passes",
+    "plugin_api",
+    "plugin_test",
+    "proc_macro",
+    "relax_ops",
+    "relax_passes",
+    "std",
+    "test",
+];
 
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
@@ -214,6 +226,9 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
                 };
                 text = text.replace(&format!("{{ path = \"../../{dependency}\" }}"), &source);
             }
+            if let Api::Git(_) = api {
+                text = text.replace(ALONG, "");
+            }
             for plugin in OTHERS {
                 let line = format!("passhost-{plugin} = {{ path = \"../{plugin}\" }}\n");
                 let source = match api {
@@ -234,6 +249,9 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
         _ => text,
     }
 }
+
+/// The line above them in Cargo.toml.
+const ALONG: &str = "# The other plugins of passes.toml: cargo builds them together with the tests.\n";
 
 /// The other plugins of the template's manifest.
 const OTHERS: [&str; 2] = ["relax-ops", "relax-passes"];

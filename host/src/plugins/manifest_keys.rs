@@ -130,7 +130,7 @@ const PLUGIN_KEYS: &[Key] = &[
     Key {
         name: "api",
         ty: "string",
-        default: "any version that this passhost serves",
+        default: "the version of this passhost",
         doc: "A requirement on the version of the plugin API with which the plugin was built.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\napi = \"0.3\"\n",
     },
@@ -184,8 +184,8 @@ This page is generated from the keys of the parser: `BLESS=1 cargo test -p passh
         .to_string();
         section(&mut out, "Keys of the manifest", "At the top of the file:", OWN);
         let settings = "At the top of the file, these hold for all pipelines; in the table of a pipeline, for that one. The \
-                        command line comes before the pipeline, and the pipeline before the manifest. A pass that is \
-                        disabled or required in several of them is what the first of these says.";
+                        command line overrides the pipeline, and the pipeline overrides the manifest, also if they \
+                        disagree about a pass that is disabled or required.";
         section(&mut out, "Settings", settings, SETTINGS);
         section(&mut out, "Keys of a plugin", "In each `[[plugin]]`:", PLUGIN_KEYS);
         let pipeline = "A pipeline that is a table, `[pipelines.NAME]`, has this key and all [settings](#settings):";

@@ -42,6 +42,8 @@ pub struct Runner<'e> {
     context: PassContext,
     keep_going: bool,
     paranoid: bool,
+    /// Whether the module to run over was verified.
+    verified: bool,
     /// Undeclared operators that a pass writes are errors.
     deny_unknown: bool,
     missed: Missed,
@@ -66,6 +68,7 @@ impl<'e> Runner<'e> {
             context: context.clone(),
             keep_going: false,
             paranoid: false,
+            verified: false,
             deny_unknown: false,
             missed: Missed::Nothing,
             workers: Workers::new(None),
@@ -84,6 +87,12 @@ impl<'e> Runner<'e> {
     /// Whether functions are compared with copies after each pass, to find passes that write into their input.
     pub fn paranoid(self, paranoid: bool) -> Runner<'e> {
         Runner { paranoid, ..self }
+    }
+
+    /// Whether the module to run over is known to be well-formed, as one that [`Engine::read_module`] returned. Then only
+    /// what a pass changed in a function is checked, and not the whole function.
+    pub fn verified_input(self, verified: bool) -> Runner<'e> {
+        Runner { verified, ..self }
     }
 
     /// Whether a pass fails that writes calls of an operator which no plugin declares and its input did not call. Without

@@ -114,7 +114,7 @@ impl<'r> Run<'r> {
         let after = after?;
         self.check_said(pass, said)?;
         let start = Instant::now();
-        let mut kept = KeptParts::default();
+        let mut kept = KeptParts::new(&self.unverified);
         let after = in_declared_form(before, after, self.engine, &mut kept)
             .map_err(|(function, why)| self.step_error(pass, Some(function), why.to_string(), None))?;
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));

@@ -9,6 +9,7 @@ use crate::context::Asked;
 use crate::engine::Engine;
 use crate::instruments::Instruments;
 use crate::report::error::{Error, Kept};
+use crate::verify::Unverified;
 use plugin_api::ir::{Body, Module};
 use plugin_api::metadata::OptionValue;
 use registry::{Driver, Job, OwnerId, PassId, Plan, Resume, Step, Todo};
@@ -29,6 +30,8 @@ pub(super) struct Run<'r> {
     /// A module whose bindings were counted, and how many it has.
     pub(super) counted: (Module, usize),
     pub(super) claims: Claims,
+    /// Functions that nothing checked yet.
+    pub(super) unverified: Unverified,
     /// Sequentials and composite passes that have begun, the inner one last.
     pub(super) wholes: Vec<Whole<'r>>,
     pub(super) rows: Rows,
@@ -75,6 +78,7 @@ impl<'r> Run<'r> {
         services: &'r RunServices<'r>,
         module: Module,
     ) -> Run<'r> {
+        let unverified = if runner.verified { Unverified::default() } else { Unverified::of(&module) };
         Run {
             runner,
             engine: runner.engine,
@@ -84,6 +88,7 @@ impl<'r> Run<'r> {
             position: 0,
             counted: (Module::new(Vec::<(String, Body)>::new()), 0),
             claims: Claims::default(),
+            unverified,
             wholes: Vec::new(),
             rows: Rows::default(),
             cost: None,

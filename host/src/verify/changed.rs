@@ -2,18 +2,19 @@
 
 use crate::verify::KnownCalls;
 use crate::verify::function::{Before, global_fault, well_formed};
-use crate::verify::{Kept, KeptParts, Violation, of_module, verify_meta};
+use crate::verify::{Kept, KeptParts, Unverified, Violation, of_module, verify_meta};
 use plugin_api::ir::records::LEAF_BIT;
 use plugin_api::ir::{Body, Dict, Module};
 use script::Operators;
 
-/// Checks what `after` has and `before` did not have: that it is well-formed, and that its text reads as the same.
+/// Checks what `after` has and `before`, which was verified, did not have: that it is well-formed, and that its text reads
+/// as the same.
 ///
 /// # Errors
 /// The first violation, in the order of the functions and of their nodes.
 pub fn verify_changed(before: &Module, after: &Module, ops: &dyn Operators) -> Result<(), Violation> {
     verify_attributes(before, after, ops)?;
-    let affected = affected(before, after, &mut KeptParts::default());
+    let affected = affected(before, after, &mut KeptParts::new(&Unverified::default()));
     let rules = KnownCalls::new(ops, affected.len());
     affected.iter().try_for_each(|affected| affected.check(after, &rules))
 }
@@ -59,7 +60,7 @@ impl Affected<'_> {
 }
 
 /// What has to be looked at once `before` became `after`, in the order of the functions.
-pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module, kept: &mut KeptParts) -> Vec<Affected<'m>> {
+pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module, kept: &mut KeptParts<'_>) -> Vec<Affected<'m>> {
     if before.same(after) {
         return Vec::new();
     }

@@ -21,7 +21,7 @@ pub(crate) fn in_declared_form(
     before: &Module,
     after: Module,
     ops: &dyn Operators,
-    kept: &mut KeptParts,
+    kept: &mut KeptParts<'_>,
 ) -> Result<Module, (String, PassError)> {
     if before.same(&after) {
         return Ok(after);
@@ -34,10 +34,8 @@ pub(crate) fn in_declared_form(
     };
     let mut edit = None;
     for (name, old, body) in changed.iter().filter(|(.., body)| body.function().is_some()) {
-        if old.is_some_and(|old| kept.of(old, body).has_all_calls(body)) {
-            continue;
-        }
-        let declared = declared(body, ops).map_err(|why| (name.to_string(), why))?;
+        let all_kept = old.is_some_and(|old| kept.of(old, body).has_all_calls(body));
+        let declared = declared(body, all_kept, ops).map_err(|why| (name.to_string(), why))?;
         if !declared.same(body) {
             edit.get_or_insert_with(|| after.edit()).set(*name, declared);
         }
@@ -51,8 +49,9 @@ pub(crate) fn in_declared_form(
     if types.is_empty() { Ok(declared) } else { called_as(&declared, &types.into_iter().collect(), ops) }
 }
 
-fn declared(body: &Body, ops: &dyn Operators) -> Result<Body, PassError> {
-    let body = with_declared_attributes(body, |op| ops.op_info(op))?;
+/// Attributes of calls that were there before have that form; their effects also depend on what is around them.
+fn declared(body: &Body, all_kept: bool, ops: &dyn Operators) -> Result<Body, PassError> {
+    let body = if all_kept { body.clone() } else { with_declared_attributes(body, |op| ops.op_info(op))? };
     Ok(with_effects_of_unknown(&body, |op| ops.op_info(op))?)
 }
 

@@ -381,6 +381,10 @@ fn operand_key(operand: Value<'_>, h: &mut impl Hasher) {
             operand.word().hash(h);
         } else {
             operand.ty().id().hash(h);
+            // Rules look behind the name of a value whose type says nothing.
+            if operand.ty().kind() == tykind::OBJECT {
+                operand.word().hash(h);
+            }
             if !operand.is_bound() && operand.kind() == kind::TUPLE {
                 rest.extend(operand.operands().rev());
             }

@@ -5,8 +5,8 @@
 //! with those of the old one, as those of an edited function do.
 
 use plugin_api::ir::records::*;
-use plugin_api::ir::{Body, RawView};
-use std::collections::HashMap;
+use plugin_api::ir::{Body, Module, RawView};
+use std::collections::{HashMap, HashSet};
 
 /// How many old nodes the search for a kept one may look at, for each new node. What is not used is saved up, so that a
 /// long stretch can be left out and the search still takes time in proportion to both functions.
@@ -23,7 +23,7 @@ impl Kept {
     /// What `after` kept of `before`.
     pub(crate) fn of(before: &Body, after: &Body) -> Kept {
         let (old, new) = (before.raw(), after.raw());
-        if !begins_with(new, old) {
+        if before.kind() != after.kind() || !begins_with(new, old) {
             return Kept::default();
         }
         let mut search = Search { old, new, at: 0, steps: 0, found: Vec::with_capacity(new.nodes().len()) };
@@ -43,19 +43,51 @@ impl Kept {
     }
 }
 
-/// What changed functions kept. Two checks ask for it. The handles keep each address from being used again.
+/// Functions that nothing checked, since a program made them itself. Of those nothing counts as kept.
 #[derive(Debug, Default)]
-pub(crate) struct KeptParts(HashMap<usize, (Body, Kept), foldhash::fast::RandomState>);
+pub(crate) struct Unverified {
+    /// The module that keeps their addresses from being used again.
+    module: Option<Module>,
+    bodies: HashSet<usize, foldhash::fast::RandomState>,
+}
 
-impl KeptParts {
+impl Unverified {
+    /// All functions of a module.
+    pub(crate) fn of(module: &Module) -> Unverified {
+        let bodies = module.functions().map(|(_, body)| body.addr()).collect();
+        Unverified { module: Some(module.clone()), bodies }
+    }
+
+    fn kept(&self, before: &Body, after: &Body) -> Kept {
+        let unverified = self.module.is_some() && self.bodies.contains(&before.addr());
+        if unverified { Kept::default() } else { Kept::of(before, after) }
+    }
+}
+
+/// What changed functions kept. Two checks ask for it. The handles keep each address from being used again.
+#[derive(Debug)]
+pub(crate) struct KeptParts<'u> {
+    unverified: &'u Unverified,
+    known: HashMap<usize, (Body, Kept), foldhash::fast::RandomState>,
+}
+
+impl<'u> KeptParts<'u> {
+    /// Nothing is known yet.
+    pub(crate) fn new(unverified: &'u Unverified) -> KeptParts<'u> {
+        KeptParts { unverified, known: HashMap::default() }
+    }
+
     /// What `after` kept of `before`; it is remembered until it is taken.
     pub(crate) fn of(&mut self, before: &Body, after: &Body) -> &Kept {
-        &self.0.entry(after.addr()).or_insert_with(|| (after.clone(), Kept::of(before, after))).1
+        let unverified = self.unverified;
+        let kept = || (after.clone(), unverified.kept(before, after));
+        &self.known.entry(after.addr()).or_insert_with(kept).1
     }
 
     /// The same for the last time.
     pub(crate) fn take(&mut self, before: &Body, after: &Body) -> Kept {
-        self.0.remove(&after.addr()).map_or_else(|| Kept::of(before, after), |(_, kept)| kept)
+        let known = self.known.remove(&after.addr());
+        known.map_or_else(|| self.unverified.kept(before, after), |(_, kept)| kept)
     }
 }
 
@@ -80,7 +112,10 @@ struct Search<'a> {
 impl Search<'_> {
     fn come_to(&mut self, node: &NodeRec) {
         self.steps += STEPS;
-        let is_value = matches!(node.kind, kind::CALL | kind::TUPLE | kind::TUPLE_GET | kind::ALIAS | kind::MATCH_CAST);
+        let is_value = matches!(
+            node.kind,
+            kind::PARAM | kind::CALL | kind::TUPLE | kind::TUPLE_GET | kind::ALIAS | kind::MATCH_CAST
+        );
         if !is_value || node.has(flag::REGION) {
             return self.found.push(NONE);
         }
@@ -109,7 +144,8 @@ impl Search<'_> {
         operands.len() == before.len() && operands.iter().zip(before).all(|(new, old)| self.is_same_operand(*new, *old))
     }
 
-    /// The same leaf, a value of the same type, or a nested expression that is itself kept.
+    /// The same leaf, a value of the same type, or a value that is itself kept. Rules look at the value itself if it has no
+    /// name, or if its type says nothing.
     fn is_same_operand(&self, new: u32, old: u32) -> bool {
         if (new | old) & LEAF_BIT != 0 {
             return new == old;
@@ -118,11 +154,12 @@ impl Search<'_> {
         else {
             return false;
         };
-        match (node.has(flag::BOUND), before.has(flag::BOUND)) {
-            (true, true) => node.ty == before.ty,
-            (false, false) => self.found.get(new as usize) == Some(&old),
-            _ => false,
+        let says_something = |ty: &TypeRec| ty.kind != tykind::OBJECT;
+        let by_type = node.has(flag::BOUND) && self.new.types().get(node.ty as usize).is_some_and(says_something);
+        if by_type && before.has(flag::BOUND) {
+            return node.ty == before.ty;
         }
+        self.found.get(new as usize) == Some(&old)
     }
 }
 

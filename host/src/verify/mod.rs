@@ -21,7 +21,7 @@ pub(crate) mod undeclared;
 pub use crate::verify::changed::verify_changed;
 pub(crate) use crate::verify::changed::{Affected, affected, pairs, verify_attributes};
 use crate::verify::function::{Before, well_formed};
-pub(crate) use crate::verify::kept::{Kept, KeptParts};
+pub(crate) use crate::verify::kept::{Kept, KeptParts, Unverified};
 pub(crate) use crate::verify::known_calls::KnownCalls;
 pub use crate::verify::undeclared::{UndeclaredOperator, undeclared_operators};
 use plugin_api::ir::{Body, BodyKind, Module};

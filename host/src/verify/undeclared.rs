@@ -1,6 +1,6 @@
 //! Undeclared operators that a pass is the first to call: most are misspelt.
 
-use crate::verify::{Affected, KeptParts, affected};
+use crate::verify::{Affected, KeptParts, Unverified, affected};
 use plugin_api::ir::records::{LEAF_BIT, leaf};
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::names::did_you_mean;
@@ -24,7 +24,7 @@ pub struct UndeclaredOperator {
 /// Returns the operators that Relax functions of `after` call, that no plugin declares, and that no function of `before`
 /// calls. Each is listed once, in the order in which it was found.
 pub fn undeclared_operators(before: &Module, after: &Module, ops: &dyn Operators) -> Vec<UndeclaredOperator> {
-    undeclared_among(&affected(before, after, &mut KeptParts::default()), before, ops)
+    undeclared_among(&affected(before, after, &mut KeptParts::new(&Unverified::default())), before, ops)
 }
 
 /// The same of the functions that were affected.

@@ -235,7 +235,9 @@ pub(super) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
 extern "C" fn init(services: *const Services, error: Sink) -> u32 {
     let work = || {
         if !services::install(services) {
-            return Err("the host is older than the plugin API that the plugin was built against; use a newer host");
+            return Err(
+                "the host has a shorter table than the plugin API that the plugin was built against; use a newer host",
+            );
         }
         std::panic::set_hook(Box::new(hook));
         crate::abi::log::forward();

@@ -174,7 +174,9 @@ impl Body {
         while let Some(at) = work.pop() {
             state[at] = State::Removed;
             let operands = raw.nodes()[at].ops(raw.operands()).iter().map(|op| *op as usize);
-            work.extend(operands.filter(|op| raw.nodes().get(*op).is_some_and(is_nested) && state[*op] == State::Keep));
+            work.extend(operands.filter(|op| {
+                raw.nodes().get(*op).is_some_and(|node| !node.has(flag::BOUND)) && state[*op] == State::Keep
+            }));
         }
         let changes = Changes { state: &state, side: &[], forward: &[] };
         let (nodes, operands, names) = Compact::new(changes, *raw).run()?;

@@ -283,10 +283,10 @@ layout!(Services {
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets the table of this copy of the crate; false if it is not one of this version of the API.
+/// Sets the table of this copy of the crate; false if it is shorter than this version of the API has it.
 pub(crate) fn install(table: *const Services) -> bool {
     // SAFETY: null, or the host's table, which is a static that starts with its size.
-    let fits = !table.is_null() && unsafe { (&raw const (*table).size).read() } as usize == size_of::<Services>();
+    let fits = !table.is_null() && unsafe { (&raw const (*table).size).read() } as usize >= size_of::<Services>();
     sealer::set(&ByHost);
     SERVICES.store(if fits { table.cast_mut() } else { std::ptr::null_mut() }, Ordering::Release);
     fits

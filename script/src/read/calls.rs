@@ -4,7 +4,7 @@ use super::func::FnReader;
 use super::types::{accept, keyword};
 use super::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::ir::records::{LEAF_BIT, flag, kind};
+use plugin_api::ir::records::{LEAF_BIT, flag, kind, tykind};
 use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
 use plugin_api::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
 use plugin_api::typing::operator_checks::{
@@ -350,6 +350,10 @@ impl<'a> FnReader<'a> {
             key.push(u32::MAX);
         } else {
             key.push(self.b.type_number(v));
+            // Rules look behind the name of a value whose type says nothing.
+            if self.b.with(v, |value| value.ty().kind() == tykind::OBJECT) {
+                key.push(word);
+            }
         }
     }
 }

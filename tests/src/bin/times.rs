@@ -48,7 +48,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn of_pass(pass: &str, module: &Module, engine: &Engine) -> Result<Duration, Box<dyn std::error::Error>> {
     let request = Request { pipeline: Pipeline::parse(pass)?, ..Request::default() };
     let plan = Plan::new(&request, engine.registry())?;
-    let run = |module: &Module| Runner::new(engine, BTreeMap::new()).jobs(1).run(&plan, module.clone());
+    let run =
+        |module: &Module| Runner::new(engine, BTreeMap::new()).verified_input(true).jobs(1).run(&plan, module.clone());
     if let Some(error) = run(module)?.error {
         return Err(error.into());
     }

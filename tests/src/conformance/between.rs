@@ -117,7 +117,8 @@ impl<'e> Between<'e> {
     }
 
     fn run(&self, pass: usize, module: &Module) -> Made {
-        let report = Runner::new(self.engine, BTreeMap::new()).run(&self.plans[pass], module.clone());
+        let report =
+            Runner::new(self.engine, BTreeMap::new()).verified_input(true).run(&self.plans[pass], module.clone());
         let report = report.map_err(|why| why.to_string())?;
         match report.error {
             None => Ok((report.module.clone(), !report.module.structural_eq(module))),

@@ -103,7 +103,7 @@ fn replay(case: &PassCase, before: Module, engine: &Arc<Engine>) -> Result<Resul
     let request =
         Request { pipeline: Pipeline { stages: vec![stage] }, selections: vec![selection], ..Request::default() };
     let plan = Plan::new(&request, engine.registry()).map_err(|why| Failure::new("not planned", why))?;
-    let report = Runner::in_context(engine, &context(case, engine)?).run(&plan, before);
+    let report = Runner::in_context(engine, &context(case, engine)?).verified_input(true).run(&plan, before);
     let report = report.map_err(|why| Failure::new("not planned", why))?;
     Ok(match report.error {
         None => Ok(report.module),

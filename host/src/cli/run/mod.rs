@@ -63,6 +63,7 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
     let module = module(&engine, &plan, &input, seen, messages)?;
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
+    let runner = runner.verified_input(true);
     let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
     let runner = runner.missed(args.missed);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };

@@ -205,7 +205,7 @@ pub enum OpenError {
         /// How the table starts.
         found: u64,
     },
-    /// The table ends early.
+    /// The table has another size.
     #[error("its entry table has {found} bytes, this host needs {needed}")]
     Size {
         /// Bytes that the table says it has.

@@ -64,7 +64,7 @@ pub enum ConstantError {
 
 /// A constant of a body, or an [`Array`], as a typed array.
 ///
-/// A weight as int8 with one scale:
+/// A float32 weight as int8 with one scale:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -72,14 +72,20 @@ pub enum ConstantError {
 /// fn quantize(body: &Body) -> Result<Body, PassError> {
 ///     body.try_rewrite(|value, rw| {
 ///         let Some(call) = value.as_call_to("relax.matmul") else { return Ok(Action::Keep) };
-///         let (Some(x), Some(weight)) = (call.arg(0), call.arg(1).and_then(|arg| arg.as_constant())) else {
+///         let (Some(x), Some(w)) = (call.arg(0), call.arg(1)) else { return Ok(Action::Keep) };
+///         let Some(weight) = w.as_constant().filter(|weight| weight.dtype() == DType::F32) else {
 ///             return Ok(Action::Keep);
 ///         };
-///         let scale = weight.values::<f32>()?.fold(0.0, |most: f32, w| most.max(w.abs())) / 127.0;
+///         let most = weight.values::<f32>()?.fold(0.0, |most: f32, w| most.max(w.abs()));
+///         if most == 0.0 || !most.is_finite() {
+///             return Ok(Action::Keep);
+///         }
+///         let scale = most / 127.0;
 ///         let int8 = rw.constant(weight.shape(), weight.values::<f32>()?.map(|w| (w / scale).round() as i8))?;
-///         let scale = rw.constant(&[], [scale])?;
-///         let args = [rw.v(x), int8, scale];
-///         Ok(Action::Replace(rw.call("my.matmul_int8", &args, &[], &call.ty().to_owned())))
+///         let (scale, zero) = (rw.constant(&[], [scale])?, rw.constant(&[], [0i8])?);
+///         let float = rw.call("relax.dequantize", &[int8, scale, zero], &[], &w.ty().to_owned());
+///         let (x, float) = (rw.v(x), rw.emit(float, "weight"));
+///         Ok(Action::Replace(rw.call_like(call, &[x, float])))
 ///     })
 /// }
 ///
@@ -93,8 +99,8 @@ pub enum ConstantError {
 /// b.end();
 /// b.end_function(y, ty);
 /// let body = quantize(&b.finish()?)?;
-/// let call = body.values().find_map(|value| value.as_call_to("my.matmul_int8")).expect("a call");
-/// let int8 = call.arg(1).and_then(|arg| arg.as_constant()).expect("a constant");
+/// let call = body.values().find_map(|value| value.as_call_to("relax.dequantize")).expect("a call");
+/// let int8 = call.arg(0).and_then(|arg| arg.as_constant()).expect("a constant");
 /// assert_eq!((int8.dtype(), int8.shape()), (DType::I8, &[2, 2][..]));
 /// assert_eq!(int8.to_vec::<i8>()?, [64, -127, 32, 0]);
 /// # Ok::<(), PassError>(())
@@ -289,7 +295,7 @@ fn count(shape: &[i64]) -> Option<usize> {
 }
 
 impl<'a> Value<'a> {
-    /// As a constant.
+    /// As a constant. `None` of a variable, even if it is another name for a constant; patterns look through names.
     pub fn as_constant(self) -> Option<Constant<'a>> {
         match self.view() {
             Expr::Const(tensor) => Constant::of(tensor, self.ty()),
