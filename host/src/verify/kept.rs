@@ -27,7 +27,7 @@ impl Kept {
             return Kept::default();
         }
         let mut search = Search { old, new, at: 0, steps: 0, found: Vec::with_capacity(new.nodes().len()) };
-        new.nodes().iter().for_each(|node| search.come_to(node));
+        new.nodes().iter().enumerate().for_each(|(at, node)| search.come_to(at, node));
         Kept { old: search.found }
     }
 
@@ -110,7 +110,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn come_to(&mut self, node: &NodeRec) {
+    fn come_to(&mut self, at: usize, node: &NodeRec) {
         self.steps += STEPS;
         let is_value = matches!(
             node.kind,
@@ -122,7 +122,11 @@ impl Search<'_> {
         let operands = self.new.operands().get(node.op_range()).unwrap_or(&[]);
         let from = self.at.min(self.old.nodes().len());
         let ahead = self.old.nodes()[from..].iter().take(self.steps);
-        match ahead.clone().position(|old| self.is_same(node, operands, old)) {
+        // A name keeps the search from going ahead to a later binding that looks alike.
+        let name = self.new.names().get(at);
+        let is_same =
+            |(i, old): (usize, &NodeRec)| self.old.names().get(from + i) == name && self.is_same(node, operands, old);
+        match ahead.clone().enumerate().position(is_same) {
             Some(i) => {
                 self.steps -= i + 1;
                 self.at = from + i + 1;
@@ -186,7 +190,7 @@ mod tests {
     }
 
     fn n_kept(kept: &Kept, body: &Body) -> usize {
-        body.values().filter(|value| value.index().is_some_and(|i| kept.has(i))).count()
+        body.bindings().filter(|value| value.index().is_some_and(|i| kept.has(i))).count()
     }
 
     #[test]
