@@ -220,9 +220,8 @@ fn partly(
             messages.reports(unread, "warnings");
             Ok(found)
         }
-        // The name may be in a plugin that cannot be listed, so that it is missing says nothing.
-        Err(error) if errors.is_empty() => Err(error),
-        Err(_) => Error::unless_any(errors, Ok(String::new())),
+        // What is looked for may be in one that cannot be listed.
+        Err(error) => Error::unless_any(errors.into_iter().chain([error]), Ok(String::new())),
     }
 }
 
