@@ -96,6 +96,11 @@ impl fmt::Display for Explanation<'_> {
 }
 
 impl Trace {
+    /// Whether no failure is known.
+    pub(super) fn is_silent(&self) -> bool {
+        self.best.is_none()
+    }
+
     /// Keeps a failure if it is the best one so far.
     pub(super) fn failed(
         &mut self,

@@ -517,8 +517,18 @@ impl<'m, 'b> Machine<'m, 'b> {
         let (known, found) = (std::mem::take(&mut self.known), std::mem::take(&mut self.found));
         self.trace = Some(Trace::default());
         let matches = self.run(word);
+        self.fail_as_a_whole(word, matches);
         (self.known, self.found) = (known, found);
         (matches, self.trace.take().unwrap_or_default())
+    }
+
+    /// What failed may have failed before where it was wanted to, as in `!a & a`. Then nothing is known but that.
+    fn fail_as_a_whole(&mut self, word: u32, matches: bool) {
+        let silent = self.trace.as_mut().filter(|trace| !matches && trace.is_silent());
+        if let Some(trace) = silent {
+            trace.muted = false;
+            self.fail(0, self.facts.origin(word), Role::Root, &Fault::Form);
+        }
     }
 
     /// The match at a value, once the search succeeded.

@@ -307,3 +307,17 @@ fn dimensions_and_functions_are_matched() -> Result<(), PassError> {
     assert!(matcher.on(body).all().next().is_none());
     Ok(())
 }
+
+/// What a pattern must not match failed already when it was to match.
+#[test]
+fn what_cannot_match_is_explained_although_it_was_looked_at_before() {
+    let (body, [relu, ..]) = super::example();
+    let inner = wildcard() & (wildcard() & is_param());
+    let never = !inner.clone() & inner;
+    let matcher = Matcher::new(&never);
+    let mut search = matcher.on(body);
+    for value in [relu, body.root()] {
+        assert!(search.at(value).is_none());
+        assert!(!search.explain(value).is_match());
+    }
+}
