@@ -29,7 +29,7 @@ pub use plugins::target::Target;
 #[cfg(unix)]
 pub use process::watch;
 pub use report::error::Error;
-pub use run::{RunReport, Runner};
+pub use run::{Expectation, RunReport, Runner};
 pub use text::Input;
 
 /// The API of passes: for passes that a program makes from closures, for its instruments, and for changing modules.

@@ -18,6 +18,8 @@ mod crates;
 #[path = "cli/ends.rs"]
 #[cfg(target_os = "linux")]
 mod ends;
+#[path = "cli/exec.rs"]
+mod exec;
 #[path = "cli/explain_match.rs"]
 #[cfg(unix)]
 mod explain_match;
@@ -67,6 +69,9 @@ mod races;
 #[path = "cli/readme.rs"]
 #[cfg(unix)]
 mod readme;
+#[path = "cli/rounds.rs"]
+#[cfg(target_os = "linux")]
+mod rounds;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the host lies in a folder of the workspace").to_path_buf()

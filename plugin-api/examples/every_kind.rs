@@ -171,6 +171,7 @@ const IDENTITY: OpDecl = OpDecl {
     pure: true,
     doc: "Its argument.",
     infer: |call| call.arg(0).map(|arg| arg.ty().to_owned()).ok_or_else(|| InferError::wrong("no argument")),
+    legalize: None,
 };
 
 const UNSTABLE: OpDecl = OpDecl { name: "example.unstable", pure: false, infer: |_| panic!("no rule"), ..IDENTITY };

@@ -84,6 +84,7 @@ pub mod pattern;
 pub mod prelude;
 pub mod rewrite;
 pub mod services;
+pub mod te;
 pub mod tir;
 pub mod typing;
 pub mod walk;

@@ -3,6 +3,7 @@
 pub use crate::PassError;
 pub use crate::arith::Analyzer;
 pub use crate::build::{BlockBuilder, FunctionBuilder};
+pub use crate::declare::analysis::Analysis;
 pub use crate::declare::diagnostics::{Diagnostics, Severity};
 pub use crate::declare::instrument::{PassFacts, PassInstrument};
 pub use crate::declare::pass::Ctx;
@@ -12,20 +13,24 @@ pub use crate::ir::{
     TypeId, UseCounts, V, Value,
 };
 pub use crate::metadata::Granularity;
-pub use crate::names::{did_you_mean, nearest};
+pub use crate::names::{FreshNames, did_you_mean, nearest};
 pub use crate::pattern::{
     Capture, Match, Matcher, Pattern, is_call, is_call_of_function, is_call_tir, is_call_tir_of, is_call_to, is_chain,
     is_commutative, is_const, is_op, is_param, is_scalar, is_tuple, is_tuple_get, wildcard,
 };
+pub use crate::rewrite::grouping::{Constants, GroupedFunctions, Groups};
 pub use crate::rewrite::mutators::{Action, ExprMutator, Rewriter, StmtMutator};
 pub use crate::rewrite::remove_unused::remove_all_unused;
 pub use crate::rewrite::{Edit, Operand};
+pub use crate::typing::legalized::Legalized;
 pub use crate::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::walk::functor::ExprFunctor;
+pub use crate::walk::in_place::InPlace;
+pub use crate::walk::open_scopes::OpenScopes;
 pub use crate::walk::scoped_map::ScopedMap;
 pub use crate::walk::scopes::{Scope, ScopeVisitor, visit_scopes};
 pub use crate::walk::users::{Regions, Users};
-pub use crate::walk::value_key::value_key;
+pub use crate::walk::value_key::{ValueForm, value_form, value_key};
 pub use crate::walk::value_map::{ValueMap, ValueSet};
 pub use crate::walk::visitors::{ExprVisitor, StmtVisitor, Walk, post_order_visit};
 pub use crate::{

@@ -1,4 +1,4 @@
-//! The analyser on expressions of function bodies: `arith/tests.rs` has the rules.
+//! The analyser on expressions of function bodies: `arith/tests/mod.rs` has the rules.
 
 use plugin_api::arith::{Bounds, ModularSet};
 use plugin_api::ir::BufferType;

@@ -54,6 +54,7 @@ const OP: OpDecl = OpDecl {
     pure: true,
     doc: "An operator.",
     infer: |_| Ok(Type::Object),
+    legalize: None,
 };
 
 declare_instrument! {

@@ -5,6 +5,7 @@
 //! of its own.
 
 use passhost::Manifest;
+use passhost::plugins::crates::library_in;
 use passhost::plugins::manifest::Source;
 use std::path::{Path, PathBuf};
 
@@ -25,50 +26,18 @@ pub(crate) fn folder_of_test() -> Option<PathBuf> {
     std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
 }
 
-/// The folder and library of each dev-dependency by path that is a plugin and was built.
+/// The folder and library of each dev-dependency by path that is a plugin and was built. In a target folder that several
+/// checkouts share, the library can be that of another one: it is not used.
 fn libraries(folder: &Path, built: &Path) -> Vec<(PathBuf, PathBuf)> {
-    let Some(own) = cargo_toml(folder) else { return Vec::new() };
+    let own = std::fs::read_to_string(folder.join("Cargo.toml")).ok().and_then(|text| text.parse().ok());
+    let own: toml::Table = own.unwrap_or_default();
     let dependencies = own.get("dev-dependencies").and_then(toml::Value::as_table);
     let paths = dependencies.into_iter().flatten().filter_map(|(_, dependency)| dependency.get("path")?.as_str());
     let library = |path: &str| {
         let dependency = folder.join(path).canonicalize().ok()?;
-        let library = built.join(file_name(&cargo_toml(&dependency)?)?);
-        is_made_of(&library, &dependency, folder).then_some((dependency, library))
+        Some((dependency.clone(), library_in(built, &dependency)?))
     };
     paths.filter_map(library).collect()
-}
-
-/// Whether a library is newer than its sources, and the crate in `dependency` is among them: in a target folder that several
-/// checkouts share, it can be that of another one.
-fn is_made_of(library: &Path, dependency: &Path, tested: &Path) -> bool {
-    let time = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
-    let stem = library.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let list = library.with_file_name(stem.trim_start_matches(std::env::consts::DLL_PREFIX)).with_extension("d");
-    let (Some(built), Ok(text)) = (time(library), std::fs::read_to_string(list)) else { return false };
-    // The first line has the sources after the library, and spaces in their names after a backslash.
-    let sources = text.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, sources)| sources);
-    let sources: Vec<String> = sources.replace("\\ ", "\0").split(' ').map(|path| path.replace('\0', " ")).collect();
-    // Cargo names the sources of a member of a workspace from the root of that.
-    let place = |source: &String| tested.ancestors().map(|above| above.join(source)).find(|path| path.is_file());
-    let sources: Option<Vec<PathBuf>> = sources.iter().map(place).collect();
-    sources.is_some_and(|sources| {
-        let own = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path.starts_with(dependency));
-        sources.iter().any(own) && sources.iter().all(|path| time(path).is_some_and(|time| time <= built))
-    })
-}
-
-/// `libmy_passes.so` of a crate with a dynamic library.
-fn file_name(table: &toml::Table) -> Option<String> {
-    let lib = table.get("lib")?;
-    let kinds = lib.get("crate-type")?.as_array()?;
-    kinds.iter().find(|kind| kind.as_str() == Some("cdylib"))?;
-    let package = || table.get("package")?.get("name")?.as_str();
-    let name = lib.get("name").and_then(toml::Value::as_str).or_else(package)?.replace('-', "_");
-    Some(format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX))
-}
-
-fn cargo_toml(folder: &Path) -> Option<toml::Table> {
-    std::fs::read_to_string(folder.join("Cargo.toml")).ok()?.parse().ok()
 }
 
 #[cfg(test)]

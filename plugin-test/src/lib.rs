@@ -33,6 +33,7 @@
 //! built again is shown as `-- after`), or `-- error` and the message if it fails. If a pass or instrument reports
 //! diagnostics, they follow in a section `-- diagnostics`. Whole modules are compared, and every result must read back to
 //! itself. `BLESS=1 cargo test` rewrites the sections after the module; the difference is for you to review.
+//! `ONLY=to_non_dataflow cargo test` runs the cases and examples of that pass alone, and `ONLY=a,b` those of two.
 //!
 //! More lines between the title and the module say how the passes run. Those with a star may be repeated.
 //!
@@ -113,7 +114,8 @@ macro_rules! run {
 /// differ; with everything that is wrong.
 #[allow(clippy::panic, reason = "this is how a test fails")]
 pub fn run(plugin: &'static PluginDecl, folder: &str) {
-    let problems = problems(Path::new(folder), plugin);
+    let only = std::env::var("ONLY").ok();
+    let problems = problems(Path::new(folder), plugin, only.as_deref());
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
@@ -177,7 +179,9 @@ impl Used {
     }
 }
 
-fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
+/// What is wrong with the goldens and examples; with a list in `only`, with those whose files have these names.
+fn problems(folder: &Path, plugin: &'static PluginDecl, only: Option<&str>) -> Vec<String> {
+    let is_wanted = |stem: &str| only.is_none_or(|only| only.split(',').any(|one| one.trim() == stem));
     let engine = match engine(folder) {
         Ok(engine) => engine,
         Err(error) => return vec![error],
@@ -192,15 +196,19 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     let missing = unexported(&tested.engine, plugin, folder);
     let mut problems: Vec<Problem> = missing.into_iter().map(Problem::of).collect();
     let mut stems: BTreeMap<String, &str> = BTreeMap::new();
-    for (id, info) in own {
+    for (id, info) in own.into_iter().filter(|(_, info)| is_wanted(&stem(&info.name))) {
         stems.insert(stem(&info.name), &info.name);
         problems.extend(examples::check(&tested, info, is_composite(id)));
     }
     let others: BTreeSet<String> =
         instruments(registry, plugin).chain(properties(registry, plugin)).map(stem).collect();
-    let mut used = Used::default();
+    let (mut used, mut n_files) = (Used::default(), 0);
     for path in files(&folder.join("tests/goldens")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !is_wanted(&name) {
+            continue;
+        }
+        n_files += 1;
         if stems.remove(&name).is_none() && !others.contains(&name) {
             let (path, plugin) = (path.display(), plugin.name);
             let text = format!("{path}: no pass, instrument or property of `{plugin}` has this name");
@@ -210,7 +218,14 @@ fn problems(folder: &Path, plugin: &'static PluginDecl) -> Vec<String> {
     }
     let without =
         stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` has no goldens; write tests/goldens/{stem}.txt"));
-    problems.extend(without.chain(unused(registry, plugin, &used)).map(Problem::of));
+    problems.extend(without.map(Problem::of));
+    match only {
+        None => problems.extend(unused(registry, plugin, &used).into_iter().map(Problem::of)),
+        Some(only) if n_files == 0 => {
+            problems.push(Problem::of(format!("ONLY={only}: no file in tests/goldens has this name")))
+        }
+        Some(_) => {}
+    }
     shown(problems)
 }
 
@@ -283,14 +298,7 @@ fn text(error: &passhost::Error) -> String {
 
 /// `relax.ToNonDataflow` → `to_non_dataflow`.
 fn stem(pass: &str) -> String {
-    let mut out = String::new();
-    for c in plugin_api::names::short_name(pass).chars() {
-        if c.is_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.extend(c.to_lowercase());
-    }
-    out
+    heck::ToSnakeCase::to_snake_case(plugin_api::names::short_name(pass))
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -29,7 +29,7 @@ fn folder(change: impl Fn(&str) -> String) -> tempfile::TempDir {
 }
 
 fn problems_of(plugin: &'static PluginDecl, folder: &tempfile::TempDir) -> Vec<String> {
-    problems(folder.path(), plugin)
+    problems(folder.path(), plugin, None)
 }
 
 #[test]
@@ -49,6 +49,15 @@ fn a_golden_that_differs_is_shown_as_a_diff() {
     let place = places.strip_prefix(file).expect("the place of the one case that differs");
     assert_eq!(place.split_once(": ").map(|(line, _)| line), Some(":1"), "{place}");
     assert!(found[0].contains("= R.exp(b)\n+        d:"), "{}", found[0]);
+}
+
+#[test]
+fn only_the_cases_that_are_named_run() {
+    let folder = folder(|text| text.replacen("= R.exp(a)\n", "= R.exp(b)\n", 1));
+    let found = |only: &str| problems(folder.path(), &template_plugin::__PASSHOST_PLUGIN, Some(only));
+    assert_eq!(found("mark_leaves"), Vec::<String>::new());
+    assert_eq!(found("mark_leaves,fold_repeated").len(), 1);
+    assert_eq!(found("mark_leafs"), ["ONLY=mark_leafs: no file in tests/goldens has this name"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ pub mod pipeline;
 pub mod plan;
 pub mod registry;
 
-pub use driver::{Driver, Facts, Job, Outcome, Resume, StepRun, Todo};
+pub use driver::{Driver, Facts, Job, Outcome, Resume, Round, StepRun, Todo};
 pub use pipeline::{Form, Named, Pipeline, PipelineError, Stage};
 pub use plan::instruments_asked::PlannedInstrument;
 pub use plan::{Checker, Compat, Plan, PlanError, Request, Selection, Skip, Step, Unit, Warning, Why};

@@ -1,6 +1,7 @@
 //! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`, passes as one:
-//! `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`, and all passes up to a level: `all(opt_level=1)`. A
-//! comma may stand behind the last item of each list.
+//! `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`, passes until nothing changes:
+//! `repeat(8)[relax.Normalize,acme.Fold]`, and all passes up to a level: `all(opt_level=1)`. A comma may follow the last item
+//! of each list.
 
 use plugin_api::metadata::{OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, listed, nearest};
@@ -47,7 +48,7 @@ pub struct Pipeline {
 /// One pass of a pipeline, as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Full or short name; `Sequential` or `all` for one.
+    /// Full or short name; `Sequential`, `repeat` or `all` for one.
     pub name: String,
     /// Options that were given.
     pub options: Vec<(String, OptionValue)>,
@@ -64,12 +65,28 @@ pub enum Form {
     Pass,
     /// Passes as one: `Sequential(name=late)[acme.A,acme.B]`.
     Sequential(Vec<Stage>),
+    /// Passes that run one after the other until none of them changes the module: `repeat(limit=8)[acme.A,acme.B]`.
+    Repeat(Vec<Stage>),
     /// All passes up to a level: `all(opt_level=1)`.
     All,
 }
 
+impl Form {
+    /// The members of a Sequential, repeated or not.
+    pub fn members(&self) -> Option<&[Stage]> {
+        match self {
+            Form::Sequential(members) | Form::Repeat(members) => Some(members),
+            Form::Pass | Form::All => None,
+        }
+    }
+}
+
 /// What passes are called that stand in a pipeline as one.
 pub const SEQUENTIAL: &str = "Sequential";
+/// What passes are called that run until nothing changes.
+pub const REPEAT: &str = "repeat";
+/// How often they run, unless that is given.
+const ROUNDS: u32 = 16;
 /// What all passes up to a level are called.
 const ALL: &str = "all";
 /// Sequentials nest at most this deep: those of a text, and those of a program, which are printed as text.
@@ -78,7 +95,16 @@ const DEEPEST: u32 = 64;
 /// What was probably meant by a word that stands for passes only with brackets.
 pub(crate) fn form_of(name: &str) -> Option<&'static str> {
     let is = |word: &str| name.eq_ignore_ascii_case(word);
-    if is(SEQUENTIAL) { Some("Sequential(name=late)[...]") } else { is(ALL).then_some("all()") }
+    let forms = [(SEQUENTIAL, "Sequential(name=late)[...]"), (REPEAT, "repeat(8)[...]"), (ALL, "all()")];
+    forms.into_iter().find(|(word, _)| is(word)).map(|(_, form)| form)
+}
+
+/// How something that this word stands for is given a name.
+pub(crate) fn named_form(word: &str) -> Option<&'static str> {
+    match form_of(word)? {
+        form if form.starts_with(SEQUENTIAL) => Some(form),
+        form => form.starts_with(REPEAT).then_some("repeat(name=late)[...]"),
+    }
 }
 
 /// What is wrong in a pipeline.
@@ -130,8 +156,11 @@ pub enum PipelineError {
     #[error("Sequentials are nested more than {DEEPEST} deep; put some of them side by side")]
     TooDeep,
     /// A Sequential that is called nothing.
-    #[error("option `name` of `Sequential` is empty; give it a name, or leave it out")]
-    NoName,
+    #[error("option `name` of `{0}` is empty; give it a name, or leave it out")]
+    NoName(&'static str),
+    /// Passes that are to run never.
+    #[error("option `limit` of `repeat` is {0}, but must be from 1 to 4294967295")]
+    NoRounds(i64),
     /// Given twice.
     #[error("option `{option}` of `{pass}` is given twice; give it once")]
     Twice {
@@ -226,7 +255,7 @@ impl Pipeline {
         // With a stack of its own: how deep they nest is just what is not known.
         let mut work: Vec<(&Stage, u32)> = self.stages.iter().map(|stage| (stage, 1)).collect();
         while let Some((stage, depth)) = work.pop() {
-            let Form::Sequential(members) = &stage.form else { continue };
+            let Some(members) = stage.form.members() else { continue };
             if depth > DEEPEST {
                 return Err(PipelineError::TooDeep);
             }
@@ -239,7 +268,7 @@ impl Pipeline {
     pub fn sequentials(&self) -> BTreeSet<String> {
         fn find(stages: &[Stage], names: &mut BTreeSet<String>) {
             for stage in stages {
-                let Form::Sequential(members) = &stage.form else { continue };
+                let Some(members) = stage.form.members() else { continue };
                 names.extend(stage.options.iter().filter_map(|(key, value)| match value {
                     OptionValue::Str(name) if key == "name" => Some(name.clone()),
                     _ => None,
@@ -284,7 +313,7 @@ impl fmt::Display for Stage {
         match &self.form {
             Form::Pass => f.write_str(&options_text(&self.options)),
             Form::All => write!(f, "({})", items.join(",")),
-            Form::Sequential(members) => {
+            Form::Sequential(members) | Form::Repeat(members) => {
                 if !items.is_empty() {
                     write!(f, "({})", items.join(","))?;
                 }
@@ -315,24 +344,31 @@ pub(crate) struct SequentialOptions {
     pub(crate) opt_level: i32,
     /// What must hold before it, as written.
     pub(crate) required: Vec<String>,
+    /// How often it runs at most, if it is repeated.
+    pub(crate) rounds: Option<u32>,
 }
 
-/// The options of a Sequential; `name` is that of one without a name.
+/// The options of a Sequential, which may be repeated; `name` is that of one without a name.
 ///
 /// # Errors
 /// If it has another option, or one of another type.
 pub(crate) fn sequential_options(
+    form: &'static str,
     name: Option<&str>,
     given: &[(String, OptionValue)],
 ) -> Result<SequentialOptions, PipelineError> {
-    let name = OptionValue::Str(name.unwrap_or(SEQUENTIAL).to_string());
+    let name = OptionValue::Str(name.unwrap_or(form).to_string());
     let needs = "full names of passes whose effect must hold before it";
-    let known = [
+    let mut known = vec![
         option("name", OptionType::Str, name, "what plans and summaries call it"),
         option("opt_level", OptionType::Int, OptionValue::Int(0), "lowest opt_level at which it runs"),
         option("required", OptionType::StrList, OptionValue::List([].into()), needs),
     ];
-    let all = resolve(Named::Pass, SEQUENTIAL, &known, given)?;
+    if form == REPEAT {
+        let limit = OptionValue::Int(i64::from(ROUNDS));
+        known.push(option("limit", OptionType::Int, limit, "most rounds; the last one must change nothing"));
+    }
+    let all = resolve(Named::Pass, form, &known, given)?;
     let text = |value: &OptionValue| match value {
         OptionValue::Str(text) => text.clone(),
         other => other.to_string(),
@@ -346,9 +382,16 @@ pub(crate) fn sequential_options(
         }
     }
     if name.trim().is_empty() {
-        return Err(PipelineError::NoName);
+        return Err(PipelineError::NoName(form));
     }
-    Ok(SequentialOptions { name, opt_level: sequential_level(&all), required, all })
+    let rounds = all.get(3).map(rounds).transpose()?;
+    Ok(SequentialOptions { name, opt_level: sequential_level(&all), required, rounds, all })
+}
+
+/// How often something is repeated at most.
+fn rounds(limit: &OptionValue) -> Result<u32, PipelineError> {
+    let OptionValue::Int(limit) = *limit else { return Ok(ROUNDS) };
+    u32::try_from(limit).ok().filter(|limit| *limit > 0).ok_or(PipelineError::NoRounds(limit))
 }
 
 /// opt_level among the options of a Sequential.
@@ -440,18 +483,43 @@ impl Parser<'_> {
             let form = Form::Sequential(self.members()?);
             return Ok(Stage { name, options, form, span });
         }
+        if self.what == Named::Pass && name == REPEAT && matches!(self.peek(), Some('(' | '[')) {
+            let options = if self.peek() == Some('(') { self.limit()? } else { Vec::new() };
+            self.space();
+            let form = Form::Repeat(self.members()?);
+            return Ok(Stage { name, options, form, span });
+        }
         if self.what == Named::Pass && name == ALL && self.peek() == Some('(') {
             let options = self.options(')', "`,` or `)`")?;
             return Ok(Stage { name, options, form: Form::All, span });
         }
         if self.what == Named::Pass && form_of(&name).is_some() && matches!(self.peek(), Some('(' | '[')) {
-            return Err(self.error_at(start, "`Sequential(...)[...]` or `all(...)`"));
+            return Err(self.error_at(start, "`Sequential(...)[...]`, `repeat(...)[...]` or `all(...)`"));
         }
         let options = if self.peek() == Some('{') { self.options('}', "`,` or `}`")? } else { Vec::new() };
         Ok(Stage { name, options, form: Form::Pass, span })
     }
 
-    /// Options in brackets; a comma may stand behind the last one.
+    /// The options of `repeat`: its limit can be there without its name.
+    fn limit(&mut self) -> Result<Vec<(String, OptionValue)>, PipelineError> {
+        let digits = self.text[self.at + 1..].trim_start();
+        if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+            return self.options(')', "`,` or `)`");
+        }
+        self.at = self.text.len() - digits.len();
+        let limit = OptionValue::parse_at(self.text, &mut self.at, 0);
+        let limit = limit.map_err(|(at, expected)| self.error_at(at, expected))?;
+        let mut options = vec![("limit".to_string(), limit)];
+        self.space();
+        if self.peek() == Some(',') {
+            options.extend(self.options(')', "`,` or `)`")?);
+            return Ok(options);
+        }
+        self.expect(')', "`,` or `)`")?;
+        Ok(options)
+    }
+
+    /// Options in brackets; a comma may follow the last one.
     fn options(&mut self, end: char, expected: &'static str) -> Result<Vec<(String, OptionValue)>, PipelineError> {
         let mut options = Vec::new();
         self.at += 1;
@@ -468,7 +536,7 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// Passes in brackets; a comma may stand behind the last one.
+    /// Passes in brackets; a comma may follow the last one.
     fn members(&mut self) -> Result<Vec<Stage>, PipelineError> {
         if self.depth >= DEEPEST {
             return Err(self.error("a Sequential that is nested at most 64 deep"));

@@ -282,6 +282,7 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
         "Sequential[]",
         "t.A,Sequential(name=late,opt_level=2)[t.B{n=2},Sequential[t.A,t.A]],t.A",
         "Sequential(name=\"two words\")[t.A]",
+        "repeat[t.A,repeat(limit=3,name=late)[t.B]]",
         "Sequential",
     ] {
         assert_eq!(Pipeline::parse(text).unwrap().to_string(), text);
@@ -290,14 +291,25 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     assert_eq!(commas.to_string(), "Sequential(name=late)[t.A{n=2},t.B]");
     let blanks = Pipeline::parse("Sequential (name=a) [t.A {n=2} , all (opt_level=1)]\n,\nSequential\n[t.B]").unwrap();
     assert_eq!(blanks.to_string(), "Sequential(name=a)[t.A{n=2},all(opt_level=1)],Sequential[t.B]");
+    let limit =
+        Pipeline::parse("repeat( 8 )[t.A],repeat(-1)[],repeat()[],repeat(8,)[],repeat(8, name=late)[]").unwrap();
+    assert_eq!(
+        limit.to_string(),
+        "repeat(limit=8)[t.A],repeat(limit=-1)[],repeat[],repeat(limit=8)[],repeat(limit=8,name=late)[]"
+    );
     let column = |text: &str| Pipeline::parse(text).unwrap_err().to_string();
     assert_eq!(
         column("Sequential(name=late)"),
         "pipeline `Sequential(name=late)`, column 22: expected `[`, found the end"
     );
     assert_eq!(column("Sequential[t.A"), "pipeline `Sequential[t.A`, column 15: expected `,` or `]`, found the end");
-    assert!(column("sequential[t.A]").ends_with("column 1: expected `Sequential(...)[...]` or `all(...)`, found `s`"));
-    assert!(column("t.A,all[t.A]").contains("column 5: expected `Sequential(...)[...]` or `all(...)`"));
+    assert!(
+        column("sequential[t.A]")
+            .ends_with("column 1: expected `Sequential(...)[...]`, `repeat(...)[...]` or `all(...)`, found `s`")
+    );
+    assert!(
+        column("t.A,all[t.A]").contains("column 5: expected `Sequential(...)[...]`, `repeat(...)[...]` or `all(...)`")
+    );
     let names = registry(vec![pass("A", &[])], vec![]);
     assert!(error(&names, "Sequential").ends_with("no pass `Sequential`; did you mean `Sequential(name=late)[...]`?"));
     assert!(error(&names, "all{opt_level=1}").ends_with("no pass `all`; did you mean `all()`?"));
@@ -387,4 +399,105 @@ fn required_of_a_sequential_must_be_there() {
         Plan::new(&request(&text(0), &["A"]), &registry).unwrap_err().to_string(),
         "`t.A` is disabled by the command line, but `late` (the pipeline) requires it; enable it, or also disable `late`"
     );
+}
+
+/// Rounds of a pipeline in which a pass changes the module as many times as given.
+fn rounds(pipeline: &str, changing: &mut [(&str, usize)]) -> Vec<String> {
+    let registry = registry(vec![pass("A", &[]), pass("B", &["A"]), pass("C", &[])], vec![]);
+    let plan = Plan::new(&request(pipeline, &[]), &registry).unwrap();
+    let name = |pass| registry.pass(pass).name.trim_start_matches("t.").to_string();
+    let (mut driver, mut seen) = (Driver::new(&registry, &plan), Vec::new());
+    while let Some(todo) = driver.next() {
+        match todo {
+            Todo::Run(job) => {
+                let name = name(job.pass);
+                let left = changing.iter_mut().find(|(pass, left)| *pass == name && *left > 0);
+                driver.done(left.is_some());
+                seen.push(name);
+                left.into_iter().for_each(|(_, left)| *left -= 1);
+            }
+            Todo::Round(round) => {
+                let changed: Vec<String> = round.changed.into_iter().map(name).collect();
+                seen.push(format!("| {}/{} {} by {} |", round.round, round.limit, round.number, changed.join(" ")));
+            }
+            Todo::Ended(step, _) => seen.extend(step.rounds.map(|rounds| format!("{rounds} rounds"))),
+            _ => {}
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_repetition_ends_when_a_round_changes_nothing() {
+    let pipeline = "repeat(5)[t.B,t.C]";
+    assert_eq!(rounds(pipeline, &mut []).join(" "), "A B C 1 rounds");
+    assert_eq!(rounds(pipeline, &mut [("C", 2)]).join(" "), "A B C | 1/5 1 by C | A B C | 2/5 1 by C | A B C 3 rounds");
+    // What a member requires changes the module in that round, too, and in the rounds around it.
+    assert_eq!(
+        rounds("repeat[t.C,repeat(limit=3)[t.B]]", &mut [("A", 1)]).join(" "),
+        "C A B | 1/3 3 by A | B 2 rounds | 1/16 1 by A | C B 1 rounds 2 rounds"
+    );
+}
+
+#[test]
+fn a_repetition_that_fails_leaves_its_rounds() {
+    let registry = registry(vec![pass("A", &[]), pass("B", &[])], vec![]);
+    let plan = Plan::new(&request("repeat[t.A,repeat[t.B]],repeat[t.A]", &[]), &registry).unwrap();
+    let (mut driver, mut ran, mut rounds) = (Driver::new(&registry, &plan), 0, 0);
+    while let Some(todo) = driver.next() {
+        match todo {
+            Todo::Run(_) if ran == 1 => {
+                driver.failed(Resume::NextAsked);
+                ran += 1;
+            }
+            Todo::Run(_) => {
+                driver.done(ran == 0);
+                ran += 1;
+            }
+            Todo::Round(_) => rounds += 1,
+            _ => {}
+        }
+    }
+    // The last repetition changed nothing, whatever the failed one had.
+    assert_eq!((ran, rounds), (3, 0));
+}
+
+/// What became of each step of a pipeline in which these passes change the module, and those fail.
+fn outcomes(registry: &Registry, pipeline: &str, changing: &[&str], failing: &[&str]) -> String {
+    let plan = Plan::new(&request(pipeline, &[]), registry).unwrap();
+    let (mut driver, mut seen) = (Driver::new(registry, &plan), Vec::new());
+    while let Some(todo) = driver.next() {
+        match todo {
+            Todo::Run(job) => {
+                let name = registry.pass(job.pass).name.trim_start_matches("t.");
+                if failing.contains(&name) {
+                    driver.failed(Resume::NextMember("failed"));
+                } else {
+                    driver.done(changing.contains(&name));
+                }
+            }
+            Todo::Round(round) if round.round == round.limit => drop(driver.failed(Resume::NextMember("failed"))),
+            Todo::Ended(step, outcome) => seen.push(format!("{}:{outcome:?}", step.unit.name(registry))),
+            _ => {}
+        }
+    }
+    seen.join(" ").replace("t.", "")
+}
+
+/// A whole changed the module if a member did, or what a member requires. What the whole requires runs before it.
+#[test]
+fn what_members_require_changes_the_whole() {
+    let registry = registry(
+        vec![pass("A", &[]), pass("B", &["A"]), pass("C", &["B"])],
+        vec![composite("All", &[], &["B"]), composite("After", &["A"], &["B"])],
+    );
+    assert_eq!(outcomes(&registry, "t.All", &["A"], &[]), "A:Changed B:Unchanged All:Changed");
+    assert_eq!(outcomes(&registry, "t.After", &["A"], &[]), "A:Changed A:StillValid B:Unchanged After:Unchanged");
+    assert_eq!(
+        outcomes(&registry, "Sequential(name=s)[t.C]", &["A"], &[]),
+        "A:Changed B:Unchanged C:Unchanged s:Changed"
+    );
+    // It stays changed if the member then fails, unless a repetition is undone.
+    assert_eq!(outcomes(&registry, "Sequential(name=s)[t.C]", &["A"], &["C"]), "A:Changed B:Unchanged s:Changed");
+    assert_eq!(outcomes(&registry, "Sequential(name=s)[repeat(limit=1)[t.A]]", &["A"], &[]), "A:Changed s:Unchanged");
 }

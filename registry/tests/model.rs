@@ -348,7 +348,7 @@ impl World {
                     log.push(format!("{} {what}", short(&step.unit)));
                     false
                 }
-                Todo::Asked(_) | Todo::End | Todo::Stuck { .. } => false,
+                Todo::Asked(_) | Todo::Round(_) | Todo::End | Todo::Stuck { .. } => false,
             };
             if is_vetoed {
                 let ended = driver.failed(Resume::NextMember("was vetoed"));

@@ -106,6 +106,30 @@ fn passes(c: &mut Criterion) {
     group.finish();
 }
 
+/// The passes of the pipelines that lower, each on what the one before it returned.
+fn lowering(c: &mut Criterion) {
+    let engine = engine();
+    let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
+    let mut group = c.benchmark_group("lowering");
+    group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
+    for size in sizes() {
+        let mut module = script::read(&module_text(size.0, size.1), engine).expect("a module");
+        group.throughput(Throughput::Elements((size.0 * size.1) as u64));
+        for pipeline in ["compile", "lower-tir"] {
+            for step in plan(engine, &manifest.pipelines[pipeline].passes).steps {
+                let pass = step.unit.name(engine.registry()).to_string();
+                let plan = plan(engine, &pass);
+                let run = |module: &Module| {
+                    Runner::new(engine, BTreeMap::new()).run(&plan, module.clone()).expect("plugins open")
+                };
+                group.bench_function(BenchmarkId::new(&pass, name(size)), |b| b.iter(|| run(&module)));
+                module = run(&module).module;
+            }
+        }
+    }
+    group.finish();
+}
+
 /// Grouping makes a function of every second binding; a pass over so many groups must stay linear.
 fn groups(c: &mut Criterion) {
     let engine = engine();
@@ -239,5 +263,5 @@ fn threads(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, text, passes, groups, patterns, boundary, instruments, threads);
+criterion_group!(benches, text, passes, lowering, groups, patterns, boundary, instruments, threads);
 criterion_main!(benches);

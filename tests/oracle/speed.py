@@ -23,6 +23,15 @@ PASSES = {
     "relax.CanonicalizeBindings": relax.transform.CanonicalizeBindings,
     "relax.EliminateCommonSubexpr": relax.transform.EliminateCommonSubexpr,
     "relax.DeadCodeElimination": relax.transform.DeadCodeElimination,
+    # The blocks of the module are dataflow blocks, so it has nothing to do.
+    "relax.ConvertToDataflow": relax.transform.ConvertToDataflow,
+}
+# From operators to fused loops: each gets what the one before it returned.
+LOWERING = {
+    "relax.LegalizeOps": relax.transform.LegalizeOps,
+    "relax.AnnotateTIROpPattern": relax.transform.AnnotateTIROpPattern,
+    "relax.FuseOps": relax.transform.FuseOps,
+    "relax.FuseTIR": relax.transform.FuseTIR,
 }
 
 
@@ -96,7 +105,8 @@ def main():
             path.write_text(text)
             functions, bindings = map(int, size.split("x"))
             module, like, read = modules(functions, bindings, text, args.read_limit)
-            mine, laps = times(args.times, path, PASSES if read else []), 3 if read else 1
+            mine = times(args.times, path, [*PASSES, "then", *LOWERING] if read else [])
+            laps = 3 if read else 1
             rows = [
                 ("check", best(lambda: relax.analysis.well_formed(module), laps), mine["check"]),
                 ("print", best(module.script, laps), mine["print"]),
@@ -108,6 +118,10 @@ def main():
                 for name, make in PASSES.items():
                     one = make()
                     rows.append((name, best(lambda: one(module), 10), mine[name]))
+                for name, make in LOWERING.items():
+                    one = make()
+                    rows.append((name, best(lambda: one(module)), mine[name]))
+                    module = one(module)
             for name, theirs, mine in rows:
                 print(f"{size:10} {name:32} {theirs:12.3f} {mine:12.3f} {theirs / max(mine, 1e-3):9.0f}", flush=True)
 

@@ -3,6 +3,7 @@
 //! Relax functions are made by `BlockBuilder`, TIR functions node by node. Bytes are the source, so whatever shrinks
 //! bytes shrinks modules, and a fuzzer that changes bytes changes modules.
 
+mod algebra;
 mod choices;
 mod relax;
 mod tir;
@@ -61,11 +62,34 @@ const NAMES: &[&str] = &["main", "f", "g", "fused_add"];
 /// # Panics
 /// If the builders refuse what the generator does, which is a fault of one of them.
 pub fn module(choices: &Choices<'_>, ops: &dyn Operators) -> Module {
+    functions(choices, ops, 1)
+}
+
+/// A module of up to so many times as many functions.
+///
+/// # Panics
+/// As [`module`].
+pub fn wide_module(choices: &Choices<'_>, ops: &dyn Operators, times: usize) -> Module {
+    functions(choices, ops, times)
+}
+
+/// A module of one function with groups of operators that passes of algebra and fusion look for.
+///
+/// # Panics
+/// As [`module`].
+pub fn algebra_module(choices: &Choices<'_>, ops: &dyn Operators) -> Module {
+    let bb = BlockBuilder::new(ops);
+    let body = bb.body("main", |b| algebra::function(choices, b));
+    bb.add_func("main", body.unwrap_or_else(|| panic!("the generator builds what the builder refuses")));
+    bb.get().unwrap_or_else(|error| panic!("the generator builds what the builder refuses: {error}"))
+}
+
+fn functions(choices: &Choices<'_>, ops: &dyn Operators, times: usize) -> Module {
     let mut vocabulary = Vocabulary::new(ops);
     vocabulary.devices = if choices.one_in(4) { 2 } else { 0 };
     let bb = BlockBuilder::new(ops);
     let mut callees = Vec::new();
-    for i in 0..choices.below(3) {
+    for i in 0..times * choices.below(3) {
         let others: Vec<String> = callees.iter().map(|callee: &Callee| callee.name.clone()).collect();
         let (body, buffers) = tir::prim_func(choices, &others);
         let name = bb.add_func(["prim", "matmul"][i % 2], body);
@@ -75,7 +99,7 @@ pub fn module(choices: &Choices<'_>, ops: &dyn Operators) -> Module {
         let name = bb.add_func("ext", external(choices, i));
         callees.push(Callee { name, params: None, pure: false, buffers: None });
     }
-    for _ in 0..1 + choices.below(3) {
+    for _ in 0..times * (1 + choices.below(3)) {
         let relax = Relax::new(choices, &vocabulary, &callees);
         let Some(body) = bb.body("f", |b| relax.function(b)) else { break };
         let ty = body.root().ty().to_owned();

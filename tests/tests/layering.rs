@@ -10,13 +10,21 @@ use std::process::Command;
 const ARROWS: &[(&str, &[&str])] = &[
     ("passhost-plugin-api", &[]),
     ("passhost-registry", &["passhost-plugin-api"]),
+    ("passhost-runtime", &["passhost-plugin-api"]),
     ("passhost-script", &["passhost-plugin-api"]),
-    ("passhost", &["passhost-plugin-api", "passhost-registry", "passhost-script"]),
+    ("passhost", &["passhost-plugin-api", "passhost-registry", "passhost-runtime", "passhost-script"]),
     ("passhost-plugin-test", &["passhost", "passhost-plugin-api", "passhost-registry", "passhost-script"]),
     ("passhost-embedding", &["passhost"]),
     (
         "passhost-tests",
-        &["passhost", "passhost-plugin-api", "passhost-plugin-test", "passhost-registry", "passhost-script"],
+        &[
+            "passhost",
+            "passhost-plugin-api",
+            "passhost-plugin-test",
+            "passhost-registry",
+            "passhost-runtime",
+            "passhost-script",
+        ],
     ),
 ];
 
@@ -95,7 +103,7 @@ fn no_crate_links_two_plugins() {
 /// Passes are what authors copy: they are written with visitors, patterns, edits and builders alone.
 #[test]
 fn passes_use_no_records() {
-    for folder in ["relax-passes", "template", "conv-grouping"] {
+    for folder in ["relax-passes", "tir-passes", "template", "conv-grouping"] {
         let text = sources(&root().join("plugins").join(folder).join("src"));
         assert!(text.contains("declare_pass!"), "{folder} has no pass");
         for raw in ["records", "kind::", "flag::", ".index()", ".raw()", "value_at("] {

@@ -50,6 +50,15 @@ pub(super) enum Command {
   passhost run model.py --passes 'relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}'
   cat model.py | passhost run - --passes '' > checked.py")]
     Run(RunArgs),
+    /// Executes a function of a module, and prints its results: shapes, data types, checksums and figures.
+    ///
+    /// Operators are executed through their legalizations, so that a module can be executed before and after any pass.
+    /// Results are the same on every machine. No passes run before, unless --passes or --pipeline names some.
+    #[command(after_help = "Examples:
+  passhost exec model.py --random 1
+  passhost exec model.py --inputs weights.npz -o results.npz
+  passhost exec model.py --random 1 --dim n=5 --passes relax.LegalizeOps --json")]
+    Exec(ExecArgs),
     /// Shows which steps would run, and why. Builds, loads and runs nothing.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
@@ -109,7 +118,7 @@ pub(super) struct Plugins {
     pub(super) locked: bool,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(super) struct Select {
     #[command(flatten)]
     pub(super) plugins: Plugins,
@@ -119,7 +128,9 @@ pub(super) struct Select {
     /// Runs these passes: 'A,B{key=value, list=[a,b]}', or @FILE to read them from a file. If empty, the module is only
     /// read, checked and printed.
     ///
-    /// Sequential(name=late,opt_level=3)[A,B] runs several passes as one. all(opt_level=1) runs all passes up to that
+    /// Sequential(name=late,opt_level=3)[A,B] runs several passes as one. repeat(8)[A,B] runs them until a
+    /// round changes nothing; the run fails if the 8th round (default: the 16th) still changes something, or if a round ends
+    /// with an earlier module. all(opt_level=1) runs all passes up to that
     /// opt_level (default: that of the run) in the order of the plugins, without disabled and composite passes. Required
     /// passes run as usual. The last item of a list may be followed by a comma. In a file, # begins a comment.
     #[arg(long, value_name = "PASSES")]
@@ -153,6 +164,26 @@ pub(super) struct Select {
     pub(super) tvm_compat: bool,
 }
 
+impl Select {
+    /// The same, with no passes instead of those of the default pipeline.
+    pub(super) fn or_no_passes(&self) -> Select {
+        let passes = self.passes.clone().or_else(|| self.pipeline.is_none().then(String::new));
+        Select { passes, ..self.clone() }
+    }
+}
+
+#[derive(Args)]
+pub(super) struct ExpectArg {
+    /// Fails unless a pass or an instrument counted as much as expected: 'acme.GroupConvolutions.groups formed>=8', with >=,
+    /// <=, ==, !=, > or <. May be repeated.
+    ///
+    /// `--statistics` shows what they count. What is not counted is 0. The result is written, and the exit code is 1.
+    /// Expectations of the manifest are checked if their pass or instrument is part of the plan. `passhost plan` only checks
+    /// that the pass or instrument exists.
+    #[arg(long, value_name = "COUNT")]
+    pub(super) expect: Vec<String>,
+}
+
 #[derive(Args)]
 pub(super) struct RunArgs {
     /// The module as TVMScript; `-` reads standard input.
@@ -184,6 +215,8 @@ pub(super) struct RunArgs {
     /// Also reports what passes missed: each place at which a pattern of a pass began to match, and why it did not match.
     #[arg(long)]
     pub(super) missed: bool,
+    #[command(flatten)]
+    pub(super) expect: ExpectArg,
     /// Fails if a pass introduces an operator that no plugin declares. Default: a warning.
     #[arg(long)]
     pub(super) deny_unknown_operators: bool,
@@ -201,11 +234,56 @@ impl RunArgs {
 }
 
 #[derive(Args)]
+pub(super) struct ExecArgs {
+    /// The module as TVMScript; `-` reads standard input.
+    pub(super) input: PathBuf,
+    /// The function to execute.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(super) function: String,
+    /// Arrays for the parameters, by their names, as numpy.savez writes them.
+    ///
+    /// A parameter that is a tuple takes an array for each field: x_0, x_1. A shape is an array of integers, a number an
+    /// array of one element. Arrays without names (arr_0, arr_1, ...) are for the parameters in their order. Raw bytes
+    /// (V2, V1) are of the data type of the parameter: bfloat16 or an 8-bit float.
+    #[arg(long, value_name = "FILE")]
+    pub(super) inputs: Option<PathBuf>,
+    /// Random values for parameters without an array, the same for each seed on every machine.
+    ///
+    /// Floats are from -1 to 1; those of weights (tensors of several dimensions after the first `num_input` parameters) are
+    /// scaled by the square root of 6 / elements of a row, and variances of batch normalizations are from 0.5 to 1.5.
+    /// Integers are from 0 to 3.
+    #[arg(long, value_name = "SEED")]
+    pub(super) random: Option<u64>,
+    /// Extent of a symbolic dimension in random values: 'n=5'. Default: 8. May be repeated.
+    #[arg(long, value_name = "NAME=N")]
+    pub(super) dim: Vec<String>,
+    /// Writes the results to an .npz file: output, or output_0, output_1, ... of a tuple.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Prints each binding with its value on standard error.
+    #[arg(long)]
+    pub(super) trace: bool,
+    /// Most bytes that tensors may take at a time. Default: half of the memory of this machine.
+    #[arg(long, value_name = "BYTES")]
+    pub(super) limit_memory: Option<u64>,
+    /// Most scalar operations.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000_000_000)]
+    pub(super) limit_work: u64,
+    /// Prints the results as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) select: Select,
+}
+
+#[derive(Args)]
 pub(super) struct PlanArgs {
     /// A module. Only its existence is checked, because a plan does not depend on the module.
     pub(super) input: Option<PathBuf>,
     #[command(flatten)]
     pub(super) select: Select,
+    #[command(flatten)]
+    pub(super) expect: ExpectArg,
     /// Prints the plan as JSON.
     #[arg(long)]
     pub(super) json: bool,

@@ -216,6 +216,11 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
         Api::Folder(api) => quoted(relative(folder, &api.join(below))),
         Api::Git(_) => quoted(Path::new("passhost").join(below)),
     };
+    let with_others = |text: String| {
+        OTHERS
+            .iter()
+            .fold(text, |text, plugin| text.replace(&format!("\"../{plugin}\""), &inside(&format!("plugins/{plugin}"))))
+    };
     match (file, api) {
         ("Cargo.toml", _) => {
             let mut text = text;
@@ -226,35 +231,26 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
                 };
                 text = text.replace(&format!("{{ path = \"../../{dependency}\" }}"), &source);
             }
-            if let Api::Git(_) = api {
-                text = text.replace(ALONG, "");
+            match api {
+                Api::Folder(_) => with_others(text) + WORKSPACE,
+                // The manifest names the clone, whose crates are other ones to cargo.
+                Api::Git(_) => text.replace(BUILT_ALONG, "") + WORKSPACE,
             }
-            for plugin in OTHERS {
-                let line = format!("passhost-{plugin} = {{ path = \"../{plugin}\" }}\n");
-                let source = match api {
-                    Api::Folder(_) => {
-                        format!("passhost-{plugin} = {{ path = {} }}\n", inside(&format!("plugins/{plugin}")))
-                    }
-                    // The manifest names the clone, which is another crate to cargo.
-                    Api::Git(_) => String::new(),
-                };
-                text = text.replace(&line, &source);
-            }
-            text + WORKSPACE
         }
-        ("passes.toml", _) => OTHERS.iter().fold(text, |text, plugin| {
-            text.replace(&format!("\"../{plugin}\""), &inside(&format!("plugins/{plugin}")))
-        }),
+        ("passes.toml", _) => with_others(text),
         (".gitignore", Api::Git(_)) => text + "/passhost\n",
         _ => text,
     }
 }
 
-/// The line above them in Cargo.toml.
-const ALONG: &str = "# The other plugins of passes.toml: cargo builds them together with the tests.\n";
-
 /// The other plugins of the template's manifest.
 const OTHERS: [&str; 2] = ["relax-ops", "relax-passes"];
+
+/// What Cargo.toml says of them.
+const BUILT_ALONG: &str = r#"# The other plugins of passes.toml: cargo builds them together with the tests.
+passhost-relax-ops = { path = "../relax-ops" }
+passhost-relax-passes = { path = "../relax-passes" }
+"#;
 
 /// The end of Cargo.toml.
 const WORKSPACE: &str = "

@@ -1,7 +1,7 @@
 //! What is asked for: pipeline, lists of passes, and config values, from command line and manifest.
 
 use super::arguments::Select;
-use crate::context::PassContext;
+use crate::context::{PassContext, not_asked_for};
 use crate::engine::Engine;
 use crate::files::read_small;
 use crate::plugins::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
@@ -89,7 +89,7 @@ impl Asked {
     ) -> Result<(PassContext, Written), Error> {
         let (config, wrong) = few_suggestions(|| self.config.checked(manifest, engine));
         self.request.sequentials = self.written.pipeline.sequentials();
-        let context = PassContext::from_parts(engine, self.request, config, self.target);
+        let context = PassContext::from_parts(engine, self.request, not_asked_for(config), self.target);
         Error::unless_any(wrong, context).map(|context| (context, self.written))
     }
 }
@@ -179,7 +179,10 @@ pub(super) fn selection(source: String, settings: &Settings) -> Selection {
 }
 
 /// A pipeline of the manifest by name, or its default one.
-fn named_pipeline<'m>(name: Option<&str>, manifest: &'m Manifest) -> Result<(String, &'m NamedPipeline), Error> {
+pub(super) fn named_pipeline<'m>(
+    name: Option<&str>,
+    manifest: &'m Manifest,
+) -> Result<(String, &'m NamedPipeline), Error> {
     let name = name.or(manifest.default_pipeline.as_deref()).ok_or_else(|| Error::Request {
         message: "no passes to run: the manifest has no default pipeline".to_string(),
         help:

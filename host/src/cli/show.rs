@@ -230,6 +230,9 @@ pub(super) fn summary_json(report: &RunReport, registry: &Registry) -> serde_jso
             "outcome": fate,
             "reason": reason(&step.why, registry),
         });
+        if let Some(rounds) = step.rounds.filter(|_| ran) {
+            value["rounds"] = rounds.into();
+        }
         if ran && !step.has_members {
             let (before, after) = step.bindings;
             value["time_ms"] = (step.time.as_secs_f64() * 1e3).into();
@@ -251,7 +254,11 @@ fn row(nesting: usize, report: &StepReport, registry: &Registry) -> Vec<String> 
     let name = format!("{}{}", "  ".repeat(nesting), report.text(registry));
     let (before, after) = report.bindings;
     let bindings = if before == after { format!("{before} bindings") } else { format!("{before} -> {after} bindings") };
-    let (what, ran) = fate(&report.fate);
+    let (mut what, ran) = fate(&report.fate);
+    if let Some(rounds) = report.rounds.filter(|_| ran) {
+        let s = if rounds == 1 { "" } else { "s" };
+        what = format!("{what}, {rounds} round{s}");
+    }
     let reason = reason(&report.why, registry);
     // What a composite pass took and changed stands at its members.
     let ran = ran && !report.has_members;

@@ -1,7 +1,7 @@
 //! What a run reads must not be what it writes: the result, the trace and dumped modules spare the manifest, the lockfile
 //! and the plugins. Files are compared by what they are, so links do not hide them.
 
-use super::arguments::RunArgs;
+use super::arguments::{RunArgs, Select};
 use super::manifest_path;
 use crate::engine::search;
 use crate::files::{Identity, Output, follow, from_start, identity};
@@ -32,27 +32,46 @@ pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
         return Ok(survey);
     }
     let Ok(manifest) = manifest_path(args.select.plugins.manifest.manifest.as_ref()) else { return Ok(survey) };
-    let spared = spared(args, &manifest, &mut survey);
-    for (shown, output, option) in &outputs {
+    let spared = spared(&args.select, &manifest, &mut survey);
+    check_files(&outputs, &spared.files)?;
+    check_folders(args.look.dump_folder(), &outputs, &spared.folders)?;
+    Ok(survey)
+}
+
+/// The same for the one file that a command writes, of which `others` are inputs as well.
+///
+/// # Errors
+/// If it would overwrite an input.
+pub(super) fn check_output(select: &Select, shown: &Path, others: &[(&str, &Path)]) -> Result<(), Error> {
+    let outputs = vec![(shown.to_path_buf(), Output::look(shown)?, "file with -o")];
+    let Ok(manifest) = manifest_path(select.plugins.manifest.manifest.as_ref()) else { return Ok(()) };
+    let mut spared = spared(select, &manifest, &mut Survey::default());
+    spared.files.extend(others.iter().map(|(what, path)| (what.to_string(), identity(path))));
+    check_files(&outputs, &spared.files)?;
+    check_folders(None, &outputs, &spared.folders)
+}
+
+/// Refuses outputs that are among these files.
+fn check_files(outputs: &[(PathBuf, Output, &'static str)], files: &[(String, Identity)]) -> Result<(), Error> {
+    for (shown, output, option) in outputs {
         let Some(own) = output.identity() else { continue };
-        if let Some((what, _)) = spared.files.iter().find(|(_, file)| *file == own) {
+        if let Some((what, _)) = files.iter().find(|(_, file)| *file == own) {
             let message = format!("is {what}, and would be overwritten; name another {option}");
             return Err(Error::Output { path: shown.clone(), message });
         }
     }
-    check_folders(args, &outputs, &spared.folders)?;
-    Ok(survey)
+    Ok(())
 }
 
 /// Refuses outputs that would become a part of a plugin.
 fn check_folders(
-    args: &RunArgs,
+    dump: Option<&Path>,
     outputs: &[(PathBuf, Output, &'static str)],
     folders: &BTreeMap<PathBuf, String>,
 ) -> Result<(), Error> {
     let files = outputs.iter().filter(|(_, output, _)| matches!(output, Output::File { .. }));
     let files = files.filter_map(|(shown, _, option)| Some((shown.as_path(), follow(shown).ok()?, *option)));
-    let dumped = args.look.dump_folder().map(|folder| (folder, folder.join("000.py"), "folder with --dump"));
+    let dumped = dump.map(|folder| (folder, folder.join("000.py"), "folder with --dump"));
     for (shown, file, option) in files.chain(dumped) {
         let place = file.ancestors().skip(1).find_map(|above| match above.as_os_str().is_empty() {
             true => from_start(Path::new(".")).canonicalize().ok(),
@@ -95,12 +114,12 @@ fn outputs(args: &RunArgs) -> Result<Vec<(PathBuf, Output, &'static str)>, Error
 }
 
 /// What the run reads.
-fn spared(args: &RunArgs, path: &Path, survey: &mut Survey) -> Spared {
+fn spared(select: &Select, path: &Path, survey: &mut Survey) -> Spared {
     let mut out = Spared::default();
     let mut one = |what: &str, path: &Path| out.files.push((what.to_string(), identity(path)));
     one("the manifest", path);
     one("the lockfile", &path_of(path));
-    let pipeline = args.select.passes.as_deref().and_then(|passes| passes.strip_prefix('@'));
+    let pipeline = select.passes.as_deref().and_then(|passes| passes.strip_prefix('@'));
     pipeline.iter().for_each(|file| one("the file of the pipeline", Path::new(file)));
     let Ok(manifest) = Manifest::load(path) else { return out };
     let mut hashes = Hashes::fresh();

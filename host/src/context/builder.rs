@@ -93,7 +93,7 @@ impl ContextBuilder {
             let settings = outer.settings();
             selections.push(Selection { opt_level: Some(settings.opt_level), ..Selection::default() });
             sequentials.clone_from(&settings.sequentials);
-            (config, target) = (settings.config.clone(), settings.target.clone());
+            (config, target) = (settings.values(), settings.target.clone());
             self.tvm_compat = self.tvm_compat.or(Some(settings.tvm_compat));
             match outer.instruments().try_borrow() {
                 Ok(outer) => instruments = outer.inherited(),
@@ -102,7 +102,7 @@ impl ContextBuilder {
         }
         for (key, value) in self.config {
             match engine.config_value(&key, &value) {
-                Ok(value) => drop(config.insert(key, value)),
+                Ok(value) => drop(config.insert(key, (value, Arc::default()))),
                 Err(error) => errors.push(Error::Config { of: "the context", error }),
             }
         }

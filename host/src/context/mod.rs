@@ -10,12 +10,14 @@ use plugin_api::abi::in_process;
 use plugin_api::declare::declarations::PluginDecl;
 use plugin_api::ir::{Body, Call};
 use plugin_api::metadata::OptionValue;
+use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use registry::{Pipeline, Plan, PlannedInstrument, Request, Selection};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 mod builder;
 pub(crate) mod missed;
@@ -23,6 +25,14 @@ pub(crate) mod missed;
 use crate::plugins::target::Target;
 pub use builder::ContextBuilder;
 pub use missed::Question;
+
+/// Config values, each with whether something asked for it.
+pub(crate) type Values = BTreeMap<String, (OptionValue, Arc<AtomicBool>)>;
+
+/// Values that nothing has asked for yet.
+pub(crate) fn not_asked_for(config: BTreeMap<String, OptionValue>) -> Values {
+    config.into_iter().map(|(key, value)| (key, (value, Arc::default()))).collect()
+}
 
 /// What a context says. Threads of a run share it.
 #[derive(Clone, Default)]
@@ -35,6 +45,8 @@ pub(crate) struct Settings {
     /// Whether runs in it are planned and run as TVM 0.27 does.
     pub(crate) tvm_compat: bool,
     pub(crate) config: BTreeMap<String, OptionValue>,
+    /// Whether something asked for these values; contexts that inherit a value share that.
+    read: BTreeMap<String, Arc<AtomicBool>>,
     pub(crate) target: Option<Target>,
     /// What is wanted of what passes miss.
     pub(crate) missed: missed::Missed,
@@ -46,7 +58,31 @@ impl Settings {
     /// Value of a config key: as set, else its default.
     pub(crate) fn config(&self, key: &str, engine: &Engine) -> Option<OptionValue> {
         let default = || engine.registry().config(key).and_then(|(info, _)| info.default.clone());
-        self.config.get(key).cloned().or_else(default)
+        let Some(value) = self.config.get(key) else { return default() };
+        self.read.get(key).iter().for_each(|read| read.store(true, Ordering::Relaxed));
+        Some(value.clone())
+    }
+
+    /// Keys of config values that were set, and that nothing has asked for.
+    pub(crate) fn unread(&self) -> Vec<String> {
+        let unread = self.read.iter().filter(|(_, read)| !read.load(Ordering::Relaxed));
+        unread.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// With these values, some of which are inherited with what is known of them.
+    fn with_config(self, values: Values) -> Settings {
+        let (mut config, mut read) = (BTreeMap::new(), BTreeMap::new());
+        for (key, (value, asked)) in values {
+            config.insert(key.clone(), value);
+            read.insert(key, asked);
+        }
+        Settings { config, read, ..self }
+    }
+
+    /// The values, with whether something asked for each.
+    fn values(&self) -> Values {
+        let each = self.config.iter().zip(self.read.values());
+        each.map(|((key, value), read)| (key.clone(), (value.clone(), Arc::clone(read)))).collect()
     }
 
     pub(crate) fn target(&self) -> Option<String> {
@@ -122,14 +158,14 @@ impl PassContext {
     /// A context that only has config values, which were checked before.
     pub(crate) fn with_config(config: BTreeMap<String, OptionValue>) -> PassContext {
         let opt_level = registry::plan::DEFAULT_OPT_LEVEL;
-        PassContext::of(Settings { opt_level, config, ..Settings::default() })
+        PassContext::of(Settings { opt_level, ..Settings::default() }.with_config(not_asked_for(config)))
     }
 
     /// The context from names, which are looked up, and values that were checked before. `request` has no pipeline.
     pub(crate) fn from_parts(
         engine: &Arc<Engine>,
         request: Request,
-        config: BTreeMap<String, OptionValue>,
+        config: Values,
         target: Option<Target>,
     ) -> Result<PassContext, Error> {
         // The planner knows what is wrong with a selection, and which of its levels counts.
@@ -138,16 +174,9 @@ impl PassContext {
         let (opt_level, instruments) = Error::unless_any([], lists)?;
         let named = Some((Arc::clone(engine), instruments));
         let Request { selections, sequentials, tvm_compat, .. } = request;
-        Ok(PassContext::of(Settings {
-            selections,
-            sequentials,
-            opt_level,
-            tvm_compat,
-            config,
-            target,
-            named,
-            ..Settings::default()
-        }))
+        let settings =
+            Settings { selections, sequentials, opt_level, tvm_compat, target, named, ..Settings::default() };
+        Ok(PassContext::of(settings.with_config(config)))
     }
 
     /// This context at another opt_level; the same one if it has that.
@@ -465,6 +494,10 @@ struct Idle<'a> {
 impl HostServices for Idle<'_> {
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
         self.engine.infer(call)
+    }
+
+    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        self.engine.legalize(call)
     }
 
     fn print(&self, body: &Body) -> String {

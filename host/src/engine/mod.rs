@@ -17,6 +17,7 @@ use crate::report::error::Error;
 use plugin_api::abi::host::OpenPlugin;
 use plugin_api::ir::Call;
 use plugin_api::metadata::{ConfigInfo, OpInfo, OptionValue};
+use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use registry::{Brought, ConfigError, Owner, OwnerId, PassId, Plan, Registry};
 use std::cell::Cell;
@@ -397,8 +398,36 @@ pub(crate) fn search(name: &str, folders: &[PathBuf]) -> Result<PathBuf, Error> 
     })
 }
 
+/// The operator of a call, and the plugin that has it, opened.
+struct OperatorOf<'c> {
+    name: &'c str,
+    owner: OwnerId,
+    /// Its place among the operators of its plugin.
+    at: usize,
+    plugin: OpenPlugin,
+}
+
 impl Infer for Engine {
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        let OperatorOf { name, owner, at, plugin } = self.operator_of(call)?;
+        let whose = &self.registry.owner(owner).name;
+        nested_rule(("type", name, whose), || self.ask_rule(plugin, (owner, at), name, call))
+    }
+}
+
+impl Engine {
+    /// The legalization of a call, by the plugin that has its operator; `None` if it has none.
+    ///
+    /// # Errors
+    /// If the operator is unknown, or this call cannot be legalized.
+    pub fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        let OperatorOf { name, owner, at, plugin } = self.operator_of(call)?;
+        let whose = &self.registry.owner(owner).name;
+        nested_rule(("legalization", name, whose), || self.in_rule(owner, name, || plugin.legalize(at, call)))
+    }
+
+    /// The operator of a call that fits it.
+    fn operator_of<'c>(&self, call: Call<'c>) -> Result<OperatorOf<'c>, InferError> {
         let name = call.op().unwrap_or("a call");
         let Some((info, owner, at)) = self.registry.operator(name) else {
             let near = self.registry.near_operators(name);
@@ -406,12 +435,9 @@ impl Infer for Engine {
         };
         plugin_api::typing::operator_checks::check_call(info, call)?;
         let plugin = self.open(owner).map_err(|error| InferError::wrong(error.to_string()))?;
-        let whose = &self.registry.owner(owner).name;
-        nested_rule(name, whose, || self.ask_rule(plugin, (owner, at), name, call))
+        Ok(OperatorOf { name, owner, at, plugin })
     }
-}
 
-impl Engine {
     /// The answer of a rule.
     fn ask_rule(
         &self,
@@ -420,6 +446,16 @@ impl Engine {
         name: &str,
         call: Call<'_>,
     ) -> Result<Inferred, InferError> {
+        self.in_rule(owner, name, || plugin.infer(at, call))
+    }
+
+    /// Runs code of an operator; its panic names operator and plugin.
+    fn in_rule<T>(
+        &self,
+        owner: OwnerId,
+        name: &str,
+        ask: impl FnOnce() -> Result<T, InferError>,
+    ) -> Result<T, InferError> {
         let _doing = process::begin(&process::Call {
             kind: Kind::Rule,
             step: 0,
@@ -428,7 +464,7 @@ impl Engine {
             file: b"",
             about: "",
         });
-        plugin.infer(at, call).map_err(|error| match error {
+        ask().map_err(|error| match error {
             InferError::Panicked(text) => {
                 let owner = self.registry.owner(owner);
                 let file = owner.file.as_ref().map_or(String::new(), |file| format!(" ({})", file.display()));
@@ -449,15 +485,14 @@ thread_local! {
 
 /// Asks a rule, unless too many ask inside each other. Then all of them fail, whatever they make of it: one that asks
 /// several times would take as long as if there were no limit.
-fn nested_rule(
-    name: &str,
-    plugin: &str,
-    ask: impl FnOnce() -> Result<Inferred, InferError>,
-) -> Result<Inferred, InferError> {
+fn nested_rule<T>(
+    (what, name, plugin): (&str, &str, &str),
+    ask: impl FnOnce() -> Result<T, InferError>,
+) -> Result<T, InferError> {
     let too_deep = || {
         Err(InferError::wrong(format!(
-            "the rule of operator `{name}` of plugin `{plugin}` asks for types more than {DEEPEST_RULE} calls deep; a \
-             type must not depend on itself"
+            "the rule of operator `{name}` of plugin `{plugin}` asks for {what}s more than {DEEPEST_RULE} calls deep; a \
+             {what} must not depend on itself"
         )))
     };
     let (depth, failed) = RULES.get();

@@ -116,10 +116,21 @@ impl Output {
     /// # Errors
     /// If it cannot be written, although it looked so before.
     pub fn write(&self, text: &str) -> Result<(), Error> {
+        match self {
+            Output::Stdout => to_stdout(text),
+            _ => self.write_bytes(text.as_bytes()),
+        }
+    }
+
+    /// Writes a result that is no text.
+    ///
+    /// # Errors
+    /// As [`Output::write`]; also if it is standard output, which is for people and for text.
+    pub fn write_bytes(&self, bytes: &[u8]) -> Result<(), Error> {
         let (shown, written) = match self {
-            Output::Stdout => return to_stdout(text),
-            Output::File { shown, path } => (shown, replace(path, text)),
-            Output::Through(path) => (path, write_through(path, text)),
+            Output::Stdout => return Err(stdout_error("it is for text; name a file with -o".to_string())),
+            Output::File { shown, path } => (shown, replace(path, bytes)),
+            Output::Through(path) => (path, write_through(path, bytes)),
         };
         written.map_err(|error| Error::Write { path: shown.clone(), message: error.to_string() })
     }
@@ -355,9 +366,9 @@ fn is_pipe(_: FileType) -> bool {
 }
 
 /// All or nothing; what stood there keeps its mode.
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let Temporary { mut file, noted } = temporary(path)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content.as_ref())?;
     let mode: Option<Permissions> = std::fs::metadata(from_start(path)).ok().map(|found| found.permissions());
     if let Some(mode) = mode {
         file.as_file().set_permissions(mode)?;
@@ -367,8 +378,8 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     persisted
 }
 
-fn write_through(path: &Path, text: &str) -> io::Result<()> {
+fn write_through(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).truncate(true).open(from_start(path))?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content)?;
     file.flush()
 }

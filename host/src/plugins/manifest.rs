@@ -4,9 +4,11 @@ use super::manifest_keys::{self as keys, Key};
 use crate::files::read_small;
 use crate::plugins::target::Target;
 use crate::report::error::{Error, Problem};
+use crate::report::expect::Expectation;
 use plugin_api::metadata::OptionValue;
 use plugin_api::names::{did_you_mean, few_suggestions, nearest};
 use semver::VersionReq;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -51,6 +53,8 @@ pub struct Settings {
     pub target: Option<Target>,
     /// Config values by full key.
     pub config: BTreeMap<String, ConfigValue>,
+    /// What the passes of a run must count.
+    pub expect: Vec<Expectation>,
 }
 
 /// A config value of a manifest.
@@ -309,7 +313,34 @@ impl Reader<'_> {
             instruments: self.strings(table, "instruments"),
             target: table.get("target").and_then(|value| self.target(value)),
             config,
+            expect: self.expectations(table),
         }
+    }
+
+    fn expectations(&self, table: &DeTable<'_>) -> Vec<Expectation> {
+        let entries = match table.get("expect").map(|value| (value, value.get_ref())) {
+            Some((_, DeValue::Table(entries))) => entries,
+            Some((value, _)) => return self.expected("expect", "a table", value).unwrap_or_default(),
+            None => return Vec::new(),
+        };
+        let expectation = |(counter, value): (&toml::Spanned<Cow<'_, str>>, &Value<'_>)| {
+            let bound = match value.get_ref() {
+                DeValue::String(text) => text.to_string(),
+                DeValue::Integer(number) => match u64::from_str_radix(number.as_str(), number.radix()) {
+                    Ok(number) => number.to_string(),
+                    Err(_) => number.as_str().to_string(),
+                },
+                _ => return self.expected(counter.get_ref(), "an integer, or a string such as \">= 8\"", value),
+            };
+            match Expectation::of(counter.get_ref(), &bound) {
+                Ok(expectation) => Some(expectation),
+                Err(error) => {
+                    self.wrong(error.to_string(), value.span(), "write an integer, or a string such as \">= 8\"");
+                    None
+                }
+            }
+        };
+        entries.iter().filter_map(expectation).collect()
     }
 
     fn target(&self, value: &Value<'_>) -> Option<Target> {

@@ -93,6 +93,16 @@ const SETTINGS: &[Key] = &[
               `limit = 16` sets `acme.limit`. `passhost config` lists all options. Like `--config`.",
         example: "[config]\nrelax.FuseOps.max_depth = 64\n",
     },
+    Key {
+        name: "expect",
+        ty: "table",
+        default: "nothing",
+        doc: "What the passes and instruments of a run must count, by the full name of the pass or instrument, a dot, and \
+              the name of the counter: an integer, or a comparison with one (`>=`, `<=`, `==`, `!=`, `>`, `<`). The run \
+              fails with exit code 1 if a count differs. An expectation about one that is not part of the plan is not \
+              checked. Like `--expect`.",
+        example: "[expect]\n\"acme.GroupConvolutions.groups formed\" = \">= 8\"\n",
+    },
 ];
 
 /// Keys of `[[plugin]]`.

@@ -1,7 +1,7 @@
 //! What is said of a process that ended before its run did, from what its board has.
 
 use super::board::{Board, Culprit, Frame, Kind, Slot};
-use crate::report::error::{Error, Kept, exit};
+use crate::report::error::{Error, Kept, StepKind, exit};
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -228,6 +228,7 @@ fn in_step(step: &Frame, code: Option<&Frame>, message: String) -> Error {
     let function = code.filter(|frame| frame.kind() == Some(Kind::Pass) && !frame.about.is_empty());
     Error::Step {
         position: step.step.load(Ordering::Relaxed) as usize,
+        kind: StepKind::Pass,
         pass: text(&step.name),
         plugin: text(&step.plugin),
         file: path(&step.file),

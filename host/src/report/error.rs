@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub mod exit {
     /// Done.
     pub const DONE: u8 = 0;
-    /// The input module is wrong.
+    /// The input module is wrong, or the run did not do what was expected of it.
     pub const INPUT: u8 = 1;
     /// The request is wrong.
     pub const REQUEST: u8 = 2;
@@ -174,11 +174,13 @@ pub enum Error {
     #[error("the module cannot be written: {0}")]
     Unprintable(#[from] script::Unprintable),
     /// A step failed.
-    #[error("step {position}, pass `{pass}` of plugin `{plugin}`: {message}")]
+    #[error("step {position}, {}: {message}", step_name(*kind, pass, plugin))]
     Step {
         /// Number of the step, as in the plan.
         position: usize,
-        /// Full name of the pass.
+        /// What the step is.
+        kind: StepKind,
+        /// Full name of the pass, or name of the Sequential or repetition.
         pass: String,
         /// Plugin.
         plugin: String,
@@ -223,6 +225,30 @@ pub enum Error {
         /// Exit code: of a plugin that did it, or of passhost.
         code: u8,
     },
+    /// A function was executed and has no result.
+    #[error("{message}")]
+    Execution {
+        /// What happened.
+        message: String,
+        /// What the text shows, the text, and the place in it.
+        place: Option<(String, Arc<str>, Range<usize>)>,
+        /// Calls that led there.
+        notes: Vec<String>,
+        /// What to do.
+        help: String,
+        /// Function of the module, where one is known.
+        function: Option<String>,
+        /// Exit code: of a module that is wrong, or of a request that does not fit it.
+        code: u8,
+    },
+    /// The run did not do what was expected of it.
+    #[error("{message}")]
+    Unmet {
+        /// What was expected, and what was found.
+        message: String,
+        /// What to do.
+        help: String,
+    },
     /// The output cannot be written; found before anything ran.
     #[error("output {}: {message}", path.display())]
     Output {
@@ -244,6 +270,17 @@ pub enum Error {
     },
 }
 
+/// What a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// A pass of a plugin, or a composite pass.
+    Pass,
+    /// A Sequential of the pipeline.
+    Sequential,
+    /// A Sequential that runs until nothing changes.
+    Repetition,
+}
+
 /// What to do about a config value that does not fit.
 pub(crate) const CONFIG_HELP: &str = "`passhost config` shows all keys with their types, defaults and ranges";
 
@@ -253,6 +290,15 @@ const SHOWN: usize = plugin_api::names::FEW;
 /// ` of step 2, pass `relax.Normalize``
 fn during(pass: &Option<(usize, String)>) -> String {
     pass.as_ref().map_or(String::new(), |(position, name)| format!(" of step {position}, pass `{name}`"))
+}
+
+/// ``pass `relax.Normalize` of plugin `relax-passes` ``, or ``repetition `late` ``
+fn step_name(kind: StepKind, pass: &str, plugin: &str) -> String {
+    match kind {
+        StepKind::Pass => format!("pass `{pass}` of plugin `{plugin}`"),
+        StepKind::Sequential => format!("Sequential `{pass}`"),
+        StepKind::Repetition => format!("repetition `{pass}`"),
+    }
 }
 
 fn first(problems: &[Problem]) -> &str {
@@ -281,7 +327,9 @@ impl Error {
     /// Exit code of the command line.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Input { .. } | Error::InputFile { .. } | Error::IllFormed { .. } => exit::INPUT,
+            Error::Input { .. } | Error::InputFile { .. } | Error::IllFormed { .. } | Error::Unmet { .. } => {
+                exit::INPUT
+            }
             Error::Manifest { .. }
             | Error::Registry(_)
             | Error::Plan(_)
@@ -289,7 +337,7 @@ impl Error {
             | Error::Config { .. } => exit::REQUEST,
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
             Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } => exit::PLUGIN,
-            Error::Step { code, .. } | Error::Ended { code, .. } => *code,
+            Error::Step { code, .. } | Error::Ended { code, .. } | Error::Execution { code, .. } => *code,
             Error::Write { .. } | Error::ReaderLeft | Error::Unprintable(_) => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
             // The gravest cause counts.
@@ -364,9 +412,10 @@ impl Error {
             }
             Error::Lockfile { problem, .. } => report.help(&problem.help),
             Error::Plugin { path, help, .. } => report.help(help).about_file(Some(path)),
-            Error::Request { help, .. } | Error::InputFile { help, .. } | Error::Ended { help, .. } => {
-                report.help(help)
-            }
+            Error::Request { help, .. }
+            | Error::InputFile { help, .. }
+            | Error::Unmet { help, .. }
+            | Error::Ended { help, .. } => report.help(help),
             Error::Config { .. } => report.help(CONFIG_HELP),
             Error::Registry(error) => with_remedy(report, error),
             Error::Plan(PlanError::Name { error, .. } | PlanError::ListedName { error, .. }) => {
@@ -388,18 +437,15 @@ impl Error {
                     None => Report::error(message).note(format!("in {origin}")),
                 }
             }
-            Error::Step { position, pass, plugin, file, function, place, kept, .. } => {
-                report = report.about("pass", pass).about("plugin", plugin).about_file(file.as_deref());
+            Error::Execution { place, notes, help, function, .. } => {
                 report.about.extend(function.clone().map(|name| ("function", name)));
-                report = report.about("position", position.to_string());
                 if let Some((what, text, span)) = place {
                     report = report.at(what, Arc::clone(text), span.clone(), "");
                 }
-                let function = function.as_ref().map(|name| format!("in function `{name}`"));
-                let file = file.as_ref().map(|file| format!("plugin file {}", file.display()));
-                report.notes.extend(function.into_iter().chain(file));
-                report.help(kept.help("the module before this step", "the module before this step"))
+                report.notes.extend(notes.iter().cloned());
+                report.help(help)
             }
+            Error::Step { .. } => self.of_step(report),
             Error::Instrument { instrument, plugin, file, pass, kept, .. } => {
                 report = report.about("instrument", instrument).about("plugin", plugin).about_file(file.as_deref());
                 if let Some((position, pass)) = pass {
@@ -413,6 +459,25 @@ impl Error {
             }
             _ => report,
         }
+    }
+
+    /// What a step that failed is about.
+    fn of_step(&self, mut report: Report) -> Report {
+        let Error::Step { position, kind, pass, plugin, file, function, place, kept, .. } = self else { return report };
+        report = report.about("pass", pass);
+        // What a pipeline writes is of no plugin.
+        if *kind == StepKind::Pass {
+            report = report.about("plugin", plugin).about_file(file.as_deref());
+        }
+        report.about.extend(function.clone().map(|name| ("function", name)));
+        report = report.about("position", position.to_string());
+        if let Some((what, text, span)) = place {
+            report = report.at(what, Arc::clone(text), span.clone(), "");
+        }
+        let function = function.as_ref().map(|name| format!("in function `{name}`"));
+        let file = file.as_ref().map(|file| format!("plugin file {}", file.display()));
+        report.notes.extend(function.into_iter().chain(file));
+        report.help(kept.help("the module before this step", "the module before this step"))
     }
 }
 

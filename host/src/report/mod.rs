@@ -1,6 +1,7 @@
 //! The one renderer of diagnostics.
 
 pub mod error;
+pub(crate) mod expect;
 pub(crate) mod said;
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};

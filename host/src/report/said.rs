@@ -34,3 +34,14 @@ impl PassDiagnostic {
 
 /// A place in a printed module: what is shown, the text, and the range in it.
 pub type ShownPlace = (String, Arc<str>, std::ops::Range<usize>);
+
+/// A counter of a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statistic {
+    /// Full name of the pass, or of the instrument that counted.
+    pub pass: String,
+    /// Name of the counter.
+    pub name: String,
+    /// What was added up.
+    pub sum: u64,
+}

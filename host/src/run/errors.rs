@@ -3,7 +3,7 @@
 use super::ShownPlace;
 use super::services::Shown;
 use super::steps::Run;
-use crate::report::error::{Error, Kept, exit};
+use crate::report::error::{Error, Kept, StepKind, exit};
 use crate::verify::Violation;
 use plugin_api::abi::host::RunFailure;
 use plugin_api::ir::Module;
@@ -51,6 +51,7 @@ impl Run<'_> {
         let owner = registry.pass_owner(pass);
         Error::Step {
             position: self.position,
+            kind: StepKind::Pass,
             pass: registry.pass(pass).name.clone(),
             plugin: owner.name.clone(),
             file: owner.file.clone(),
@@ -64,10 +65,17 @@ impl Run<'_> {
 
     /// A step that requires what is not available.
     pub(super) fn stuck(&self, unit: &Unit, position: usize, message: String) -> Error {
+        let kind = if unit.pass().is_some() { StepKind::Pass } else { StepKind::Sequential };
+        self.whole_error(unit, kind, position, message, exit::REQUEST)
+    }
+
+    /// An error of a step that is not the call of a pass.
+    pub(super) fn whole_error(&self, unit: &Unit, kind: StepKind, position: usize, message: String, code: u8) -> Error {
         let registry = self.engine.registry();
         let owner = unit.pass().map(|pass| registry.pass_owner(pass));
         Error::Step {
             position,
+            kind,
             pass: unit.name(registry).to_string(),
             plugin: owner.map_or(Owner::EMBEDDER, |owner| &owner.name).to_string(),
             file: owner.and_then(|owner| owner.file.clone()),
@@ -75,7 +83,7 @@ impl Run<'_> {
             message,
             place: None,
             kept: Kept::Nothing,
-            code: exit::REQUEST,
+            code,
         }
     }
 

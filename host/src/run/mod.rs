@@ -4,6 +4,7 @@ mod blocks;
 mod calls;
 mod claims;
 mod errors;
+pub mod execute;
 mod marks;
 mod one_pass;
 mod outcomes;
@@ -29,11 +30,11 @@ use registry::Plan;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use crate::report::said::{PassDiagnostic, ShownPlace};
+pub use crate::report::expect::Expectation;
+pub use crate::report::said::{PassDiagnostic, ShownPlace, Statistic};
 pub use outcomes::{Fate, RunReport, StepReport};
 use parallel::Workers;
 use services::RunServices;
-pub use statistics::Statistic;
 use steps::Run;
 
 /// Runs plans: how it does so is said first.

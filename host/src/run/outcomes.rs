@@ -21,6 +21,8 @@ pub struct StepReport {
     pub has_members: bool,
     /// What ran inside of it, or was passed over there: its members, each after what it requires.
     pub members: Vec<StepReport>,
+    /// How many rounds it took, if it ran until nothing changed.
+    pub rounds: Option<u32>,
     /// What became of it.
     pub fate: Fate,
     /// Time in the pass.
@@ -71,6 +73,8 @@ pub struct RunReport {
     pub diagnostics: Vec<PassDiagnostic>,
     /// What passes counted, each counter once, in the order in which they were first heard of.
     pub statistics: Vec<Statistic>,
+    /// Keys of config values that are set in the context, and that nothing has asked for.
+    pub unread_config: Vec<String>,
     /// What the driver noticed.
     pub warnings: Vec<String>,
     /// Failures after which the run went on.

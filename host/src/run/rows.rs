@@ -33,7 +33,7 @@ impl Run<'_> {
 
     fn row_if(
         &mut self,
-        StepRun { unit, given, why, nesting }: StepRun,
+        StepRun { unit, given, why, nesting, rounds }: StepRun,
         fate: Fate,
         wanted: impl Fn(&StepReport) -> bool,
     ) {
@@ -44,7 +44,7 @@ impl Run<'_> {
             Cost { time: Duration::ZERO, verify: Duration::ZERO, bindings: (bindings, bindings) }
         });
         let members = Vec::new();
-        let row = StepReport { unit, given, why, has_members, members, fate, time, verify, bindings };
+        let row = StepReport { unit, given, why, has_members, members, rounds, fate, time, verify, bindings };
         if wanted(&row) {
             self.rows.push(nesting, row);
         }
@@ -82,7 +82,7 @@ impl Run<'_> {
     pub(super) fn rows_of_vetoed(&mut self, ended: &[StepRun], by: String) {
         if let [user, .., needed] = ended {
             let [user, needed] = [user, needed].map(|step| step.unit.name(self.engine.registry()));
-            self.warnings.push(format!("`{user}` is skipped: it needs `{needed}`, vetoed by {by}"));
+            self.warn(format!("`{user}` is skipped: it needs `{needed}`, vetoed by {by}"));
         }
         self.rows_of(ended, &Fate::Vetoed(by), |_| true);
     }
@@ -91,9 +91,16 @@ impl Run<'_> {
     pub(super) fn rows_of_lacking(&mut self, ended: &[StepRun], why: String) {
         if let Some(user) = ended.last() {
             let user = user.unit.name(self.engine.registry());
-            self.warnings.push(format!("`{user}` is skipped: it {why}"));
+            self.warn(format!("`{user}` is skipped: it {why}"));
         }
         self.rows_of(ended, &Fate::Skipped(why), |_| true);
+    }
+
+    /// Warns once, however many rounds of a repetition say the same.
+    fn warn(&mut self, warning: String) {
+        if self.warned.insert(warning.clone()) {
+            self.warnings.push(warning);
+        }
     }
 
     /// Bindings of a module. Functions that the last one had, too, are not counted again.
@@ -131,6 +138,7 @@ mod tests {
             why: Why::Asked,
             has_members: true,
             members: Vec::new(),
+            rounds: None,
             fate: Fate::Failed,
             time: Duration::ZERO,
             verify: Duration::ZERO,
@@ -146,8 +154,9 @@ mod tests {
         }
         let module = Module::new(Vec::<(String, Body)>::new());
         let steps = rows.finish();
-        let (diagnostics, statistics, warnings, failures) = Default::default();
-        let report = RunReport { module, steps, diagnostics, statistics, warnings, failures, error: None };
+        let (diagnostics, statistics, unread_config, warnings, failures) = Default::default();
+        let report =
+            RunReport { module, steps, diagnostics, statistics, unread_config, warnings, failures, error: None };
         let name = |(depth, step): (usize, &StepReport)| match &step.unit {
             Unit::Sequential(name) => format!("{depth}{name}"),
             Unit::Pass(_) => String::new(),

@@ -1,15 +1,17 @@
 //! What passes, checkers and instruments ask the host for, on whichever thread they run.
 
 use super::marks::{Marks, Rules};
-use super::statistics::{Counters, Statistic};
+use super::statistics::Counters;
 use super::{PassDiagnostic, ShownPlace};
 use crate::context::{PassContext, Settings};
 use crate::engine::Engine;
 use crate::instruments::Speaking;
+use crate::report::said::Statistic;
 use plugin_api::abi::host::{Diagnostic, HostServices, Wanted};
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::{Body, Call, Module};
 use plugin_api::metadata::OptionValue;
+use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
@@ -107,6 +109,10 @@ impl HostServices for Services<'_> {
         Rules { engine: self.engine, marks: self.marks }.infer(call)
     }
 
+    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        self.engine.legalize(call)
+    }
+
     fn print(&self, body: &Body) -> String {
         let text = script::print_function("main", body, self.engine);
         text.unwrap_or_else(|error| format!("# {error}\n"))
@@ -118,6 +124,10 @@ impl HostServices for Services<'_> {
 
     fn pass_name(&self) -> String {
         self.pass.to_string()
+    }
+
+    fn run(&self) -> Option<u64> {
+        Some(self.marks.run())
     }
 
     fn target(&self) -> Option<String> {
@@ -233,6 +243,10 @@ impl HostServices for RunServices<'_> {
         Rules { engine: self.engine, marks: &self.marks }.infer(call)
     }
 
+    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        self.engine.legalize(call)
+    }
+
     fn print(&self, body: &Body) -> String {
         self.with(|services| services.print(body))
     }
@@ -243,6 +257,10 @@ impl HostServices for RunServices<'_> {
 
     fn pass_name(&self) -> String {
         self.pass.borrow().clone()
+    }
+
+    fn run(&self) -> Option<u64> {
+        Some(self.marks.run())
     }
 
     fn target(&self) -> Option<String> {

@@ -1,17 +1,7 @@
 //! What passes count by name.
 
+use crate::report::said::Statistic;
 use std::collections::HashMap;
-
-/// A counter of a pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statistic {
-    /// Full name of the pass, or of the instrument that counted.
-    pub pass: String,
-    /// Name of the counter.
-    pub name: String,
-    /// What was added up.
-    pub sum: u64,
-}
 
 /// Counters, each once, in the order in which they come first.
 #[derive(Default)]

@@ -14,7 +14,7 @@ use plugin_api::ir::{Body, Module};
 use plugin_api::metadata::OptionValue;
 use registry::{Driver, Job, OwnerId, PassId, Plan, Resume, Step, Todo};
 use std::cell::RefMut;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// A plan that is being run over a module.
@@ -40,6 +40,8 @@ pub(super) struct Run<'r> {
     failed: Failed,
     errors: Vec<Error>,
     pub(super) warnings: Vec<String>,
+    /// The same, to find them.
+    pub(super) warned: HashSet<String>,
     /// How many of the diagnostics were heard.
     heard: usize,
 }
@@ -95,6 +97,7 @@ impl<'r> Run<'r> {
             failed: Failed::default(),
             errors: Vec::new(),
             warnings: Vec::new(),
+            warned: HashSet::new(),
             heard: 0,
         }
     }
@@ -108,20 +111,21 @@ impl<'r> Run<'r> {
         let mut driver = Driver::new(self.engine.registry(), self.plan);
         let mut error = self.drive(&mut driver).err();
         self.hear();
-        let statistics = statistics::summed(self.services.counted.take());
         let (exited, beside) = scope.leave();
         match exited {
             Err(first) if error.is_none() => error = Some(first),
             exited => self.errors.extend(exited.err()),
         }
         self.errors.extend(beside);
-        // What is reported on leaving is of this run, too.
+        // What is reported and counted on leaving is of this run, too.
         self.hear();
+        let statistics = statistics::summed(self.services.counted.take());
         Ok(RunReport {
             module: self.module,
             steps: self.rows.finish(),
             diagnostics: self.services.said.take(),
             statistics,
+            unread_config: self.runner.context.settings().unread(),
             warnings: [driver.warnings(), &self.warnings].concat(),
             failures: self.errors,
             error,
@@ -134,7 +138,8 @@ impl<'r> Run<'r> {
             let done = match todo {
                 Todo::Asked(step) => self.may_try(step),
                 Todo::Run(job) => self.run(&job, driver),
-                Todo::Begin { step, number } => self.begin(step, number),
+                Todo::Begin { step, number } => self.begin(step, number, driver.facts()),
+                Todo::Round(round) => self.round(round, driver.facts_mut()),
                 Todo::End => self.end(),
                 Todo::Stuck { unit, number, message } => Err(Stop::Failed(self.stuck(&unit, number, message))),
                 Todo::Lacking { needed, missing } => Err(self.lacking(&needed, &missing)),

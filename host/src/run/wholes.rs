@@ -2,12 +2,14 @@
 
 use super::steps::{Run, Stop};
 use crate::instruments::Started;
-use crate::report::error::Error;
+use crate::report::error::{Error, StepKind, exit};
 use plugin_api::declare::instrument::PassFacts;
 use plugin_api::ir::Module;
 use plugin_api::metadata::Granularity;
-use registry::{Owner, Step, Unit};
+use plugin_api::names::listed;
+use registry::{Facts, Owner, PassId, Registry, Round, Step, Unit};
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 
 /// A Sequential or composite pass that has begun.
 pub(super) struct Whole<'p> {
@@ -17,23 +19,102 @@ pub(super) struct Whole<'p> {
     /// The instruments that know of it.
     started: Started,
     before: Module,
+    /// If it runs until nothing changes.
+    rounds: Option<Rounds>,
+}
+
+/// The rounds of a Sequential so far.
+struct Rounds {
+    /// What held before the first of them, and how much was counted.
+    facts: Facts,
+    counted: usize,
+    /// The modules after each round, the one before the first of them first, by their hash.
+    seen: HashMap<u64, Vec<(u32, Module)>>,
+    /// What changed the module in each round.
+    changed: Vec<BTreeSet<PassId>>,
+}
+
+impl Rounds {
+    fn of(module: &Module, facts: &Facts, counted: usize) -> Rounds {
+        let seen = HashMap::from([(module.structural_hash(), vec![(0, module.clone())])]);
+        Rounds { facts: facts.clone(), counted, seen, changed: Vec::new() }
+    }
+
+    /// A round has ended with this module. Returns an earlier round that ended with the same one; the first is 1.
+    fn ended(&mut self, round: u32, module: &Module, changed: BTreeSet<PassId>) -> Option<u32> {
+        self.changed.push(changed);
+        let alike = self.seen.entry(module.structural_hash()).or_default();
+        if let Some((earlier, _)) = alike.iter().find(|(_, seen)| seen.structural_eq(module)) {
+            return Some(*earlier);
+        }
+        alike.push((round, module.clone()));
+        None
+    }
+
+    /// What changed the module after a round.
+    fn changed_after(&self, round: u32, registry: &Registry) -> Vec<String> {
+        let passes: BTreeSet<PassId> = self.changed.iter().skip(round as usize).flatten().copied().collect();
+        passes.into_iter().map(|pass| format!("`{}`", registry.pass(pass).name)).collect()
+    }
 }
 
 impl<'r> Run<'r> {
     /// A whole begins, if the instruments let it.
-    pub(super) fn begin(&mut self, step: Cow<'r, Step>, number: usize) -> Result<(), Stop> {
+    pub(super) fn begin(&mut self, step: Cow<'r, Step>, number: usize, facts: &Facts) -> Result<(), Stop> {
         let before = self.module.clone();
         let pass = self.facts_of(&step, number);
         self.services.set_pass(pass.name);
         self.ask(&before, &pass)?;
         let started = self.instruments().run_before(&before, &pass).map_err(Stop::Before)?;
-        self.wholes.push(Whole { step, number, started, before });
+        let rounds = step.rounds.map(|_| Rounds::of(&before, facts, self.services.counted.borrow().len()));
+        self.wholes.push(Whole { step, number, started, before, rounds });
         Ok(())
+    }
+
+    /// Whether another round can bring the passes to rest. If not, all that they did is undone.
+    pub(super) fn round(&mut self, ended: Round, facts: &mut Facts) -> Result<(), Stop> {
+        let (unit, number) = (ended.unit.clone(), ended.number);
+        let Some(message) = self.goes_on_forever(ended) else { return Ok(()) };
+        let stop = Stop::Failed(self.whole_error(&unit, StepKind::Repetition, number, message, exit::PLUGIN));
+        if let Some(Whole { step, number, started, before, rounds }) = self.wholes.pop() {
+            self.instruments().run_failed(started, &self.module, &self.facts_of(&step, number), &stop.message());
+            self.set_module(before);
+            if let Some(rounds) = rounds {
+                *facts = rounds.facts;
+                self.services.counted.borrow_mut().truncate(rounds.counted);
+            }
+        }
+        Err(stop)
+    }
+
+    /// Why the passes of the innermost whole will not come to rest, as far as its rounds show.
+    fn goes_on_forever(&mut self, Round { round, limit, changed, .. }: Round) -> Option<String> {
+        let (registry, module) = (self.engine.registry(), self.module.clone());
+        let rounds = self.wholes.last_mut()?.rounds.as_mut()?;
+        if let Some(earlier) = rounds.ended(round, &module, changed) {
+            let again = match earlier {
+                0 => "the module from before round 1".to_string(),
+                earlier => format!("the module of round {earlier}"),
+            };
+            let passes = rounds.changed_after(earlier, registry);
+            let who = if let [one] = &passes[..] {
+                format!("{one} undoes its own changes")
+            } else {
+                format!("these passes undo each other: {}", listed(&passes))
+            };
+            Some(format!("round {round} ended with {again}; {who}"))
+        } else if round >= limit {
+            let passes = rounds.changed_after(round - 1, registry);
+            let who = listed(&passes);
+            Some(format!("round {round} still changed the module, and the limit is {limit}; changed by {who}"))
+        } else {
+            None
+        }
     }
 
     /// The whole that began last has ended.
     pub(super) fn end(&mut self) -> Result<(), Stop> {
-        let Some(Whole { step, number, started, before }) = self.wholes.pop() else { return Ok(()) };
+        let Some(Whole { step, number, started, before, .. }) = self.wholes.pop() else { return Ok(()) };
         let pass = self.facts_of(&step, number);
         self.services.set_pass(pass.name);
         let changed = !before.same(&self.module);

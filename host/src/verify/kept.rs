@@ -6,7 +6,7 @@
 
 use plugin_api::ir::records::*;
 use plugin_api::ir::{Body, Module, RawView};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// How many old nodes the search for a kept one may look at, for each new node. What is not used is saved up, so that a
 /// long stretch can be left out and the search still takes time in proportion to both functions.
@@ -46,21 +46,18 @@ impl Kept {
 /// Functions that nothing checked, since a program made them itself. Of those nothing counts as kept.
 #[derive(Debug, Default)]
 pub(crate) struct Unverified {
-    /// The module that keeps their addresses from being used again.
-    module: Option<Module>,
-    bodies: HashSet<usize, foldhash::fast::RandomState>,
+    /// By address, which is not used again as long as there is a handle.
+    bodies: HashMap<usize, Body, foldhash::fast::RandomState>,
 }
 
 impl Unverified {
     /// All functions of a module.
     pub(crate) fn of(module: &Module) -> Unverified {
-        let bodies = module.functions().map(|(_, body)| body.addr()).collect();
-        Unverified { module: Some(module.clone()), bodies }
+        Unverified { bodies: module.functions().map(|(_, body)| (body.addr(), body.clone())).collect() }
     }
 
     fn kept(&self, before: &Body, after: &Body) -> Kept {
-        let unverified = self.module.is_some() && self.bodies.contains(&before.addr());
-        if unverified { Kept::default() } else { Kept::of(before, after) }
+        if self.bodies.contains_key(&before.addr()) { Kept::default() } else { Kept::of(before, after) }
     }
 }
 
@@ -170,8 +167,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::ir::Dim;
-    use plugin_api::ir::{AttrsId, BodyBuilder, DType, NodeSpec, Type, Value};
+    use plugin_api::ir::{AttrsId, BodyBuilder, DType, Dim, Type, Value};
 
     /// `n` calls in a row, each of the one before.
     fn chain(n: usize) -> Body {
@@ -179,7 +175,7 @@ mod tests {
         b.begin_function(0, AttrsId::NONE, None);
         let ty = b.ty(&Type::tensor(vec![Dim::Int(4)], DType::F32));
         let mut last = b.param("x", ty);
-        b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+        b.begin_block();
         for i in 0..n {
             let callee = b.op(if i % 2 == 0 { "relax.exp" } else { "relax.abs" });
             last = b.call(callee, &[last], AttrsId::NONE, ty, false, Some("y"));

@@ -2,7 +2,7 @@
 //! `tests/src/bin/forge.rs` compares this with the reader. Any other function is printed and read again.
 
 use plugin_api::ir::records::*;
-use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Dict, Expr, Module, RawView, Type, Value};
+use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Dict, Expr, Module, RawView, Value};
 use plugin_api::metadata::{ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo};
 use plugin_api::names::is_dotted_name;
 use plugin_api::typing::operator_checks::{declared_length, takes_any_attributes};
@@ -403,7 +403,7 @@ impl PlainFunction<'_> {
         }
         let ty = callee.ty().to_owned();
         match function.kind() {
-            BodyKind::PrimFunc => !function.root().ty().is_known() && ty == Type::prim_func(None),
+            BodyKind::PrimFunc => function.prim_func_type() == Some(ty),
             BodyKind::Function => function.raw().var_names().is_empty() && ty == function.root().ty().to_owned(),
             _ => false,
         }

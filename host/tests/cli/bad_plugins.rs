@@ -627,6 +627,14 @@ fn forged_handles() {
     runs("forged_handles", &[example("by_hand")], &passes);
 }
 
+/// What is wrong with a legalization is an error that names the operator and its plugin.
+#[test]
+fn faulty_legalizations() {
+    let operators = ["panics", "other_type", "other_count", "refuses", "endless", "foreign", "itself", "computes"];
+    let passes = operators.map(|operator| format!("zoo.Legalizes{{operator=\"zoo.{operator}\"}}"));
+    runs("faulty_legalizations", &[example("legalizes")], &passes.each_ref().map(String::as_str));
+}
+
 /// What was lent and comes back without a new owner does not lose the one that it has.
 #[test]
 fn handles_that_are_not_counted() {

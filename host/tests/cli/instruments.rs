@@ -107,6 +107,17 @@ called! {
         // Required by the context: not asked.
         ["--passes", "zoo.First,zoo.Adds", "--require", "zoo.First", "--instrument",
          "zoo.Recorder{vetoes=[zoo.First, zoo.Adds]}"],
+        // In each round, but it is reported once.
+        ["--passes", "repeat(limit=2)[zoo.Second,zoo.Adds]", "--instrument", "zoo.Recorder{vetoes=[zoo.First]}"],
+    ];
+    // They count like passes; with different options, together.
+    expectations_of_instruments: [
+        ["--passes", "zoo.First", "--instrument", "zoo.Recorder{name=a, talks=true}", "--expect",
+         "zoo.Recorder.remarks==3"],
+        ["--passes", "zoo.First", "--instrument", "zoo.Recorder{name=a, talks=true}", "--instrument",
+         "zoo.Recorder{name=b, talks=true}", "--expect", "zoo.Recorder.remarks==3", "--expect", "zoo.Recorder.words>0"],
+        ["--passes", "zoo.First", "--expect", "zoo.Recorder.remarks>0", "--expect", "zoo.Recorded.remarks>0"],
+        ["--passes", "zoo.First", "--expect", "zoo.Recorder.remarks>0"],
     ];
     instruments_that_fail: [
         ["--passes", "zoo.First", "--instrument", A, "--instrument", "zoo.Recorder{name=b, fails=new}", "--instrument", C],

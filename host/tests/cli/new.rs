@@ -29,7 +29,14 @@ fn steps(page: &str) -> Vec<Step> {
     let (mut steps, mut title, mut block) = (Vec::new(), "", String::new());
     let mut replaced: Option<(String, String)> = None;
     let file = |title: &str| title.split('`').nth(1).expect("a file in the line above a block").to_string();
+    let mut fenced = false;
     for line in page.lines().chain(["end"]) {
+        // What is between fences is only to be read.
+        let fence = line.starts_with("```");
+        fenced ^= fence;
+        if fenced || fence {
+            continue;
+        }
         if let Some(code) = line.strip_prefix("    ") {
             block.extend([code, "\n"]);
         } else if line.is_empty() {

@@ -75,6 +75,9 @@ pub struct Entry {
     pub(crate) drop_instrument: extern "C" fn(*mut u8, Sink) -> u32,
     /// Table, property, function, context, error.
     pub(crate) check_property: extern "C" fn(*const Entry, u32, *const BodyHdr, *const CtxRecord, Sink) -> u32,
+    /// Table, operator, sections, call, place for the PrimFunc, answer.
+    pub(crate) legalize:
+        extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
 }
 
 /// What the run of a module pass gave.
@@ -105,7 +108,8 @@ layout!(Entry {
     make_instrument,
     call_instrument,
     drop_instrument,
-    check_property
+    check_property,
+    legalize
 });
 
 // SAFETY: everything in it is immutable and lives as long as the library.
@@ -131,6 +135,7 @@ impl Entry {
         call_instrument,
         drop_instrument,
         check_property,
+        legalize,
     );
 
     /// The table of a plugin.
@@ -154,6 +159,7 @@ impl Entry {
             call_instrument: crate::abi::instrument::call,
             drop_instrument: crate::abi::instrument::drop_state,
             check_property,
+            legalize,
         }
     }
 
@@ -471,6 +477,33 @@ extern "C" fn infer(entry: *const Entry, op: u32, raw: *const RawView<'static>, 
         Err(InferError::Panicked(format!("the rule of the operator panicked: {panic}; this is a fault of its plugin")))
     });
     let (status, bytes) = encode_inferred(&answer);
+    out.put(&bytes);
+    status
+}
+
+extern "C" fn legalize(
+    entry: *const Entry,
+    op: u32,
+    raw: *const RawView<'static>,
+    node: u32,
+    function: *mut *const BodyHdr,
+    out: Sink,
+) -> u32 {
+    let rule = || {
+        // SAFETY: the host passes the plugin's own table and sections that live during the call.
+        let (entry, raw) = unsafe { (&*entry, &*raw) };
+        let Some(decl) = entry.decl().operators.get(op as usize) else {
+            return Err(InferError::wrong("the host asked for an operator that the plugin does not have"));
+        };
+        decl.legalize.map(|legalize| legalize(Call(Value { raw, op: node }))).transpose()
+    };
+    let answer = caught(rule).unwrap_or_else(|panic| {
+        let what = "the legalization of the operator panicked";
+        Err(InferError::Panicked(format!("{what}: {panic}; this is a fault of its plugin")))
+    });
+    let (status, bytes, handle) = services::legalized_answer(answer);
+    // SAFETY: the host gives a place for one handle.
+    unsafe { function.write(handle) };
     out.put(&bytes);
     status
 }

@@ -193,6 +193,9 @@ impl Bounds {
             prim::BITAND if a.min >= 0 && b.min >= 0 => Bounds::of(0, a.max.min(b.max)),
             prim::BITAND if b.min >= 0 => Bounds::of(0, b.max),
             prim::BITAND if a.min >= 0 => Bounds::of(0, a.max),
+            prim::SHL if a.min >= 0 && a.max <= i64::from(i32::MAX) && b.min >= 0 && b.max < 63 => {
+                Bounds::corners(a, b, |a, b| a << b.clamp(0, 62))
+            }
             prim::SHR if b.min >= 0 && b.max < 63 => Bounds::corners(a, b, |a, b| a >> b.clamp(0, 62)),
             _ => Bounds::EVERYTHING,
         }

@@ -48,7 +48,13 @@ impl Store {
                         work.push((opposite, true));
                     }
                 }
-                (prim::EQ..=prim::GE, true) => drop(self.assume_comparison(id, of)),
+                (prim::EQ..=prim::GE, true) => {
+                    let opposite = self.negation(id);
+                    self.assume_comparison(id, of);
+                    if !matches!(self.at(opposite).op, prim::INT | prim::NOT) {
+                        self.facts.truths.insert(opposite, false);
+                    }
+                }
                 _ => {}
             }
             self.facts.truths.insert(id, holds);

@@ -8,7 +8,8 @@ use super::to_dim::{FIRST_ATOM, atom_of, dtype_of, symbol_of};
 use crate::ir::records::{flag, kind, leaf, prim};
 use crate::ir::{Body, DType, Dim, NodeSpec, SealError, Sym, Type, V, Value};
 use crate::rewrite::mutators::{Action, Rewriter};
-use std::collections::HashSet;
+use crate::walk::value_key::value_key;
+use std::collections::{HashMap, HashSet};
 
 /// Operator of a choice of which only one side is evaluated.
 const IF_THEN_ELSE_OP: &str = "tirx.if_then_else";
@@ -84,6 +85,38 @@ impl Analyzer {
         done.pop()
     }
 
+    /// Brings an expression here, in which choices are atoms, too. Equal atoms are one.
+    pub(super) fn enter_opaque(&mut self, root: Value<'_>) -> Option<Id> {
+        let mut equal: HashMap<Vec<u32>, Id> = HashMap::new();
+        let (mut work, mut done) = (vec![(root, false)], Vec::new());
+        while let Some((value, entered)) = work.pop() {
+            let arith = operation(value).filter(|(op, ..)| !matches!(*op, SELECT | IF_THEN_ELSE));
+            let Some((op, dtype, _)) = arith else {
+                let id = if value.is_nested() && !value.has_effect() {
+                    let key = value_key(value, &|operand| operand);
+                    match equal.get(&key) {
+                        Some(id) => *id,
+                        None => *equal.entry(key).or_insert(self.enter_atom(value)?),
+                    }
+                } else {
+                    self.enter_atom(value)?
+                };
+                done.push(id);
+                continue;
+            };
+            if !entered {
+                work.push((value, true));
+                work.extend(value.operands().rev().map(|operand| (operand, false)));
+                continue;
+            }
+            let from = done.len().checked_sub(value.n_operands())?;
+            let kids: Vec<Id> = done.drain(from..).collect();
+            let kid = |i: usize| kids.get(i).copied().unwrap_or(0);
+            done.push(self.store().node(Node { op, dtype, a: kid(0).into(), b: kid(1), c: 0 }));
+        }
+        done.pop()
+    }
+
     fn enter_atom(&mut self, value: Value<'_>) -> Option<Id> {
         if value.is_leaf() {
             value.leaf().filter(|rec| rec.kind == leaf::PRIM)?;
@@ -152,7 +185,7 @@ impl Analyzer {
     /// If the result is not valid.
     pub fn simplify_body(&mut self, body: &Body) -> Result<Body, SealError> {
         body.try_rewrite(|value, rw| {
-            // The expressions of a buffer are those that its type speaks of.
+            // The expressions of a buffer are those that its type mentions.
             if operation(value).is_none() && value.kind() != kind::BUFFER {
                 for (i, operand) in value.operands().enumerate() {
                     if let Some(simple) = self.simplify_index(operand, rw) {

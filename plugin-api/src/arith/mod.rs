@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `analyzer` | what pass authors use: bindings, assumptions, questions |
 //! | `index` | expressions of function bodies |
+//! | `form` | simplified expressions in TVM's form; conditions in conjunctive normal form |
 //! | `range` | what variables that run over ranges reach; linear forms |
 //! | `store`, `facts` | expressions and assumptions while they are analysed |
 //! | `simplify` | the walk that applies the rules |
@@ -21,6 +22,7 @@
 mod analyzer;
 mod bounds;
 mod facts;
+mod form;
 mod index;
 mod modular;
 mod order;
@@ -34,9 +36,10 @@ mod to_dim;
 
 pub use analyzer::Analyzer;
 pub use bounds::Bounds;
+pub use form::Piece;
 pub use modular::ModularSet;
 pub use range::{IntSet, LinearForm};
-pub use to_dim::{FIRST_ATOM, atom_of, index_to_dim, symbol_of};
+pub use to_dim::{FIRST_ATOM, atom_of, index_to_dim, index_to_dim_of_atoms, symbol_of, unused_symbol, value_of_atom};
 
 /// Operations on dimensions and in TIR expressions, such as [`prim::ADD`].
 pub use crate::ir::records::prim;

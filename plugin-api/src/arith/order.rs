@@ -179,6 +179,11 @@ impl Store {
         if never || sum.scale(-1)?.shift(-1).is_some_and(|less| self.at_least_0(&less)) {
             return Some(self.truth(!never));
         }
+        if op == prim::LT
+            && let Some(known) = self.less_of_parts(&sum, dtype)
+        {
+            return Some(known);
+        }
         let less = Store::less(&sum)?;
         if let Some(known) = self.compare_atom(&less, dtype) {
             return Some(known);
@@ -224,6 +229,37 @@ impl Store {
             (None, None) => None,
             _ => Some(self.logic(if all { prim::AND } else { prim::OR }, a, b)),
         }
+    }
+
+    /// `d * a + rest < 0` with a sum `a`: if the rest is less than `d` and not negative, `a < 0`; if it is `x % m` and `d`
+    /// divides `m`, `a + x // d % (m // d) < 0`.
+    fn less_of_parts(&mut self, sum: &Sum, dtype: DType) -> Option<Id> {
+        let several = sum.terms.iter().filter(|(_, c)| c.abs() > 1);
+        let (n, d) = several.fold((0, gcd(0, sum.k.into())), |(n, d), (_, c)| (n + 1, gcd(d, (*c).into())));
+        let d = i64::try_from(d).ok().filter(|d| n > 0 && *d > 1)?;
+        let (whole, mut rest) = sum.split(d);
+        rest.k = 0;
+        let whole = Sum { terms: whole.terms, k: sum.k }.divide(d);
+        let bounds = self.tight_bounds(&rest);
+        let sum = match rest.terms[..] {
+            [] => return None,
+            _ if bounds.min >= 0 && bounds.max < d => whole,
+            [(part, 1)] => {
+                let (x, m) = self.by_constant(part, prim::FLOORMOD).filter(|(_, m)| m % d == 0)?;
+                let (by, modulus) = (self.int(d, dtype), self.int(m / d, dtype));
+                let quotient = self.floordiv(x, by, dtype);
+                let written = self.binary(prim::FLOORDIV, dtype, x, by);
+                // What does not become shorter stays as it was written.
+                let part = if self.size[quotient as usize] < self.size[written as usize] {
+                    self.floormod(quotient, modulus, dtype)
+                } else {
+                    self.binary(prim::FLOORMOD, dtype, written, modulus)
+                };
+                self.plus(&whole, &self.sum_of(part), 1)?
+            }
+            _ => return None,
+        };
+        self.deeper(|store| store.compare_to_0(prim::LT, sum, dtype))
     }
 
     /// `sum < 0` as `T < u`.
@@ -284,8 +320,34 @@ impl Store {
         if self.negation(a) == b {
             return self.truth(!neutral);
         }
+        if let Some(known) = self.both_equal(op, a, b) {
+            return known;
+        }
         let id = self.both_less(op, a, b).unwrap_or_else(|| self.binary(op, DType::BOOL, a, b));
         self.known(id)
+    }
+
+    /// Two comparisons of one expression with numbers, of which at least one says that it differs or is equal to one.
+    fn both_equal(&mut self, op: u16, a: Id, b: Id) -> Option<Id> {
+        let equation = |store: &Store, id: Id| {
+            let node = store.at(id);
+            let number = matches!(node.op, prim::EQ | prim::NE).then(|| store.as_int(node.b))??;
+            Some((node.a, number, node.op == prim::EQ))
+        };
+        let ((x, c, equal), (y, d, also)) = (equation(self, a)?, equation(self, b)?);
+        if x != y {
+            return None;
+        }
+        // Of an `and` an equation says more, of an `or` that two differ.
+        match (op == prim::AND, equal, also) {
+            (true, true, true) => Some(if c == d { a } else { self.truth(false) }),
+            (true, true, false) => Some(if c == d { self.truth(false) } else { a }),
+            (true, false, true) => Some(if c == d { self.truth(false) } else { b }),
+            (false, false, false) => Some(if c == d { a } else { self.truth(true) }),
+            (false, false, true) => Some(if c == d { self.truth(true) } else { a }),
+            (false, true, false) => Some(if c == d { self.truth(true) } else { b }),
+            _ => None,
+        }
     }
 
     /// Two inequalities of one sum.

@@ -70,7 +70,7 @@ impl Store {
     }
 
     /// Whether it is a sum, a difference, or a multiple.
-    fn is_linear(&self, id: Id) -> bool {
+    pub(super) fn is_linear(&self, id: Id) -> bool {
         let node = self.at(id);
         is_index(node.dtype)
             && match node.op {

@@ -1,7 +1,7 @@
 //! From TIR index expressions to dimensions, so that one simplifier serves both.
 
 use crate::ir::records::{MAX_DEPTH, kind, leaf, prim, tykind};
-use crate::ir::{DType, Dim, DimExpr, Sym, Value};
+use crate::ir::{Body, DType, Dim, DimExpr, Sym, Value};
 use std::sync::Arc;
 
 /// Numbers from here on are not those of symbolic variables but of nodes: `FIRST_ATOM + position`.
@@ -14,6 +14,16 @@ pub const FIRST_ATOM: u32 = 1 << 31;
 /// What comes out can be simplified, compared and bounded with [`crate::arith`] like any dimension. Deeper expressions,
 /// and those with loads in them, an [`Analyzer`](crate::arith::Analyzer) takes as they are.
 pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
+    opened(value, &|value| symbol_of(value))
+}
+
+/// As [`index_to_dim`], and what is no arithmetic, such as a load, becomes an atom, too.
+pub fn index_to_dim_of_atoms(value: Value<'_>) -> Option<Dim> {
+    let atom = |value: Value<'_>| Sym { id: FIRST_ATOM | value.word(), dtype: dtype_of(value) };
+    opened(value, &|value| Some(symbol_of(value).unwrap_or_else(|| atom(value))))
+}
+
+fn opened(value: Value<'_>, atom: &dyn Fn(Value<'_>) -> Option<Sym>) -> Option<Dim> {
     // Operands stand before their user, so a stack of values in post-order needs no recursion on depth.
     enum Step<'a> {
         Enter(Value<'a>),
@@ -34,7 +44,7 @@ pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
                 work.push(Step::Leave(value));
                 work.extend(value.operands().rev().map(Step::Enter));
             }
-            Step::Enter(value) => done.push(Dim::Var(symbol_of(value)?)),
+            Step::Enter(value) => done.push(Dim::Var(atom(value)?)),
             Step::Leave(value) => {
                 depth -= 1;
                 let op = u16::try_from(value.node()?.a).ok()?;
@@ -52,15 +62,37 @@ pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
     done.pop().filter(|_| done.is_empty())
 }
 
-/// The node that an atom of [`index_to_dim`] stands for; `None` for a symbolic variable.
+/// The node of an atom of [`index_to_dim`]; `None` for a symbolic variable.
 pub fn atom_of(sym: Sym) -> Option<usize> {
     (sym.id >= FIRST_ATOM).then_some((sym.id & !FIRST_ATOM) as usize)
+}
+
+/// A symbolic variable that no function has, for a question to an analyser: as for the number of which several iterators are the
+/// digits. Several of one question differ in `n`.
+///
+/// ```
+/// use plugin_api::arith::unused_symbol;
+/// use plugin_api::prelude::*;
+///
+/// let (row, column) = (unused_symbol(0, DType::I64), unused_symbol(1, DType::I64));
+/// let mut analyzer = Analyzer::new();
+/// analyzer.bind_range(column, &Dim::Int(0), &Dim::Int(8));
+/// let position = Dim::Var(row) * 8 + Dim::Var(column);
+/// assert_eq!(analyzer.prove_equal(&position.floor_div(8), &Dim::Var(row)), Some(true));
+/// ```
+pub fn unused_symbol(n: u16, dtype: DType) -> Sym {
+    Sym { id: FIRST_ATOM - 1 - u32::from(n), dtype }
+}
+
+/// The value of an atom of [`index_to_dim_of_atoms`] in a body; `None` for a symbolic variable.
+pub fn value_of_atom(body: &Body, sym: Sym) -> Option<Value<'_>> {
+    atom_of(sym).filter(|at| *at < body.len()).map(|at| body.value_at(at))
 }
 
 /// The symbolic variable that a loop variable, block iterator, parameter or other scalar with a name is to the
 /// analyser: what to bind it by. `None` for anything else.
 ///
-/// Where shapes speak of the variable too, both mean the same symbolic variable; otherwise it is an atom.
+/// Where shapes mention the variable too, both mean the same symbolic variable; otherwise it is an atom.
 pub fn symbol_of(value: Value<'_>) -> Option<Sym> {
     if !is_variable(value) {
         return None;

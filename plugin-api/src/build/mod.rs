@@ -159,7 +159,7 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// The symbolic variable that a scalar variable is: types and scalar expressions speak of it by this one.
+    /// The symbolic variable that a scalar variable is: types and scalar expressions mention it by this one.
     ///
     /// ```
     /// use plugin_api::prelude::*;

@@ -140,7 +140,7 @@ impl State {
         self.wait(v)
     }
 
-    /// What is seen outside of a dataflow block has a type that does not speak of the scalars of the block.
+    /// What is seen outside of a dataflow block has a type that does not mention the scalars of the block.
     pub(super) fn hide_inner(&mut self, v: V) {
         self.b.hide_inner(v, self.scalars.iter().map(|(id, scalar)| (*scalar, *id)));
     }

@@ -1,6 +1,7 @@
 //! What a plugin declares: passes, options, operators, composites, config, properties and instruments, and the context that
 //! its code gets.
 
+pub mod analysis;
 pub mod contributions;
 pub mod declarations;
 pub mod diagnostics;

@@ -7,6 +7,7 @@ use crate::metadata::OptionValue;
 use crate::metadata::wire::read_value;
 use crate::pattern::Wanted;
 use crate::services::{self, Current, Place, Query, function_key};
+use crate::typing::legalized::Legalized;
 use crate::typing::operators::{Infer, InferError, Inferred};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,6 +61,12 @@ impl Ctx {
     /// One of the host; detached without one.
     pub(crate) fn of(current: Option<Current>) -> Ctx {
         current.map_or_else(Ctx::detached, |current| Ctx::new(current.run, current.opt_level))
+    }
+
+    /// Number of the run; `None` without a host.
+    pub(crate) fn run(&self) -> Option<u64> {
+        let bytes = services::query(self.run, Query::Run, &[])?;
+        bytes.try_into().ok().map(u64::from_le_bytes)
     }
 
     /// The opt_level of the run.
@@ -148,6 +155,14 @@ impl Ctx {
     /// If the operator is unknown, or the call does not fit it.
     pub fn infer(&self, call: Call<'_>) -> Result<Inferred, PassError> {
         Infer::infer(self, call).map_err(|error| error.of_call(call))
+    }
+
+    /// The legalization of a call: a PrimFunc, its arguments and its name. `None` if the operator has none.
+    ///
+    /// # Errors
+    /// If the operator is unknown, or this call cannot be legalized; the error says why.
+    pub fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        services::legalize(call)
     }
 
     /// Adds to a counter of the running pass, which `passhost run --statistics` shows: what it found or changed, under a

@@ -78,7 +78,26 @@ impl<'a> Region<'a> {
 
     /// Whether a value is in it, or in what it contains.
     pub fn contains(self, value: Value<'_>) -> bool {
-        value.index().is_some_and(|at| self.range().contains(&at))
+        self.position(value).is_some()
+    }
+
+    /// How many nodes precede a value in it, those of inner regions counted; `None` for a value that is not in it.
+    ///
+    /// A position indexes a table with one entry for each node of [`Region::nodes`].
+    pub fn position(self, value: Value<'_>) -> Option<usize> {
+        value.index().filter(|at| self.range().contains(at)).map(|at| at - self.range().start)
+    }
+
+    /// All nodes in program order, those of branches too, but not the content of functions that are nested here.
+    pub fn nodes_outside_functions(self) -> impl Iterator<Item = Value<'a>> + 'a {
+        let mut function_end = 0;
+        self.nodes().filter(move |value| {
+            let outside = value.index().is_some_and(|at| at >= function_end);
+            if outside && value.as_function().is_some() {
+                function_end = value.end();
+            }
+            outside
+        })
     }
 }
 

@@ -10,7 +10,7 @@ pub mod erase;
 pub(crate) mod make;
 pub mod module;
 pub mod nested;
-mod purity;
+pub(crate) mod purity;
 pub mod records;
 pub(crate) mod storage;
 mod target;

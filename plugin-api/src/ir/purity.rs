@@ -81,7 +81,8 @@ fn is_allocated(buffer: Value<'_>) -> bool {
     buffer.kind() == kind::BUFFER && buffer.node().is_some_and(|node| node.a == buffer_of::ALLOC)
 }
 
-fn is_pure_operator(name: &str) -> bool {
+/// Whether an operator of TIR has no effect.
+pub(crate) fn is_pure_operator(name: &str) -> bool {
     let name = name.strip_prefix("tirx.").unwrap_or(name);
     !name.contains('.') && EFFECTS.binary_search(&name).is_err()
 }

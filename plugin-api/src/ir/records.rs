@@ -16,7 +16,7 @@ pub const MAX_NESTED: u32 = 1_000_000;
 pub mod kind {
     /// Function: region of params, blocks and one terminator. Root of a body, or nested (then OWNER and BOUND).
     pub const FUNC: u16 = 0x001;
-    /// Parameter of the function region around it. In TIR, operands are expressions that its type speaks of, as those of
+    /// Parameter of the function region around it. In TIR, operands are expressions that its type mentions, as those of
     /// a [`BUFFER`]; they stand before it.
     pub const PARAM: u16 = 0x002;
     /// Binding block that is not dataflow: region.
@@ -50,7 +50,7 @@ pub mod kind {
     /// those of the function; `s_tir` among them says that it is made of schedulable blocks.
     pub const PRIM_FUNC: u16 = 0x101;
     /// Buffer; `a` says how it comes about, see [`super::buffer_of`]. Operand 0, where there is one, is what it is made
-    /// of; further operands are expressions that its type speaks of (each has a scalar type with a symbolic variable).
+    /// of; further operands are expressions that its type mentions (each has a scalar type with a symbolic variable).
     pub const BUFFER: u16 = 0x102;
     /// Loop: region whose first node is the LOOP_VAR; operands min, extent, and the step if it is not 1. Attributes
     /// `kind` (absent: serial), `thread`, `annotations`.
@@ -74,7 +74,7 @@ pub mod kind {
     /// (`a` = 2): operands buffer, then min and extent pairs.
     pub const ACCESS: u16 = 0x10b;
     /// Variable of the FOR, LAUNCH or COMBINER around it, INNER. Operand 0, where there is one, is the VAR that it is:
-    /// what stands above the loop may speak of it.
+    /// what stands above the loop may mention it.
     pub const LOOP_VAR: u16 = 0x10c;
     /// Loop as long as operand 0 holds: region.
     pub const WHILE: u16 = 0x10d;

@@ -42,6 +42,14 @@ pub struct Value<'a> {
     pub(crate) op: u32,
 }
 
+impl Eq for Value<'_> {}
+
+impl std::hash::Hash for Value<'_> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.op.hash(state);
+    }
+}
+
 impl PartialEq for Value<'_> {
     /// The same node or leaf of the same body.
     fn eq(&self, other: &Self) -> bool {
@@ -155,7 +163,7 @@ impl<'a> Value<'a> {
         Ty { raw: self.raw, id }
     }
 
-    /// The symbolic variable that a scalar variable is: types and scalar expressions speak of it by this one.
+    /// The symbolic variable that a scalar variable is: types and scalar expressions mention it by this one.
     pub fn symbol(self) -> Option<Sym> {
         let rec = self.ty().rec().filter(|rec| rec.kind == tykind::PRIM && rec.flags & tyflag::PRIMS != 0)?;
         let prim = self.raw.prims().get(*self.raw.list(rec.off, rec.len).first()? as usize)?;
@@ -457,6 +465,11 @@ impl<'a> Function<'a> {
     /// optimization.
     pub fn is_closed(self) -> bool {
         self.skips_optimization() || ["Primitive", "Composite", "Codegen"].iter().any(|key| self.attr(key).is_some())
+    }
+
+    /// Whether it is a group that becomes one PrimFunc.
+    pub fn is_primitive(self) -> bool {
+        self.attr("Primitive").is_some_and(|attr| attr.as_int().is_some_and(|v| v != 0))
     }
 
     /// Whether function passes leave it alone.

@@ -1,8 +1,11 @@
 //! Nearest names for misspelt ones, so that a message can name what was probably meant; and names that Python accepts,
 //! since a module is printed as a class of Python.
 
+mod fresh;
 pub(crate) mod syntax;
 pub mod visible;
+
+pub use fresh::FreshNames;
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -74,7 +74,7 @@ impl<'b> Match<'b> {
         Ok(values)
     }
 
-    /// The dimension that a name of [`Pattern::shape`](super::Pattern::shape) stands for.
+    /// The dimension that matched a name in [`Pattern::shape`](super::Pattern::shape).
     ///
     /// # Errors
     /// As [`Match::get`].

@@ -382,8 +382,8 @@ impl Pattern {
     }
 
     /// And it is a tensor or shape with these dimensions: an array of integers, or a tuple of integers and names. A name
-    /// stands for any dimension, also a symbolic one; a name that is there twice, for the same one. `"_"` stands for any
-    /// dimension each time. [`Match::dim`] returns the dimension of a name.
+    /// matches any dimension, including a symbolic one. A name that appears twice must match the same dimension both times;
+    /// `"_"` matches any dimension each time. [`Match::dim`] returns the dimension that a name matched.
     ///
     /// ```
     /// use plugin_api::prelude::*;

@@ -36,6 +36,17 @@ impl Edit<'_> {
         self.update(binding, |node| node.flags |= flag::INNER);
     }
 
+    /// Writes the bindings of a block in another order, each with what is nested in it; says whether it is another one. A
+    /// binding with content of its own, such as a local function, cannot be moved.
+    pub fn reorder(&mut self, block: Block<'_>, order: &[Value<'_>]) -> bool {
+        if block.bindings().eq(order.iter().copied()) {
+            return false;
+        }
+        self.at_start(block.header());
+        order.iter().for_each(|binding| self.move_here(*binding));
+        true
+    }
+
     /// Sets one attribute of a value; the others stay.
     ///
     /// ```
@@ -65,5 +76,16 @@ impl Edit<'_> {
         }
         let attrs = self.builder().attrs(attrs.iter().map(|(key, attr)| (key.as_str(), attr.clone())));
         self.set_attrs(v, attrs);
+    }
+
+    /// Removes one attribute of a value; the others stay.
+    pub fn remove_attr(&mut self, value: impl Operand, key: &str) {
+        let v = value.of(self);
+        let attrs: Vec<(String, Attr)> = self.with(v, |value| value.attrs().to_owned());
+        if attrs.iter().any(|(known, _)| known == key) {
+            let kept = attrs.iter().filter(|(known, _)| known != key);
+            let attrs = self.builder().attrs(kept.map(|(key, attr)| (key.as_str(), attr.clone())));
+            self.set_attrs(v, attrs);
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! changes cost O(nodes + k log k) in all. An edit that changed nothing gives the same handle back.
 
 mod compact;
+mod scalars;
 mod unshare;
 
 use super::Operand;
@@ -13,10 +14,10 @@ use crate::ir::make::validate::{SealError, is_expression, is_nested};
 use crate::ir::records::*;
 use crate::ir::storage::body_handle::Body;
 use crate::ir::storage::sections::Sections;
-use crate::ir::types::Type;
+use crate::ir::types::{Sym, Type};
 use crate::ir::value::Value;
 use compact::{Changes, Compact};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// What happens to a node of the old body.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,6 +105,8 @@ pub struct Edit<'b> {
     dirty: bool,
     /// Region around each old node; made when it is first asked for.
     parents: Vec<u32>,
+    /// The old scalar that each symbolic variable is, by its number; made when it is first asked for.
+    symbols: Option<HashMap<u32, u32>>,
     /// What [`Edit::outline`] knows of the groups that it made before.
     pub(crate) groups: crate::rewrite::outline::Groups,
 }
@@ -136,6 +139,7 @@ impl Body {
             place: end,
             dirty: false,
             parents: Vec::new(),
+            symbols: None,
             groups: Default::default(),
         }
     }
@@ -297,6 +301,16 @@ impl<'b> Edit<'b> {
             self.parents = self.old.parents();
         }
         &self.parents
+    }
+
+    /// The scalar of the old body that a symbolic variable is.
+    pub(crate) fn scalar_of(&mut self, sym: Sym) -> Option<Value<'b>> {
+        let old = self.old;
+        let symbols = self.symbols.get_or_insert_with(|| {
+            let scalars = old.values().filter_map(|value| Some((value.symbol()?.id, value.index()? as u32)));
+            scalars.collect()
+        });
+        symbols.get(&sym.id).map(|at| old.value_at(*at as usize))
     }
 
     /// Whether a value of this edit stands directly in the region of an old one, or is new.
@@ -514,6 +528,11 @@ impl<'b> Edit<'b> {
         v
     }
 
+    /// Puts a node that the builder made to the current place.
+    pub(crate) fn put(&mut self, v: V) {
+        self.insert(Item::Node(v.op));
+    }
+
     /// Opens a region at the current place; [`Edit::close`] ends it, at the place that is current then.
     pub fn open(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
         let v = self.b.node(spec.flags(flag::REGION), ops, name);
@@ -559,7 +578,8 @@ impl<'b> Edit<'b> {
         let changes = Changes { state: &self.state, side: &self.side, forward: &self.forward };
         let (nodes, operands, names) = Compact::new(changes, old.raw()).run()?;
         let sections = Sections { nodes, operands, names, spans: Vec::new(), ..old };
-        crate::ir::storage::sealer::seal(&sections.raw())
+        let body = crate::ir::storage::sealer::seal(&sections.raw())?;
+        if self.is_tir() { scalars::without_unused_symbols(body) } else { Ok(body) }
     }
 
     fn is_tir(&self) -> bool {

@@ -3,12 +3,16 @@
 mod blocks;
 mod constants;
 pub mod edit;
+mod functions;
+pub mod grouping;
 mod inline;
+mod local_functions;
 pub mod mutators;
 mod operand;
 pub mod outline;
 mod outputs;
 pub mod remove_unused;
+mod signature;
 
 pub use edit::Edit;
 pub use operand::Operand;

@@ -434,10 +434,24 @@ impl<'b> Group<'b> {
     }
 }
 
+impl Value<'_> {
+    /// Calls `f` with each symbolic variable that its type, its attributes, and the shapes, scalars and types that it uses
+    /// mention; repeated ones repeatedly.
+    pub fn each_symbol(self, f: &mut dyn FnMut(Sym)) {
+        symbols_of(self, f);
+    }
+}
+
 /// Symbolic variables of a value: in its type, its leaf operands and its attributes.
 pub(crate) fn symbols_of(value: Value<'_>, f: &mut dyn FnMut(Sym)) {
     each_symbol(value.ty(), false, f);
-    for operand in value.operands().filter(|operand| operand.is_leaf()) {
+    symbols_of_operands(value, |_| true, f);
+}
+
+/// Symbolic variables in those leaf operands of a value that count, by their numbers, and in its attributes.
+pub(crate) fn symbols_of_operands(value: Value<'_>, counts: impl Fn(usize) -> bool, f: &mut dyn FnMut(Sym)) {
+    let leaves = value.operands().enumerate().filter(|(at, operand)| operand.is_leaf() && counts(*at));
+    for (_, operand) in leaves {
         let rec = operand.leaf();
         match rec.map(|rec| rec.kind) {
             Some(leaf::TYPE) => {
@@ -466,7 +480,7 @@ fn symbols_of_attr(attr: AttrView<'_>, f: &mut dyn FnMut(Sym)) {
 
 /// Symbolic variables of a type; with `alone`, only those that stand alone as a dimension and so are told by a value.
 /// Those in the type of a function are its own.
-fn each_symbol(ty: Ty<'_>, alone: bool, f: &mut dyn FnMut(Sym)) {
+pub(crate) fn each_symbol(ty: Ty<'_>, alone: bool, f: &mut dyn FnMut(Sym)) {
     let mut work = vec![ty];
     while let Some(ty) = work.pop() {
         if ty.kind() == tykind::CALLABLE {

@@ -2,7 +2,7 @@
 
 use crate::ir::records::kind;
 use crate::ir::{AttrsId, Type, Value};
-use crate::rewrite::Edit;
+use crate::rewrite::{Edit, Operand};
 use crate::walk::value_map::ValueSet;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl<'b> Edit<'b> {
     }
 
     /// The binding stays, as another name for `source`.
-    pub fn make_alias(&mut self, value: Value<'b>, source: Value<'b>) {
+    pub fn make_alias(&mut self, value: Value<'b>, source: impl Operand) {
         self.set_operands(value, &[source]);
         self.update(value, |node| (node.kind, node.attrs, node.a) = (kind::ALIAS, AttrsId::NONE.number(), 0));
     }

@@ -12,6 +12,8 @@ pub(crate) const WRONG: u32 = 2;
 pub(crate) const UNKNOWN_OP: u32 = 3;
 pub(crate) const NO_HOST: u32 = 4;
 pub(crate) const RULE_PANICKED: u32 = 5;
+/// The operator has no legalization.
+pub(crate) const NOT_LEGALIZED: u32 = 6;
 
 /// Status and bytes of an answer.
 pub(crate) fn encode_inferred(answer: &Result<Inferred, InferError>) -> (u32, Vec<u8>) {

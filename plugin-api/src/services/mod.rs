@@ -13,6 +13,7 @@ use crate::ir::storage::sealer::{self, Sealer};
 use crate::ir::storage::sections::RawView;
 use crate::ir::storage::tensor::{Tensor, TensorHdr};
 use crate::ir::{Call, SealError};
+use crate::typing::legalized::{Legalized, decode_legalized};
 use crate::typing::operators::{InferError, Inferred};
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -120,6 +121,8 @@ pub enum Query {
     /// What the user wants to know about what a pass missed: `*` for everything, or `@` and the name of a variable. The
     /// key is as for a target, followed by the name of the function if the pass says it.
     Missed = 5,
+    /// The number under which analyses are kept during the call (u64).
+    Run = 6,
 }
 
 /// What a service that may have nothing to give returns.
@@ -250,6 +253,8 @@ pub struct Services {
     pub(crate) statistic: extern "C" fn(u64, RawBytes, u64),
     /// Shows a module to whoever runs the host: run, module, header.
     pub(crate) show_module: extern "C" fn(u64, *const ModuleHdr, RawBytes) -> u32,
+    /// The legalization of a call: sections, call, place for the PrimFunc, answer.
+    pub(crate) legalize: extern "C" fn(*const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
 }
 
 layout!(RawBytes { ptr, len });
@@ -278,7 +283,8 @@ layout!(Services {
     span_record,
     span,
     statistic,
-    show_module
+    show_module,
+    legalize
 });
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
@@ -358,6 +364,51 @@ pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
     let raw: *const RawView<'_> = value.raw;
     let (status, bytes) = Sink::to(|sink| (table.infer)(raw.cast(), node as u32, sink));
     inferred::decode_inferred(status, &bytes)
+}
+
+/// Asks the host for the legalization of a call; `None` if its operator has none.
+pub(crate) fn legalize(call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+    let value = call.value();
+    let name = call.op().unwrap_or("a call").to_string();
+    let (Some(table), Some(node)) = (context_table(), value.index()) else { return Err(InferError::NoHost(name)) };
+    let raw: *const RawView<'_> = value.raw;
+    let mut function = std::ptr::null();
+    let place = &raw mut function;
+    let (status, bytes) = Sink::to(|sink| (table.legalize)(raw.cast(), node as u32, place, sink));
+    // SAFETY: the host gives a new handle, whose ownership passes to us, or null.
+    let function = unsafe { Body::from_ptr(function) };
+    read_legalized(status, &bytes, function, call)
+}
+
+/// The answer to a question for a legalization.
+pub(crate) fn read_legalized(
+    status: u32,
+    bytes: &[u8],
+    function: Option<Body>,
+    call: Call<'_>,
+) -> Result<Option<Legalized>, InferError> {
+    let unreadable = || InferError::wrong("the legalization cannot be read; this is a fault of the operator's plugin");
+    match (status, function) {
+        (inferred::NOT_LEGALIZED, _) => Ok(None),
+        (inferred::OK_PURE, Some(function)) => decode_legalized(bytes, function, call).map(Some).ok_or_else(unreadable),
+        (inferred::OK_PURE | inferred::OK_IMPURE, _) => Err(unreadable()),
+        _ => Err(inferred::decode_inferred(status, bytes).err().unwrap_or_else(unreadable)),
+    }
+}
+
+/// Status, bytes and PrimFunc of an answer.
+pub(crate) fn legalized_answer(answer: Result<Option<Legalized>, InferError>) -> (u32, Vec<u8>, *const BodyHdr) {
+    match answer {
+        Ok(None) => (inferred::NOT_LEGALIZED, Vec::new(), std::ptr::null()),
+        Ok(Some(given)) => {
+            let bytes = crate::typing::legalized::encode_legalized(&given);
+            (inferred::OK_PURE, bytes, given.function.into_ptr())
+        }
+        Err(error) => {
+            let (status, bytes) = inferred::encode_inferred(&Err(error));
+            (status, bytes, std::ptr::null())
+        }
+    }
 }
 
 /// A body as text, by the host.

@@ -48,6 +48,11 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v: self.scalar(spec, &[min, extent, value], dtype, name), dtype }
     }
 
+    /// Says that the innermost block reads and writes nothing but what else is said of it.
+    pub fn accesses_are_said(&self) {
+        self.in_block("what a block accesses", |open| (open.reads, open.writes) = (true, true));
+    }
+
     /// Says that the innermost block reads a part of a buffer: start and extent in each dimension.
     pub fn reads<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,

@@ -3,7 +3,7 @@
 use super::{ExprArg, Tir};
 use crate::arith::fold;
 use crate::ir::records::{kind, prim};
-use crate::ir::{DType, NodeSpec, V};
+use crate::ir::{DType, Dim, DimExpr, NodeSpec, Sym, V};
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
@@ -45,6 +45,51 @@ pub(super) trait Write {
     fn int_of(&self, v: V) -> Option<i64>;
     fn int(&self, value: i64, dtype: DType) -> V;
     fn fail(&self, message: String);
+}
+
+impl<'b> Tir<'_, 'b> {
+    /// A dimension as an expression, as it is: nothing is computed. `var` returns what stands for a symbolic variable.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// let dim = Dim::Var(b.sym("n", DType::I64)) * 2 + 1;
+    /// let body = prim_func(|t| {
+    ///     let n = t.param("n", DType::I64);
+    ///     t.ret(t.dim(&dim, &|_| n));
+    /// })?;
+    /// assert_eq!(body.values().filter(|value| matches!(value.view(), Expr::Arith { .. })).count(), 2);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn dim<'s>(&'s self, dim: &Dim, var: &impl Fn(Sym) -> PrimExpr<'s>) -> PrimExpr<'s> {
+        let arith = |op: u16, ops: &[V], dtype: DType| {
+            let v = self.node(NodeSpec::new(kind::ARITH).a(op.into()), ops, dtype);
+            PrimExpr { tir: self, v, dtype }
+        };
+        match dim {
+            Dim::Var(sym) => var(*sym),
+            Dim::Expr(expr) => match &**expr {
+                DimExpr::Unary(op, dtype, a) => arith(*op, &[self.dim(a, var).v], *dtype),
+                DimExpr::Binary(op, dtype, a, b) => {
+                    let (a, b) = (self.dim(a, var).v, self.dim(b, var).v);
+                    arith(*op, &[a, b], *dtype)
+                }
+                _ => self.number(dim),
+            },
+            _ => self.number(dim),
+        }
+    }
+
+    /// A symbolic variable as an expression.
+    pub fn symbol<'s>(&'s self, sym: Sym) -> PrimExpr<'s> {
+        self.number(&Dim::Var(sym))
+    }
+
+    fn number<'s>(&'s self, dim: &Dim) -> PrimExpr<'s> {
+        PrimExpr { tir: self, v: self.edit.borrow_mut().builder().scalar(dim), dtype: dim.dtype() }
+    }
 }
 
 impl<'t> PrimExpr<'t> {

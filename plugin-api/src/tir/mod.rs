@@ -75,15 +75,22 @@
 //! # Ok::<(), PassError>(())
 //! ```
 
+mod again;
 mod block;
 mod buffer;
 mod expr;
+mod join;
+mod lower;
 mod nest;
+mod read;
 mod stmt;
 
+pub use again::{Again, TirRewrite};
 pub use buffer::Buffer;
 pub use expr::PrimExpr;
+pub use join::{Join, JoinArg, JoinParam, JoinedBuffer};
 pub use nest::has_jumps;
+pub use read::{BlockIter, ElementAccess, RegionAccess};
 pub use stmt::LoopKind;
 
 use crate::PassError;

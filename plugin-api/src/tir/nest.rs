@@ -116,7 +116,8 @@ impl<'t, 'b> Tir<'t, 'b> {
             return false;
         }
         let Some(jump) = jumps(stmt).next() else { return false };
-        let word = if matches!(jump.stmt(), Some(Stmt::Break)) { "break" } else { "continue" };
+        let called = jump.as_call_to("tirx.break_loop").is_some();
+        let word = if called || matches!(jump.stmt(), Some(Stmt::Break)) { "break" } else { "continue" };
         let what = match stmt.stmt() {
             Some(Stmt::For { var, .. }) => format!("the loop over `{}`", var.name().unwrap_or("_")),
             Some(Stmt::While { .. }) => "the while loop".to_string(),
@@ -186,7 +187,14 @@ fn jumps(stmt: Value<'_>) -> impl Iterator<Item = Value<'_>> {
         at = if is_loop(value) { value.end() } else { at + 1 };
         Some(value)
     });
-    nodes.filter(|value| matches!(value.stmt(), Some(Stmt::Break | Stmt::Continue)))
+    nodes.filter(|value| is_jump(*value))
+}
+
+/// Whether it ends the innermost loop or its iteration, as a statement or as a call.
+fn is_jump(value: Value<'_>) -> bool {
+    let called =
+        || matches!(value.as_call().and_then(|call| call.op()), Some("tirx.break_loop" | "tirx.continue_loop"));
+    matches!(value.stmt(), Some(Stmt::Break | Stmt::Continue)) || called()
 }
 
 fn is_loop(stmt: Value<'_>) -> bool {

@@ -3,7 +3,7 @@
 use super::expr::Write;
 use super::{ExprArg, PrimExpr, Tir};
 use crate::ir::records::{flag, kind};
-use crate::ir::{Attr, NodeSpec, V};
+use crate::ir::{Attr, NodeSpec, Type, V};
 
 /// How a loop runs.
 ///
@@ -135,6 +135,25 @@ impl<'t, 'b> Tir<'t, 'b> {
     pub fn evaluate<'a>(&self, value: impl Into<ExprArg<'a>>) {
         let value = self.operand(value.into(), self.default).0;
         self.statement(kind::EVALUATE, &[value]);
+    }
+
+    /// Returns from the function with a value. The function has a result of its data type.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// // def double(n: T.int64) -> T.int64: return n * 2
+    /// let body = prim_func(|t| t.ret(t.param("n", DType::I64) * 2))?;
+    /// assert_eq!(body.root().ty().dtype(), DType::I64);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn ret<'a>(&self, value: impl Into<ExprArg<'a>>) {
+        let (value, dtype) = self.operand(value.into(), self.default);
+        self.statement(kind::RETURN, &[value]);
+        let mut edit = self.edit.borrow_mut();
+        let function = edit.old().root();
+        edit.set_type(function, &Type::Prim { dtype, value: None });
     }
 
     pub(super) fn statement(&self, kind: u16, ops: &[V]) {

@@ -4,6 +4,7 @@ use crate::PassError;
 use crate::ir::{Call, Type};
 use crate::metadata::{ArgKind, AttrType, OptionValue};
 use crate::names::did_you_mean;
+use crate::typing::legalized::Legalized;
 
 /// Why a call has no type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +58,14 @@ pub trait Infer {
 /// Number and kind of arguments, and presence and type of attributes, were checked against the declaration before.
 pub type InferFn = fn(Call<'_>) -> Result<Type, InferError>;
 
+/// The legalization of one operator: a call as a PrimFunc. An [`InferError::Wrong`] says why this call has none, and the call
+/// stays as it is. It may depend on the operator, its attributes, the types of its arguments, and arguments that are constants,
+/// shapes and tuples; not on the bindings of its arguments, because calls of one [form](crate::prelude::value_form) share their
+/// legalization.
+///
+/// The arguments of the call have types; number and kind of them, and its attributes, were checked before.
+pub type LegalizeFn = fn(Call<'_>) -> Result<Legalized, InferError>;
+
 /// Declaration of an operator, a constant in its plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct OpDecl {
@@ -72,6 +81,8 @@ pub struct OpDecl {
     pub doc: &'static str,
     /// Its rule.
     pub infer: InferFn,
+    /// Its legalization, if it has one.
+    pub legalize: Option<LegalizeFn>,
 }
 
 /// Declaration of an argument.

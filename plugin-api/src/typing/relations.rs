@@ -178,10 +178,7 @@ pub fn call_result(callee: &Type, args: &[Type]) -> Result<Type, InferError> {
             args.len()
         )));
     }
-    let mut bound = BTreeMap::new();
-    for (param, arg) in params.iter().zip(args) {
-        bind(param, arg, &mut bound);
-    }
+    let bound = bound_symbols(params, args);
     let with = |sym: Sym| bound.get(&sym).cloned();
     for (i, (param, arg)) in params.iter().zip(args).enumerate() {
         if let Relation::Contradicts(why) = relation(&substitute_type(param, &with), arg) {
@@ -195,6 +192,16 @@ pub fn call_result(callee: &Type, args: &[Type]) -> Result<Type, InferError> {
             || !params_syms.contains(&sym) && !in_values(&bound, sym)
     });
     Ok(result)
+}
+
+/// What symbolic variables of parameters are where the arguments have these types. Those that no dimension of an argument tells
+/// are left out.
+pub fn bound_symbols(params: &[Type], args: &[Type]) -> BTreeMap<Sym, Dim> {
+    let mut bound = BTreeMap::new();
+    for (param, arg) in params.iter().zip(args) {
+        bind(param, arg, &mut bound);
+    }
+    bound
 }
 
 fn in_values(bound: &BTreeMap<Sym, Dim>, sym: Sym) -> bool {

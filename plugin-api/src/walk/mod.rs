@@ -2,9 +2,12 @@
 
 pub mod dump;
 pub mod functor;
+pub mod in_place;
+pub mod open_scopes;
 pub mod scoped_map;
 pub mod scopes;
 pub mod users;
+mod uses;
 pub mod value_key;
 pub mod value_map;
 pub mod visitors;

@@ -1,6 +1,7 @@
-//! When two values compute the same.
+//! When two values compute the same, or the same of other values.
 
 use crate::ir::Value;
+use std::collections::BTreeMap;
 
 /// What a value computes, as a key: values with equal keys are equal, if neither has an effect. Kind, type, attributes,
 /// payload (such as the index of an element) and operands count, those of nested expressions too; names do not.
@@ -24,6 +25,66 @@ pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -
         }
     }
     key
+}
+
+/// What a value computes apart from which values it uses.
+pub struct ValueForm<'a> {
+    /// Values of one body with equal keys compute the same of their [`values`](ValueForm::values). Kind, types, attributes,
+    /// constants, shapes and payload count, and which operands are the same value.
+    pub key: Vec<u32>,
+    /// The named values that it uses and the nested expressions in it, each once, in the order of their first use.
+    pub values: Vec<Value<'a>>,
+}
+
+/// The form of a value: what a pass finds out about one value holds for all of the same form, with other values in the
+/// place of its own.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// let mut b = BodyBuilder::new();
+/// b.begin_function(0, AttrsId::NONE, None);
+/// let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+/// let (x, y, add) = (b.param("x", ty), b.param("y", ty), b.op("relax.add"));
+/// b.begin_block();
+/// let sum = b.call(add, &[x, y], AttrsId::NONE, ty, false, Some("sum"));
+/// let more = b.call(add, &[sum, y], AttrsId::NONE, ty, false, Some("more"));
+/// let twice = b.call(add, &[more, more], AttrsId::NONE, ty, false, Some("twice"));
+/// b.end();
+/// b.end_function(twice, ty);
+/// let body = b.finish()?;
+/// let forms: Vec<_> = body.bindings().map(value_form).collect();
+/// assert!(forms[0].key == forms[1].key && forms[0].key != forms[2].key);
+/// assert_eq!((forms[1].values.len(), forms[2].values.len()), (2, 1));
+/// # Ok::<(), SealError>(())
+/// ```
+pub fn value_form(value: Value<'_>) -> ValueForm<'_> {
+    let mut form = ValueForm { key: Vec::with_capacity(4 + 3 * value.n_operands()), values: Vec::new() };
+    let mut known = BTreeMap::new();
+    add_head(value, &mut form.key);
+    let mut rest: Vec<Value<'_>> = value.operands().rev().collect();
+    // More than a valid body can use up: while a pass edits, nested expressions can be a cycle.
+    let mut left = value.raw.nodes().len();
+    while let Some(operand) = rest.pop() {
+        if operand.is_leaf() {
+            form.key.push(operand.word());
+        } else if operand.is_nested() && left > 0 {
+            left -= 1;
+            // No operand word is this number or the one below it, and the count tells where the nested expression ends.
+            form.key.extend([u32::MAX, operand.n_operands() as u32]);
+            add_head(operand, &mut form.key);
+            form.values.push(operand);
+            rest.extend(operand.operands().rev());
+        } else {
+            let next = form.values.len() as u32;
+            let place = *known.entry(operand.word()).or_insert(next);
+            form.key.extend([u32::MAX - 1, operand.ty().id(), place]);
+            if place == next {
+                form.values.push(operand);
+            }
+        }
+    }
+    form
 }
 
 fn add_head(value: Value<'_>, key: &mut Vec<u32>) {

@@ -68,7 +68,7 @@ pub(crate) const fn op(
     attrs: &'static [AttrDecl],
     infer: InferFn,
 ) -> OpDecl {
-    OpDecl { name, args, attrs, pure: true, doc, infer }
+    OpDecl { name, args, attrs, pure: true, doc, infer, legalize: None }
 }
 
 /// The same with an effect.

@@ -194,7 +194,7 @@ fn affine_grid(call: Call<'_>) -> Inferred {
 }
 
 /// The variables of an index map, and the new indices.
-fn index_map(call: Call<'_>) -> Option<(Vec<Sym>, Vec<Dim>)> {
+pub(crate) fn index_map(call: Call<'_>) -> Option<(Vec<Sym>, Vec<Dim>)> {
     let map = call.attr("index_map").filter(|map| map.object_name() == Some("T.index_map"))?;
     let (variables, results) = (map.items().next()?, map.items().nth(1)?);
     let variables = variables.items().map(|item| match item.to_owned() {

@@ -237,6 +237,10 @@ fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) 
             Some(value) if value < 0 => apply(ADD, bound, size),
             _ => bound.clone(),
         };
+        // No dimension is negative, so the first element is at 0, or there is none.
+        if forward && bound.as_int() == Some(0) {
+            return bound;
+        }
         let (low, high) = if forward { (0, 0) } else { (-1, -1) };
         let below = apply(MIN, &bound, &apply(ADD, size, &Dim::Int(high)));
         // No dimension is negative, so a constant that is not negative stays so.

@@ -14,6 +14,7 @@ mod image;
 mod index;
 mod index_map;
 mod layout;
+mod legalize;
 mod linear;
 mod loss;
 mod manipulate;
@@ -76,6 +77,6 @@ const fn all() -> [OpDecl; N] {
 }
 
 /// All operators.
-pub const OPERATORS: &[OpDecl] = &all();
+pub const OPERATORS: &[OpDecl] = &legalize::with_legalizations(all());
 
 export_plugin! { operators: OPERATORS }

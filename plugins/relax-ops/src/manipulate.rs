@@ -282,7 +282,8 @@ fn broadcast_to(call: Call<'_>) -> Inferred {
             return wrong(format!("{} dimensions do not broadcast to {}", from.len(), to.len()));
         }
         for (a, b) in from.iter().rev().zip(to.iter().rev()) {
-            if a.as_int() != Some(1) && prove_equal(a, b) == Some(false) {
+            let differs = prove_equal(a, b) == Some(false) || b.as_int().is_some_and(|b| b < 0);
+            if a.as_int() != Some(1) && differs {
                 return wrong("a dimension that is neither 1 nor that of the shape does not broadcast".to_string());
             }
         }
@@ -381,7 +382,7 @@ fn concat(call: Call<'_>) -> Inferred {
     for other in &shapes[1..] {
         for (i, dim) in other.iter().enumerate() {
             if i == at {
-                dims[i] = apply(ADD, &dims[i], dim);
+                dims[i] = plain_sum(&dims[i], dim);
                 continue;
             }
             match prove_equal(&dims[i], dim) {
@@ -397,6 +398,16 @@ fn concat(call: Call<'_>) -> Inferred {
         }
     }
     Ok(with_shape(&out, out.ndim, known.then_some(dims)))
+}
+
+/// The sum as it is written: TVM does not simplify the lengths of what it joins, and passes return them as they are.
+fn plain_sum(a: &Dim, b: &Dim) -> Dim {
+    match (a.as_int(), b.as_int()) {
+        (Some(0), _) => b.clone(),
+        (_, Some(0)) => a.clone(),
+        (Some(_), Some(_)) => apply(ADD, a, b),
+        _ => Dim::binary(ADD, a.clone(), b.clone()),
+    }
 }
 
 fn stack(call: Call<'_>) -> Inferred {

@@ -271,5 +271,6 @@ fn dtype_value(value: Value<'_>) -> Result<DType, InferError> {
 fn allocated(call: Call<'_>, i: usize) -> Inferred {
     let (ndim, dims) = shape(call, i)?;
     let dtype = dtype_value(argument(call, i + 1)?)?;
-    Ok(Type::Tensor(TensorType { dtype, ndim, shape: dims, vdevice: None }))
+    let vdevice = call.type_args().next().and_then(|said| said.to_owned().as_tensor()?.vdevice);
+    Ok(Type::Tensor(TensorType { dtype, ndim, shape: dims, vdevice }))
 }

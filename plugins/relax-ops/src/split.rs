@@ -1,7 +1,7 @@
 //! Parts of a tensor along an axis.
 
 use crate::declare::*;
-use plugin_api::arith::apply;
+use plugin_api::arith::{Analyzer, Bounds, apply};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, MUL, SUB};
 use plugin_api::ir::{Call, Dim, Type};
 use plugin_api::typing::operators::InferError;
@@ -51,11 +51,16 @@ fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, In
 /// Lengths of the parts between cuts. A cut beyond the end is the end; one before the last is no elements.
 fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
     let Some(size) = size.filter(|_| !cuts.is_empty()) else { return vec![size.cloned(); cuts.len() + 1] };
-    let clip = |cut: i64| apply(MIN, &Dim::Int(cut.max(0)), size);
-    let mut start = clip(0);
+    // No dimension is negative: of `n + 8` elements, 8 come before the cut at 8.
+    let mut analyzer = Analyzer::new();
+    size.vars(&mut |sym| analyzer.bind_bounds(sym, Bounds::at_least(0)));
+    let mut simple = |op: u16, a: &Dim, b: &Dim| analyzer.simplify(&apply(op, a, b));
+    let mut start = Dim::Int(0);
     let mut parts = Vec::with_capacity(cuts.len() + 1);
-    for end in cuts.iter().map(|cut| clip(*cut)).chain([size.clone()]) {
-        parts.push(Some(apply(MAX, &apply(SUB, &end, &start), &Dim::Int(0))));
+    let ends: Vec<Dim> = cuts.iter().map(|cut| simple(MIN, &Dim::Int((*cut).max(0)), size)).collect();
+    for end in ends.into_iter().chain([size.clone()]) {
+        let part = simple(SUB, &end, &start);
+        parts.push(Some(simple(MAX, &part, &Dim::Int(0))));
         start = end;
     }
     parts

@@ -55,7 +55,7 @@ pub(crate) fn canonicalize(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
         }
     }
     edit.promote_outputs();
-    use_constants(&mut edit, &renewed);
+    use_constants(&mut edit, &renewed, ctx);
     Ok(edit.finish()?)
 }
 
@@ -95,10 +95,10 @@ fn copied<'b>(edit: &Edit<'b>, tuple: Value<'b>) -> Option<Value<'b>> {
 
 /// Where a variable is known to be a constant, the constant is used. The binding stays. Variables that have become
 /// outputs, or ceased to be, go on being used, as in TVM.
-fn use_constants(edit: &mut Edit<'_>, renewed: &ValueSet<'_>) {
+fn use_constants(edit: &mut Edit<'_>, renewed: &ValueSet<'_>, ctx: &Ctx) {
     let body = edit.old();
     // Few functions have such variables; only those are counted through.
-    let uses = LazyCell::new(|| body.use_counts());
+    let uses = LazyCell::new(|| ctx.analysis::<UseCounts>(body));
     let used = |value: Value<'_>| uses.of(value) > 0 && !renewed.contains(value);
     for value in body.bindings() {
         let known = match value.view() {

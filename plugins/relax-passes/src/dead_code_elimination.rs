@@ -58,6 +58,11 @@ fn dead_code_elimination(module: &Module, options: &Options, ctx: &Ctx) -> Resul
     Ok(result)
 }
 
+/// The pass with its default options; others run it at their end.
+pub(crate) fn without_dead_code(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    dead_code_elimination(module, &Options::default(), ctx)
+}
+
 /// Names of functions that are called from outside, or that one of these calls.
 fn reachable<'m>(module: &'m Module, entries: &[String]) -> BTreeSet<&'m str> {
     let is_entry = |name: &str, body: &Body| !body.is_private() || entries.iter().any(|entry| entry == name);

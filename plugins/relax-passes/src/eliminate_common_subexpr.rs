@@ -39,6 +39,13 @@ declare_pass! {
 }
 
 fn eliminate_common_subexpr(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
+    let (body, merged) = without_repeats(body, options.call_only)?;
+    ctx.statistic("bindings merged", merged);
+    Ok(body)
+}
+
+/// The function with equal values computed once, and how many bindings became other names; others run it at their end.
+pub(crate) fn without_repeats(body: &Body, call_only: bool) -> Result<(Body, usize), PassError> {
     let repeats = Repeats { first: ValueMap::new(body), function: body.root().region() };
     let mut cse = Cse {
         edit: body.edit(),
@@ -46,12 +53,11 @@ fn eliminate_common_subexpr(body: &Body, options: &Options, ctx: &Ctx) -> Result
         repeats,
         around: Vec::new(),
         scopes: Vec::new(),
-        call_only: options.call_only,
+        call_only,
         merged: 0,
     };
     visit_scopes(body, &mut cse);
-    ctx.statistic("bindings merged", cse.merged);
-    Ok(cse.edit.finish()?)
+    Ok((cse.edit.finish()?, cse.merged))
 }
 
 struct Cse<'b> {

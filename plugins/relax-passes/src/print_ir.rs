@@ -24,7 +24,7 @@ declare_pass! {
         opt_level: 0,
         preserves: ["all"],
         options: Options {
-            /// What stands above the text, to tell one from another.
+            /// A line above the text, which tells one text from another.
             header: String = "",
         },
         run: print_ir,

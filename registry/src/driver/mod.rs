@@ -7,6 +7,7 @@ use crate::registry::{PassId, Registry};
 use plugin_api::metadata::{OptionValue, Required};
 use plugin_api::names::did_you_mean;
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 
 pub use facts::{Facts, Preserved};
 
@@ -34,6 +35,8 @@ pub struct StepRun {
     pub why: Why,
     /// How many composite passes and Sequentials it is in.
     pub nesting: usize,
+    /// How many rounds began, if its members run until nothing changes.
+    pub rounds: Option<u32>,
 }
 
 /// A pass that is to run.
@@ -61,6 +64,9 @@ pub enum Todo<'p> {
         /// Number of its line in the plan, from 1.
         number: usize,
     },
+    /// The members of a Sequential that runs until nothing changes have ended, and some of them changed the module. Without
+    /// an answer they run again.
+    Round(Round),
     /// The members of the Sequential or composite pass that began last have ended.
     End,
     /// A step requires something that is not available, which only a run as TVM does it finds out this late. Without an
@@ -82,6 +88,21 @@ pub enum Todo<'p> {
     },
     /// A step has ended: a Sequential or composite pass after its members.
     Ended(StepRun, Outcome),
+}
+
+/// A round of a Sequential that runs until nothing changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// The Sequential.
+    pub unit: Unit,
+    /// Number of its line in the plan, from 1.
+    pub number: usize,
+    /// Which round it was, from 1.
+    pub round: u32,
+    /// How many there can be.
+    pub limit: u32,
+    /// The passes that changed the module in it.
+    pub changed: BTreeSet<PassId>,
 }
 
 /// Where a run continues after a failure.
@@ -110,6 +131,10 @@ struct Open<'p> {
     next: Next,
     /// Whether it changed the module.
     changed: bool,
+    /// Whether something that it requires changed the module.
+    prepared: bool,
+    /// Which round it is in, from 1, if its members run until nothing changes.
+    round: Option<u32>,
     /// Which part of it did not run, and why.
     missing: Option<String>,
 }
@@ -132,14 +157,24 @@ enum Next {
 
 impl<'p> Open<'p> {
     fn new(step: Cow<'p, Step>, line: usize, why: Why, nesting: usize) -> Open<'p> {
-        let (needed, may_fail, changed, missing) = (false, false, false, None);
-        Open { step, line, why, nesting, needed, may_fail, next: Next::Start, changed, missing }
+        let (needed, may_fail, changed, prepared) = (false, false, false, false);
+        let (next, round, missing) = (Next::Start, None, None);
+        Open { step, line, why, nesting, needed, may_fail, next, changed, prepared, round, missing }
     }
 
     fn run(&self) -> StepRun {
         let (unit, given, why) = (self.step.unit.clone(), self.step.given.clone(), self.why.clone());
-        StepRun { unit, given, why, nesting: self.nesting }
+        StepRun { unit, given, why, nesting: self.nesting, rounds: self.round }
     }
+}
+
+/// The passes that changed the module in a step that is repeated.
+#[derive(Default)]
+struct Changes {
+    /// In the round that runs.
+    round: BTreeSet<PassId>,
+    /// In the rounds before it.
+    earlier: BTreeSet<PassId>,
 }
 
 /// Walks through a plan. It decides which required steps run; whoever pulls it does the work:
@@ -149,11 +184,20 @@ impl<'p> Open<'p> {
 /// # fn run(registry: &Registry, plan: &Plan, call: impl Fn(registry::Job<'_>) -> Option<bool>) {
 /// let mut driver = Driver::new(registry, plan);
 /// while let Some(todo) = driver.next() {
-///     if let Todo::Run(job) = todo {
-///         match call(job) {
-///             Some(changed) => driver.done(changed),
-///             None => drop(driver.failed(Resume::Nowhere)),
-///         }
+///     let failed = match todo {
+///         Todo::Run(job) => match call(job) {
+///             Some(changed) => {
+///                 driver.done(changed);
+///                 false
+///             }
+///             None => true,
+///         },
+///         // Unless its answer is that it failed, a repetition whose passes undo each other never ends.
+///         Todo::Round(round) => round.round >= round.limit,
+///         _ => false,
+///     };
+///     if failed {
+///         driver.failed(Resume::Nowhere);
 ///     }
 /// }
 /// # }
@@ -166,10 +210,14 @@ pub struct Driver<'p> {
     /// Lines of the steps that it has come to.
     numbers: Numbers,
     facts: Facts,
+    /// Each once, however many rounds repeat it.
     warnings: Vec<String>,
+    warned: HashSet<String>,
     /// The steps that are being done, each inside or for the one before it. A stack of its own: passes can require each
     /// other in a chain of 100,000.
     open: Vec<Open<'p>>,
+    /// For each of these steps that is in a round the passes that changed the module.
+    rounds: Vec<Changes>,
     /// What follows from the step that ended last.
     pending: Option<Todo<'p>>,
 }
@@ -177,8 +225,9 @@ pub struct Driver<'p> {
 impl<'p> Driver<'p> {
     /// A driver for a module of which nothing is known.
     pub fn new(registry: &'p Registry, plan: &'p Plan) -> Driver<'p> {
-        let (numbers, facts, warnings, open) = (Numbers::default(), Facts::default(), Vec::new(), Vec::new());
-        Driver { registry, plan, begun: 0, numbers, facts, warnings, open, pending: None }
+        let (numbers, facts, open, rounds) = (Numbers::default(), Facts::default(), Vec::new(), Vec::new());
+        let (warnings, warned) = Default::default();
+        Driver { registry, plan, begun: 0, numbers, facts, warnings, warned, open, rounds, pending: None }
     }
 
     /// What holds now.
@@ -202,6 +251,9 @@ impl<'p> Driver<'p> {
         top.changed = changed;
         if let Some(pass) = top.step.unit.pass() {
             self.facts.after_run(self.registry.pass(pass), top.step.defaults, changed);
+            if let Some(changes) = self.rounds.last_mut().filter(|_| changed) {
+                changes.round.insert(pass);
+            }
         }
     }
 
@@ -211,6 +263,8 @@ impl<'p> Driver<'p> {
         let fate = if let Resume::NextMember(fate) = resume { Some(fate) } else { None };
         let depth = fate.and_then(|_| self.open.iter().rposition(|open| open.may_fail)).unwrap_or(0);
         let ended = self.open.split_off(depth);
+        // What a repetition did that failed is undone, so it changed nothing in the rounds around it.
+        self.rounds.truncate(self.open.iter().filter(|step| step.round.is_some()).count());
         self.pending = None;
         if resume == Resume::Nowhere {
             self.begun = self.plan.steps.len();
@@ -219,6 +273,7 @@ impl<'p> Driver<'p> {
         let fate = fate.filter(|_| ended.len() == 1).unwrap_or("was skipped");
         let outer = self.open.last_mut().filter(|outer| matches!(outer.next, Next::Member(_)));
         if let (Some(outer), Some(member)) = (outer, ended.first()) {
+            outer.changed |= ended.iter().any(|step| step.prepared || step.changed && step.round.is_none());
             outer.missing.get_or_insert(format!("{} {fate}", member.step.unit.name(self.registry)));
         }
         ended.iter().map(Open::run).collect()
@@ -320,11 +375,14 @@ impl<'p> Driver<'p> {
         let Some(user) = self.open.last() else { return };
         let needs = user.step.needs(self.registry);
         if let Some(undone) = needs.iter().find(|req| !self.facts.is_valid(&req.name)) {
-            self.warnings.push(format!(
+            let warning = format!(
                 "`{}` requires `{}`, which a later requirement of it undid; it runs all the same",
                 user.step.unit.name(self.registry),
                 undone.name
-            ));
+            );
+            if self.warned.insert(warning.clone()) {
+                self.warnings.push(warning);
+            }
         }
     }
 
@@ -334,6 +392,10 @@ impl<'p> Driver<'p> {
         let number = self.numbers.of(top.line);
         if self.plan.members_of(&top.step).is_some() {
             top.next = Next::Member(0);
+            if top.step.rounds.is_some() {
+                top.round = Some(1);
+                self.rounds.push(Changes::default());
+            }
             return Some(Todo::Begin { step: top.step.clone(), number });
         }
         top.next = Next::End;
@@ -354,8 +416,36 @@ impl<'p> Driver<'p> {
             self.open.push(Open { needed, may_fail: true, ..member });
             return None;
         }
-        top.next = Next::Whole;
+        if let Some(round) = self.next_round() {
+            return Some(Todo::Round(round));
+        }
+        self.open.last_mut()?.next = Next::Whole;
         Some(Todo::End)
+    }
+
+    /// Begins the next round of the innermost step, if it is one of rounds and the last one changed something. Returns the
+    /// last one.
+    fn next_round(&mut self) -> Option<Round> {
+        let top = self.open.last_mut()?;
+        let (round, limit) = (top.round?, top.step.rounds?);
+        let changes = self.rounds.last_mut()?;
+        if changes.round.is_empty() {
+            return None;
+        }
+        let changed = std::mem::take(&mut changes.round);
+        changes.earlier.extend(&changed);
+        top.next = Next::Member(0);
+        top.round = Some(round.saturating_add(1));
+        let (unit, number) = (top.step.unit.clone(), self.numbers.of(top.line));
+        Some(Round { unit, number, round, limit, changed })
+    }
+
+    /// A step ends, and with it its rounds. What changed the module in them changed it in the round around them, too.
+    fn leave_rounds(&mut self, ended: &Open<'_>) {
+        let changes = ended.round.and_then(|_| self.rounds.pop());
+        if let (Some(changes), Some(outer)) = (changes, self.rounds.last_mut()) {
+            outer.round.extend(changes.earlier.iter().chain(&changes.round));
+        }
     }
 
     /// The innermost step was done.
@@ -367,10 +457,16 @@ impl<'p> Driver<'p> {
     /// The innermost step has ended. The step that needs or contains it takes note.
     fn close(&mut self, outcome: Outcome) -> Option<Todo<'p>> {
         let ended = self.open.pop()?;
+        self.leave_rounds(&ended);
         let run = ended.run();
+        let did = ended.changed || ended.prepared;
+        match self.open.last_mut() {
+            Some(outer) if matches!(outer.next, Next::Member(_)) => outer.changed |= did,
+            Some(outer) => outer.prepared |= did,
+            None => {}
+        }
         match (self.open.last_mut(), ended.missing) {
             (Some(whole), missing) if matches!(whole.next, Next::Member(_)) => {
-                whole.changed |= ended.changed;
                 whole.missing = whole.missing.take().or(missing);
             }
             (Some(_), Some(missing)) if !self.plan.compat.runs_in_spite_of_missing_members() => {

@@ -3,7 +3,8 @@
 use super::enabled::Enabled;
 use super::{PlanError, Skip, Step, Warning, default_options, without_default};
 use crate::pipeline::{
-    Form, PipelineError, SequentialOptions, Stage, all_options, form_of, resolve_options, sequential_options,
+    Form, PipelineError, REPEAT, SEQUENTIAL, SequentialOptions, Stage, all_options, form_of, resolve_options,
+    sequential_options,
 };
 use crate::registry::{PassId, Registry, RegistryError};
 use plugin_api::metadata::Required;
@@ -44,7 +45,8 @@ impl Asking<'_> {
 
     fn step(&mut self, stage: &Stage, alone: bool) -> Result<Step, PlanError> {
         let mut step = match &stage.form {
-            Form::Sequential(members) => self.sequential(stage, members, alone)?,
+            Form::Sequential(members) => self.sequential(SEQUENTIAL, stage, members, alone)?,
+            Form::Repeat(members) => self.sequential(REPEAT, stage, members, alone)?,
             Form::All => self.selected(stage)?,
             Form::Pass => {
                 let unknown = |error| {
@@ -66,11 +68,17 @@ impl Asking<'_> {
         Ok(step)
     }
 
-    fn sequential(&mut self, stage: &Stage, members: &[Stage], alone: bool) -> Result<Step, PlanError> {
+    fn sequential(
+        &mut self,
+        form: &'static str,
+        stage: &Stage,
+        members: &[Stage],
+        alone: bool,
+    ) -> Result<Step, PlanError> {
         let compat = self.enabled.compat;
-        let default = compat.calls_the_pipeline().then_some(TVM_SEQUENTIAL);
-        let SequentialOptions { all: options, name, opt_level, required } =
-            sequential_options(default, &stage.options).map_err(|error| wrong_item(error, stage))?;
+        let default = (form == SEQUENTIAL && compat.calls_the_pipeline()).then_some(TVM_SEQUENTIAL);
+        let SequentialOptions { all: options, name, opt_level, required, rounds } =
+            sequential_options(form, default, &stage.options).map_err(|error| wrong_item(error, stage))?;
         let skip = self.enabled.skip(&name, opt_level);
         let entry = |text: &String| match Required::parse(text) {
             Ok(req) => Ok(req),
@@ -88,7 +96,7 @@ impl Asking<'_> {
             // What is in a Sequential that does not run is of no interest, but its names must be right.
             self.warnings.truncate(known);
         }
-        Ok(Step { given: stage.options.clone(), options, skip, required, ..Step::sequential(name, members) })
+        Ok(Step { given: stage.options.clone(), options, skip, required, rounds, ..Step::sequential(name, members) })
     }
 
     /// All passes with a body up to a level, but for the disabled ones.

@@ -1,6 +1,7 @@
 //! Which passes are enabled.
 
 use super::{Compat, DEFAULT_OPT_LEVEL, PlanError, Request, Selection, Skip};
+use crate::pipeline::named_form;
 use crate::registry::{Registry, RegistryError};
 use plugin_api::names::{few_suggestions, nearest};
 use std::collections::BTreeSet;
@@ -96,8 +97,11 @@ impl Level {
                 return Ok(wanted.clone());
             }
             let error = |error| {
-                let error = with_sequentials(error, sequentials);
-                PlanError::ListedName { list, level: name.clone(), error }
+                let level = name.clone();
+                if let (RegistryError::UnknownPass { .. }, Some(form)) = (&error, named_form(wanted)) {
+                    return PlanError::ListedForm { list, level, name: wanted.clone(), form };
+                }
+                PlanError::ListedName { list, level, error: with_sequentials(error, sequentials) }
             };
             registry.find(wanted).map(|pass| registry.pass(pass).name.clone()).map_err(error)
         };

@@ -34,6 +34,20 @@ pub enum PlanError {
         /// What is wrong.
         error: RegistryError,
     },
+    /// A word for several passes in such a list, which no pass has as its name.
+    #[error(
+        "{list} of {level}: no pass `{name}`; name the part of the pipeline that you mean, as in `{form}`, and list that name"
+    )]
+    ListedForm {
+        /// `disabled` or `required`.
+        list: &'static str,
+        /// Whose list.
+        level: String,
+        /// The word.
+        name: String,
+        /// How to give it a name.
+        form: &'static str,
+    },
     /// Options or form of the pipeline.
     #[error("{error}")]
     Pipeline {

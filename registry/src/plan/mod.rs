@@ -142,6 +142,8 @@ pub struct Step {
     pub alone: bool,
     /// What a Sequential of the pipeline requires, in order. That of a pass is in the registry.
     pub required: Vec<Required>,
+    /// How often the members of a Sequential run at most, if they run until nothing changes.
+    pub rounds: Option<u32>,
     /// Members of a Sequential. Those of a composite pass are in the plan, once.
     pub members: Vec<Step>,
 }
@@ -180,7 +182,7 @@ impl Step {
 
     fn new(unit: Unit) -> Step {
         let (given, options, required, members) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Step { unit, given, options, defaults: true, skip: None, alone: false, required, members }
+        Step { unit, given, options, defaults: true, skip: None, alone: false, required, rounds: None, members }
     }
 }
 

@@ -46,8 +46,10 @@ impl Plan {
         let &Item { about, reason, skip, at } = item;
         let reason = match (skip, reason) {
             (Some(skip), _) => format!("skipped: {skip}"),
-            (None, Reason::Asked) => format!("asked{}", self.despite(about, registry)),
-            (None, Reason::PartOf(whole)) => format!("part of {whole}{}", self.despite(about, registry)),
+            (None, Reason::Asked) => format!("asked{}{}", about.rounds(), self.despite(about, registry)),
+            (None, Reason::PartOf(whole)) => {
+                format!("part of {whole}{}{}", about.rounds(), self.despite(about, registry))
+            }
             (None, Reason::RequiredBy { user, plugin }) => match about {
                 About::Missing(_) => {
                     format!("required by {user} ({plugin}), but no listed plugin contributes it: the run fails here")

@@ -37,6 +37,14 @@ impl<'a> About<'a> {
         }
     }
 
+    /// How often it runs, if it runs until nothing changes.
+    pub(super) fn rounds(self) -> String {
+        match self {
+            About::Step(Step { rounds: Some(limit), .. }) => format!(", until nothing changes, at most {limit} times"),
+            _ => String::new(),
+        }
+    }
+
     /// The opt_level at which it would run by itself, where it may run in spite of it.
     pub(super) fn level_passed_over(self, registry: &Registry) -> Option<i32> {
         match self {

@@ -52,6 +52,8 @@ pub(crate) struct FnReader<'a> {
     /// Whether unknown names in dimensions become symbolic variables (in strings).
     pub(crate) implicit_syms: bool,
     pub(crate) types: HashMap<&'a str, TypeId, RandomState>,
+    /// Whether the type that is being read speaks of a variable.
+    pub(crate) speaks_of_values: bool,
     pub(crate) calls: HashMap<Box<[u32]>, (TypeId, bool), RandomState>,
     pub(crate) globals: HashMap<&'a str, V, RandomState>,
     pub(crate) attrs: HashMap<&'a str, AttrsId, RandomState>,
@@ -150,6 +152,7 @@ impl<'a> FnReader<'a> {
             index_syms: HashMap::default(),
             implicit_syms: false,
             types: HashMap::default(),
+            speaks_of_values: false,
             calls: HashMap::default(),
             globals: HashMap::default(),
             attrs: HashMap::default(),

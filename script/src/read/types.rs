@@ -9,7 +9,7 @@ use crate::words::folding::{Constant, Folded, folded, wrapped};
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use plugin_api::names::listed;
-use ruff_python_ast::{BoolOp, Expr, ExprCall, Keyword, Number, Operator, UnaryOp};
+use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprName, Keyword, Number, Operator, UnaryOp};
 use std::sync::Arc;
 
 impl<'a> FnReader<'a> {
@@ -19,9 +19,13 @@ impl<'a> FnReader<'a> {
         if let Some(id) = self.types.get(source) {
             return Ok(*id);
         }
+        self.speaks_of_values = false;
         let ty = self.ty(expr)?;
         let id = self.b.ty(&ty);
-        self.types.insert(source, id);
+        // A name may mean another value elsewhere.
+        if !self.speaks_of_values {
+            self.types.insert(source, id);
+        }
         Ok(id)
     }
 
@@ -120,9 +124,26 @@ impl<'a> FnReader<'a> {
         };
         let said = self.ndim(call)?;
         let shape = shape.filter(|shape| !shape.is_none_literal_expr());
+        if let Some(Expr::Name(variable)) = shape {
+            let (ndim, shape) = self.shape_of(variable)?;
+            return Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }));
+        }
         let shape = shape.map(|dims| self.dims_of(dims, said)).transpose()?;
         let ndim = shape.as_ref().map_or(said.unwrap_or(-1), |dims| dims.len() as i32);
         Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }))
+    }
+
+    /// What the type of a variable that is a shape says of it: of a tensor of that shape, more is not kept.
+    fn shape_of(&mut self, variable: &ExprName) -> Read<(i32, Option<Vec<Dim>>)> {
+        self.speaks_of_values = true;
+        let shape = self.lookup(variable.id.as_str(), span(variable))?;
+        match self.b.type_owned(self.b.type_of(shape)) {
+            Type::Shape { ndim, dims } => Ok((ndim, dims)),
+            _ => {
+                let message = format!("`{}` is not a shape", variable.id);
+                Err(Diagnostic::new(span(variable), message).help("write a shape such as (1, 3, n)"))
+            }
+        }
     }
 
     fn dtensor(&mut self, call: &ExprCall) -> Read<Type> {

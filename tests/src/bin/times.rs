@@ -1,6 +1,6 @@
-//! `times FILE [PASS…]` prints how long reading a module, checking, printing, hashing it and comparing it with its like
-//! take, and each of the passes on one thread with the verification of what it returns; in milliseconds, the shortest of
-//! several times each. For comparisons with other tools.
+//! `times FILE [PASS…] [then PASS…]` prints how long reading a module, checking, printing, hashing it and comparing it with
+//! its like take, and each of the passes on one thread with the verification of what it returns; in milliseconds, the
+//! shortest of several times each. A pass after `then` gets what the one before it returned. For comparisons with other tools.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;
@@ -18,7 +18,7 @@ const LONG_ENOUGH: Duration = Duration::from_millis(300);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
-    let path = args.next().ok_or("usage: times FILE [PASS…]")?;
+    let path = args.next().ok_or("usage: times FILE [PASS…] [then PASS…]")?;
     let text = std::fs::read_to_string(path)?;
     let engine = engine();
     let module = script::read(&text, engine)?;
@@ -35,25 +35,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("hash".to_string(), shortest(fresh, |module| module.structural_hash())),
         ("equality".to_string(), shortest(|| (fresh(), fresh()), |(one, other)| one.structural_eq(other))),
     ];
-    for pass in args {
-        let time = of_pass(&pass, &module, engine)?;
-        rows.push((pass, time));
+    let passes: Vec<String> = args.collect();
+    let (alone, in_turn) = passes.split_at(passes.iter().position(|arg| arg == "then").unwrap_or(passes.len()));
+    for pass in alone {
+        rows.push((pass.clone(), of_pass(pass, &module, engine)?.0));
+    }
+    let mut module = module;
+    for pass in in_turn.iter().skip(1) {
+        let (time, result) = of_pass(pass, &module, engine)?;
+        rows.push((pass.clone(), time));
+        module = result;
     }
     let mut out = std::io::stdout().lock();
     rows.iter().try_for_each(|(name, time)| writeln!(out, "{name} {:.6}", time.as_secs_f64() * 1e3))?;
     Ok(())
 }
 
-/// Time of a pass, from a module to the verified result.
-fn of_pass(pass: &str, module: &Module, engine: &Engine) -> Result<Duration, Box<dyn std::error::Error>> {
+/// Time of a pass, from a module to the verified result, and that result.
+fn of_pass(pass: &str, module: &Module, engine: &Engine) -> Result<(Duration, Module), Box<dyn std::error::Error>> {
     let request = Request { pipeline: Pipeline::parse(pass)?, ..Request::default() };
     let plan = Plan::new(&request, engine.registry())?;
     let run =
         |module: &Module| Runner::new(engine, BTreeMap::new()).verified_input(true).jobs(1).run(&plan, module.clone());
-    if let Some(error) = run(module)?.error {
+    let done = run(module)?;
+    if let Some(error) = done.error {
         return Err(error.into());
     }
-    Ok(shortest(|| module.clone(), run))
+    Ok((shortest(|| module.clone(), run), done.module))
 }
 
 fn shortest<S, T>(prepare: impl Fn() -> S, work: impl Fn(&S) -> T) -> Duration {

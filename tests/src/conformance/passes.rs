@@ -143,7 +143,7 @@ fn options(case: &PassCase, info: &PassInfo) -> Result<Vec<(String, OptionValue)
     Ok(options)
 }
 
-/// A value of JSON; an object is a list of its keys and values in turn.
+/// A value of JSON; an object is a list of its entries, such as `n=16`.
 fn option_value(value: &Value) -> Option<OptionValue> {
     Some(match value {
         Value::Bool(v) => OptionValue::Bool(*v),
@@ -153,7 +153,10 @@ fn option_value(value: &Value) -> Option<OptionValue> {
             None => OptionValue::Float(v.as_f64()?),
         },
         Value::Array(items) => OptionValue::List(items.iter().map(option_value).collect::<Option<_>>()?),
-        Value::Object(_) | Value::Null => return None,
+        Value::Object(entries) => {
+            OptionValue::List(entries.iter().map(|(key, value)| OptionValue::Str(format!("{key}={value}"))).collect())
+        }
+        Value::Null => return None,
     })
 }
 

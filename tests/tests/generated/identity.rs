@@ -47,7 +47,7 @@ fn mutated(module: &Module, f: impl Fn(&Body) -> Result<Body, PassError>) -> Mod
 }
 
 /// Runs passes of the standard plugins.
-fn run(passes: &str, module: &Module) -> Result<Module, String> {
+pub(super) fn run(passes: &str, module: &Module) -> Result<Module, String> {
     let pipeline = Pipeline::parse(passes).expect("a pipeline");
     let request = Request { pipeline, ..Request::default() };
     let plan = Plan::new(&request, engine().registry()).expect("a plan");

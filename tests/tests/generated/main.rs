@@ -6,6 +6,7 @@ mod faults;
 mod forms;
 mod identity;
 mod normal;
+mod passes;
 mod patterns;
 mod simple;
 mod text;

@@ -258,3 +258,35 @@ fn a_manifest_can_name_the_target() {
     let error = read("target = \"a b\"\n").expect_err("no target").to_string();
     assert_eq!(error, "manifest passes.toml: target `a b` is neither a name nor a JSON object");
 }
+
+/// A value that something in an inner context asks for is one of the outer context, unless the inner one has its own.
+#[test]
+fn values_that_are_read_in_an_inner_context_are_read_in_the_outer_one() {
+    static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
+    fn runs_reads(name: &str, own: Option<i64>) -> MadePass {
+        create_module_pass(info(name, 0, &[]), move |module, _| {
+            let engine = ENGINE.get().expect("an engine");
+            let mut inner = PassContext::builder().inherit();
+            if let Some(own) = own {
+                inner = inner.config("t.limit", OptionValue::Int(own));
+            }
+            let inner = inner.build(engine).map_err(|error| PassError::new(error.to_string()))?;
+            pass(engine, "t.Reads").run_in(module, &inner).map_err(|error| PassError::new(error.to_string()))
+        })
+    }
+    let reads = create_module_pass(info("t.Reads", 0, &[]), |module, ctx| {
+        ctx.config("t.limit");
+        Ok(module.clone())
+    });
+    let engine =
+        ENGINE.get_or_init(|| engine([reads, runs_reads("t.Inherits", None), runs_reads("t.HasItsOwn", Some(2))]));
+    let module = module(engine, &["main"]);
+    let unread = |name: &str| {
+        let context = PassContext::builder().config("t.limit", OptionValue::Int(7)).build(engine).expect("a context");
+        let plan = pass(engine, name).plan(&context).expect("a plan");
+        let report = Runner::in_context(engine, &context).run(&plan, module.clone()).expect("runs");
+        assert!(report.error.is_none(), "{:?}", report.error);
+        report.unread_config.join(" ")
+    };
+    assert_eq!(["t.Reads", "t.Inherits", "t.HasItsOwn"].map(unread), ["", "", "t.limit"]);
+}

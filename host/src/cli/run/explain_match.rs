@@ -1,11 +1,10 @@
 //! The command `explain-match`: what the patterns of a pass say about a variable.
 
-use super::read_input;
+use super::{engine, open, read, read_input};
 use crate::cli::arguments::{ExplainMatchArgs, Select};
-use crate::cli::building::Building;
 use crate::cli::messages::Messages;
 use crate::cli::select::{Written, request};
-use crate::cli::{listed_of, load, lock, show};
+use crate::cli::{load, lock, show};
 use crate::context::Question;
 use crate::files::to_stdout;
 use crate::plugins::lock::Mode;
@@ -24,10 +23,7 @@ use std::sync::Arc;
 pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {
     let (manifest, keeper) = load(&args.plugins, Mode::Update)?;
     let input = read_input(&args.input)?;
-    let building = Building::new(messages);
-    let engine = Arc::new(listed_of(&manifest, keeper, &building, messages)?);
-    engine.tries_first(lock::try_out);
-    engine.prints_to(move |text| messages.text("printed", text));
+    let engine = engine(&manifest, keeper, messages)?;
     let mut select = select(args);
     let (_, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let pass = one_pass(&written, engine.registry())?;
@@ -36,10 +32,8 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
     let (context, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     lock::tell(engine.lock(), messages);
-    engine.open_for(&plan)?.iter().for_each(|warning| messages.report(warning));
-    let reading = engine.read_module(&input);
-    messages.reports(reading.warnings(), "warnings");
-    let module = reading.module?;
+    open(&engine, &plan, messages)?;
+    let module = read(&engine, &input, messages)?;
     let question = Arc::new(Question::new(&pass, args.function.as_deref(), &args.at));
     let report = Runner::in_context(&engine, &context).asks(&question).run(&plan, module.clone())?;
     let Some(before) = question.module() else {

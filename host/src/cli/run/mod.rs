@@ -1,7 +1,10 @@
 //! The commands `run` and `plan`, which read the same request.
 
+pub(super) mod exec;
+mod expected;
 pub(super) mod explain_match;
 
+use self::expected::expected;
 use super::arguments::{PlanArgs, RunArgs};
 use super::building::Building;
 use super::messages::Messages;
@@ -31,6 +34,7 @@ pub(super) fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     let engine = Arc::new(listed_of(&manifest, keeper.builds_nothing(), &(), messages)?);
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
+    expected(&args.expect.expect, &args.select, &manifest, &plan, engine.registry())?;
     let pipeline = &written.pipeline;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     let registry = engine.registry();
@@ -56,12 +60,17 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
     let request = request(&args.select, &manifest)?;
     let input = read_input(&args.input)?.strict(args.strict);
-    let engine = engine(&manifest, keeper.seen(seen.survey.take()), seen, messages)?;
+    let keeper = keeper.seen(seen.survey.take());
+    let engine = seen.timing.span("list plugins", || engine(&manifest, keeper, messages))?;
+    seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = seen.timing.span("plan", || written.plan(&context, &engine))?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
+    let expected = expected(&args.expect.expect, &args.select, &manifest, &plan, engine.registry())?;
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
-    let module = module(&engine, &plan, &input, seen, messages)?;
+    lock::tell(engine.lock(), messages);
+    seen.timing.span("open plugins", || open(&engine, &plan, messages))?;
+    let module = seen.timing.span("read", || read(&engine, &input, messages))?;
     let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
     let runner = runner.verified_input(true);
     let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
@@ -71,36 +80,29 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
     let report = seen.timing.span("passes", || runner.run(&plan, module))?;
     in_the_original_process()?;
-    conclude(args, &engine, report, &output, seen, messages)
+    let unmet: Vec<Error> =
+        expected.iter().filter_map(|it| it.check(&report.statistics, engine.registry()).err()).collect();
+    let code = conclude(args, &engine, report, &output, seen, messages)?;
+    let unmet = if code == exit::DONE { unmet } else { Vec::new() };
+    Error::unless_any(unmet, Ok(code))
 }
 
 /// The engine of a manifest, with its plugins listed.
-fn engine(
-    manifest: &Manifest,
-    keeper: Keeper,
-    seen: &instruments::Seen,
-    messages: Messages,
-) -> Result<Arc<Engine>, Error> {
+fn engine(manifest: &Manifest, keeper: Keeper, messages: Messages) -> Result<Arc<Engine>, Error> {
     let building = Building::new(messages);
-    let engine = Arc::new(seen.timing.span("list plugins", || listed_of(manifest, keeper, &building, messages))?);
+    let engine = Arc::new(listed_of(manifest, keeper, &building, messages)?);
     engine.tries_first(lock::try_out);
     engine.prints_to(move |text| messages.text("printed", text));
-    seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     Ok(engine)
 }
 
-/// Opens the plugins of the plan, then reads the module.
-fn module(
-    engine: &Engine,
-    plan: &Plan,
-    input: &Input,
-    seen: &instruments::Seen,
-    messages: Messages,
-) -> Result<Module, Error> {
-    lock::tell(engine.lock(), messages);
-    let unrecorded = seen.timing.span("open plugins", || engine.open_for(plan))?;
-    unrecorded.iter().for_each(|warning| messages.report(warning));
-    let reading = seen.timing.span("read", || engine.read_module(input));
+fn open(engine: &Engine, plan: &Plan, messages: Messages) -> Result<(), Error> {
+    engine.open_for(plan)?.iter().for_each(|warning| messages.report(warning));
+    Ok(())
+}
+
+fn read(engine: &Engine, input: &Input, messages: Messages) -> Result<Module, Error> {
+    let reading = engine.read_module(input);
     messages.reports(reading.warnings(), "warnings");
     reading.module
 }
@@ -124,6 +126,14 @@ fn conclude(
     messages: Messages,
 ) -> Result<u8, Error> {
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
+    let unread = report
+        .unread_config
+        .iter()
+        .map(|key| Report::warning(format!("config option `{key}` is set, but nothing asked for it in this run")));
+    // What did not run could not ask.
+    if report.error.is_none() {
+        messages.reports(unread, "warnings");
+    }
     let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
     messages.reports(failures.into_iter(), "failures; the summary has all");
     let printed = seen.timing.span("print", || engine.print_module(&report.module))?;

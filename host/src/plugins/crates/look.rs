@@ -3,7 +3,9 @@
 use super::env::values;
 use super::inputs::put_stamp;
 use super::record::{Record, path_of};
-use super::{Artifact, Found, How, Look, NO_LIBRARY, Part, Parts, PluginCrate, Uncovered, build, failed};
+use super::{
+    Artifact, Found, How, Look, NO_LIBRARY, Part, Parts, PluginCrate, Uncovered, build, failed, list_of_rustc,
+};
 use crate::plugins::hashes::{hex, stamp};
 use crate::plugins::library::Library;
 use crate::plugins::lock::CratePin;
@@ -95,12 +97,12 @@ impl Look<'_> {
         });
         let mut files: Vec<PathBuf> = files.collect();
         let library = plugin.library;
-        let name = library.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let deps = library.with_file_name("deps");
-        let list = deps.join(format!("{}.d", name.strip_prefix(std::env::consts::DLL_PREFIX).unwrap_or(&name)));
-        files.extend(library.file_name().map(|name| deps.join(name)));
+        if let Some(own) = library.file_name().map(|name| deps.join(name)) {
+            files.extend([list_of_rustc(&own), own]);
+        }
         files.extend(path_of(&library));
-        files.extend([list, library.with_extension("d"), library]);
+        files.extend([library.with_extension("d"), library]);
         Ok(ReadByRuns { files, folders })
     }
 

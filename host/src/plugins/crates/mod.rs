@@ -167,8 +167,13 @@ impl PluginCrate {
 
     /// Whether the library is newer than everything that cargo made it from. A word on it where nothing is recorded.
     fn is_fresh(&self) -> bool {
-        let Some(built) = modified(&self.library) else { return false };
-        let inputs = match std::fs::read_to_string(self.library.with_extension("d")) {
+        self.is_made_of_this(&self.library, &self.library.with_extension("d"))
+    }
+
+    /// Whether a library is newer than its inputs, which a list has, and those of this crate are among them.
+    fn is_made_of_this(&self, library: &Path, list: &Path) -> bool {
+        let Some(built) = modified(library) else { return false };
+        let inputs = match std::fs::read_to_string(list) {
             Ok(text) => inputs::dep_info(&text),
             Err(_) => return false,
         };
@@ -183,6 +188,20 @@ impl PluginCrate {
         let older = |path: &PathBuf| modified(path).is_some_and(|time| time <= built);
         inputs.iter().all(older) && manifests.iter().filter(|path| path.exists()).all(older)
     }
+}
+
+/// The library of a plugin crate in the folder of another build, such as `target/debug/deps`, if it is newer than
+/// everything that cargo made it from.
+pub fn library_in(built: &Path, folder: &Path) -> Option<PathBuf> {
+    let plugin = PluginCrate::read(folder, &mut Survey::default()).ok()?;
+    let library = built.join(plugin.library.file_name()?);
+    plugin.is_made_of_this(&library, &list_of_rustc(&library)).then_some(library)
+}
+
+/// Where rustc lists the inputs of a library: `deps/my_passes.d` of `deps/libmy_passes.so`.
+fn list_of_rustc(library: &Path) -> PathBuf {
+    let name = library.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    library.with_file_name(format!("{}.d", name.strip_prefix(std::env::consts::DLL_PREFIX).unwrap_or(&name)))
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

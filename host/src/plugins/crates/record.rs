@@ -72,7 +72,7 @@ impl Record {
     pub(super) fn write(&self, library: &Path) {
         let Some(path) = path_of(library) else { return };
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        if let Err(error) = made.and_then(|()| replace(&path, &self.text())) {
+        if let Err(error) = made.and_then(|()| replace(&path, self.text())) {
             tracing::debug!(%error, path = %path.display(), "the build is not recorded");
         }
     }

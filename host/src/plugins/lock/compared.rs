@@ -95,7 +95,7 @@ impl Compared {
         if std::fs::metadata(&path).is_ok_and(|found| found.permissions().readonly()) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
         }
-        replace(&path, &write(&self.new))?;
+        replace(&path, write(&self.new))?;
         tracing::info!(path = %self.path.display(), "lockfile written");
         Ok(true)
     }

@@ -5,7 +5,7 @@ use plugin_api::prelude::*;
 export_plugin! {
     passes: [
         PANICS, QUIET, FAILS, NEEDS_FAILS, NEEDS_NEEDS, WRITES, WRITES_NAMES, NEEDS_CHECK, LOGS, CATCHES, GOES_ON, SILENT,
-        LOGS_ODDLY
+        LOGS_ODDLY, GROWS, COPIES
     ],
     properties: [CHECKED],
 }
@@ -165,4 +165,28 @@ fn logs_oddly(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let _span = tracing::warn_span!(target: "odd\u{1b}[31m\r\nspan", "name\u{1b}[1m\r\n\u{202e}", field = ODD).entered();
     tracing::warn!(target: "odd\u{1b}[31m\r\nelsewhere\u{202e}", field = ODD, shown = %ODD, "{ODD}");
     Ok(body.clone())
+}
+
+declare_pass! {
+    /// Counts in an attribute of the function how often it ran.
+    pub function pass GROWS = "odd.Grows" { opt_level: 0, run: grows }
+}
+
+fn grows(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let Some(function) = body.function() else { return Ok(body.clone()) };
+    let grown = function.value().attrs().get("grown").and_then(AttrView::as_int).unwrap_or(0);
+    let mut edit = body.edit();
+    edit.set_attr(function.value(), "grown", Attr::Int(grown + 1));
+    Ok(edit.finish()?)
+}
+
+declare_pass! {
+    /// Returns a copy of its input.
+    pub function pass COPIES = "odd.Copies" { opt_level: 0, run: copies }
+}
+
+fn copies(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    body.values().filter(|value| value.is_binding()).for_each(|value| edit.set_name(value, "again"));
+    Ok(edit.finish()?)
 }

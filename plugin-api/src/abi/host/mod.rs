@@ -24,6 +24,7 @@ use crate::metadata::{OptionValue, PluginMeta};
 pub use crate::pattern::Wanted;
 use crate::services::inferred::decode_inferred;
 use crate::services::{self, CtxRecord, RawBytes, Sink};
+use crate::typing::legalized::Legalized;
 use crate::typing::operators::{InferError, Inferred};
 use abi_stable::type_layout::TypeLayout;
 use foldhash::fast::FixedState;
@@ -40,12 +41,25 @@ pub trait HostServices {
     /// # Errors
     /// If the operator is unknown, or the call does not fit it.
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError>;
+    /// The legalization of a call, by whichever plugin has the operator; `None` if it has none. Without this nothing has
+    /// one.
+    ///
+    /// # Errors
+    /// If the operator is unknown, or this call cannot be legalized.
+    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        Err(InferError::NoHost(call.op().unwrap_or("a call").to_string()))
+    }
     /// A function as TVMScript.
     fn print(&self, body: &Body) -> String;
     /// Value of a config key: as set, else its default.
     fn config(&self, key: &str) -> Option<OptionValue>;
     /// Name of the running pass.
     fn pass_name(&self) -> String;
+    /// The number under which plugins keep analyses, never used twice: a new one for each run, and within a run each time
+    /// that they should be forgotten; `None` where analyses are not kept.
+    fn run(&self) -> Option<u64> {
+        None
+    }
     /// Target of the run, as a name or as JSON.
     fn target(&self) -> Option<String>;
     /// Takes a diagnostic.
@@ -442,6 +456,28 @@ impl OpenPlugin {
         let ask = |sink| (self.entry.infer)(self.own, operator as u32, raw.cast(), node as u32, sink);
         let (status, bytes) = Sink::to(ask);
         decode_inferred(status, &bytes)
+    }
+
+    /// Asks an operator of this plugin for the legalization of a call; `None` if it has none.
+    ///
+    /// # Errors
+    /// If this call cannot be legalized, or the answer is not a function that this host sealed.
+    pub fn legalize(&self, operator: usize, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        let value = call.value();
+        let node = value.index().ok_or_else(|| InferError::wrong("not a call"))?;
+        let raw: *const RawView<'_> = value.raw;
+        let _call = spans::Call::begin();
+        let mut function = std::ptr::null();
+        let place = &raw mut function;
+        let ask = |sink| (self.entry.legalize)(self.own, operator as u32, raw.cast(), node as u32, place, sink);
+        let (status, bytes) = Sink::to(ask);
+        if !function.is_null() && !BodyHdr::is_live(function) {
+            let what = "its legalization is a function that this host did not seal; this is a fault of its plugin";
+            return Err(InferError::Panicked(what.to_string()));
+        }
+        // SAFETY: null, or the handle of a body that lives, whose ownership the plugin gives.
+        let function = unsafe { Body::from_ptr(function) };
+        services::read_legalized(status, &bytes, function, call)?.map(|answer| answer.checked(call)).transpose()
     }
 }
 

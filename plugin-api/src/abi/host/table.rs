@@ -46,6 +46,7 @@ pub(crate) static SERVICES: Services = Services {
     span: host_span,
     statistic: host_statistic,
     show_module: host_show_module,
+    legalize: host_legalize,
 };
 
 /// The table of sections that a plugin gave, copied: what is looked at is what is used, whatever the plugin writes into
@@ -157,6 +158,26 @@ extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> 
     })
 }
 
+extern "C" fn host_legalize(raw: *const RawView<'static>, node: u32, function: *mut *const BodyHdr, out: Sink) -> u32 {
+    guarded(crate::services::inferred::NO_HOST, || {
+        // SAFETY: the plugin passes a table of sections, and sections that live and do not change during the call.
+        let answer = match unsafe { own_table(raw) } {
+            Ok(raw) => {
+                let call = Call(Value { raw: &raw, op: node });
+                let name = || call.op().unwrap_or("a call").to_string();
+                let answer = with_frame(|frame| frame.services.legalize(call));
+                answer.unwrap_or_else(|| Err(InferError::NoHost(name())))
+            }
+            Err(why) => Err(InferError::wrong(why)),
+        };
+        let (status, bytes, handle) = crate::services::legalized_answer(answer);
+        // SAFETY: the plugin gives a place for one handle.
+        unsafe { function.write(handle) };
+        out.put(&bytes);
+        status
+    })
+}
+
 extern "C" fn host_print(body: *const BodyHdr, out: Sink) -> u32 {
     guarded(answer::NONE, || {
         let Some(body) = Body::borrowed(body) else { return answer::NONE };
@@ -179,6 +200,7 @@ extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
                 frame.services.config(&String::from_utf8_lossy(key)).map(|value| value_bytes(&value))
             }
             what if what == Query::PassName as u32 => Some(frame.services.pass_name().into_bytes()),
+            what if what == Query::Run as u32 => frame.services.run().map(|run| run.to_le_bytes().to_vec()),
             what if what == Query::Target as u32 => {
                 let index = read_function_key(key);
                 let own = index.and_then(|index| frame.body(index)).and_then(Body::target);

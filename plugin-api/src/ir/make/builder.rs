@@ -415,7 +415,7 @@ impl BodyBuilder {
         self.begin(NodeSpec::new(kind::DATAFLOW), &[], None)
     }
 
-    /// The type of a scalar variable that is a symbolic variable, too: types and scalar expressions can speak of it.
+    /// The type of a scalar variable that is a symbolic variable, too: types and scalar expressions can mention it.
     pub fn symbol_type(&mut self, sym: Sym) -> TypeId {
         self.ty(&Type::Prim { dtype: sym.dtype, value: Some(Dim::Var(sym)) })
     }

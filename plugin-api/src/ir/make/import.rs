@@ -275,7 +275,16 @@ impl<'a> Importer<'a> {
         self.copy_before(b, value, usize::MAX, MAX_DEPTH)
     }
 
-    /// The same, but nothing from `end` on, and no deeper: in a body that is being built, regions may lie across each
+    /// A node like `value`, with other operands; it must not be a region. From now on it is what `value` is here.
+    pub(crate) fn copy_with(&mut self, b: &mut BodyBuilder, value: Value<'_>, ops: &[V]) -> Option<V> {
+        let node = *value.node().filter(|node| !node.has(flag::REGION))?;
+        let (ty, attrs) = (TypeId(self.ty_id(&mut b.pool, node.ty)), AttrsId(self.dict_id(&mut b.pool, node.attrs)));
+        let v = b.node(NodeSpec { kind: node.kind, flags: node.flags, ty, attrs, a: node.a }, ops, value.name());
+        self.map(value, v);
+        Some(v)
+    }
+
+    /// As [`Importer::copy`], but nothing from `end` on, and no deeper: in a body that is being built, regions may lie across each
     /// other.
     fn copy_before(&mut self, b: &mut BodyBuilder, value: Value<'_>, end: usize, depth: u32) -> Option<V> {
         let node = *value.node()?;

@@ -3,7 +3,7 @@
 use plugin_api::arith::prove_equal;
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::{infer_types, narrow_results};
-use plugin_api::typing::relations::{Relation, relation, substitute_dim};
+use plugin_api::typing::relations::{Relation, relation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The body without symbolic variables that are known; types follow. The same handle if nothing is known.
@@ -50,7 +50,7 @@ fn without_equal_annotations(body: &Body) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// Variables that stay: parameters and scalar variables define them, or something speaks of them that is not rewritten,
+/// Variables that stay: parameters and scalar variables define them, or something mentions them that is not rewritten,
 /// such as the type of a function that is a value, or an attribute.
 fn fixed(body: &Body) -> BTreeSet<Sym> {
     let mut fixed = BTreeSet::new();
@@ -82,7 +82,7 @@ fn add_attr(attr: &Attr, to: &mut BTreeSet<Sym>) {
     }
 }
 
-/// What types of functions inside a type speak of.
+/// What types of functions inside a type mention.
 fn add_functions(ty: &Type, to: &mut BTreeSet<Sym>) {
     match ty {
         Type::Callable { .. } => ty.each_dim(true, &mut |dim| add(dim, to)),
@@ -132,7 +132,8 @@ impl<'b> ScopeVisitor<'b> for Walk<'b> {
             self.contradiction = self.define(&value.ty().to_owned(), &source, value).err();
         }
         if !self.known.is_empty() {
-            self.replace(value);
+            let known = &self.known;
+            self.edit.substitute_symbols(value, &|sym| known.get(&sym).map(|(dim, _)| dim.clone()));
         }
     }
 }
@@ -170,59 +171,5 @@ impl<'b> Walk<'b> {
             }
         }
         Ok(())
-    }
-
-    /// Writes what is known into the type of a value, and into leaves that it uses.
-    fn replace(&mut self, value: Value<'b>) {
-        if value.ty().is_known() && self.speaks_of(&value.ty().to_owned()) {
-            let ty = self.substituted(&value.ty().to_owned());
-            self.edit.set_type(value, &ty);
-        }
-        for (i, operand) in value.operands().enumerate().filter(|(_, operand)| operand.is_leaf()) {
-            if let Some(with) = self.leaf(operand) {
-                self.edit.set_operand(value, i, with);
-            }
-        }
-    }
-
-    fn leaf(&mut self, leaf: Value<'b>) -> Option<V> {
-        let known = |sym: Sym| self.known.get(&sym).map(|(dim, _)| dim.clone());
-        let dim = |dim: &Dim| substitute_dim(dim, &known);
-        match leaf.view() {
-            Expr::Shape => {
-                let dims = leaf.dims()?;
-                let new =
-                    dims.iter().any(|dim| self.has_known(dim)).then(|| dims.iter().map(dim).collect::<Vec<_>>())?;
-                Some(self.edit.builder().shape(&new))
-            }
-            Expr::Prim => {
-                let new = leaf.dim().filter(|dim| self.has_known(dim)).map(|old| dim(&old))?;
-                Some(self.edit.builder().prim_value(&new))
-            }
-            Expr::TypeArg(ty) => {
-                let new = Some(ty.to_owned()).filter(|ty| self.speaks_of(ty)).map(|ty| self.substituted(&ty))?;
-                let id = self.edit.builder().ty(&new);
-                Some(self.edit.builder().type_arg(id))
-            }
-            _ => None,
-        }
-    }
-
-    fn has_known(&self, dim: &Dim) -> bool {
-        let mut found = false;
-        dim.vars(&mut |sym| found |= self.known.contains_key(&sym));
-        found
-    }
-
-    fn speaks_of(&self, ty: &Type) -> bool {
-        let mut found = false;
-        ty.each_dim(true, &mut |dim| found |= self.has_known(dim));
-        found
-    }
-
-    /// The type with what is known in the place of variables, also in the types of functions that are nested here.
-    fn substituted(&self, ty: &Type) -> Type {
-        let known = |sym: Sym| self.known.get(&sym).map(|(dim, _)| dim.clone());
-        ty.map_dims(true, &|dim| substitute_dim(dim, &known))
     }
 }

@@ -3,14 +3,16 @@
 mod buffer;
 mod expr;
 mod stmt;
+mod taken;
 
 use crate::print::text::{is_valid_name, valid_name};
 use crate::print::{Printer, by_key};
 use plugin_api::ir::records::{LEAF_BIT, NONE, buffer_of, flag, kind, leaf, prim, tyflag, tykind};
 use plugin_api::ir::{AttrView, Body, DType, Dict, RawView, Ty, Value};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
+use taken::Taken;
 
 /// What a symbolic variable is called.
 #[derive(Clone)]
@@ -29,9 +31,7 @@ pub(super) struct Tir<'p, 'a, 'b> {
     pub(super) raw: &'b RawView<'b>,
     /// For each node its name.
     names: Vec<Cow<'b, str>>,
-    /// Names that are taken, with the last number that was tried.
-    taken: HashMap<Cow<'b, str>, u32, foldhash::fast::RandomState>,
-    log: Vec<Cow<'b, str>>,
+    taken: Taken<'b>,
     pub(super) syms: Vec<SymText>,
     pub(super) s_tir: bool,
     /// Declarations that a signature needs, to stand at the head of the body.
@@ -52,15 +52,14 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
             body,
             raw,
             names: vec![Cow::Borrowed(""); body.len()],
-            taken: HashMap::default(),
-            log: Vec::new(),
+            taken: Taken::default(),
             syms: vec![SymText::New; raw.var_names().len()],
             s_tir: body.root().attr("s_tir").is_some(),
             head: String::new(),
             places,
         };
         for word in RESERVED {
-            tir.taken.insert(Cow::Borrowed(word), 0);
+            tir.taken.reserve(word);
         }
         tir.syms_of_nodes();
         tir
@@ -106,36 +105,16 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         let hint = value.name().filter(|hint| !hint.is_empty());
         let hint = hint.unwrap_or(if value.kind() == kind::BUFFER { "buffer" } else { "v" });
         let hint = if is_valid_name(hint) { Cow::Borrowed(hint) } else { Cow::Owned(valid_name(hint)) };
-        self.names[at] = self.fresh(hint);
-    }
-
-    fn fresh(&mut self, hint: Cow<'b, str>) -> Cow<'b, str> {
-        let name = match self.taken.get(&hint).copied() {
-            None => hint,
-            Some(tried) => {
-                let mut i = tried + 1;
-                let mut name: Cow<'b, str> = Cow::Owned(format!("{hint}_{i}"));
-                while self.taken.contains_key(&name) {
-                    i += 1;
-                    name = Cow::Owned(format!("{hint}_{i}"));
-                }
-                name
-            }
-        };
-        self.taken.insert(name.clone(), 0);
-        self.log.push(name.clone());
-        name
+        self.names[at] = self.taken.fresh(hint);
     }
 
     pub(super) fn mark(&self) -> usize {
-        self.log.len()
+        self.taken.mark()
     }
 
     /// Names that were given since are free again.
     pub(super) fn release(&mut self, mark: usize) {
-        for name in self.log.drain(mark..) {
-            self.taken.remove(&name);
-        }
+        self.taken.release(mark);
     }
 
     pub(super) fn push_name(&mut self, value: Value<'b>) {
@@ -153,7 +132,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
     /// Brings in a symbolic variable under a name of its own.
     pub(super) fn define_sym(&mut self, id: u32) -> String {
         let hint = valid_name(self.body.sym_name(id).unwrap_or("n"));
-        let name = self.fresh(Cow::Owned(hint)).into_owned();
+        let name = self.taken.fresh(Cow::Owned(hint)).into_owned();
         self.syms[id as usize] = SymText::Text(name.clone());
         name
     }

@@ -250,6 +250,7 @@ const IDENTITY: OpDecl = OpDecl {
     pure: true,
     doc: "Its argument.",
     infer: |call| call.arg(0).map(|arg| arg.ty().to_owned()).ok_or_else(|| InferError::wrong("no argument")),
+    legalize: None,
 };
 
 const BOOM: OpDecl = OpDecl { name: "zoo.boom", doc: "Nobody knows.", infer: boom, ..IDENTITY };

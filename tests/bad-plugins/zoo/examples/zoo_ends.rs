@@ -200,6 +200,7 @@ const EXITS: OpDecl = OpDecl {
         end("_exit");
         Err(InferError::wrong("never"))
     },
+    legalize: None,
 };
 
 const CRASHES: OpDecl = OpDecl {

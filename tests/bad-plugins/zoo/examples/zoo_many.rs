@@ -64,5 +64,5 @@ fn count(module: &Module, options: &[OptionValue], ctx: &Ctx) -> Result<Module, 
 
 fn operator(name: String) -> OpDecl {
     let infer = |_: plugin_api::ir::Call<'_>| Err(InferError::wrong("no rule"));
-    OpDecl { name: name.leak(), doc: "", args: &[], attrs: &[], pure: true, infer }
+    OpDecl { name: name.leak(), doc: "", args: &[], attrs: &[], pure: true, infer, legalize: None }
 }

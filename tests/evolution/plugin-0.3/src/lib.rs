@@ -31,6 +31,7 @@ static ENTRY: Entry = Entry {
     call_instrument,
     drop_instrument,
     check_property,
+    legalize,
 };
 
 #[unsafe(no_mangle)]
@@ -57,6 +58,17 @@ fn services() -> &'static Services {
 
 extern "C" fn infer(_: *const Entry, _: u32, _: *const RawView<'static>, _: u32, _: Sink) -> u32 {
     1
+}
+
+extern "C" fn legalize(
+    _: *const Entry,
+    _: u32,
+    _: *const RawView<'static>,
+    _: u32,
+    _: *mut *const BodyHdr,
+    _: Sink,
+) -> u32 {
+    6
 }
 
 extern "C" fn make_instrument(_: *const Entry, _: u32, _: RawBytes, _: *mut *mut u8, _: Sink) -> u32 {

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// Hash over the records and the contract of 0.3, which a test of `plugin-api` compares and BLESS=1 writes.
-pub const FINGERPRINT: u64 = 0x9b6c_8aac_21fc_643a;
+pub const FINGERPRINT: u64 = 0x02af_2928_1a17_6b36;
 pub const ENTRY_MAGIC: u64 = 0x5041_5353_484f_5354;
 pub const SLOTS: usize = 24;
 
@@ -181,6 +181,7 @@ pub struct Services {
     span: extern "C" fn(u64, u32, u64) -> u64,
     statistic: extern "C" fn(u64, RawBytes, u64),
     show_module: extern "C" fn(u64, *const ModuleHdr, RawBytes) -> u32,
+    legalize: extern "C" fn(*const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
 }
 
 #[repr(C)]
@@ -214,6 +215,7 @@ pub struct Entry {
     pub call_instrument: extern "C" fn(*mut u8, u32, *const ModuleHdr, RawBytes, Sink) -> u32,
     pub drop_instrument: extern "C" fn(*mut u8, Sink) -> u32,
     pub check_property: extern "C" fn(*const Entry, u32, *const BodyHdr, *const CtxRecord, Sink) -> u32,
+    pub legalize: extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
 }
 
 // SAFETY: immutable, and as old as the library.

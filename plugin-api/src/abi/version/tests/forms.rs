@@ -16,6 +16,7 @@ use crate::metadata::wire::{Fields, MAGIC, Writer, put_field, read_value, tag, v
 use crate::metadata::*;
 use crate::services::inferred::{decode_inferred, encode_inferred};
 use crate::services::{NO_NODE, Sink, function_key, read_function_key};
+use crate::typing::legalized::{Legalized, LegalizedArg, decode_legalized, encode_legalized};
 use crate::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, Inferred, OpDecl};
 use std::sync::{Arc, Mutex};
 use tracing::span::{Attributes, Id, Record};
@@ -223,6 +224,7 @@ static OPERATORS: &[OpDecl] = &[OpDecl {
     pure: true,
     doc: " d",
     infer: |_| Ok(Type::Object),
+    legalize: None,
 }];
 
 const fn config(name: &'static str, ty: OptionType, default: DefaultDecl, range: RangeDecl) -> ConfigDecl {
@@ -309,7 +311,39 @@ fn instruments(text: &mut String) {
     with_facts(&facts, |read, message| assert_eq!((read, message), (&pass, "why")));
 }
 
+/// A legalization: its arguments, symbols and name; the PrimFunc crosses as a handle.
+fn legalizations(text: &mut String) {
+    let (body, n) = {
+        let mut b = BodyBuilder::new();
+        b.begin_function(0, AttrsId::NONE, None);
+        let n = b.sym("n", DType::I64);
+        let ty = b.ty(&Type::tensor([Dim::Var(n)], DType::F32));
+        let tuple = b.ty(&Type::tuple([Type::Object]));
+        let (x, t, op) = (b.param("x", ty), b.param("t", tuple), b.op("t.op"));
+        b.begin_block();
+        let y = b.call(op, &[x, t], AttrsId::NONE, ty, false, Some("y"));
+        b.end();
+        b.end_function(y, ty);
+        (b.finish().expect("a body"), n)
+    };
+    let call = body.bindings().find_map(|value| value.as_call()).expect("a call");
+    let (x, t) = (call.arg(0).expect("x"), call.arg(1).expect("t"));
+    let answer = Legalized {
+        name: "op".to_string(),
+        function: body.clone(),
+        args: vec![LegalizedArg::of(x), LegalizedArg::element(t, 0)],
+        symbols: vec![n],
+        variables: vec![(n, Sym { id: 3, dtype: DType::I64 })],
+    };
+    let written = encode_legalized(&answer);
+    bytes(text, "legalized", &written);
+    let read = decode_legalized(&written, body.clone(), call).expect("what was written");
+    assert_eq!((read.name, read.args, read.symbols), (answer.name, answer.args, answer.symbols));
+    assert_eq!(read.variables, answer.variables);
+}
+
 fn answers(text: &mut String) {
+    legalizations(text);
     let mut put = |name: &str, answer: Result<Inferred, InferError>| {
         let (status, written) = encode_inferred(&answer);
         text.push_str(&format!("bytes inferred.{name} = {status} {}\n", hex(&written)));

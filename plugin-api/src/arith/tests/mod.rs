@@ -557,3 +557,26 @@ fn logic_of_what_is_no_comparison() {
     let mut assumed = Analyzer::new().under(&not(x.clone()));
     assert_eq!(assumed.simplify(&op(OR, x.clone(), op(LT, var(0), 3))), op(LT, var(0), 3));
 }
+
+/// Each step uses the one before twice, so the tree of all steps has more than 2^40 nodes.
+#[test]
+fn shared_parts_are_not_written_without_end() {
+    let dims = std::iter::successors(Some(var(0)), |dim| Some(op(BITXOR, dim.clone(), op(BITAND, dim.clone(), 1))));
+    let mut analyzer = Analyzer::new();
+    for (steps, dim) in dims.enumerate().take(41).filter(|(steps, _)| steps % 8 == 0) {
+        let id = analyzer.store().enter(&dim, &std::collections::BTreeMap::new());
+        let simple = analyzer.store().simplify(id);
+        assert_eq!(analyzer.pieces_of(id, simple).is_some(), steps <= 8, "{steps} steps");
+    }
+}
+
+/// Such a sum is its own only term.
+#[test]
+fn sums_that_do_not_fit_are_written_as_they_are() {
+    let mut analyzer = Analyzer::new();
+    for large in [op(SUB, i64::MAX, i64::MIN + 1), op(MUL, op(MUL, var(0), i64::MAX), i64::MAX)] {
+        let id = analyzer.store().enter(&large, &std::collections::BTreeMap::new());
+        let pieces = analyzer.pieces_of(id, id).expect("it is short");
+        assert!(matches!(pieces.last(), Some(form::Piece::Op(SUB | MUL, _))), "{pieces:?}");
+    }
+}

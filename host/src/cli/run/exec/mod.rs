@@ -1,0 +1,157 @@
+//! The command `exec`: executes a function of a module, and shows its results.
+
+mod limits;
+mod progress;
+mod show;
+
+use self::progress::Watching;
+use super::{engine, in_the_original_process, open, read, read_input};
+use crate::cli::arguments::ExecArgs;
+use crate::cli::messages::Messages;
+use crate::cli::select::request;
+use crate::cli::spared;
+use crate::cli::{load, lock, show as tables};
+use crate::engine::Engine;
+use crate::files::{Output, from_start, to_stdout};
+use crate::plugins::lock::Mode;
+use crate::report::error::{Error, exit};
+use crate::run::Runner;
+use crate::run::execute::{executing, failed};
+use plugin_api::ir::{Body, Module};
+use runtime::files::{FileError, read_npz, write_npz};
+use runtime::vm::{Cause, InputError, Inputs, Machine, Value};
+use runtime::{Fault, Limits, Tensor};
+use std::collections::BTreeMap;
+use std::io::{BufReader, Cursor};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Reads the module and the inputs, executes the function, and shows and writes its results; gives the exit code.
+pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Error> {
+    let output = output(args)?;
+    let dims = dims(args)?;
+    let (engine, module) = module(args, messages)?;
+    let limits = limits::of(args);
+    let values = inputs(args, dims, &module, &limits)?;
+    let mut watching = Watching::new(&module, args, messages);
+    let mut machine = Machine::new(&module, &*engine).limits(&limits);
+    let result = executing(&engine, || machine.run(&args.function, values, &mut watching));
+    watching.finish();
+    let value = result.map_err(|failure| failed(&engine, &module, &failure))?;
+    in_the_original_process()?;
+    let results = show::results(&value);
+    if let Some(output) = output {
+        output.write_bytes(&npz(&results)?)?;
+    }
+    to_stdout(&match args.json {
+        true => show::json(&args.function, &results, &limits),
+        false => show::text(&results),
+    })?;
+    Ok(exit::DONE)
+}
+
+/// Where the results go, if anywhere.
+fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
+    let Some(shown) = &args.output else { return Ok(None) };
+    let output = Output::look(shown)?;
+    if output == Output::Stdout {
+        let message = "arrays are not written to standard output; name a file".to_string();
+        return Err(Error::Output { path: shown.clone(), message });
+    }
+    let mut others = vec![("the module", args.input.as_path())];
+    others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
+    spared::check_output(&args.select, shown, &others)?;
+    Ok(Some(output))
+}
+
+/// The extents of `--dim`.
+fn dims(args: &ExecArgs) -> Result<BTreeMap<String, i64>, Error> {
+    let mut out = BTreeMap::new();
+    for given in &args.dim {
+        let parsed = given.split_once('=').and_then(|(name, n)| Some((name.trim(), n.trim().parse::<i64>().ok()?)));
+        match parsed.filter(|(name, extent)| !name.is_empty() && *extent >= 0) {
+            Some((name, extent)) => out.insert(name.to_string(), extent),
+            None => {
+                let message = format!("--dim {given}: a name and an extent of 0 or more are needed");
+                return Err(Error::Request { message, help: "as in --dim n=5".to_string() });
+            }
+        };
+    }
+    Ok(out)
+}
+
+/// The engine, and the module after the passes that are asked for.
+fn module(args: &ExecArgs, messages: Messages) -> Result<(Arc<Engine>, Module), Error> {
+    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
+    let select = args.select.or_no_passes();
+    let request = request(&select, &manifest)?;
+    let input = read_input(&args.input)?;
+    let engine = engine(&manifest, keeper, messages)?;
+    let (context, written) = request.context(&manifest, &engine)?;
+    let plan = written.plan(&context, &engine)?;
+    messages.reports(plan.warnings.iter().map(tables::plan_warning), "warnings");
+    lock::tell(engine.lock(), messages);
+    open(&engine, &plan, messages)?;
+    let module = read(&engine, &input, messages)?;
+    let runner = Runner::in_context(&engine, &context).verified_input(true);
+    let hears = Arc::clone(&engine);
+    let runner =
+        runner.hears(move |diagnostic| messages.report(&tables::pass_diagnostic(diagnostic, hears.registry())));
+    let report = runner.run(&plan, module)?;
+    let module = report.module;
+    report.error.map_or(Ok((engine, module)), Err)
+}
+
+/// The arguments of the function.
+fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits: &Limits) -> Result<Vec<Value>, Error> {
+    // The machine says what is wrong with a function that is not there, or of another kind.
+    let Some(body) = module.get(&args.function) else { return Ok(Vec::new()) };
+    let arrays = args.inputs.as_deref().map(|path| arrays(path, body, limits)).transpose()?.unwrap_or_default();
+    let inputs = Inputs { arrays, seed: args.random, dims };
+    inputs.arguments(body, limits).map_err(|error| {
+        let of = args.inputs.as_ref().map_or(String::new(), |path| format!("inputs {}: ", path.display()));
+        let (help, of) = match &error {
+            InputError::Missing { .. } if args.inputs.is_none() => {
+                ("--inputs FILE gives arrays, and --random SEED random values", String::new())
+            }
+            InputError::Missing { .. } => ("--random SEED gives random values to parameters without an array", of),
+            InputError::Unknown { .. } => {
+                ("an array has the name of a parameter, or arr_0, arr_1, ... in their order", of)
+            }
+            InputError::UnknownDim { .. } => {
+                ("--dim gives an extent to a symbolic dimension of the parameters", "--dim: ".to_string())
+            }
+            InputError::Cause(Cause::Fault(Fault::OutOfMemory { .. })) => ("--limit-memory BYTES allows more", of),
+            _ => ("--inputs FILE gives arrays for such parameters", of),
+        };
+        Error::Request { message: format!("{of}{error}"), help: help.to_string() }
+    })
+}
+
+/// The arrays of a file.
+fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, Tensor>, Error> {
+    let wrong = |error: &FileError| Error::Request {
+        message: format!("inputs {}: {error}", path.display()),
+        help: match error {
+            FileError::Fault { .. } => "--limit-memory BYTES allows more",
+            _ => "numpy.savez(FILE, name=array, ...) writes such a file",
+        }
+        .to_string(),
+    };
+    let file = std::fs::File::open(from_start(path)).map_err(|error| wrong(&error.into()))?;
+    let dtypes = Inputs::dtypes(body);
+    let meant = |name: &str| dtypes.get(name).copied();
+    read_npz(BufReader::new(file), &meant, limits).map_err(|error| wrong(&error))
+}
+
+/// The results as a file.
+fn npz(results: &[show::Shown<'_>]) -> Result<Vec<u8>, Error> {
+    let tensors: Vec<(&str, Tensor)> =
+        results.iter().filter_map(|result| Some((result.name.as_str(), result.as_array()?))).collect();
+    let mut file = Cursor::new(Vec::new());
+    write_npz(tensors.iter().map(|(name, tensor)| (*name, tensor)), &mut file).map_err(|error| Error::Request {
+        message: error.to_string(),
+        help: "results of this data type cannot be written; leave out -o".to_string(),
+    })?;
+    Ok(file.into_inner())
+}

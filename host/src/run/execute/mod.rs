@@ -1,0 +1,114 @@
+//! Executing functions of a module: operators through the legalizations of the plugins, and failures as errors with their
+//! place in the module.
+
+use super::services::Shown;
+use crate::engine::Engine;
+use crate::report::error::{Error, exit};
+use plugin_api::abi::host::{Diagnostic, HostServices, with_current};
+use plugin_api::ir::{Body, Call, Module, Type};
+use plugin_api::metadata::OptionValue;
+use plugin_api::typing::legalized::Legalized;
+use plugin_api::typing::operators::{Infer, InferError, Inferred};
+use runtime::Fault;
+use runtime::vm::{Cause, Failure, Lower};
+
+impl Lower for Engine {
+    fn infer(&self, call: Call<'_>) -> Result<Type, String> {
+        Infer::infer(self, call).map(|inferred| inferred.ty).map_err(|error| error.to_string())
+    }
+
+    fn lower(&self, call: Call<'_>) -> Result<Option<Legalized>, String> {
+        self.legalize(call).map_err(|error| error.to_string())
+    }
+}
+
+/// What rules and legalizations of plugins may ask while a function is executed.
+struct Executing<'e>(&'e Engine);
+
+impl HostServices for Executing<'_> {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        Infer::infer(self.0, call)
+    }
+
+    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        self.0.legalize(call)
+    }
+
+    fn print(&self, body: &Body) -> String {
+        script::print_function("main", body, self.0).unwrap_or_else(|error| format!("# {error}\n"))
+    }
+
+    fn config(&self, _: &str) -> Option<OptionValue> {
+        None
+    }
+
+    fn pass_name(&self) -> String {
+        String::new()
+    }
+
+    fn target(&self) -> Option<String> {
+        None
+    }
+
+    fn diagnose(&self, _: &Diagnostic<'_>) {}
+}
+
+/// Runs `f`, in which a machine of [`runtime::vm`] may execute operators of the engine.
+pub fn executing<R>(engine: &Engine, f: impl FnOnce() -> R) -> R {
+    with_current(&Executing(engine), 0, f)
+}
+
+/// A failure as an error, with its place in the module that was executed.
+pub fn failed(engine: &Engine, module: &Module, failure: &Failure) -> Error {
+    let at = failure.at.first();
+    let place =
+        at.and_then(|at| Shown::new(engine, module, "the module that was executed").place(&at.function, at.node));
+    Error::Execution {
+        message: failure.cause.to_string(),
+        place,
+        notes: callers(failure),
+        help: help(&failure.cause, at.is_none()),
+        function: at.map(|at| at.function.clone()),
+        // Without a place, what was asked for does not fit the module.
+        code: if at.is_none() { exit::REQUEST } else { exit::INPUT },
+    }
+}
+
+/// The calls that led to a failure; of a recursion each once.
+fn callers(failure: &Failure) -> Vec<String> {
+    let mut told: Vec<(String, usize)> = Vec::new();
+    for at in failure.at.iter().skip(1) {
+        let text = format!("called from {at}");
+        match told.last_mut().filter(|(last, _)| *last == text) {
+            Some((_, times)) => *times += 1,
+            None => told.push((text, 1)),
+        }
+    }
+    let shown = |(text, times): (String, usize)| if times > 1 { format!("{text}, again and again") } else { text };
+    told.into_iter().map(shown).collect()
+}
+
+fn help(cause: &Cause, asked: bool) -> String {
+    let help = match cause {
+        Cause::Fault(Fault::OutOfMemory { .. }) => "--limit-memory BYTES allows more",
+        Cause::Fault(Fault::TooMuchWork { .. }) => {
+            "--limit-work N allows more, if the module has no loop or recursion without an end"
+        }
+        Cause::Fault(Fault::Unsupported { .. }) => "lower the module less, or replace this part of it",
+        Cause::Fault(Fault::OutOfBounds { .. } | Fault::DivisionByZero { .. } | Fault::Assertion { .. }) => {
+            "the value of an input or a fault of the module leads to this; --trace shows the values before"
+        }
+        Cause::NoFunction { .. } | Cause::OtherFunction { .. } if asked => {
+            "--function NAME names a Relax function of the module"
+        }
+        Cause::NotRegistered { .. } => {
+            "the command line has the packed functions that passes write into modules; a program that embeds passhost \
+             registers others"
+        }
+        Cause::NotExecuted { .. } => "its plugin must declare a legalization, or a pass must replace the operator",
+        Cause::TooDeep { .. } | Cause::NestedValue { .. } => "end the recursion of the module earlier",
+        _ if asked => "--random SEED makes inputs that fit; --inputs FILE must have arrays that do",
+        _ => "correct the types in the module, or the inputs from which they follow",
+    };
+    help.to_string()
+}

@@ -1,0 +1,354 @@
+//! `passhost exec`: results, inputs, limits, and what it says of a module or a request that is wrong.
+
+use super::{Case, transcript};
+
+/// Operators, a PrimFunc, an If, a recursion, a nested function, tuples, symbolic shapes.
+const MODULE: &str = r#"
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def twice(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+        for i in range(T.int64(4)):
+            y[i] = x[i] * T.float32(2)
+
+    @R.function
+    def main(x: R.Tensor((2, 3), dtype="float32"), y: R.Tensor((3,), dtype="float32")):
+        with R.dataflow():
+            lv = R.add(x, y)
+            lv1 = R.nn.relu(lv)
+            gv = R.sum(lv1, axis=[1])
+            R.output(gv)
+        return gv
+
+    @R.function
+    def kernels(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((4,), dtype="float32"):
+        cls = Module
+        with R.dataflow():
+            lv = R.call_tir(cls.twice, (x,), out_ty=R.Tensor((4,), dtype="float32"))
+            gv = R.call_tir(cls.twice, (lv,), out_ty=R.Tensor((4,), dtype="float32"))
+            R.output(gv)
+        return gv
+
+    @R.function
+    def down(n: R.Tensor((), dtype="int64"), x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        cls = Module
+        done = R.equal(n, R.const(0, "int64"))
+        if done:
+            out = x
+        else:
+            less = R.subtract(n, R.const(1, "int64"))
+            more = R.add(x, R.const(1.5, "float32"))
+            out = cls.down(less, more)
+        return out
+
+    @R.function
+    def symbolic(x: R.Tensor(("n", "m"), dtype="float32"), s: R.Shape(["m"])):
+        n = T.int64()
+        m = T.int64()
+        flat = R.reshape(x, R.shape([n * m]))
+        k = T.int64()
+        cast = R.match_cast(flat, R.Tensor((k,), dtype="float32"))
+        pair = R.concat((cast, cast), axis=0)
+        shape = R.shape_of(pair)
+        return (pair, shape, R.shape([k, n + m]))
+
+    @R.function
+    def closures(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        @R.function
+        def inner(y: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+            z = R.multiply(x, y)
+            return z
+
+        one = inner(x)
+        two = inner(one)
+        return two
+
+    @R.function
+    def again(output: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        gv = R.subtract(output, output)
+        return gv
+
+    @R.function(pure=False)
+    def prints(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        _ = R.print(x, format="x is {}")
+        return x
+"#;
+
+/// Calls of every kind: in place, with scalars, of closures, of packed functions.
+const CALLS: &str = r#"
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def increment(x: T.Buffer((T.int64(4),), "float32")):
+        for i in range(T.int64(4)):
+            x[i] = x[i] + T.float32(1)
+
+    @T.prim_func(private=True)
+    def scaled(x: T.handle, k: T.int64, y: T.handle):
+        n = T.int64()
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (n,), "float32")
+        for i in range(n):
+            Y[i] = X[i] * T.Cast("float32", k)
+
+    @R.function
+    def in_place(x: R.Tensor((4,), dtype="float32")):
+        cls = Module
+        out = R.call_tir_inplace(cls.increment, (x,), inplace_indices=[0], out_ty=R.Tensor((4,), dtype="float32"))
+        return (x, out)
+
+    @R.function
+    def with_scalars(x: R.Tensor(("n",), dtype="float32"), s: R.Shape(["k"])):
+        n = T.int64()
+        k = T.int64()
+        cls = Module
+        out = R.call_tir(cls.scaled, (x, R.prim_value(k + 1)), out_ty=R.Tensor((n,), dtype="float32"))
+        return out
+
+    @R.function
+    def lifted(x: R.Tensor((4,), dtype="float32"), y: R.Tensor((4,), dtype="float32")):
+        @R.function
+        def inner(z: R.Tensor((4,), dtype="float32")) -> R.Tensor((4,), dtype="float32"):
+            out = R.subtract(x, z)
+            return out
+
+        a = inner(y)
+        b = inner(a)
+        return (a, b)
+
+    @R.function
+    def data(x: R.Tensor((6,), dtype="int64")):
+        found = R.nonzero(x)
+        different = R.unique(x, sorted=True, return_index=True, return_inverse=True, return_counts=True)
+        return (found, different)
+"#;
+
+/// What goes wrong while it is executed.
+const WRONG: &str = r#"
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def beyond(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+        for i in range(T.int64(4)):
+            y[i] = x[i + T.int64(1)]
+
+    @T.prim_func(private=True)
+    def divide(x: T.Buffer((T.int64(4),), "int32"), y: T.Buffer((T.int64(4),), "int32")):
+        for i in range(T.int64(4)):
+            y[i] = T.int32(100) // x[i]
+
+    @T.prim_func(private=True)
+    def forever(x: T.Buffer((T.int64(4),), "int32"), y: T.Buffer((T.int64(4),), "int32")):
+        while x[T.int64(0)] == x[T.int64(0)]:
+            y[T.int64(0)] = y[T.int64(0)] + 1
+
+    @R.function
+    def main(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((4,), dtype="float32"):
+        cls = Module
+        out = R.call_tir(cls.beyond, (x,), out_ty=R.Tensor((4,), dtype="float32"))
+        return out
+
+    @R.function
+    def zero(x: R.Tensor((4,), dtype="int32")) -> R.Tensor((4,), dtype="int32"):
+        cls = Module
+        none = R.subtract(x, x)
+        out = R.call_tir(cls.divide, (none,), out_ty=R.Tensor((4,), dtype="int32"))
+        return out
+
+    @R.function
+    def endless(x: R.Tensor((4,), dtype="int32")) -> R.Tensor((4,), dtype="int32"):
+        cls = Module
+        out = R.call_tir(cls.forever, (x,), out_ty=R.Tensor((4,), dtype="int32"))
+        return out
+
+    @R.function
+    def recursion(x: R.Tensor((4,), dtype="int32")) -> R.Tensor((4,), dtype="int32"):
+        cls = Module
+        more = R.add(x, x)
+        out = cls.recursion(more)
+        return out
+
+    @R.function
+    def large(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((25000000000,), dtype="float32"):
+        out = R.zeros(R.shape([25000000000]), dtype="float32")
+        return out
+
+    @R.function
+    def packed(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((4,), dtype="float32"):
+        out = R.call_pure_packed("my.kernel", x, ty_args=(R.Tensor((4,), dtype="float32"),))
+        return out
+
+    @R.function
+    def cast(x: R.Tensor(("n",), dtype="float32")) -> R.Tensor((4,), dtype="float32"):
+        out = R.match_cast(x, R.Tensor((4,), dtype="float32"))
+        return out
+
+    @R.function(pure=False)
+    def asserts(x: R.Tensor((), dtype="bool")) -> R.Tensor((), dtype="bool"):
+        _ = R.assert_op(R.const(False, "bool"), x, format="x is {}")
+        return x
+"#;
+
+fn case(name: &'static str) -> Case {
+    Case::new(name).standard().file("model.py", MODULE).file("calls.py", CALLS).file("wrong.py", WRONG)
+}
+
+/// Goldens of several commands in one file.
+fn check(case: &Case, commands: &[&[&str]]) {
+    let shown: Vec<String> = commands.iter().map(|args| transcript(args, case.run(args, b""))).collect();
+    case.golden(&without_operations(&shown.join("\n")));
+}
+
+/// `"operations":131` → `"operations":?`: how many there are depends on what the interpreter saves.
+fn without_operations(text: &str) -> String {
+    let Some((before, after)) = text.split_once("\"operations\":") else { return text.to_string() };
+    let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+    assert_ne!(rest, after, "operations are counted");
+    format!("{before}\"operations\":?{rest}")
+}
+
+/// An `.npz` file as NumPy writes it: stored files of the format 1.0.
+fn npz(arrays: &[(&str, &str, &str, &[u8])]) -> Vec<u8> {
+    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    for (name, descr, shape, data) in arrays {
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+        file.extend((header.len() as u16).to_le_bytes());
+        file.extend(header.bytes());
+        file.extend(*data);
+        let at = out.len() as u32;
+        let size = (file.len() as u32).to_le_bytes();
+        let name = format!("{name}.npy");
+        // Version 2.0, no flags, stored, no time, checksum, sizes, lengths of name and extra field.
+        let mut common = [&[20, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &crc32(&file).to_le_bytes(), &size, &size].concat();
+        common.extend((name.len() as u16).to_le_bytes());
+        common.extend([0, 0]);
+        out.extend([b"PK\x03\x04", &common[..], name.as_bytes(), &file].concat());
+        directory.extend([&b"PK\x01\x02\x14\x00"[..], &common, &[0; 10], &at.to_le_bytes(), name.as_bytes()].concat());
+    }
+    let (at, n) = (out.len() as u32, (arrays.len() as u16).to_le_bytes());
+    let size = (directory.len() as u32).to_le_bytes();
+    out.extend(directory);
+    out.extend([&b"PK\x05\x06\0\0\0\0"[..], &n, &n, &size, &at.to_le_bytes(), &[0, 0]].concat());
+    out
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32| (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 };
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
+}
+
+fn floats(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+#[test]
+fn results_of_all_kinds_of_functions() {
+    let x = floats(&[1.0, -2.0, 3.0, 4.0, -5.0, 6.0]);
+    let y = floats(&[0.5, 0.5, 0.5]);
+    let arrays = npz(&[("x", "<f4", "(2, 3)", &x), ("y", "<f4", "(3,)", &y)]);
+    let down = npz(&[("n", "<i8", "()", &3i64.to_le_bytes()), ("x", "<f4", "(2,)", &floats(&[1.0, 2.0]))]);
+    let two = npz(&[("x", "<f4", "(2,)", &floats(&[2.0, 3.0]))]);
+    let four = npz(&[("arr_0", "<f4", "(4,)", &floats(&[1.0, 2.0, 3.0, 4.0]))]);
+    let case =
+        case("exec_results").file("x.npz", arrays).file("down.npz", down).file("two.npz", two).file("4.npz", four);
+    check(
+        &case,
+        &[
+            &["exec", "model.py", "--inputs", "x.npz"],
+            &["exec", "model.py", "--inputs", "x.npz", "--json"],
+            &["exec", "model.py", "--inputs", "x.npz", "--trace", "--passes", "relax.LegalizeOps"],
+            &["exec", "model.py", "--function", "kernels", "--inputs", "4.npz"],
+            &["exec", "model.py", "--function", "down", "--inputs", "down.npz", "--trace"],
+            &["exec", "model.py", "--function", "symbolic", "--random", "1", "--dim", "n=2", "--dim", "m=3"],
+            &["exec", "model.py", "--function", "closures", "--inputs", "two.npz"],
+            &["exec", "model.py", "--function", "prints", "--inputs", "two.npz"],
+        ],
+    );
+}
+
+/// Calls give the same results when closures are lifted, and when PrimFuncs get their results as arguments.
+#[test]
+fn calls_of_every_kind() {
+    let lowered = "relax.LegalizeOps,relax.LambdaLift,relax.RemovePurityChecking,relax.CallTIRRewrite";
+    let random = ["--random", "1", "--dim"];
+    let of = |function: &'static str, dim: &'static str, passes: &'static str| {
+        let dim = if dim.is_empty() { &random[..2] } else { &random[..] }.iter().copied().chain(Some(dim));
+        let dim = dim.filter(|word| !word.is_empty());
+        let passes = if passes.is_empty() { vec![] } else { vec!["--passes", passes] };
+        ["exec", "calls.py", "--function", function].into_iter().chain(dim).chain(passes).collect::<Vec<_>>()
+    };
+    let commands = [
+        of("in_place", "", ""),
+        of("with_scalars", "n=3", ""),
+        of("with_scalars", "n=3", lowered),
+        of("lifted", "", ""),
+        of("lifted", "", lowered),
+        of("data", "", ""),
+        of("data", "", lowered),
+    ];
+    let commands: Vec<&[&str]> = commands.iter().map(Vec::as_slice).collect();
+    check(&case("exec_calls"), &commands);
+}
+
+/// What is written is read again, and random inputs are those of their seed.
+#[test]
+fn results_are_written_as_arrays() {
+    let case = case("exec_written");
+    check(
+        &case,
+        &[
+            &["exec", "model.py", "--random", "7", "-o", "out.npz"],
+            &["exec", "model.py", "--random", "7", "-o", "again.npz"],
+            &["exec", "model.py", "--random", "8"],
+            &["exec", "model.py", "--random", "7", "-o", "model.py"],
+            &["exec", "model.py", "--random", "7", "-o", "-"],
+            &["exec", "model.py", "--function", "again", "--inputs", "out.npz"],
+        ],
+    );
+    let read = |name| std::fs::read(case.path(name)).expect("a file");
+    assert_eq!(read("out.npz"), read("again.npz"));
+}
+
+#[test]
+fn requests_that_do_not_fit() {
+    let wide = npz(&[("x", "<f4", "(2, 4)", &floats(&[0.0; 8])), ("y", "<f4", "(3,)", &floats(&[0.0; 3]))]);
+    let ints = npz(&[("x", "<i4", "(2, 3)", &floats(&[0.0; 6])), ("y", "<f4", "(3,)", &floats(&[0.0; 3]))]);
+    let other = npz(&[("x", "<f4", "(2, 3)", &floats(&[0.0; 6])), ("yy", "<f4", "(3,)", &floats(&[0.0; 3]))]);
+    let large = npz(&[("x", "<f4", "(25000000000,)", &[])]);
+    let mut damaged = npz(&[("x", "<f4", "(2, 3)", &floats(&[0.0; 6]))]);
+    damaged.truncate(60);
+    let case = case("exec_requests")
+        .file("wide.npz", wide)
+        .file("ints.npz", ints)
+        .file("other.npz", other)
+        .file("large.npz", large)
+        .file("damaged.npz", damaged);
+    check(
+        &case,
+        &[
+            &["exec", "model.py"],
+            &["exec", "model.py", "--inputs", "wide.npz"],
+            &["exec", "model.py", "--inputs", "ints.npz"],
+            &["exec", "model.py", "--inputs", "other.npz"],
+            &["exec", "model.py", "--inputs", "damaged.npz"],
+            &["exec", "model.py", "--inputs", "nowhere.npz"],
+            &["exec", "model.py", "--inputs", "large.npz", "--limit-memory", "1000000"],
+            &["exec", "model.py", "--function", "mian", "--random", "1"],
+            &["exec", "model.py", "--function", "twice", "--random", "1"],
+            &["exec", "model.py", "--random", "1", "--dim", "n=3"],
+            &["exec", "model.py", "--random", "1", "--dim", "n"],
+        ],
+    );
+}
+
+#[test]
+fn modules_that_go_wrong() {
+    let of = |function: &'static str| {
+        let limits = ["--limit-memory", "1000000", "--limit-work", "1000000"];
+        [&["exec", "wrong.py", "--function", function, "--random", "1"][..], &limits].concat()
+    };
+    let functions = ["main", "zero", "endless", "recursion", "large", "packed", "cast", "asserts"].map(of);
+    let commands: Vec<&[&str]> = functions.iter().map(Vec::as_slice).collect();
+    check(&case("exec_wrong"), &commands);
+}

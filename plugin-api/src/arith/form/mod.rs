@@ -1,0 +1,295 @@
+//! Simplified expressions in the form that TVM gives them: the order of terms, factors and operands is that of the
+//! expression as it was, as far as its parts are still there.
+
+mod and_of_ors;
+
+use crate::arith::analyzer::Analyzer;
+use crate::arith::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, is_index};
+use crate::arith::to_dim::atom_of;
+use crate::ir::records::{NONE, prim};
+use crate::ir::{DType, Dim, Sym, Value};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
+
+/// Pieces say again what is shared, as often as it is used. A variable whose value has another such variable twice, and so
+/// on, would have no end of them: there may be this many, or this many for each part of the expression as it was.
+const MAX_PIECES: usize = 4096;
+const MAX_COPIES: usize = 64;
+
+/// A piece of a simplified expression. Pieces come operands first, as in reverse Polish notation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// A value of the body that was not looked into: the position of a variable, a load, a call and the like.
+    Value(usize),
+    /// A number or a symbolic variable.
+    Leaf(Dim),
+    /// An operation of [`prim`] on the last value, or on the last two.
+    Op(u16, DType),
+}
+
+impl Analyzer {
+    /// The simplified expression. Choices, loads and calls are not looked into: each is one [`Piece::Value`], equal ones
+    /// the same. `None` if it is nothing that can be simplified, or would be too long. Costs time in proportion to the expression.
+    ///
+    /// ```
+    /// use plugin_api::arith::{Analyzer, Piece, prim};
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// // for i in range(4): A[i * 8 - i * 7 + 0] = 1
+    /// let body = prim_func(|t| {
+    ///     let a = t.buffer_param("A", &[4], DType::I32);
+    ///     t.serial("i", 4, |i| t.store(a, [i * 8 - i * 7], 1));
+    /// })?;
+    /// let store = body.values().find(|value| matches!(value.stmt(), Some(Stmt::Store { .. }))).expect("a store");
+    /// let index = store.operand(2).expect("an index");
+    /// let pieces = Analyzer::of_body(&body).pieces(index).expect("an expression");
+    /// assert!(matches!(pieces[..], [Piece::Value(_)]), "it is i");
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn pieces(&mut self, value: Value<'_>) -> Option<Vec<Piece>> {
+        self.refresh();
+        let id = self.enter_opaque(value)?;
+        let simple = self.store().simplify(id);
+        self.pieces_of(id, simple)
+    }
+
+    /// The pieces of a simplified expression, in the order of the expression as it was; `None` if they are too many.
+    pub(super) fn pieces_of(&mut self, was: Id, simple: Id) -> Option<Vec<Piece>> {
+        let store = self.store();
+        let mut origin = Map::default();
+        let parts = store.parts(was);
+        if store.size[simple as usize] as usize > MAX_PIECES.max(MAX_COPIES.saturating_mul(parts.len())) {
+            return None;
+        }
+        for part in parts {
+            let simple = store.simple[part as usize];
+            origin.entry(if simple == NONE { part } else { simple }).or_insert(part);
+        }
+        let mut form = Form { store, root: was, origin, out: Vec::new() };
+        form.write(simple);
+        Some(form.out)
+    }
+}
+
+/// Writes an expression down.
+struct Form<'s> {
+    store: &'s Store,
+    /// The expression as it was.
+    root: Id,
+    /// The first part of it that became an expression.
+    origin: Map<Id, Id>,
+    out: Vec<Piece>,
+}
+
+/// What is left to be written.
+enum Todo {
+    Expr(Id),
+    /// A sum, and a number more.
+    Sum(Id, i64),
+    Out(Piece),
+}
+
+/// When each part of an expression as it was comes first.
+struct Ranks<'s> {
+    store: &'s Store,
+    first: Map<Id, u32>,
+}
+
+impl<'s> Ranks<'s> {
+    fn of(store: &'s Store, root: Id) -> Ranks<'s> {
+        let mut first: Map<Id, u32> = Map::default();
+        let (mut work, mut next) = (vec![root], 0);
+        while let Some(id) = work.pop() {
+            if first.contains_key(&id) {
+                continue;
+            }
+            first.insert(id, next);
+            let simple = store.simple[id as usize];
+            if simple != NONE {
+                first.entry(simple).or_insert(next);
+            }
+            next += 1;
+            work.extend(store.at(id).kids().rev());
+        }
+        Ranks { store, first }
+    }
+
+    /// When an expression, or the first of its parts, came first.
+    fn rank(&mut self, root: Id) -> u32 {
+        for id in self.store.parts(root) {
+            if !self.first.contains_key(&id) {
+                let first = self.store.at(id).kids().filter_map(|kid| self.first.get(&kid).copied()).min();
+                self.first.insert(id, first.unwrap_or(u32::MAX));
+            }
+        }
+        self.first.get(&root).copied().unwrap_or(u32::MAX)
+    }
+}
+
+impl<'s> Form<'s> {
+    /// The order of the parts of what an expression was.
+    fn ranks(&self, id: Id) -> Ranks<'s> {
+        Ranks::of(self.store, self.origin.get(&id).copied().unwrap_or(self.root))
+    }
+
+    /// Writes an expression. What is left to do is kept aside, so depth costs no stack.
+    fn write(&mut self, root: Id) {
+        let mut todo = vec![Todo::Expr(root)];
+        while let Some(next) = todo.pop() {
+            match next {
+                Todo::Out(piece) => self.out.push(piece),
+                Todo::Sum(id, more) => self.sum(id, more, &mut todo),
+                Todo::Expr(id) => self.expr(id, &mut todo),
+            }
+        }
+    }
+
+    /// What is to be done for an expression, the last first.
+    fn expr(&mut self, id: Id, todo: &mut Vec<Todo>) {
+        let node = self.store.at(id);
+        let dtype = node.dtype;
+        match node.op {
+            prim::INT => self.out.push(Piece::Leaf(Dim::int(node.a as i64, dtype))),
+            prim::FLOAT => self.out.push(Piece::Leaf(Dim::float(f64::from_bits(node.a), dtype))),
+            prim::VAR => {
+                let sym = Sym { id: node.a as u32, dtype };
+                self.out.push(atom_of(sym).map_or(Piece::Leaf(Dim::Var(sym)), Piece::Value));
+            }
+            prim::ADD | prim::SUB if is_index(dtype) => todo.push(Todo::Sum(id, 0)),
+            prim::MUL if is_index(dtype) && self.store.as_int(node.b).is_some() => todo.push(Todo::Sum(id, 0)),
+            prim::MUL if is_index(dtype) => {
+                let (mut factors, mut ranks) = (self.store.factors(id), self.ranks(id));
+                factors.sort_by_key(|factor| ranks.rank(*factor));
+                for (i, factor) in factors.iter().enumerate().rev() {
+                    todo.extend((i > 0).then_some(Todo::Out(Piece::Op(prim::MUL, dtype))));
+                    todo.push(Todo::Expr(*factor));
+                }
+            }
+            // A part of something: `x // 2 % 4` is `x % 8 // 2`.
+            prim::FLOORMOD if let Some((x, low, m)) = self.middle(id) => todo.extend([
+                Todo::Out(Piece::Op(prim::FLOORDIV, dtype)),
+                Todo::Out(Piece::Leaf(Dim::int(low, dtype))),
+                Todo::Out(Piece::Op(prim::FLOORMOD, dtype)),
+                Todo::Out(Piece::Leaf(Dim::int(m, dtype))),
+                Todo::Expr(x),
+            ]),
+            prim::LT | prim::LE if is_index(self.store.at(node.b).dtype) => self.order(id, todo),
+            SELECT | IF_THEN_ELSE => {}
+            op => {
+                let mut kids: Vec<Id> = node.kids().collect();
+                // A number stands second in an equation, and where it was in `min` and `max`.
+                let equal = matches!(op, prim::EQ | prim::NE);
+                if let (true, [a, b]) = (equal || matches!(op, prim::MIN | prim::MAX), &kids[..])
+                    && !(equal && self.store.as_int(*b).is_some())
+                    && let mut ranks = self.ranks(id)
+                    && ranks.rank(*b) < ranks.rank(*a)
+                {
+                    kids.reverse();
+                }
+                self.operation(id, kids.into_iter(), todo);
+            }
+        }
+    }
+
+    /// An operation on these operands.
+    fn operation(&self, id: Id, kids: impl DoubleEndedIterator<Item = Id>, todo: &mut Vec<Todo>) {
+        let Node { op, dtype, .. } = self.store.at(id);
+        todo.push(Todo::Out(Piece::Op(op, dtype)));
+        todo.extend(kids.rev().map(Todo::Expr));
+    }
+
+    /// An inequality: one with a number is as strict as it was.
+    fn order(&self, id: Id, todo: &mut Vec<Todo>) {
+        let Node { op, dtype, a, b, .. } = self.store.at(id);
+        let a = a as Id;
+        let was = self.origin.get(&id).map_or(op, |origin| self.store.at(*origin).op);
+        let number = |id: Id| self.store.as_int(id).is_some() || self.store.sum_of(id).k != 0;
+        let (op, more_a, more_b) = match (op, was) {
+            (prim::LT, prim::LE | prim::GE) if number(b) => (prim::LE, 0, -1),
+            (prim::LT, prim::LE | prim::GE) if number(a) => (prim::LE, 1, 0),
+            (prim::LE, prim::LT | prim::GT) if number(a) => (prim::LT, -1, 0),
+            _ => (op, 0, 0),
+        };
+        todo.extend([Todo::Out(Piece::Op(op, dtype)), Todo::Sum(b, more_b), Todo::Sum(a, more_a)]);
+    }
+
+    /// A sum, and a number more.
+    fn sum(&self, id: Id, more: i64, todo: &mut Vec<Todo>) {
+        let dtype = self.store.at(id).dtype;
+        let terms = self.terms(id, more);
+        if terms.is_empty() {
+            todo.push(Todo::Out(Piece::Leaf(Dim::int(0, dtype))));
+        }
+        // A sum is itself its only term if its numbers do not fit into 64 bits; such a sum has no other form.
+        if let [(Some(term), 1)] = terms[..]
+            && term == id
+            && self.store.is_linear(id)
+        {
+            return self.operation(id, self.store.at(id).kids(), todo);
+        }
+        if let [(Some(term), 1)] = terms[..]
+            && term == id
+        {
+            return todo.push(Todo::Expr(id));
+        }
+        for (i, (term, c)) in terms.iter().enumerate().rev() {
+            if i > 0 {
+                todo.push(Todo::Out(Piece::Op(if *c < 0 { prim::SUB } else { prim::ADD }, dtype)));
+            }
+            let by = if i == 0 { *c } else { c.abs() };
+            match term {
+                None => todo.push(Todo::Out(Piece::Leaf(Dim::int(by, dtype)))),
+                Some(term) => {
+                    if by != 1 {
+                        todo.push(Todo::Out(Piece::Op(prim::MUL, dtype)));
+                        todo.push(Todo::Out(Piece::Leaf(Dim::int(by, dtype))));
+                    }
+                    todo.push(Todo::Expr(*term));
+                }
+            }
+        }
+    }
+
+    /// The terms of a sum with their coefficients, in order; `None` is the constant. Positive ones come first, those of a
+    /// greater coefficient before others.
+    fn terms(&self, id: Id, more: i64) -> Vec<(Option<Id>, i64)> {
+        let sum = self.store.sum_of(id);
+        let k = sum.k.saturating_add(more);
+        let mut terms = sum.terms.clone();
+        let mut ranks = self.ranks(id);
+        terms.sort_by_cached_key(|(term, c)| {
+            let (low, high) = self.split(*term);
+            (Reverse(*c), Reverse(low), Reverse(high), ranks.rank(*term))
+        });
+        let negative = terms.partition_point(|(_, c)| *c > 0);
+        let constant = (k != 0).then_some((None, k));
+        let (mut out, below): (Vec<_>, Vec<_>) = {
+            let all: Vec<(Option<Id>, i64)> = terms.into_iter().map(|(id, c)| (Some(id), c)).collect();
+            (all[..negative].to_vec(), all[negative..].to_vec())
+        };
+        out.extend(constant.filter(|(_, k)| *k > 0));
+        out.extend(below);
+        out.extend(constant.filter(|(_, k)| *k < 0));
+        out
+    }
+
+    /// `x`, `low` and `low * m` of `x // low % m`.
+    fn middle(&self, id: Id) -> Option<(Id, i64, i64)> {
+        let (inner, m) = self.store.by_constant(id, prim::FLOORMOD)?;
+        let (x, low) = self.store.by_constant(inner, prim::FLOORDIV)?;
+        Some((x, low, low.checked_mul(m)?))
+    }
+
+    /// Divisor and modulus of a term that is a part of something: of `x // 4 % 2` these are 4 and 8.
+    fn split(&self, term: Id) -> (i64, i64) {
+        let store = self.store;
+        let by = |id: Id, op: u16| store.by_constant(id, op);
+        let modulus = by(term, prim::FLOORMOD).or_else(|| by(term, prim::TRUNCMOD));
+        let inner = modulus.map_or(term, |(inner, _)| inner);
+        let low = by(inner, prim::FLOORDIV).or_else(|| by(inner, prim::TRUNCDIV)).map_or(1, |(_, low)| low);
+        (low, modulus.map_or(i64::MAX, |(_, m)| low.saturating_mul(m)))
+    }
+}

@@ -1,0 +1,43 @@
+//! The type of a TIR scalar names its symbolic variable only if another type mentions that variable.
+
+use crate::ir::make::validate::SealError;
+use crate::ir::records::tykind;
+use crate::ir::storage::body_handle::Body;
+use crate::ir::types::{Dim, Sym, Type};
+use crate::ir::value::Value;
+use crate::rewrite::outline::{symbols_of, symbols_of_operands};
+use std::collections::HashSet;
+
+/// The body, with plain types for scalars whose symbolic variable no type, leaf or attribute uses any more. A reader finds
+/// no such variable in the text.
+///
+/// # Errors
+/// If the result is not valid.
+pub(super) fn without_unused_symbols(body: Body) -> Result<Body, SealError> {
+    let owners: Vec<(Value<'_>, Sym)> = body.values().filter_map(|value| Some((value, own_symbol(value)?))).collect();
+    if owners.is_empty() {
+        return Ok(body.clone());
+    }
+    let mut used: HashSet<u32> = HashSet::new();
+    for value in body.values() {
+        let mut add = |sym: Sym| used.extend([sym.id]);
+        match own_symbol(value) {
+            Some(_) => symbols_of_operands(value, |_| true, &mut add),
+            None => symbols_of(value, &mut add),
+        }
+    }
+    let mut edit = body.edit();
+    for (owner, sym) in owners.into_iter().filter(|(_, sym)| !used.contains(&sym.id)) {
+        edit.set_type(owner, &Type::Prim { dtype: sym.dtype, value: None });
+    }
+    edit.finish()
+}
+
+/// The symbolic variable that is a scalar.
+fn own_symbol(value: Value<'_>) -> Option<Sym> {
+    let dims = (value.ty().kind() == tykind::PRIM).then(|| value.ty().prims())?;
+    match dims[..] {
+        [Dim::Var(sym)] => Some(sym),
+        _ => None,
+    }
+}

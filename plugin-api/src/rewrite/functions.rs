@@ -1,0 +1,72 @@
+//! Edits of functions as a whole: their names, and who may call them.
+
+use crate::PassError;
+use crate::ir::records::flag;
+use crate::ir::{Module, TypeId};
+use crate::rewrite::Edit;
+use std::collections::BTreeMap;
+
+impl Edit<'_> {
+    /// Makes the function private, so that only functions of its module may call it, or public.
+    pub fn set_private(&mut self, private: bool) {
+        let root = self.old().root();
+        self.update(root, |node| match private {
+            true => node.flags |= flag::PRIVATE,
+            false => node.flags &= !flag::PRIVATE,
+        });
+    }
+
+    /// Each use of a function of the module for which `rename` has a new name becomes a use of that name.
+    pub fn rename_globals(&mut self, rename: impl Fn(&str) -> Option<String>) {
+        for value in self.old().values() {
+            for (at, operand) in value.operands().enumerate() {
+                if let Some(name) = operand.as_global().and_then(&rename) {
+                    let renamed = self.builder().global_var(&name, TypeId(operand.ty().id()));
+                    self.set_operand(value, at, renamed);
+                }
+            }
+        }
+    }
+}
+
+impl Module {
+    /// Renames functions, and each use of them in the module. `names` maps old names to new ones; a function that it does
+    /// not mention keeps its name. The same handle if no name changes.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use std::collections::BTreeMap;
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("first", |b| b.emit_func_output(b.param("x", Type::Object)));
+    /// bb.function("second", |b| {
+    ///     let x = b.param("x", Type::Object);
+    ///     b.emit_func_output(b.emit(b.call_global("first", &[x])));
+    /// });
+    /// let module = bb.get()?.rename_functions(&BTreeMap::from([("first".to_string(), "identity".to_string())]))?;
+    /// let callees = module.get("second").expect("it keeps its name").bindings().filter_map(|value| value.as_call()?.global());
+    /// assert_eq!(callees.collect::<Vec<_>>(), ["identity"]);
+    /// assert!(module.get("identity").is_some() && module.get("first").is_none());
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If two functions would have one name.
+    pub fn rename_functions(&self, names: &BTreeMap<String, String>) -> Result<Module, PassError> {
+        let changed = |name: &str| names.get(name).filter(|new| *new != name).cloned();
+        if !self.functions().any(|(name, _)| changed(name).is_some()) {
+            return Ok(self.clone());
+        }
+        let mut functions = BTreeMap::new();
+        for (name, body) in self.functions() {
+            let mut edit = body.edit();
+            edit.rename_globals(changed);
+            let new = changed(name).unwrap_or_else(|| name.to_string());
+            if functions.insert(new.clone(), edit.finish()?).is_some() {
+                return Err(PassError::new(format!("two functions would be called `{new}`; rename one of them")));
+            }
+        }
+        Ok(Module::with_meta(functions, self.meta().cloned()))
+    }
+}

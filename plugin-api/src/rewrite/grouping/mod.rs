@@ -1,0 +1,267 @@
+//! Makes functions of groups of bindings: what operator fusion, fusion by patterns and the merging of composite functions
+//! end with. [`Edit::outline`] does the same for one group whose place and name a pass decides.
+
+mod order;
+mod write;
+
+use crate::PassError;
+use crate::ir::import::Importer;
+use crate::ir::records::{flag, kind};
+use crate::ir::{Attr, AttrsId, Block, Body, Dim, Module, ModuleEdit, NodeSpec, Type, TypeId, V, Value};
+use crate::names::function_name;
+use crate::rewrite::Edit;
+use crate::walk::value_map::ValueMap;
+use order::{Item, Plans};
+use std::collections::HashMap;
+use write::{Input, Outlined};
+
+/// Whether the constants of a group become parameters of its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Constants {
+    /// They become parameters; the call passes them.
+    Lifted,
+    /// They stay in the function.
+    Bound,
+}
+
+/// Groups of bindings of a function, each in one dataflow block. A binding is in one group at most.
+pub struct Groups<'b> {
+    body: &'b Body,
+    group_of: ValueMap<'b, usize>,
+    groups: Vec<Group<'b>>,
+}
+
+struct Group<'b> {
+    attrs: Vec<(String, Attr)>,
+    /// In program order.
+    members: Vec<Value<'b>>,
+}
+
+impl<'b> Groups<'b> {
+    /// No groups yet.
+    pub fn new(body: &'b Body) -> Groups<'b> {
+        Groups { body, group_of: ValueMap::new(body), groups: Vec::new() }
+    }
+
+    /// Adds a group of bindings, in program order; the function that is made of it has these attributes. Bindings that are
+    /// already in a group stay there.
+    pub fn add(&mut self, bindings: impl IntoIterator<Item = Value<'b>>, attrs: &[(&str, Attr)]) {
+        let members: Vec<Value<'b>> = bindings.into_iter().filter(|binding| !self.contains(*binding)).collect();
+        for member in &members {
+            self.group_of.insert(*member, self.groups.len());
+        }
+        let attrs = attrs.iter().map(|(key, attr)| (key.to_string(), attr.clone())).collect();
+        self.groups.push(Group { attrs, members });
+    }
+
+    /// Whether a binding is in a group.
+    pub fn contains(&self, binding: Value<'_>) -> bool {
+        self.group_of.contains(binding)
+    }
+
+    /// Number of groups.
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Whether there is no group.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+}
+
+/// A module in which groups of bindings become functions.
+///
+/// | part of a function | content |
+/// |---|---|
+/// | name | `fused`, and the names of what the group calls; a number follows if another function has that name |
+/// | parameters | the values that the group uses and does not define, in the order of first use; of a tuple whose elements alone are used, these elements |
+/// | last parameter | a shape with the symbolic variables that the types of the other parameters do not determine, if there are any |
+/// | result | the values of the group that are used outside it: one, or a tuple of several |
+///
+/// Equal functions become one. A call takes the place of the first binding of its group, after what it needs. A group that
+/// nothing uses goes.
+///
+/// `a = exp(x); b = relu(a)` becomes `b = fused_relax_exp_relax_nn_relu(x)`:
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// # let mut b = BodyBuilder::new();
+/// # b.begin_function(0, AttrsId::NONE, None);
+/// # let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+/// # let (x, exp, relu) = (b.param("x", ty), b.op("relax.exp"), b.op("relax.nn.relu"));
+/// # b.begin_dataflow();
+/// # let a = b.call(exp, &[x], AttrsId::NONE, ty, false, Some("a"));
+/// # b.add_flags(a, plugin_api::ir::records::flag::INNER);
+/// # let c = b.call(relu, &[a], AttrsId::NONE, ty, false, Some("b"));
+/// # b.end();
+/// # b.end_function(c, ty);
+/// # let body = b.finish()?;
+/// // def main(x: R.Tensor((2, 3), "float32")):
+/// //     with R.dataflow():
+/// //         a = R.exp(x)
+/// //         b = R.nn.relu(a)
+/// //         R.output(b)
+/// //     return b
+/// let module = Module::new([("main", body.clone())]);
+/// let mut groups = Groups::new(&body);
+/// groups.add(body.bindings(), &[("Primitive", Attr::Bool(true))]);
+/// let mut grouped = GroupedFunctions::new(&module, Constants::Lifted);
+/// grouped.make("main", &groups)?;
+/// let module = grouped.finish();
+///
+/// let main = module.get("main").expect("`main`");
+/// let callees: Vec<&str> = main.bindings().filter_map(|value| value.as_call()?.global()).collect();
+/// assert_eq!(callees, ["fused_relax_exp_relax_nn_relu"]);
+/// assert_eq!(module.get(callees[0]).expect("it is there").bindings().count(), 2);
+/// # Ok::<(), PassError>(())
+/// ```
+pub struct GroupedFunctions {
+    functions: ModuleEdit,
+    constants: Constants,
+    /// Names of the functions with a hash; filled when the first function is made.
+    known: HashMap<u64, Vec<String>>,
+    /// For each name the first number that may be free after it.
+    numbers: HashMap<String, usize>,
+}
+
+impl GroupedFunctions {
+    /// The module as it is.
+    pub fn new(module: &Module, constants: Constants) -> GroupedFunctions {
+        GroupedFunctions { functions: module.edit(), constants, known: HashMap::new(), numbers: HashMap::new() }
+    }
+
+    /// Makes functions of the groups of the function `name`, and calls of them.
+    ///
+    /// # Errors
+    /// If two groups need each other, or a group has bindings of two blocks.
+    pub fn make(&mut self, name: &str, groups: &Groups<'_>) -> Result<(), PassError> {
+        if groups.is_empty() {
+            return Ok(());
+        }
+        let mut edit = groups.body.edit();
+        let mut plans = Plans::of(groups);
+        for block in groups.body.dataflow_blocks() {
+            let items = plans.plan(block)?;
+            self.rewrite_block(block, &items, &plans, &mut edit)?;
+        }
+        self.functions.set(name, edit.finish()?);
+        Ok(())
+    }
+
+    /// The module with the new functions; the same handle if there are none.
+    pub fn finish(self) -> Module {
+        self.functions.finish()
+    }
+
+    fn rewrite_block<'b>(
+        &mut self,
+        block: Block<'b>,
+        items: &[Item<'b>],
+        plans: &Plans<'_, 'b>,
+        edit: &mut Edit<'b>,
+    ) -> Result<(), PassError> {
+        let Some(last) = block.bindings().last().filter(|_| !items.is_empty()) else { return Ok(()) };
+        let kept: Vec<Value<'b>> = items.iter().filter_map(|item| item.binding()).collect();
+        let moves = !kept.is_sorted_by_key(|value| value.index());
+        let mut next = kept.into_iter().peekable();
+        for item in items {
+            match (moves, next.peek()) {
+                (true, _) => edit.at_start(block.header()),
+                (false, Some(next)) => edit.before(*next),
+                (false, None) => edit.after(last),
+            };
+            match item {
+                Item::Group(group) => self.outline(*group, plans, edit)?,
+                Item::Binding(value) if moves => edit.move_here(*value),
+                Item::Binding(_) => drop(next.next()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the function of a group, and its call at the current place.
+    fn outline<'b>(&mut self, group: usize, plans: &Plans<'_, 'b>, edit: &mut Edit<'b>) -> Result<(), PassError> {
+        let outputs = plans.outputs(group);
+        if !outputs.is_empty() {
+            let outlined = Outlined::of(group, plans.groups, outputs, self.constants)?;
+            let name = self.add(&outlined);
+            put_call(&name, &outlined, outputs, edit);
+        }
+        plans.groups.groups[group].members.iter().for_each(|member| edit.remove(*member));
+        Ok(())
+    }
+
+    /// Adds a function, or finds an equal one; returns its name.
+    fn add(&mut self, outlined: &Outlined<'_>) -> String {
+        if self.known.is_empty() {
+            let functions: Vec<String> = self.functions.names().map(str::to_string).collect();
+            for name in functions {
+                let hash = self.functions.get(&name).map_or(0, Body::structural_hash);
+                self.known.entry(hash).or_default().push(name);
+            }
+        }
+        let function = &outlined.function;
+        let same = self.known.entry(function.structural_hash()).or_default();
+        let functions = &self.functions;
+        if let Some(name) = same.iter().find(|name| functions.get(name).is_some_and(|f| f.structural_eq(function))) {
+            return name.clone();
+        }
+        let hint = function_name(&outlined.hint);
+        let mut name = hint.clone();
+        let number = self.numbers.entry(hint.clone()).or_insert(0);
+        while self.functions.get(&name).is_some() {
+            *number += 1;
+            name = format!("{hint}{number}");
+        }
+        same.push(name.clone());
+        self.functions.set(name.clone(), function.clone());
+        name
+    }
+}
+
+/// Calls the function of a group; what used the outputs uses the results.
+fn put_call<'b>(name: &str, outlined: &Outlined<'b>, outputs: &[Value<'b>], edit: &mut Edit<'b>) {
+    let mut importer = Importer::of(&outlined.function);
+    let ty = importer.ty(edit.builder(), outlined.function.root().ty());
+    let callee = edit.builder().global_var(name, ty);
+    let mut args: Vec<V> = outlined.inputs.iter().map(|input| argument(input, edit)).collect();
+    if !outlined.symbols.is_empty() {
+        let dims: Vec<Dim> = outlined.symbols.iter().map(|sym| Dim::Var(*sym)).collect();
+        args.push(edit.builder().shape(&dims));
+    }
+    if let [output] = outputs {
+        let call = edit.call(callee, &args, AttrsId::NONE, TypeId(output.ty().id()), false, output.name());
+        return take_place(*output, call, edit);
+    }
+    let types: Vec<Type> = outputs.iter().map(|output| output.ty().to_owned()).collect();
+    let ty = edit.builder().ty(&Type::tuple(types));
+    let call = edit.call(callee, &args, AttrsId::NONE, ty, false, Some("lv"));
+    edit.make_dataflow_var(call);
+    let mut elements: Vec<(usize, Value<'b>)> = outputs.iter().copied().enumerate().collect();
+    elements.sort_by_key(|(_, output)| output.index());
+    for (at, output) in elements {
+        let spec = NodeSpec::new(kind::TUPLE_GET).ty(TypeId(output.ty().id())).a(at as u32);
+        let element = edit.node(spec, &[call], output.name());
+        take_place(output, element, edit);
+    }
+}
+
+fn argument(input: &Input<'_>, edit: &mut Edit<'_>) -> V {
+    match *input {
+        Input::Value(value) => edit.v(value),
+        Input::Element { tuple, index, ty } => {
+            let spec = NodeSpec::new(kind::TUPLE_GET).ty(TypeId(ty.id())).a(index).flags(flag::INNER);
+            let tuple = edit.v(tuple);
+            edit.node(spec, &[tuple], Some("lv"))
+        }
+    }
+}
+
+fn take_place<'b>(output: Value<'b>, new: V, edit: &mut Edit<'b>) {
+    if output.is_dataflow_var() {
+        edit.make_dataflow_var(new);
+    }
+    edit.forward_to(output, new);
+}

@@ -1,0 +1,209 @@
+//! The order of groups and single bindings of a block, in which each comes after what it needs.
+
+use super::Groups;
+use crate::PassError;
+use crate::ir::{Block, Value};
+use crate::walk::in_place::InPlace;
+use crate::walk::value_map::{ValueMap, ValueSet};
+
+/// What a block consists of in the end: a binding that is in no group, or the call of a group.
+#[derive(Clone, Copy)]
+pub(super) enum Item<'b> {
+    Binding(Value<'b>),
+    Group(usize),
+}
+
+impl<'b> Item<'b> {
+    pub(super) fn binding(self) -> Option<Value<'b>> {
+        match self {
+            Item::Binding(value) => Some(value),
+            Item::Group(_) => None,
+        }
+    }
+}
+
+/// Plans one block after the other.
+pub(super) struct Plans<'g, 'b> {
+    pub(super) groups: &'g Groups<'b>,
+    items: Vec<Item<'b>>,
+    item_of: ValueMap<'b, usize>,
+    item_of_group: Vec<Option<usize>>,
+    /// For each group the values that are used outside it: those that leave the block, then the others in the order of use.
+    outputs: Vec<Vec<Value<'b>>>,
+    is_output: ValueSet<'b>,
+    in_place: InPlace<'b>,
+    /// Groups that are left alone.
+    apart: Vec<bool>,
+}
+
+impl<'g, 'b> Plans<'g, 'b> {
+    pub(super) fn of(groups: &'g Groups<'b>) -> Plans<'g, 'b> {
+        Plans {
+            groups,
+            items: Vec::new(),
+            item_of: ValueMap::new(groups.body),
+            item_of_group: vec![None; groups.len()],
+            outputs: vec![Vec::new(); groups.len()],
+            is_output: ValueSet::new(groups.body),
+            in_place: InPlace::of(groups.body),
+            apart: vec![false; groups.len()],
+        }
+    }
+
+    /// The results of a group of a block that was planned.
+    pub(super) fn outputs(&self, group: usize) -> &[Value<'b>] {
+        &self.outputs[group]
+    }
+
+    /// The items of a block, in order; nothing if it has no groups. What a call writes in place is read before and after the
+    /// call as it was: groups that would need a value from before as well as after it are left alone.
+    ///
+    /// # Errors
+    /// If two groups need each other, or a group has bindings of another block, too.
+    pub(super) fn plan(&mut self, block: Block<'b>) -> Result<Vec<Item<'b>>, PassError> {
+        if !block.bindings().any(|binding| self.groups.contains(binding)) {
+            return Ok(Vec::new());
+        }
+        let first = self.items.len();
+        let mut needs = self.needs(block, first)?;
+        let stuck = if self.in_place.is_empty() { Vec::new() } else { stuck(&needs) };
+        if !stuck.is_empty() {
+            for item in stuck {
+                if let Item::Group(group) = self.items[first + item] {
+                    self.apart[group] = true;
+                }
+            }
+            self.items.truncate(first);
+            self.item_of_group.iter_mut().for_each(|item| *item = item.filter(|item| *item < first));
+            needs = self.needs(block, first)?;
+        }
+        self.sorted(first, &needs)
+    }
+
+    /// Adds the items of a block, and says for each which others come before it. They are counted from `first`.
+    fn needs(&mut self, block: Block<'b>, first: usize) -> Result<Vec<Vec<usize>>, PassError> {
+        for binding in block.bindings() {
+            self.add_binding(binding, first)?;
+        }
+        let mut needs = vec![Vec::new(); self.items.len() - first];
+        for binding in block.bindings() {
+            let own = self.item_of[binding];
+            binding.each_use(|_, _, used| match self.item_of.get(used) {
+                Some(item) if *item >= first && *item != own => {
+                    needs[own - first].push(*item - first);
+                    if let Item::Group(group) = self.items[*item]
+                        && self.is_output.insert(used)
+                    {
+                        self.outputs[group].push(used);
+                    }
+                }
+                _ => {}
+            });
+        }
+        if !self.in_place.is_empty() {
+            self.keep_order_of_writes(block, first, &mut needs);
+        }
+        Ok(needs)
+    }
+
+    /// What reads memory before a call writes to it comes before the call, and what reads it after comes after.
+    fn keep_order_of_writes(&self, block: Block<'b>, first: usize, needs: &mut [Vec<usize>]) {
+        let mut readers: ValueMap<'b, Vec<usize>> = ValueMap::new(self.groups.body);
+        let mut writer: ValueMap<'b, usize> = ValueMap::new(self.groups.body);
+        for binding in block.bindings() {
+            let own = self.item_of[binding] - first;
+            binding.each_use(|_, _, used| {
+                let memory = self.in_place.memory(used);
+                if !self.in_place.is_written(memory) {
+                    return;
+                }
+                needs[own].extend(writer.get(memory).filter(|writer| **writer != own));
+                match readers.get_mut(memory) {
+                    Some(readers) => readers.push(own),
+                    None => drop(readers.insert(memory, vec![own])),
+                }
+            });
+            for memory in self.in_place.writes(binding) {
+                let before = readers.remove(memory).unwrap_or_default();
+                needs[own].extend(before.into_iter().filter(|reader| *reader != own));
+                writer.insert(memory, own);
+            }
+        }
+    }
+
+    fn add_binding(&mut self, binding: Value<'b>, first: usize) -> Result<(), PassError> {
+        let new = self.items.len();
+        let group = self.groups.group_of.get(binding).copied().filter(|group| !self.apart[*group]);
+        let item = group.map_or(new, |group| *self.item_of_group[group].get_or_insert(new));
+        if item < first {
+            return Err(PassError::new("a group has bindings of two blocks; make one group for each block").at(binding));
+        }
+        if item == new {
+            self.items.push(group.map_or(Item::Binding(binding), Item::Group));
+        }
+        self.item_of.insert(binding, item);
+        if let Some(group) = group
+            && !binding.is_dataflow_var()
+            && self.is_output.insert(binding)
+        {
+            self.outputs[group].push(binding);
+        }
+        Ok(())
+    }
+
+    /// The items from `first` on, each after those that it needs; otherwise in their order.
+    fn sorted(&self, first: usize, needs: &[Vec<usize>]) -> Result<Vec<Item<'b>>, PassError> {
+        let mut sorted = Vec::with_capacity(needs.len());
+        // Whether what it needs is being written, and whether it is written.
+        let (mut begun, mut done) = (vec![false; needs.len()], vec![false; needs.len()]);
+        for root in 0..needs.len() {
+            let mut work = vec![(root, 0)];
+            while let Some((item, at)) = work.pop() {
+                if done[item] {
+                    continue;
+                }
+                if at == 0 && std::mem::replace(&mut begun[item], true) {
+                    return Err(self.circle(first + item));
+                }
+                match needs[item].get(at) {
+                    Some(needed) => work.extend([(item, at + 1), (*needed, 0)]),
+                    None => {
+                        done[item] = true;
+                        sorted.push(self.items[first + item]);
+                    }
+                }
+            }
+        }
+        Ok(sorted)
+    }
+
+    fn circle(&self, item: usize) -> PassError {
+        let value = match self.items[item] {
+            Item::Binding(value) => value,
+            Item::Group(group) => self.groups.groups[group].members[0],
+        };
+        let name = value.name().unwrap_or("_");
+        let message =
+            format!("the group of `{name}` uses a value that is computed from the group; it cannot become one call");
+        PassError::new(message).at(value)
+    }
+}
+
+/// The items that need themselves, also through others, or something that does.
+fn stuck(needs: &[Vec<usize>]) -> Vec<usize> {
+    let mut users = vec![Vec::new(); needs.len()];
+    let mut missing: Vec<usize> = needs.iter().map(Vec::len).collect();
+    for (item, needed) in needs.iter().enumerate() {
+        needed.iter().for_each(|needed| users[*needed].push(item));
+    }
+    let mut ready: Vec<usize> = (0..needs.len()).filter(|item| missing[*item] == 0).collect();
+    while let Some(item) = ready.pop() {
+        for user in &users[item] {
+            missing[*user] -= 1;
+            if missing[*user] == 0 {
+                ready.push(*user);
+            }
+        }
+    }
+    (0..needs.len()).filter(|item| missing[*item] > 0).collect()
+}

@@ -1,0 +1,598 @@
+//! Writes a PrimFunc again, statement by statement: for passes that write some content several times, or that need to
+//! know more on their way through loops and conditions than a hook for each kind does.
+
+use super::Tir;
+use crate::PassError;
+use crate::ir::records::{buffer_of, flag, kind, prim};
+use crate::ir::{Attr, AttrsId, Body, DType, Dim, DimExpr, NodeSpec, Type, TypeId, V, Value};
+use crate::rewrite::Edit;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Rewrites TIR by writing all of it again. The methods say what is written for a statement or an expression; by default
+/// that is the same, with what is written for its parts. A method may leave a statement out, or write it more than once
+/// with other meanings of its variables ([`Again::set`]).
+///
+/// A loop that is marked for it is written out:
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::{Again, LoopKind, TirRewrite, prim_func};
+///
+/// struct Unroll;
+/// impl<'b> TirRewrite<'b> for Unroll {
+///     fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+///         let Some(Stmt::For { var, extent, kind: "unroll", .. }) = stmt.stmt() else { return w.stmt(self, stmt) };
+///         let Some(n) = extent.dim().and_then(|n| n.as_int()) else { return w.stmt(self, stmt) };
+///         for i in 0..n {
+///             let i = w.int(i, var.ty().dtype());
+///             w.set(var, i);
+///             w.iteration(self, stmt, var)?;
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// // for i in T.unroll(4): A[i] = 1
+/// let body = prim_func(|t| {
+///     let a = t.buffer_param("A", &[4], DType::I32);
+///     t.unroll("i", 4, |i| t.store(a, [i], 1));
+/// })?;
+/// let body = Unroll.rewrite(&body)?;
+/// let stores = body.values().filter(|value| matches!(value.stmt(), Some(Stmt::Store { .. })));
+/// assert_eq!(stores.count(), 4);
+/// # Ok::<(), PassError>(())
+/// ```
+pub trait TirRewrite<'b> {
+    /// Rewrites a body; the same handle if nothing was changed but names.
+    ///
+    /// # Errors
+    /// The first error of a method, or why the result is not valid.
+    fn rewrite(&mut self, body: &'b Body) -> Result<Body, PassError> {
+        let mut again = Again::start(body);
+        let root = body.root();
+        again.content(self, root)?;
+        again.finish()
+    }
+
+    /// Writes a statement: anything that is directly in the content of another one.
+    ///
+    /// # Errors
+    /// As the pass wants.
+    fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        w.stmt(self, stmt)
+    }
+
+    /// Writes an expression: nested, or a leaf, or a variable or buffer that is used.
+    ///
+    /// # Errors
+    /// As the pass wants.
+    fn expr(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        w.expr(self, expr)
+    }
+}
+
+/// A body that is being written again. What is written comes after what was written before.
+pub struct Again<'b> {
+    edit: Edit<'b>,
+    /// What variables, buffers and expressions of the old body are now.
+    now: HashMap<u32, V, foldhash::fast::FixedState>,
+    /// Statements that were written.
+    written: u64,
+}
+
+impl<'b> Again<'b> {
+    /// Starts to write a body again: its parameters are there, nothing else.
+    pub fn start(body: &'b Body) -> Again<'b> {
+        let mut edit = body.edit();
+        let root = body.root();
+        let mut last = None;
+        for child in root.region().children() {
+            if child.kind() == kind::PARAM {
+                last = Some(child);
+            } else {
+                edit.discard(child);
+            }
+        }
+        match last {
+            Some(param) => edit.after(param),
+            None => edit.at_start(root),
+        };
+        Again { edit, now: HashMap::default(), written: 0 }
+    }
+
+    /// The body that was written; the old handle if nothing differs but names.
+    ///
+    /// # Errors
+    /// Why it is not valid.
+    pub fn finish(self) -> Result<Body, PassError> {
+        let old = self.edit.old();
+        let body = self.edit.finish()?;
+        Ok(if body.structural_eq(old) { old.clone() } else { body })
+    }
+
+    /// Gives a parameter another type.
+    pub fn set_type(&mut self, param: Value<'b>, ty: &Type) {
+        self.edit.set_type(param, ty);
+    }
+
+    /// The body as it was.
+    pub fn old(&self) -> &'b Body {
+        self.edit.old()
+    }
+
+    /// Number of statements that were written so far: whether content came out empty.
+    pub fn n_written(&self) -> u64 {
+        self.written
+    }
+
+    /// From now on a variable, a buffer or a nested expression of the old body means `v`.
+    pub fn set(&mut self, old: Value<'b>, v: V) {
+        self.now.insert(old.word(), v);
+    }
+
+    /// An old value is written as it is from now on.
+    pub fn unset(&mut self, old: Value<'b>) {
+        self.now.remove(&old.word());
+    }
+
+    /// What [`Again::set`] said of an old value.
+    pub fn meaning(&self, old: Value<'b>) -> Option<V> {
+        self.now.get(&old.word()).copied()
+    }
+
+    /// What a variable or a buffer of the old body is now.
+    pub fn v(&self, old: Value<'b>) -> V {
+        self.meaning(old).unwrap_or_else(|| self.edit.v(old))
+    }
+
+    /// Looks at a value that was written.
+    pub fn with<R>(&self, v: V, f: impl FnOnce(Value<'_>) -> R) -> R {
+        self.edit.with(v, f)
+    }
+
+    /// The integer that a value is.
+    pub fn as_int(&self, v: V) -> Option<i64> {
+        self.with(v, |value| value.dim()?.as_int())
+    }
+
+    /// Data type of a value that was written.
+    pub fn dtype(&self, v: V) -> DType {
+        self.with(v, |value| value.ty().dtype())
+    }
+
+    /// Writes a statement as it is, with what `r` writes for its parts.
+    ///
+    /// # Errors
+    /// Those of `r`.
+    pub fn stmt<R: TirRewrite<'b> + ?Sized>(&mut self, r: &mut R, stmt: Value<'b>) -> Result<(), PassError> {
+        if stmt.kind() == kind::PARAM {
+            return Ok(());
+        }
+        let ops = self.operands(r, stmt)?;
+        self.header(stmt, &ops, |w| w.content(r, stmt))
+    }
+
+    /// Writes a statement with these operands; `content` writes its content.
+    ///
+    /// # Errors
+    /// Those of `content`.
+    pub fn header(
+        &mut self,
+        stmt: Value<'b>,
+        ops: &[V],
+        content: impl FnOnce(&mut Again<'b>) -> Result<(), PassError>,
+    ) -> Result<(), PassError> {
+        self.written += u64::from(!matches!(stmt.kind(), kind::LOOP_VAR | kind::SCOPE));
+        let (spec, name) = (spec_of(stmt), stmt.name());
+        if !stmt.has(flag::REGION) {
+            let v = self.edit.node(spec, ops, name);
+            self.set(stmt, v);
+            return Ok(());
+        }
+        let v = self.edit.open(spec, ops, name);
+        self.set(stmt, v);
+        content(self)?;
+        self.edit.close();
+        Ok(())
+    }
+
+    /// Writes the statements in the content of one, but not the statement.
+    ///
+    /// # Errors
+    /// Those of `r`.
+    pub fn content<R: TirRewrite<'b> + ?Sized>(&mut self, r: &mut R, stmt: Value<'b>) -> Result<(), PassError> {
+        for child in stmt.region().children().filter(|child| !child.is_nested()) {
+            r.stmt(child, self)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Again::content`]; `T.evaluate(0)` if nothing is left of the statements.
+    ///
+    /// # Errors
+    /// Those of `r`.
+    pub fn content_or_nothing<R: TirRewrite<'b> + ?Sized>(
+        &mut self,
+        r: &mut R,
+        stmt: Value<'b>,
+    ) -> Result<(), PassError> {
+        let (before, any) = (self.written, stmt.statements().next().is_some());
+        self.content(r, stmt)?;
+        if any && self.written == before {
+            let nothing = self.int(0, DType::I32);
+            self.evaluate(nothing);
+        }
+        Ok(())
+    }
+
+    /// Writes the content of a loop but the loop's variable `var`, of which [`Again::set`] said what it is.
+    ///
+    /// # Errors
+    /// Those of `r`.
+    pub fn iteration<R: TirRewrite<'b> + ?Sized>(
+        &mut self,
+        r: &mut R,
+        stmt: Value<'b>,
+        var: Value<'b>,
+    ) -> Result<(), PassError> {
+        for child in stmt.region().children().filter(|child| !child.is_nested() && *child != var) {
+            r.stmt(child, self)?;
+        }
+        Ok(())
+    }
+
+    /// What `r` writes for each operand.
+    ///
+    /// # Errors
+    /// Those of `r`.
+    pub fn operands<R: TirRewrite<'b> + ?Sized>(&mut self, r: &mut R, value: Value<'b>) -> Result<Vec<V>, PassError> {
+        value.operands().map(|operand| r.expr(operand, self)).collect()
+    }
+
+    /// Writes an expression as it is, with what `r` writes for its parts; what [`Again::set`] said of it is that.
+    ///
+    /// # Errors
+    /// Those of `r`.
+    pub fn expr<R: TirRewrite<'b> + ?Sized>(&mut self, r: &mut R, expr: Value<'b>) -> Result<V, PassError> {
+        if let Some(v) = self.meaning(expr) {
+            return Ok(v);
+        }
+        if !expr.is_nested() {
+            return Ok(self.edit.v(expr));
+        }
+        let ops = self.operands(r, expr)?;
+        if !expr.has(flag::REGION) {
+            return Ok(self.edit.node(spec_of(expr), &ops, None));
+        }
+        let v = self.edit.open(spec_of(expr), &ops, None);
+        let inner = expr.region().children().try_for_each(|child| {
+            let ops = self.operands(r, child)?;
+            let v = self.edit.node(spec_of(child), &ops, child.name());
+            self.set(child, v);
+            Ok(())
+        });
+        self.edit.close();
+        inner.map(|()| v)
+    }
+
+    /// The same expression of other operands.
+    pub fn expr_of(&mut self, expr: Value<'b>, ops: &[V]) -> V {
+        self.edit.node(spec_of(expr), ops, None)
+    }
+
+    /// The same expression of other operands and of another data type.
+    pub fn expr_as(&mut self, expr: Value<'b>, ops: &[V], dtype: DType) -> V {
+        let ty = self.scalar(dtype);
+        self.edit.node(spec_of(expr).ty(ty), ops, None)
+    }
+
+    fn scalar(&mut self, dtype: DType) -> TypeId {
+        self.edit.builder().ty(&Type::Prim { dtype, value: None })
+    }
+
+    /// Writes with [`Tir`] at the current place: numbers that stand beside nothing are of `int32`.
+    ///
+    /// # Errors
+    /// The first fault of what was written.
+    pub fn tir<R>(&mut self, f: impl FnOnce(&Tir<'_, 'b>) -> R) -> Result<R, PassError> {
+        Tir::at(&mut self.edit, DType::I32, f)
+    }
+
+    /// An integer.
+    pub fn int(&mut self, value: i64, dtype: DType) -> V {
+        self.edit.builder().scalar(&Dim::int(value, dtype))
+    }
+
+    /// A floating-point number, which the data type must have.
+    pub fn float(&mut self, value: f64, dtype: DType) -> V {
+        self.edit.builder().scalar(&Dim::Expr(Arc::new(DimExpr::Float(value.to_bits(), dtype))))
+    }
+
+    /// A number, or an expression of symbolic variables.
+    pub fn dim(&mut self, dim: &Dim) -> V {
+        self.edit.builder().scalar(dim)
+    }
+
+    /// A data type as an argument.
+    pub fn dtype_arg(&mut self, dtype: DType) -> V {
+        self.edit.builder().dtype(dtype)
+    }
+
+    /// An operation of [`crate::arith::prim`] on two values, as it is: nothing is computed.
+    pub fn binary(&mut self, op: u16, a: V, b: V) -> V {
+        let dtype = self.dtype(a);
+        let dtype = if (prim::EQ..=prim::OR).contains(&op) { truth_of(dtype) } else { dtype };
+        let ty = self.scalar(dtype);
+        self.edit.node(NodeSpec::new(kind::ARITH).a(op.into()).ty(ty), &[a, b], None)
+    }
+
+    /// A sum, of which numbers are added up, as TVM does when it builds an expression.
+    pub fn add(&mut self, a: V, b: V) -> V {
+        match (self.as_int(a), self.as_int(b)) {
+            (Some(x), Some(y)) if x.checked_add(y).is_some() => self.int(x.saturating_add(y), self.dtype(a)),
+            (Some(0), _) => b,
+            (_, Some(0)) => a,
+            _ => self.binary(prim::ADD, a, b),
+        }
+    }
+
+    /// A difference, of which numbers are computed, as TVM does when it builds an expression.
+    pub fn sub(&mut self, a: V, b: V) -> V {
+        match (self.as_int(a), self.as_int(b)) {
+            (Some(x), Some(y)) if x.checked_sub(y).is_some() => self.int(x.saturating_sub(y), self.dtype(a)),
+            (_, Some(0)) => a,
+            _ => self.binary(prim::SUB, a, b),
+        }
+    }
+
+    /// A product, of which numbers are computed, as TVM does when it builds an expression.
+    pub fn mul(&mut self, a: V, b: V) -> V {
+        match (self.as_int(a), self.as_int(b)) {
+            (Some(x), Some(y)) if x.checked_mul(y).is_some() => self.int(x.saturating_mul(y), self.dtype(a)),
+            (Some(1), _) | (_, Some(0)) => b,
+            (_, Some(1)) | (Some(0), _) => a,
+            _ => self.binary(prim::MUL, a, b),
+        }
+    }
+
+    /// The opposite of a condition, as it is.
+    pub fn not(&mut self, a: V) -> V {
+        let ty = self.scalar(self.dtype(a));
+        self.edit.node(NodeSpec::new(kind::ARITH).a(prim::NOT.into()).ty(ty), &[a], None)
+    }
+
+    /// A value converted to a data type, as it is.
+    pub fn cast(&mut self, a: V, dtype: DType) -> V {
+        let ty = self.scalar(dtype);
+        self.edit.node(NodeSpec::new(kind::ARITH).a(prim::CAST.into()).ty(ty), &[a], None)
+    }
+
+    /// One of two values, both evaluated.
+    pub fn select(&mut self, cond: V, then: V, other: V) -> V {
+        let ty = self.scalar(self.dtype(then));
+        self.edit.node(NodeSpec::new(kind::SELECT).ty(ty), &[cond, then, other], None)
+    }
+
+    /// A call of an operator of TIR that has no effect.
+    pub fn call(&mut self, op: &str, args: &[V], dtype: DType) -> V {
+        let callee = self.edit.builder().op(op);
+        let ops: Vec<V> = std::iter::once(callee).chain(args.iter().copied()).collect();
+        let ty = self.scalar(dtype);
+        self.edit.node(NodeSpec::new(kind::CALL).ty(ty), &ops, None)
+    }
+
+    /// A call of an operator of TIR for what it does: it has no result.
+    pub fn effect(&mut self, op: &str, args: &[V]) -> V {
+        let callee = self.edit.builder().op(op);
+        let ops: Vec<V> = std::iter::once(callee).chain(args.iter().copied()).collect();
+        self.edit.node(NodeSpec::new(kind::CALL), &ops, None)
+    }
+
+    /// A vector of numbers in steps.
+    pub fn ramp(&mut self, base: V, stride: V, lanes: V, dtype: DType) -> V {
+        let ty = self.scalar(dtype);
+        self.edit.node(NodeSpec::new(kind::RAMP).ty(ty), &[base, stride, lanes], None)
+    }
+
+    /// A vector of equal elements.
+    pub fn broadcast(&mut self, value: V, lanes: V, dtype: DType) -> V {
+        let ty = self.scalar(dtype);
+        self.edit.node(NodeSpec::new(kind::BROADCAST).ty(ty), &[value, lanes], None)
+    }
+
+    /// Gives a value a name, to the end of the content that is being written.
+    pub fn bind(&mut self, name: &str, value: V) -> V {
+        self.written += 1;
+        let ty = self.scalar(self.dtype(value));
+        self.edit.node(NodeSpec::new(kind::BIND).ty(ty), &[value], Some(name))
+    }
+
+    /// Gives a value the name and the data type that an old statement gives its own; it is a variable of its own.
+    pub fn bind_like(&mut self, old: Value<'b>, value: V) -> V {
+        self.written += 1;
+        let (spec, call) = (spec_of(old), self.with(value, |value| value.as_call().is_some()));
+        let ty = if self.dtype(value) == old.ty().dtype() { spec.ty } else { self.scalar(self.dtype(value)) };
+        let flags = spec.flags & !flag::IMPURE | if call { flag::IMPURE } else { 0 };
+        let v = self.edit.node(NodeSpec { flags, ty, ..spec }, &[value], old.name());
+        self.set(old, v);
+        v
+    }
+
+    /// As [`Again::bind`]; types can mention the variable as the dimension that is returned.
+    pub fn bind_symbol(&mut self, name: &str, value: V) -> (V, Dim) {
+        let v = self.bind(name, value);
+        let dtype = self.dtype(value);
+        let sym = self.edit.builder().sym(name, dtype);
+        self.edit.set_type(v, &Type::Prim { dtype, value: Some(Dim::Var(sym)) });
+        (v, Dim::Var(sym))
+    }
+
+    /// Writes a statement without content, a buffer or a variable, with these operands and of this type.
+    pub fn retyped(&mut self, old: Value<'b>, ops: &[V], ty: &Type) -> V {
+        self.written += 1;
+        let ty = self.edit.builder().ty(ty);
+        let v = self.edit.node(spec_of(old).ty(ty), ops, old.name());
+        self.set(old, v);
+        v
+    }
+
+    /// A buffer that was written is no view of another one any more: its layout and offset are those that its type says.
+    pub fn no_view(&mut self, old: Value<'b>) {
+        let v = self.v(old);
+        self.edit.update(v, |node| {
+            if node.kind == kind::BUFFER && node.a == buffer_of::VIEW {
+                node.a = buffer_of::DECL;
+            }
+        });
+    }
+
+    /// A dimension as an expression, as it is: nothing is computed. `var` returns what a symbolic variable is.
+    ///
+    /// # Errors
+    /// If an operation has no such operands.
+    pub fn dim_expr(&mut self, dim: &Dim, var: &impl Fn(crate::ir::Sym) -> Option<V>) -> Result<V, PassError> {
+        self.tir(|t| {
+            t.dim(dim, &|sym| match var(sym) {
+                Some(v) => t.value(v),
+                None => t.symbol(sym),
+            })
+            .v()
+        })
+    }
+
+    /// The operands of a value that was written.
+    pub fn parts(&mut self, v: V) -> Vec<V> {
+        let words = self.edit.builder().operand_words(v).to_vec();
+        words.into_iter().map(|word| self.edit.builder().value_of_word(word)).collect()
+    }
+
+    /// Evaluates an expression for what it does.
+    pub fn evaluate(&mut self, value: V) {
+        self.written += 1;
+        self.edit.node(NodeSpec::new(kind::EVALUATE).flags(flag::IMPURE), &[value], None);
+    }
+
+    /// An If; `branch` writes what is executed if the condition holds.
+    ///
+    /// # Errors
+    /// Those of `branch`.
+    pub fn if_then(
+        &mut self,
+        cond: V,
+        branch: impl FnOnce(&mut Again<'b>) -> Result<(), PassError>,
+    ) -> Result<(), PassError> {
+        self.written += 1;
+        self.edit.open(NodeSpec::new(kind::COND), &[cond], None);
+        self.edit.open(NodeSpec::new(kind::SCOPE), &[], None);
+        branch(self)?;
+        self.edit.close();
+        self.edit.close();
+        Ok(())
+    }
+
+    /// An If with two branches; `branch` is called with `true` for the first one, then with `false`.
+    ///
+    /// # Errors
+    /// Those of `branch`.
+    pub fn if_else(
+        &mut self,
+        cond: V,
+        mut branch: impl FnMut(&mut Again<'b>, bool) -> Result<(), PassError>,
+    ) -> Result<(), PassError> {
+        self.written += 1;
+        self.edit.open(NodeSpec::new(kind::COND), &[cond], None);
+        for then in [true, false] {
+            self.edit.open(NodeSpec::new(kind::SCOPE), &[], None);
+            branch(self, then)?;
+            self.edit.close();
+        }
+        self.edit.close();
+        Ok(())
+    }
+
+    /// A loop like an old one: of its kind, annotations and variable, which is a new one, from `min` of `extent`
+    /// iterations. `content` writes what it does.
+    ///
+    /// # Errors
+    /// Those of `content`.
+    pub fn loop_like(
+        &mut self,
+        old: Value<'b>,
+        min: V,
+        extent: V,
+        content: impl FnOnce(&mut Again<'b>, V) -> Result<(), PassError>,
+    ) -> Result<(), PassError> {
+        self.loop_with(old, AttrsId(old.attrs().id()), (min, extent), content)
+    }
+
+    /// As [`Again::loop_like`], but of another kind: `serial`, `unroll` and so on.
+    ///
+    /// # Errors
+    /// Those of `content`.
+    pub fn loop_as(
+        &mut self,
+        old: Value<'b>,
+        kind: &str,
+        (min, extent): (V, V),
+        content: impl FnOnce(&mut Again<'b>, V) -> Result<(), PassError>,
+    ) -> Result<(), PassError> {
+        let kept = old.attrs().iter().filter(|(key, _)| !matches!(*key, "kind" | "thread"));
+        let mut entries: Vec<(&str, Attr)> = kept.map(|(key, attr)| (key, attr.to_owned())).collect();
+        if kind != "serial" {
+            entries.push(("kind", Attr::from(kind)));
+        }
+        let attrs = self.edit.builder().attrs(entries);
+        self.loop_with(old, attrs, (min, extent), content)
+    }
+
+    /// A serial loop from 0 of `extent` iterations; `content` writes what it does.
+    ///
+    /// # Errors
+    /// Those of `content`.
+    pub fn new_loop(
+        &mut self,
+        name: &str,
+        extent: V,
+        content: impl FnOnce(&mut Again<'b>, V) -> Result<(), PassError>,
+    ) -> Result<(), PassError> {
+        self.written += 1;
+        let ty = self.scalar(self.dtype(extent));
+        let min = self.int(0, self.dtype(extent));
+        self.edit.open(NodeSpec::new(kind::FOR), &[min, extent], None);
+        let v = self.edit.node(NodeSpec::new(kind::LOOP_VAR).flags(flag::INNER).ty(ty), &[], Some(name));
+        content(self, v)?;
+        self.edit.close();
+        Ok(())
+    }
+
+    fn loop_with(
+        &mut self,
+        old: Value<'b>,
+        attrs: AttrsId,
+        (min, extent): (V, V),
+        content: impl FnOnce(&mut Again<'b>, V) -> Result<(), PassError>,
+    ) -> Result<(), PassError> {
+        self.written += 1;
+        let var = old.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
+        let Some(var) = var else { return Err(PassError::new("a loop is wanted").at(old)) };
+        let ty = self.scalar(self.dtype(extent));
+        self.edit.open(NodeSpec::new(kind::FOR).attrs(attrs), &[min, extent], None);
+        let v = self.edit.node(spec_of(var).ty(ty), &[], var.name());
+        content(self, v)?;
+        self.edit.close();
+        Ok(())
+    }
+}
+
+/// The data type of a comparison of values of a data type.
+fn truth_of(dtype: DType) -> DType {
+    DType::new(DType::BOOL.code(), DType::BOOL.bits(), dtype.lanes())
+}
+
+/// What a node is, without its operands.
+fn spec_of(value: Value<'_>) -> NodeSpec {
+    let Some(node) = value.node() else { return NodeSpec::new(kind::VAR) };
+    let a = if node.has(flag::REGION) { 0 } else { node.a };
+    NodeSpec { kind: node.kind, flags: node.flags & !flag::REGION, ty: TypeId(node.ty), attrs: AttrsId(node.attrs), a }
+}

@@ -1,0 +1,225 @@
+//! Puts the contents of several PrimFuncs into a new one, one after the other: what fusion ends with.
+
+mod shapes;
+mod write;
+
+use crate::PassError;
+use crate::ir::records::{buffer_of, kind};
+use crate::ir::{Body, BufferType, Dim, Sym, Value};
+use shapes::Shapes;
+use std::collections::HashMap;
+use write::Writer;
+
+/// A buffer of a function that is put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct JoinedBuffer(usize);
+
+/// What a function that is taken over gets for one of its parameters.
+#[derive(Clone, Debug)]
+pub enum JoinArg {
+    /// A buffer.
+    Buffer(JoinedBuffer),
+    /// A new buffer of this shape, with everything else as the parameter says.
+    New(Vec<Dim>),
+    /// A scalar.
+    Scalar(Dim),
+}
+
+/// A parameter of the new function.
+#[derive(Clone, Copy, Debug)]
+pub enum JoinParam {
+    /// A buffer.
+    Buffer(JoinedBuffer),
+    /// A symbolic variable.
+    Scalar(Sym),
+}
+
+/// A PrimFunc that is joined from others, which consist of schedulable blocks. Dimensions of its buffers mention the symbolic
+/// variables of a function, `owner`.
+///
+/// `B[i] = A[i] * 2` twice, with a buffer between:
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::{Join, JoinArg, JoinParam, prim_func};
+///
+/// let double = prim_func(|t| {
+///     let [a, b] = ["A", "B"].map(|name| t.buffer_param(name, &[8], DType::F32));
+///     t.serial("i", 8, |i| t.store(b, [i], t.load(a, [i]) * 2.0));
+/// })?;
+/// let mut join = Join::new(&double);
+/// let input = join.buffer("input", plugin_api::ir::BufferType::new(vec![Dim::Int(8)], DType::F32));
+/// let between = join.take(&double, &[JoinArg::Buffer(input), JoinArg::New(vec![Dim::Int(8)])])?[0];
+/// let output = join.take(&double, &[JoinArg::Buffer(between), JoinArg::New(vec![Dim::Int(8)])])?[0];
+/// let both = join.finish(&[JoinParam::Buffer(input), JoinParam::Buffer(output)])?;
+/// assert_eq!(both.values().filter(|value| matches!(value.stmt(), Some(Stmt::For { .. }))).count(), 2);
+/// assert_eq!(both.values().filter(|value| matches!(value.view(), Expr::Buffer)).count(), 1);
+/// # Ok::<(), PassError>(())
+/// ```
+pub struct Join<'m> {
+    owner: &'m Body,
+    buffers: Vec<Planned>,
+    allocs: Vec<Alloc<'m>>,
+    steps: Vec<Step<'m>>,
+    /// How many new buffers have a name.
+    named: HashMap<String, usize>,
+}
+
+/// A buffer that will be.
+struct Planned {
+    name: String,
+    ty: BufferType,
+}
+
+/// A buffer that the function allocates, unless it becomes a parameter.
+enum Alloc<'m> {
+    New(JoinedBuffer),
+    /// One that a function that is taken over allocates, and the number of its step.
+    Old(usize, Value<'m>),
+}
+
+/// A function that is taken over, and what its parameters mean.
+struct Step<'m> {
+    function: &'m Body,
+    buffers: HashMap<u32, JoinedBuffer>,
+    scalars: HashMap<u32, Dim>,
+    shapes: Shapes,
+}
+
+impl<'m> Join<'m> {
+    /// An empty function.
+    pub fn new(owner: &'m Body) -> Join<'m> {
+        Join { owner, buffers: Vec::new(), allocs: Vec::new(), steps: Vec::new(), named: HashMap::new() }
+    }
+
+    /// A new buffer, to be a parameter.
+    pub fn buffer(&mut self, name: &str, ty: BufferType) -> JoinedBuffer {
+        self.buffers.push(Planned { name: name.to_string(), ty });
+        JoinedBuffer(self.buffers.len() - 1)
+    }
+
+    /// Takes over what a function does, with these arguments; returns the new buffers among them. What it allocates is
+    /// allocated here.
+    ///
+    /// # Errors
+    /// If the function is not made of schedulable blocks, or its parameters do not fit the arguments.
+    pub fn take(&mut self, function: &'m Body, args: &[JoinArg]) -> Result<Vec<JoinedBuffer>, PassError> {
+        if function.root().attr("s_tir").is_none() {
+            return Err(PassError::new(
+                "only functions that are made of schedulable blocks (`s_tir=True`) can be fused",
+            ));
+        }
+        let params = params(function)?;
+        if params.len() != args.len() {
+            let message = format!("a PrimFunc takes {} arguments, found {}", params.len(), args.len());
+            return Err(PassError::new(message));
+        }
+        let number = self.steps.len();
+        self.allocs.extend(root_allocs(function).map(|alloc| Alloc::Old(number, alloc)));
+        let (mut buffers, mut scalars) = (HashMap::new(), HashMap::new());
+        let (mut shapes, mut new, mut pairs) = (Shapes::default(), Vec::new(), Vec::new());
+        for ((param, buffer), arg) in params.iter().zip(args) {
+            if let (None, JoinArg::Scalar(dim)) = (buffer, arg) {
+                scalars.insert(param.word(), dim.clone());
+                param.symbol().into_iter().for_each(|sym| shapes.bind(sym, dim));
+            }
+        }
+        for ((param, buffer), arg) in params.iter().zip(args) {
+            let name = param.name().unwrap_or("_");
+            let Some(buffer) = buffer else {
+                match arg {
+                    JoinArg::Scalar(_) => continue,
+                    _ => return Err(PassError::new(format!("the parameter `{name}` is a scalar, found a tensor"))),
+                }
+            };
+            let ty = buffer.as_buffer_type().ok_or_else(|| PassError::new(format!("`{name}` is no buffer")))?;
+            let joined = match arg {
+                JoinArg::Buffer(joined) => *joined,
+                JoinArg::New(shape) => {
+                    let name = self.name_of_new(buffer.name().unwrap_or("out"));
+                    let joined = self.buffer(&name, ty.viewed(shape.clone()));
+                    self.allocs.push(Alloc::New(joined));
+                    new.push(joined);
+                    joined
+                }
+                JoinArg::Scalar(_) => {
+                    return Err(PassError::new(format!("the parameter `{name}` is a buffer, found a scalar")));
+                }
+            };
+            shapes.learn(&ty.shape, &self.buffers[joined.0].ty.shape);
+            pairs.push((name, ty.shape, joined));
+            buffers.insert(buffer.word(), joined);
+        }
+        // A later parameter may have told what the shape of an earlier one means.
+        for (name, shape, joined) in pairs {
+            shapes.check(&shape, &self.buffers[joined.0].ty.shape).map_err(|error| {
+                PassError::new(format!(
+                    "the parameter `{name}` of a PrimFunc has another shape than its argument: {error}"
+                ))
+            })?;
+        }
+        self.steps.push(Step { function, buffers, scalars, shapes });
+        Ok(new)
+    }
+
+    /// The name of the intermediate result that is written to a parameter.
+    fn name_of_new(&mut self, param: &str) -> String {
+        let number = self.named.entry(param.to_string()).or_insert(0);
+        *number += 1;
+        match *number {
+            1 => format!("{param}_intermediate"),
+            number => format!("{param}_intermediate_{}", number - 1),
+        }
+    }
+
+    /// Writes the function, which is private. Buffers that are no parameters are allocated by it, in the order in which they
+    /// came.
+    ///
+    /// # Errors
+    /// If a function that was taken over has a declaration that cannot be moved.
+    pub fn finish(self, params: &[JoinParam]) -> Result<Body, PassError> {
+        Writer::write(&self, params)
+    }
+}
+
+/// The parameters of a function, each with its buffer if it is one.
+fn params(function: &Body) -> Result<Vec<(Value<'_>, Option<Value<'_>>)>, PassError> {
+    let children = || function.root().region().children();
+    let matched = |param: Value<'_>| {
+        let of_param = |value: &Value<'_>| value.kind() == kind::BUFFER && value.operand(0) == Some(param);
+        children().find(of_param)
+    };
+    let mut params = Vec::new();
+    for param in children().filter(|value| value.kind() == kind::PARAM) {
+        let buffer = match param.as_buffer_type() {
+            Some(_) => Some(param),
+            None if param.ty().dtype().is_int() => None,
+            None => match matched(param) {
+                Some(buffer) => Some(buffer),
+                None => {
+                    let name = param.name().unwrap_or("_");
+                    return Err(PassError::new(format!("the parameter `{name}` is neither a buffer nor an integer")));
+                }
+            },
+        };
+        if buffer.unwrap_or(param).operands().len() > usize::from(buffer.is_some_and(|buffer| buffer != param)) {
+            return Err(PassError::new("the shape of a parameter has expressions that no dimension can say"));
+        }
+        params.push((param, buffer));
+    }
+    Ok(params)
+}
+
+/// The block that is all that a function does, if the text says it.
+fn root_block(function: &Body) -> Option<Value<'_>> {
+    let mut rest = function.root().statements();
+    let root = rest.next().filter(|root| root.kind() == kind::SBLOCK && rest.next().is_none())?;
+    (root.block_iters().next().is_none()).then_some(root)
+}
+
+/// Buffers that the function allocates, not a block in it.
+fn root_allocs(function: &Body) -> impl Iterator<Item = Value<'_>> {
+    let of_block = root_block(function).into_iter().flat_map(|root| root.region().children());
+    let all = function.root().region().children().chain(of_block);
+    all.filter(|value| value.kind() == kind::BUFFER && value.node().is_some_and(|node| node.a == buffer_of::BLOCK))
+}

@@ -1,0 +1,327 @@
+//! Writes a function that is put together of others.
+
+use super::{Alloc, Join, JoinParam, Step, root_allocs, root_block};
+use crate::PassError;
+use crate::arith::substitute;
+use crate::ir::import::Importer;
+use crate::ir::records::{buffer_of, flag, kind};
+use crate::ir::{
+    Attr, AttrsId, Body, BodyBuilder, BufferType, DType, Dim, DimExpr, NodeSpec, Sym, Type, TypeId, V, Value,
+};
+use std::collections::{HashMap, HashSet};
+
+pub(super) struct Writer<'j, 'm> {
+    join: &'j Join<'m>,
+    b: BodyBuilder,
+    /// Symbolic variables of the owner here.
+    syms: HashMap<u32, Sym>,
+    /// Those of them that are parameters.
+    scalars: HashMap<u32, V>,
+    /// Those of them that types mention.
+    in_types: HashSet<u32>,
+    buffers: Vec<Option<V>>,
+    names: BlockNames,
+}
+
+impl<'j, 'm> Writer<'j, 'm> {
+    pub(super) fn write(join: &'j Join<'m>, params: &[JoinParam]) -> Result<Body, PassError> {
+        let mut writer = Writer {
+            join,
+            b: BodyBuilder::new(),
+            syms: HashMap::new(),
+            scalars: HashMap::new(),
+            in_types: HashSet::new(),
+            buffers: vec![None; join.buffers.len()],
+            names: BlockNames::default(),
+        };
+        let attrs = writer.b.attrs([("s_tir", Attr::Bool(true)), ("tirx.noalias", Attr::Bool(true))]);
+        writer.b.begin(NodeSpec::new(kind::PRIM_FUNC).flags(flag::PRIVATE).attrs(attrs), &[], None);
+        params.iter().for_each(|param| writer.param(param));
+        let mut steps: Vec<StepWriter<'_, 'm>> = join.steps.iter().map(StepWriter::of).collect();
+        for alloc in &join.allocs {
+            match alloc {
+                Alloc::New(buffer) if writer.buffers[buffer.0].is_none() => {
+                    let v = writer.buffer(buffer.0, NodeSpec::new(kind::BUFFER).a(buffer_of::BLOCK).flags(flag::INNER));
+                    writer.buffers[buffer.0] = Some(v);
+                }
+                Alloc::New(_) => {}
+                Alloc::Old(step, value) => steps[*step].node(&mut writer, *value)?,
+            }
+        }
+        for step in &mut steps {
+            step.content(&mut writer)?;
+        }
+        writer.say_scalars();
+        writer.b.end();
+        Ok(writer.b.finish()?)
+    }
+
+    fn param(&mut self, param: &JoinParam) {
+        match param {
+            JoinParam::Buffer(buffer) => {
+                self.buffers[buffer.0] = Some(self.buffer(buffer.0, NodeSpec::new(kind::PARAM)))
+            }
+            JoinParam::Scalar(sym) => {
+                let name = self.owner_name(*sym);
+                let ty = self.b.ty(&Type::Prim { dtype: sym.dtype, value: None });
+                let v = self.b.param(&name, ty);
+                self.scalars.insert(sym.id, v);
+            }
+        }
+    }
+
+    /// Scalar parameters that types mention are symbolic variables.
+    fn say_scalars(&mut self) {
+        for (id, v) in &self.scalars {
+            if let Some(sym) = self.syms.get(id).filter(|_| self.in_types.contains(id)) {
+                let ty = self.b.ty(&Type::Prim { dtype: sym.dtype, value: Some(Dim::Var(*sym)) });
+                self.b.set_type(*v, ty);
+            }
+        }
+    }
+
+    fn owner_name(&self, sym: Sym) -> String {
+        self.join.owner.sym_name(sym.id).unwrap_or("n").to_string()
+    }
+
+    fn buffer(&mut self, at: usize, spec: NodeSpec) -> V {
+        let planned = &self.join.buffers[at];
+        let ty = map_buffer(&planned.ty, &mut |dim| self.owner_dim(dim));
+        let ty = self.b.ty(&Type::Buffer(ty));
+        self.b.node(spec.ty(ty), &[], Some(&planned.name))
+    }
+
+    fn owner_sym(&mut self, sym: Sym) -> Sym {
+        if let Some(known) = self.syms.get(&sym.id) {
+            return *known;
+        }
+        let name = self.owner_name(sym);
+        let new = self.b.sym(&name, sym.dtype);
+        self.syms.insert(sym.id, new);
+        new
+    }
+
+    /// A dimension of the owner, for a type.
+    fn owner_dim(&mut self, dim: &Dim) -> Dim {
+        let mut known = HashMap::new();
+        dim.vars(&mut |sym| {
+            self.in_types.insert(sym.id);
+            known.insert(sym, Dim::Var(self.owner_sym(sym)));
+        });
+        substitute(dim, &|sym| known.get(&sym).cloned())
+    }
+
+    /// A dimension of the owner, as an expression.
+    fn owner_expr(&mut self, dim: &Dim) -> V {
+        self.expr(dim, &mut |writer, sym| match writer.scalars.get(&sym.id) {
+            Some(param) => *param,
+            None => {
+                let new = writer.owner_sym(sym);
+                writer.b.scalar(&Dim::Var(new))
+            }
+        })
+    }
+
+    /// A dimension as an expression in which `var` says what variables are.
+    fn expr(&mut self, dim: &Dim, var: &mut dyn FnMut(&mut Self, Sym) -> V) -> V {
+        let (op, dtype, ops) = match dim {
+            Dim::Var(sym) => return var(self, *sym),
+            Dim::Int(_) => return self.b.scalar(dim),
+            Dim::Expr(expr) => match &**expr {
+                DimExpr::Unary(op, dtype, a) => (*op, *dtype, vec![self.expr(a, var)]),
+                DimExpr::Binary(op, dtype, a, b) => (*op, *dtype, vec![self.expr(a, var), self.expr(b, var)]),
+                _ => return self.b.scalar(dim),
+            },
+        };
+        let ty = self.prim_type(dtype);
+        self.b.node(NodeSpec::new(kind::ARITH).a(op.into()).ty(ty), &ops, None)
+    }
+
+    fn prim_type(&mut self, dtype: DType) -> TypeId {
+        self.b.ty(&Type::Prim { dtype, value: None })
+    }
+}
+
+/// A buffer type with other dimensions.
+fn map_buffer(ty: &BufferType, dim: &mut dyn FnMut(&Dim) -> Dim) -> BufferType {
+    BufferType {
+        shape: ty.shape.iter().map(&mut *dim).collect(),
+        strides: ty.strides.iter().map(&mut *dim).collect(),
+        elem_offset: ty.elem_offset.as_ref().map(&mut *dim),
+        ..ty.clone()
+    }
+}
+
+/// Copies one function.
+struct StepWriter<'j, 'm> {
+    step: &'j Step<'m>,
+    importer: Importer<'m>,
+    /// Its own symbolic variables that are not told by its arguments.
+    syms: HashMap<u32, Sym>,
+    /// Nodes that are not copied where they are.
+    left_out: HashSet<u32>,
+}
+
+impl<'j, 'm> StepWriter<'j, 'm> {
+    fn of(step: &'j Step<'m>) -> StepWriter<'j, 'm> {
+        let function = step.function;
+        let mut left_out = HashSet::new();
+        let mut leave_out = |value: Value<'m>| left_out.extend(value.with_nested().into_iter().map(Value::word));
+        let declared = |value: &Value<'m>| matches!(value.kind(), kind::PARAM);
+        function.root().region().children().filter(declared).for_each(&mut leave_out);
+        root_allocs(function).for_each(&mut leave_out);
+        for buffer in step.buffers.keys() {
+            leave_out(Value::of_word(function, *buffer));
+        }
+        if let Some(root) = root_block(function) {
+            left_out.insert(root.word());
+            let said = |value: &Value<'m>| matches!(value.kind(), kind::ACCESS | kind::ANNOTATE);
+            let mut leave_out = |value: Value<'m>| left_out.extend(value.with_nested().into_iter().map(Value::word));
+            root.region().children().filter(said).for_each(&mut leave_out);
+        }
+        StepWriter { step, importer: Importer::of(function), syms: HashMap::new(), left_out }
+    }
+
+    /// All that the function does.
+    fn content(&mut self, w: &mut Writer<'_, 'm>) -> Result<(), PassError> {
+        let function = self.step.function;
+        let mut open = Vec::new();
+        for value in function.root().region().nodes() {
+            while open.last().is_some_and(|end| value.index().is_some_and(|at| at >= *end)) {
+                open.pop();
+                w.b.end();
+            }
+            if self.left_out.contains(&value.word()) {
+                continue;
+            }
+            if value.kind() == kind::SBLOCK {
+                self.leave_out_repeated_accesses(value);
+            }
+            self.node(w, value)?;
+            if value.has(flag::REGION) {
+                open.push(value.end());
+            }
+        }
+        open.iter().for_each(|_| w.b.end());
+        Ok(())
+    }
+
+    /// Of what a block reads of one buffer, or writes to it, the first access is said.
+    fn leave_out_repeated_accesses(&mut self, block: Value<'m>) {
+        let mut seen = HashSet::new();
+        for access in block.region().children().filter(|value| value.kind() == kind::ACCESS) {
+            let Some(buffer) = access.operand(0) else { continue };
+            let joined = self.step.buffers.get(&buffer.word()).map(|joined| joined.0);
+            let what = access.node().map(|node| node.a);
+            if !seen.insert((what, joined, joined.map_or(buffer.word(), |_| 0))) {
+                self.left_out.extend(access.with_nested().into_iter().map(Value::word));
+            }
+        }
+    }
+
+    /// One node; of a region, its header.
+    fn node(&mut self, w: &mut Writer<'_, 'm>, value: Value<'m>) -> Result<(), PassError> {
+        let mut ops = Vec::with_capacity(value.n_operands());
+        for operand in value.operands() {
+            let op = self.operand(w, operand);
+            ops.push(op.ok_or_else(|| {
+                PassError::new("a PrimFunc uses what its parameters declare in a way that cannot be moved")
+            })?);
+        }
+        let node = value.node().copied();
+        let (kind, flags, a) = node.map_or((0, 0, 0), |node| (node.kind, node.flags, node.a));
+        let attrs: AttrsId = self.importer.attrs(&mut w.b, value);
+        let spec = NodeSpec::new(kind).flags(flags).a(a).ty(self.ty(w, value)).attrs(attrs);
+        let name = match value.name() {
+            Some(name) if kind == kind::SBLOCK => Some(w.names.unique(name)),
+            name => name.map(str::to_string),
+        };
+        let v = if value.has(flag::REGION) {
+            w.b.begin(spec, &ops, name.as_deref())
+        } else {
+            w.b.node(spec, &ops, name.as_deref())
+        };
+        self.importer.map(value, v);
+        Ok(())
+    }
+
+    fn operand(&mut self, w: &mut Writer<'_, 'm>, operand: Value<'m>) -> Option<V> {
+        if let Some(joined) = self.step.buffers.get(&operand.word()) {
+            return w.buffers[joined.0];
+        }
+        if let Some(dim) = self.step.scalars.get(&operand.word()) {
+            return Some(w.owner_expr(dim));
+        }
+        match operand.dim() {
+            Some(dim) if dim.as_int().is_none() => Some(w.expr(&dim, &mut |w, sym| self.symbol_expr(w, sym))),
+            _ => self.importer.value_of(&mut w.b, operand),
+        }
+    }
+
+    fn symbol_expr(&mut self, w: &mut Writer<'_, 'm>, sym: Sym) -> V {
+        match self.step.shapes.get(sym) {
+            Some(dim) => w.owner_expr(dim),
+            None => {
+                let own = self.own_sym(w, sym);
+                w.b.scalar(&Dim::Var(own))
+            }
+        }
+    }
+
+    fn own_sym(&mut self, w: &mut Writer<'_, 'm>, sym: Sym) -> Sym {
+        let name = self.step.function.sym_name(sym.id).unwrap_or("n");
+        *self.syms.entry(sym.id).or_insert_with(|| w.b.sym(name, sym.dtype))
+    }
+
+    /// A dimension of the function, for a type.
+    fn dim(&mut self, w: &mut Writer<'_, 'm>, dim: &Dim) -> Dim {
+        let mut known = HashMap::new();
+        dim.vars(&mut |sym| {
+            let meant = match self.step.shapes.get(sym) {
+                Some(dim) => w.owner_dim(dim),
+                None => Dim::Var(self.own_sym(w, sym)),
+            };
+            known.insert(sym, meant);
+        });
+        substitute(dim, &|sym| known.get(&sym).cloned())
+    }
+
+    fn ty(&mut self, w: &mut Writer<'_, 'm>, value: Value<'m>) -> TypeId {
+        match value.ty().to_owned() {
+            Type::Buffer(buffer) => {
+                let buffer = map_buffer(&buffer, &mut |dim| self.dim(w, dim));
+                w.b.ty(&Type::Buffer(buffer))
+            }
+            Type::Prim { dtype, value: Some(dim) } => {
+                let dim = self.dim(w, &dim);
+                w.b.ty(&Type::Prim { dtype, value: Some(dim) })
+            }
+            _ => self.importer.ty(&mut w.b, value.ty()),
+        }
+    }
+}
+
+/// Names of blocks, each once.
+#[derive(Default)]
+struct BlockNames {
+    taken: HashSet<String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl BlockNames {
+    /// The name, or with another number at its end if it is taken.
+    fn unique(&mut self, name: &str) -> String {
+        if self.taken.insert(name.to_string()) {
+            return name.to_string();
+        }
+        let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number = self.numbers.entry(prefix.to_string()).or_insert(0);
+        loop {
+            *number += 1;
+            let name = format!("{prefix}{number}");
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}

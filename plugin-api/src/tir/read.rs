@@ -1,0 +1,246 @@
+//! What a pass reads of TIR: elements of buffers, and the iterators of schedulable blocks.
+
+use crate::ir::purity::is_pure_operator;
+use crate::ir::records::{axis, buffer_of, kind};
+use crate::ir::{Attr, BufferType, Stmt, Type, Value};
+
+/// A load from a buffer or a store to one.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::prim_func;
+///
+/// // B[i] = A[i + 1]
+/// let body = prim_func(|t| {
+///     let (a, b) = (t.buffer_param("A", &[9], DType::I32), t.buffer_param("B", &[8], DType::I32));
+///     t.serial("i", 8, |i| t.store(b, [i], t.load(a, [i + 1])));
+/// })?;
+/// let accesses: Vec<_> = body.values().filter_map(Value::as_element_access).collect();
+/// let buffers: Vec<_> = accesses.iter().filter_map(|access| access.buffer.name()).collect();
+/// assert_eq!(buffers, ["A", "B"]);
+/// assert!(matches!(accesses[0].indices[0].view(), Expr::Arith { .. }));
+/// # Ok::<(), PassError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ElementAccess<'a> {
+    /// The buffer.
+    pub buffer: Value<'a>,
+    /// The index in each dimension.
+    pub indices: Vec<Value<'a>>,
+}
+
+/// An iterator of a schedulable block.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockIter<'a> {
+    /// Its variable.
+    pub var: Value<'a>,
+    /// Where it starts.
+    pub min: Value<'a>,
+    /// How many values it has.
+    pub extent: Value<'a>,
+    /// What it is in the loops around the block.
+    pub value: Value<'a>,
+    /// Whether its values are independent of each other.
+    pub is_spatial: bool,
+    /// Whether the block combines over it, in any order.
+    pub is_reduction: bool,
+}
+
+/// A region of a buffer: what a block reads or writes, what a buffer matches.
+#[derive(Clone, Debug)]
+pub struct RegionAccess<'a> {
+    /// The buffer.
+    pub buffer: Value<'a>,
+    /// Where it starts, and how many elements it has, in each dimension.
+    pub ranges: Vec<(Value<'a>, Value<'a>)>,
+    /// Whether a block writes it; otherwise it is read, or matched.
+    pub is_write: bool,
+}
+
+impl<'a> Value<'a> {
+    /// As a load from a buffer or a store to one; `None` if it is something else.
+    pub fn as_element_access(self) -> Option<ElementAccess<'a>> {
+        let first = match self.kind() {
+            kind::LOAD => 1,
+            kind::STORE => 2,
+            _ => return None,
+        };
+        let predicates = usize::from(self.node()?.a == 1);
+        let indices = self.operands().take(self.n_operands() - predicates).skip(first).collect();
+        Some(ElementAccess { buffer: self.operand(0)?, indices })
+    }
+
+    /// The iterators of a schedulable block, in order.
+    pub fn block_iters(self) -> impl Iterator<Item = BlockIter<'a>> {
+        self.region().children().filter_map(Value::as_block_iter)
+    }
+
+    /// Its range if it is an iterator of a schedulable block.
+    pub fn as_block_iter(self) -> Option<BlockIter<'a>> {
+        let axis = self.node().filter(|node| node.kind == kind::ITER_VAR)?.a;
+        let (is_spatial, is_reduction) = (axis == axis::SPATIAL, axis == axis::REDUCE);
+        let [min, extent, value] = [self.operand(0)?, self.operand(1)?, self.operand(2)?];
+        Some(BlockIter { var: self, min, extent, value, is_spatial, is_reduction })
+    }
+
+    /// Whether it says which part of a buffer a block reads or writes, or a buffer matches.
+    pub fn is_access(self) -> bool {
+        self.kind() == kind::ACCESS
+    }
+
+    /// Whether an expression of TIR changes something, or asks for something outside of the function.
+    pub fn changes_state(self) -> bool {
+        let mut work = vec![self];
+        while let Some(value) = work.pop() {
+            if value.as_call().is_some_and(|call| !call.op().is_some_and(is_pure_operator)) {
+                return true;
+            }
+            work.extend(value.operands().filter(|operand| operand.is_nested()));
+        }
+        false
+    }
+
+    /// The condition under which a schedulable block is executed; `None` if it always is.
+    pub fn block_condition(self) -> Option<Value<'a>> {
+        self.region().children().find(|value| value.kind() == kind::WHERE)?.operand(0)
+    }
+
+    /// What a schedulable block says that it reads and writes.
+    pub fn block_accesses(self) -> impl Iterator<Item = RegionAccess<'a>> {
+        self.region().children().filter_map(Value::as_region_access)
+    }
+
+    /// The buffers that a schedulable block, or the function as its outermost block, allocates.
+    pub fn block_buffers(self) -> impl Iterator<Item = Value<'a>> {
+        self.region().children().filter(|value| value.is_block_buffer())
+    }
+
+    /// Whether a schedulable block is all that a function does, and its only block that is not the outermost one. Once it has
+    /// no iterators, a text says that with a block around it: [`Tir::root_block`](super::Tir::root_block).
+    pub fn needs_root_block(self, function: Value<'a>) -> bool {
+        self.block_iters().next().is_some()
+            && function.block_buffers().next().is_none()
+            && function.statements().eq([self])
+    }
+
+    /// The initialization of a reduction block.
+    pub fn block_init(self) -> Option<Value<'a>> {
+        self.region().children().find(|value| value.is_init())
+    }
+
+    /// Whether it is a parameter that is a buffer, or the buffer with which a parameter is matched; not one that is declared
+    /// over the data of a parameter.
+    pub fn is_matched_param(self) -> bool {
+        let is_declared = self.kind() == kind::BUFFER
+            && self.node().is_some_and(|node| !matches!(node.a, buffer_of::PARAM | buffer_of::MATCH));
+        self.is_param_buffer() && !is_declared
+    }
+
+    /// The buffers that the caller of this function passes, in the order of its parameters.
+    pub fn param_buffers(self) -> Vec<Value<'a>> {
+        let param = |buffer: Value<'a>| buffer.operand(0).filter(|_| buffer.kind() == kind::BUFFER).unwrap_or(buffer);
+        let mut buffers: Vec<Value<'a>> = self.region().children().filter(|value| value.is_matched_param()).collect();
+        buffers.sort_by_key(|buffer| param(*buffer).word());
+        buffers
+    }
+
+    /// The statements and buffers directly in the content of a function, loop or launch; no parameters.
+    pub fn content(self) -> impl Iterator<Item = Value<'a>> {
+        let is_content = |value: &Value<'a>| value.stmt().is_some() || value.as_buffer_type().is_some();
+        self.region().children().filter(move |value| is_content(value) && !value.is_matched_param())
+    }
+
+    /// Annotations of a loop or of a schedulable block, by key.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// let body = prim_func(|t| t.serial("i", 8, |i| t.evaluate(i)))?;
+    /// let mut edit = body.edit();
+    /// let stmt = body.values().find(|value| matches!(value.stmt(), Some(Stmt::For { .. }))).expect("a loop");
+    /// edit.set_attr(stmt, "annotations", Attr::dict([("pragma_unroll", 1i64)]));
+    /// let body = edit.finish()?;
+    /// let stmt = body.values().find(|value| matches!(value.stmt(), Some(Stmt::For { .. }))).expect("a loop");
+    /// assert_eq!(stmt.annotations(), [("pragma_unroll".to_string(), Attr::Int(1))]);
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn annotations(self) -> Vec<(String, Attr)> {
+        match self.kind() {
+            kind::SBLOCK => {
+                let annotate = self.region().children().find(|value| value.kind() == kind::ANNOTATE);
+                annotate.map_or(Vec::new(), |annotate| annotate.attrs().to_owned())
+            }
+            _ => self.attr("annotations").and_then(|attr| attr.as_dict()).map_or(Vec::new(), |dict| dict.to_owned()),
+        }
+    }
+
+    /// As a region of a buffer that a block reads or writes, that a buffer matches or a call takes.
+    pub fn as_region_access(self) -> Option<RegionAccess<'a>> {
+        if self.kind() != kind::ACCESS {
+            return None;
+        }
+        let (buffer, is_write) = (self.operand(0)?, self.node()?.a == 1);
+        let ends: Vec<Value<'a>> = self.operands().skip(1).collect();
+        let ranges = ends.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        Some(RegionAccess { buffer, ranges, is_write })
+    }
+
+    /// The region of another buffer that a buffer of a schedulable block is matched with.
+    pub fn matched_region(self) -> Option<RegionAccess<'a>> {
+        let is_match = self.kind() == kind::BUFFER && self.node()?.a == buffer_of::MATCH;
+        self.operand(0).filter(|_| is_match)?.as_region_access()
+    }
+
+    /// Whether it is a buffer that the schedulable block, or the function, around it allocates.
+    pub fn is_block_buffer(self) -> bool {
+        self.kind() == kind::BUFFER && self.node().is_some_and(|node| node.a == buffer_of::BLOCK)
+    }
+
+    /// Whether it is a buffer that a statement allocates.
+    pub fn is_allocation(self) -> bool {
+        self.kind() == kind::BUFFER && self.node().is_some_and(|node| node.a == buffer_of::ALLOC)
+    }
+
+    /// The statements directly in the content of a function, loop or block; not what a block declares: its iterators, what
+    /// it reads and writes, its buffers and its initialization.
+    pub fn statements(self) -> impl Iterator<Item = Value<'a>> {
+        self.region().children().filter(|value| value.stmt().is_some())
+    }
+
+    /// The scopes of an If of TIR: what is executed if its condition holds, then, if it has one, its second branch.
+    pub fn if_branches(self) -> impl Iterator<Item = Value<'a>> {
+        let is_if = matches!(self.stmt(), Some(Stmt::If { .. }));
+        self.region().children().filter(move |branch| is_if && !branch.is_nested())
+    }
+
+    /// Of a store that stores an element of the buffer that it stores to: each of its indices with that of the element.
+    /// Where these are equal, the store does nothing.
+    pub fn stored_element_indices(self) -> Option<Vec<(Value<'a>, Value<'a>)>> {
+        let Some(Stmt::Store { buffer, value }) = self.stmt() else { return None };
+        let (to, from) = (self.as_element_access()?, value.as_element_access()?);
+        // What a predicate of a load or of a store leaves out is not said by the indices.
+        let all = self.n_operands() == to.indices.len() + 2 && value.n_operands() == from.indices.len() + 1;
+        let same = all && from.buffer == buffer && to.indices.len() == from.indices.len();
+        same.then(|| to.indices.into_iter().zip(from.indices).collect())
+    }
+
+    /// Whether it is the initialization of a reduction block.
+    pub fn is_init(self) -> bool {
+        self.kind() == kind::INIT
+    }
+
+    /// Whether it is a buffer that the caller of the function passes.
+    pub fn is_param_buffer(self) -> bool {
+        let is_param = |value: Value<'_>| value.kind() == kind::PARAM;
+        self.as_buffer_type().is_some() && (is_param(self) || self.operand(0).is_some_and(is_param))
+    }
+
+    /// Its type if it is a buffer.
+    pub fn as_buffer_type(self) -> Option<BufferType> {
+        match self.ty().to_owned() {
+            Type::Buffer(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+}

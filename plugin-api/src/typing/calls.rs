@@ -1,0 +1,182 @@
+//! New expressions of a rewrite of which the type follows from their parts.
+
+use crate::PassError;
+use crate::ir::import::Importer;
+use crate::ir::records::{flag, kind};
+use crate::ir::{Attr, AttrsId, Body, Call, Dim, Expr, NodeSpec, Type, TypeId, V};
+use crate::rewrite::mutators::Rewriter;
+use crate::rewrite::{Edit, Operand};
+use crate::typing::operators::{Infer, InferError};
+use crate::typing::relations::{call_result, calls_are_pure};
+
+impl Edit<'_> {
+    /// Says that a call has an effect, so that it is neither removed nor repeated.
+    pub fn mark_effect(&mut self, call: impl Operand) {
+        self.update(call, |node| node.flags |= flag::IMPURE);
+    }
+
+    /// A function of the module as a value, by its name and its body, from which its type comes.
+    pub fn function_of(&mut self, name: &str, body: &Body) -> V {
+        let ty = match body.prim_func_type() {
+            Some(ty) => self.builder().ty(&ty),
+            // Its symbolic variables are its own; here they get numbers of this body.
+            None => Importer::of(body).ty(self.builder(), body.root().ty()),
+        };
+        self.builder().global_var(name, ty)
+    }
+}
+
+impl Rewriter<'_> {
+    /// A new tuple.
+    pub fn tuple(&mut self, items: &[V]) -> V {
+        let edit = self.edit();
+        let types: Vec<Type> = items.iter().map(|item| edit.with(*item, |item| item.ty().to_owned())).collect();
+        let ty = edit.builder().ty(&Type::tuple(types));
+        edit.node(NodeSpec::new(kind::TUPLE).ty(ty), items, None)
+    }
+
+    /// A new element of a tuple; its type is that of the element where it is known.
+    pub fn tuple_get(&mut self, tuple: V, index: u32) -> V {
+        let edit = self.edit();
+        let element = edit.with(tuple, |tuple| tuple.ty().children().nth(index as usize).map(|ty| ty.to_owned()));
+        let ty = edit.builder().ty(&element.unwrap_or(Type::Object));
+        edit.node(NodeSpec::new(kind::TUPLE_GET).ty(ty).a(index), &[tuple], None)
+    }
+
+    /// A new call of a function: one of the module, an external one, or a variable. Its type and whether it has an effect
+    /// follow from the type of the function. Of an external function nothing is known; the call is one of `R.call_packed`.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// /// Has a function of the device look at the result of each multiplication.
+    /// fn observe(function: &Body) -> Result<Body, PassError> {
+    ///     function.try_rewrite(|value, rw| {
+    ///         if value.as_call_to("relax.multiply").is_none() {
+    ///             return Ok(Action::Keep);
+    ///         }
+    ///         let (observer, product) = (rw.extern_func("acme.observe"), rw.v(value));
+    ///         Ok(Action::Replace(rw.call_value(observer, &[product])?))
+    ///     })
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If the callee is not a function, or the arguments do not fit its parameters.
+    pub fn call_value(&mut self, callee: V, args: &[V]) -> Result<V, PassError> {
+        let edit = self.edit();
+        if edit.with(callee, |callee| matches!(callee.view(), Expr::ExternFunc(_))) {
+            let (packed, ty) = (edit.builder().op("relax.call_packed"), edit.builder().ty(&Type::Object));
+            let args: Vec<V> = std::iter::once(callee).chain(args.iter().copied()).collect();
+            return Ok(edit.call(packed, &args, AttrsId::NONE, ty, true, None));
+        }
+        let types: Vec<Type> = args.iter().map(|arg| edit.with(*arg, |arg| arg.ty().to_owned())).collect();
+        let function = edit.with(callee, |callee| callee.ty().to_owned());
+        let ty = edit.builder().ty(&call_result(&function, &types)?);
+        Ok(edit.call(callee, args, AttrsId::NONE, ty, !calls_are_pure(&function), None))
+    }
+
+    /// A new call of an operator. Its type is what the operator infers from the arguments.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// /// Doubles what is negated.
+    /// fn double(function: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    ///     function.try_rewrite(|value, rw| {
+    ///         let Some(x) = value.as_call_to("relax.negative").and_then(|call| call.arg(0)) else {
+    ///             return Ok(Action::Keep);
+    ///         };
+    ///         let x = rw.v(x);
+    ///         Ok(Action::Replace(rw.call_op(ctx, "relax.add", &[x, x], &[])?))
+    ///     })
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If no plugin declares the operator, or the arguments do not fit it.
+    pub fn call_op(&mut self, infer: &dyn Infer, op: &str, args: &[V], attrs: &[(&str, Attr)]) -> Result<V, PassError> {
+        let (new, place) = (self.call(op, args, attrs, &Type::Object), self.current());
+        let infer = |call: Call<'_>| infer.infer(call).map_err(|error: InferError| error.of_call(call).at(place));
+        if let Some(inferred) = self.with(new, |new| new.as_call().map(infer)).transpose()? {
+            self.edit().set_type(new, &inferred.ty);
+        }
+        Ok(new)
+    }
+
+    /// A new call of an operator as [`Rewriter::call_op`], bound to a variable.
+    ///
+    /// # Errors
+    /// As `call_op`.
+    pub fn emit_op(&mut self, infer: &dyn Infer, op: &str, args: &[V], attrs: &[(&str, Attr)]) -> Result<V, PassError> {
+        let new = self.call_op(infer, op, args, attrs)?;
+        Ok(self.emit(new, "gv"))
+    }
+
+    /// A new call of a PrimFunc of the module (see [`Edit::function_of`]) that writes results of a type, as `R.call_tir`. If
+    /// `in_place` says for each result the argument in whose place it is written, -1 for none, it is `R.call_tir_inplace`.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// /// Computes what is negated by a PrimFunc.
+    /// fn call_negate(function: &Body, negate: &Body) -> Result<Body, PassError> {
+    ///     function.try_rewrite(|value, rw| {
+    ///         let Some(x) = value.as_call_to("relax.negative").and_then(|call| call.arg(0)) else {
+    ///             return Ok(Action::Keep);
+    ///         };
+    ///         let (callee, x) = (rw.edit().function_of("negate", negate), rw.v(x));
+    ///         Ok(Action::Replace(rw.call_tir(callee, &[x], None, &value.ty().to_owned())))
+    ///     })
+    /// }
+    /// ```
+    pub fn call_tir(&mut self, callee: V, args: &[V], in_place: Option<&[i64]>, ty: &Type) -> V {
+        let operands = [callee, self.tuple(args), self.type_arg(ty)];
+        match in_place {
+            None => self.call("relax.call_tir", &operands, &[], ty),
+            Some(indices) => {
+                let indices = Attr::list(indices.iter().copied());
+                self.call("relax.call_tir_inplace", &operands, &[("inplace_indices", indices)], ty)
+            }
+        }
+    }
+
+    /// A type, as the argument of a call: `ty_args` in a text.
+    pub fn type_arg(&mut self, ty: &Type) -> V {
+        let builder = self.edit().builder();
+        let ty = builder.ty(ty);
+        builder.type_arg(ty)
+    }
+
+    /// A new match_cast of a value, bound to a variable. It defines symbolic variables of the type that are new.
+    pub fn match_cast(&mut self, v: V, ty: &Type) -> V {
+        let ty = self.edit().builder().ty(ty);
+        let cast = self.edit().node(NodeSpec::new(kind::MATCH_CAST).ty(ty), &[v], None);
+        self.emit(cast, "gv")
+    }
+
+    /// A shape, as a value.
+    pub fn shape(&mut self, dims: &[Dim]) -> V {
+        self.edit().builder().shape(dims)
+    }
+
+    /// A function that is not in the module, by its symbol.
+    pub fn extern_func(&mut self, symbol: &str) -> V {
+        self.edit().builder().extern_func(symbol, TypeId::NONE)
+    }
+
+    /// A new call of a function of the module, by its name and its body; see [`Rewriter::call_value`].
+    ///
+    /// # Errors
+    /// If the arguments do not fit its parameters.
+    pub fn call_function(&mut self, name: &str, body: &Body, args: &[V]) -> Result<V, PassError> {
+        let callee = self.edit().function_of(name, body);
+        self.call_value(callee, args)
+    }
+
+    /// Binds a new scalar expression to a variable that is a symbolic variable too, as all scalar variables are.
+    pub fn emit_scalar(&mut self, v: V, name: &str) -> V {
+        self.edit().builder().make_symbol(v, name);
+        self.emit(v, name)
+    }
+}

@@ -1,0 +1,171 @@
+//! Replacing calls by the content of the functions that they call.
+
+use crate::PassError;
+use crate::ir::import::Importer;
+use crate::ir::records::{flag, kind};
+use crate::ir::{Body, Call, Dim, Function, NodeSpec, Sym, Type, V, Value};
+use crate::rewrite::Edit;
+use crate::typing::relations::bound_symbols;
+use std::collections::BTreeMap;
+
+impl Body {
+    /// The function with the content of others in the place of its calls. `callee` returns the functions of which calls are
+    /// replaced, by their names; calls that are nested in other expressions stay. Blocks of a callee stay blocks: a
+    /// dataflow block is split around them if they are none. Symbolic variables of a callee become what the arguments
+    /// have in their place. The same handle if there is no such call.
+    ///
+    /// Types stay as the callee has them: [`infer_types`](crate::typing::infer_types::infer_types) finds those of the
+    /// arguments that the function is called with here.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("pair", |b| {
+    ///     let x = b.param("x", Type::Object);
+    ///     b.emit_func_output(b.emit(b.tuple(&[x, x])));
+    /// });
+    /// bb.function("main", |b| {
+    ///     let x = b.param("x", Type::Object);
+    ///     b.emit_func_output(b.emit(b.call_global("pair", &[x])));
+    /// });
+    /// let module = bb.get()?;
+    /// let main = module.get("main").expect("is there");
+    /// let inlined = main.inline_calls(|name| module.get(name))?;
+    /// assert!(inlined.bindings().all(|value| matches!(value.view(), Expr::Tuple(_))));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a call has not as many arguments as the function has parameters.
+    pub fn inline_calls<'m>(&self, callee: impl Fn(&str) -> Option<&'m Body>) -> Result<Body, PassError> {
+        let (mut edit, regions) = (self.edit(), self.regions());
+        let (mut symbols, mut split) = (BTreeMap::new(), BTreeMap::new());
+        for call in self.bindings().filter_map(Value::as_call) {
+            let function = call.global().and_then(&callee).and_then(|body| Some((body, body.function()?)));
+            let (Some((body, function)), Some(block)) = (function, regions.around(call.value())) else { continue };
+            let mut importer = edit.import_call(call, body, function, &mut symbols)?;
+            let same = function.blocks().all(|inner| inner.kind() == block.kind());
+            if !same && split.insert(block.word(), block).is_none() {
+                // What follows the split uses variables of before.
+                block.region().bindings().for_each(|binding| edit.make_output(binding));
+            }
+            edit.before(call.value());
+            edit.put_content(call.value(), function, &mut importer, (!same).then_some(block))?;
+        }
+        for last in split.into_values().filter_map(|block| block.region().children().last()) {
+            edit.after(last).close();
+        }
+        Ok(edit.finish()?.substitute_symbols(&|sym| symbols.get(&sym).cloned())?)
+    }
+}
+
+impl Edit<'_> {
+    /// What brings over the content of a function that is called: its parameters mean the arguments. What symbolic variables
+    /// mean goes to `symbols`; a match_cast defines those that the types of the arguments do not tell.
+    fn import_call<'m>(
+        &mut self,
+        call: Call<'_>,
+        callee: &'m Body,
+        function: Function<'m>,
+        symbols: &mut BTreeMap<Sym, Dim>,
+    ) -> Result<Importer<'m>, PassError> {
+        let params: Vec<Value<'m>> = function.params().collect();
+        if params.len() != call.args().len() {
+            let (wanted, found) = (params.len(), call.args().len());
+            let message = format!("the function takes {wanted} arguments, but is called with {found}");
+            return Err(PassError::new(message).at(call.value()));
+        }
+        let types: Vec<Type> = params.iter().map(|param| param.ty().to_owned()).collect();
+        let args: Vec<Type> = call.args().map(|arg| arg.ty().to_owned()).collect();
+        let mut importer = Importer::of(callee);
+        let known = bound_symbols(&types, &args);
+        for (sym, dim) in &known {
+            let here = self.builder().sym(callee.sym_name(sym.id).unwrap_or("n"), sym.dtype);
+            importer.map_sym(sym.id, here.id);
+            symbols.insert(here, dim.clone());
+        }
+        self.before(call.value());
+        for ((param, ty), arg) in params.iter().zip(&types).zip(call.args()) {
+            let mut arg = self.v(arg);
+            let mut unknown = false;
+            ty.each_defined(&mut |sym| unknown |= !known.contains_key(&sym));
+            if unknown {
+                let ty = importer.ty(self.builder(), param.ty());
+                let inner = call.value().node().map_or(0, |node| node.flags & flag::INNER);
+                let cast = NodeSpec::new(kind::MATCH_CAST).ty(ty).flags(inner);
+                arg = self.node(cast, &[arg], Some(param.name().unwrap_or("x")));
+            }
+            importer.map(*param, arg);
+        }
+        Ok(importer)
+    }
+
+    /// Writes the content of a function at the current place, and its result in the place of a call. `split` is the block of
+    /// the call if it has to end before and to go on after.
+    fn put_content(
+        &mut self,
+        call: Value<'_>,
+        function: Function<'_>,
+        importer: &mut Importer<'_>,
+        split: Option<Value<'_>>,
+    ) -> Result<(), PassError> {
+        if split.is_some() {
+            self.close();
+        }
+        let dataflow = call.node().map_or(0, |node| node.flags & flag::INNER);
+        for block in function.blocks() {
+            if split.is_some() {
+                self.copy_here(importer, block)?;
+                continue;
+            }
+            for child in block.region().children() {
+                let copied = self.copy_here(importer, child)?;
+                if block.kind() == kind::DATAFLOW && child.is_bound() {
+                    self.make_dataflow_var(copied);
+                }
+            }
+        }
+        if let Some(block) = split {
+            self.open(NodeSpec::new(block.kind()), &[], None);
+        }
+        let lost = || PassError::new("the function has no result that can be used here").at(call);
+        let result = function.result().ok_or_else(lost)?;
+        let of_result = |child: &Value<'_>| child.is_nested() && child.kind() != kind::PARAM;
+        for child in function.value().region().children().filter(of_result) {
+            self.copy_here(importer, child)?;
+        }
+        let v = importer.value_of(self.builder(), result).ok_or_else(lost)?;
+        if result.is_nested() {
+            self.bind(v, call.name().unwrap_or("gv"));
+            self.update(v, |node| node.flags |= dataflow);
+        }
+        self.replace(call, v);
+        Ok(())
+    }
+
+    /// Copies a value of another body to the current place, with its content.
+    fn copy_here(&mut self, importer: &mut Importer<'_>, value: Value<'_>) -> Result<V, PassError> {
+        let lost = || PassError::new("the function uses a value that is not in it");
+        let node = value.node().ok_or_else(lost)?;
+        if !node.has(flag::REGION) {
+            let v = importer.copy(self.builder(), value).ok_or_else(lost)?;
+            self.put(v);
+            return Ok(v);
+        }
+        let mut operands = Vec::new();
+        for operand in value.operands() {
+            operands.push(importer.value_of(self.builder(), operand).ok_or_else(lost)?);
+        }
+        let (ty, attrs) = (importer.ty(self.builder(), value.ty()), importer.attrs(self.builder(), value));
+        let spec = NodeSpec::new(node.kind).flags(node.flags).ty(ty).attrs(attrs);
+        let v = self.open(spec, &operands, value.name());
+        importer.map(value, v);
+        for child in value.region().children() {
+            self.copy_here(importer, child)?;
+        }
+        self.close();
+        Ok(v)
+    }
+}

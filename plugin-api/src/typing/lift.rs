@@ -1,0 +1,136 @@
+//! Makes a function of its own of one that is nested in another.
+
+use crate::PassError;
+use crate::ir::import::Importer;
+use crate::ir::records::{flag, kind};
+use crate::ir::{Body, BodyBuilder, Dim, Function, Sym, Type, V, Value};
+use std::collections::BTreeSet;
+
+/// A nested function as one of its own, and what its calls have to pass.
+pub struct Lifted<'b> {
+    /// The function.
+    pub body: Body,
+    /// The values that it captures: parameters after its own.
+    pub captured: Vec<Value<'b>>,
+    /// Symbolic variables of the function around it that no parameter tells. If there are any, the last parameter is a shape
+    /// of them.
+    pub symbols: Vec<Sym>,
+}
+
+impl Body {
+    /// A nested function as a private function of the module, which is to be called `name`. What it captures becomes
+    /// parameters after its own. Its calls of itself pass on what they got of these.
+    ///
+    /// `known` returns the name and the body of other functions that were nested, and are in the module now: they are not
+    /// captured.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("main", |b| {
+    ///     let x = b.param("x", Type::Object);
+    ///     let f = b.local_function("f", |f| {
+    ///         let y = f.param("y", Type::Object);
+    ///         f.emit_func_output(f.emit(f.tuple(&[x, y])));
+    ///     });
+    ///     b.emit_func_output(b.emit(b.call_value(f, &[x])));
+    /// });
+    /// let module = bb.get()?;
+    /// let main = module.get("main").expect("is there");
+    /// let nested = main.bindings().find_map(Value::as_function).expect("a nested function");
+    /// let lifted = main.lifted(nested, "main_f", &|_| None)?;
+    /// let params = lifted.body.function().into_iter().flat_map(Function::params);
+    /// assert_eq!(params.filter_map(Value::name).collect::<Vec<_>>(), ["y", "x"]);
+    /// assert_eq!((lifted.captured.len(), lifted.symbols.len()), (1, 0));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the result is not valid.
+    pub fn lifted<'b, 'm>(
+        &'b self,
+        function: Function<'b>,
+        name: &str,
+        known: &impl Fn(Value<'b>) -> Option<(&'m str, &'m Body)>,
+    ) -> Result<Lifted<'b>, PassError> {
+        let (value, mut b, mut importer) = (function.value(), BodyBuilder::new(), Importer::sparse(self));
+        let flags = value.node().map_or(0, |node| node.flags & flag::IMPURE) | flag::PRIVATE;
+        let attrs = importer.attrs(&mut b, value);
+        b.begin_function(flags, attrs, None);
+        let captured: Vec<Value<'b>> =
+            value.region().free_vars().into_iter().filter(|free| *free != value && known(*free).is_none()).collect();
+        let symbols = symbols_from_outside(function, &captured);
+        // Before the types of the parameters are brought over: these may use them.
+        let dims: Vec<Dim> =
+            symbols.iter().map(|sym| Dim::Var(same_symbol(self, *sym, &mut b, &mut importer))).collect();
+        let lost = |at: Value<'b>| PassError::new("the function uses a value that it cannot reach").at(at);
+        for param in function.params() {
+            importer.copy(&mut b, param).ok_or_else(|| lost(param))?;
+        }
+        for free in &captured {
+            let ty = importer.ty(&mut b, free.ty());
+            let param = b.param(free.name().unwrap_or("x"), ty);
+            importer.map(*free, param);
+        }
+        if !dims.is_empty() {
+            let ty = b.ty(&Type::shape(dims));
+            b.param("s", ty);
+        }
+        for free in value.region().free_vars() {
+            if let Some((name, body)) = known(free) {
+                let ty = Importer::of(body).ty(&mut b, body.root().ty());
+                let global = b.global_var(name, ty);
+                importer.map(free, global);
+            }
+        }
+        let ty = importer.ty(&mut b, value.ty());
+        let itself = b.global_var(name, ty);
+        importer.map(value, itself);
+        for child in value.region().children().filter(|child| !matches!(child.kind(), kind::PARAM | kind::YIELD)) {
+            importer.copy(&mut b, child).ok_or_else(|| lost(child))?;
+        }
+        let result =
+            function.result().and_then(|result| importer.value_of(&mut b, result)).ok_or_else(|| lost(value))?;
+        let ret = importer.ty(&mut b, function.ret_ty());
+        b.end_function(result, ret);
+        let more = captured.len() + usize::from(!symbols.is_empty());
+        Ok(Lifted { body: passing_on(&b.finish()?, name, more)?, captured, symbols })
+    }
+}
+
+/// A symbolic variable of a body in another one, with the same name.
+fn same_symbol(body: &Body, sym: Sym, b: &mut BodyBuilder, importer: &mut Importer<'_>) -> Sym {
+    let new = b.sym(body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
+    importer.map_sym(sym.id, new.id);
+    new
+}
+
+/// Symbolic variables that a nested function uses and that neither its parameters tell, nor what it captures, nor a
+/// match_cast or a scalar of its own.
+fn symbols_from_outside(function: Function<'_>, captured: &[Value<'_>]) -> Vec<Sym> {
+    let (mut defined, mut used) = (BTreeSet::new(), BTreeSet::new());
+    let params = function.params().chain(captured.iter().copied());
+    params.for_each(|param| param.ty().to_owned().each_defined(&mut |sym| defined.extend([sym])));
+    for value in function.value().region().nodes().chain(captured.iter().copied()) {
+        if value.is_match_cast() || value.kind() == kind::PARAM || value.symbol().is_some() {
+            value.ty().to_owned().each_defined(&mut |sym| defined.extend([sym]));
+        }
+        value.each_symbol(&mut |sym| used.extend([sym]));
+    }
+    used.difference(&defined).copied().collect()
+}
+
+/// The function with its last `n` parameters as further arguments of its calls of itself.
+fn passing_on(body: &Body, name: &str, n: usize) -> Result<Body, PassError> {
+    let params: Vec<Value<'_>> = body.function().into_iter().flat_map(Function::params).collect();
+    let (mut edit, own) = (body.edit(), params.len() - n);
+    let callee = edit.function_of(name, body);
+    for call in body.values().filter_map(crate::ir::Value::as_call).filter(|call| call.global() == Some(name)) {
+        let args = call.args().chain(params[own..].iter().copied());
+        let operands: Vec<V> = args.map(|arg| edit.v(arg)).collect();
+        edit.set_operands(call.value(), &[&[callee], operands.as_slice()].concat());
+    }
+    Ok(edit.finish()?)
+}

@@ -1,0 +1,90 @@
+//! What is around a value in a walk in program order.
+
+use crate::ir::Value;
+
+/// What a walk noted of the loops, branches and blocks that it is in: an entry goes when the walk leaves its header.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::prim_func;
+///
+/// let body = prim_func(|t| {
+///     t.serial("i", 4, |i| t.serial("j", 4, |j| t.evaluate(i + j)));
+///     t.evaluate(0);
+/// })?;
+/// let (mut loops, mut depths) = (OpenScopes::new(), Vec::new());
+/// for value in body.values() {
+///     loops.go_to(value);
+///     match value.stmt() {
+///         Some(Stmt::For { var, .. }) => loops.open(value, var),
+///         Some(Stmt::Evaluate(_)) => depths.push(loops.len()),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(depths, [2, 0]);
+/// # Ok::<(), PassError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenScopes<T> {
+    /// Each with the position after the content of its header.
+    open: Vec<(usize, T)>,
+}
+
+impl<T> Default for OpenScopes<T> {
+    fn default() -> Self {
+        OpenScopes { open: Vec::new() }
+    }
+}
+
+impl<T> OpenScopes<T> {
+    /// Nothing is open.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Goes on to a value: what does not contain it is closed. To be called for each value in program order.
+    pub fn go_to(&mut self, value: Value<'_>) {
+        while self.close_before(value).is_some() {}
+    }
+
+    /// Closes the innermost scope if it does not contain a value, and returns its entry: [`OpenScopes::go_to`] in steps.
+    pub fn close_before(&mut self, value: Value<'_>) -> Option<T> {
+        let at = value.index()?;
+        self.open.pop_if(|(end, _)| *end <= at).map(|(_, entry)| entry)
+    }
+
+    /// Closes the innermost scope; for what is still open at the end of a walk.
+    pub fn close(&mut self) -> Option<T> {
+        self.open.pop().map(|(_, entry)| entry)
+    }
+
+    /// Opens the scope of a header, which is the current value.
+    pub fn open(&mut self, header: Value<'_>, entry: T) {
+        self.open.push((header.end(), entry));
+    }
+
+    /// Number of open scopes.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether no scope is open.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The entry of the innermost scope.
+    pub fn last(&self) -> Option<&T> {
+        self.open.last().map(|(_, entry)| entry)
+    }
+
+    /// The entry of a scope: 0 is the outermost.
+    pub fn get_mut(&mut self, level: usize) -> Option<&mut T> {
+        self.open.get_mut(level).map(|(_, entry)| entry)
+    }
+
+    /// The entries, the outermost first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.open.iter().map(|(_, entry)| entry)
+    }
+}

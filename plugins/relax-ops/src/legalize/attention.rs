@@ -1,0 +1,110 @@
+//! Attention.
+
+use super::blocks::{map, math, reshaped, transposed, with};
+use super::reduce::reduce;
+use super::{Legal, Row, cannot, float_attr};
+use crate::declare::text;
+use plugin_api::ir::{Call, Dim};
+use plugin_api::te::{Note, Te, TeExpr, TeTensor};
+
+pub(super) const ROWS: &[Row] = &[
+    ("relax.nn.attention", |call| attention(call, "attention")),
+    ("relax.nn.attention_bias", |call| attention(call, "attention_bias")),
+];
+
+/// A tensor (batch, place, head, depth) as (batch and head, place, depth).
+fn heads(te: &Te<'_>, x: &TeTensor) -> TeTensor {
+    let [batch, places, heads, depth] = [0, 1, 2, 3].map(|axis| x.shape()[axis].clone());
+    let shape = [batch.clone(), heads.clone(), places.clone(), depth.clone()];
+    let x = transposed(te, x, &[0, 2, 1, 3], &shape);
+    reshaped(te, &x, &[batch * heads, places, depth])
+}
+
+/// The product of matrices in a batch, the second one transposed or not.
+fn batch_matmul(te: &Te<'_>, name: &str, a: &TeTensor, b: &TeTensor, is_transposed: bool) -> TeTensor {
+    let columns = if is_transposed { 1 } else { 2 };
+    let k = te.reduce_axis("k", &a.shape()[2]);
+    let shape = [a.shape()[0].clone(), a.shape()[1].clone(), b.shape()[columns].clone()];
+    let notes = [("layout_free_placeholders", Note::Tensors(vec![b.clone()]))];
+    te.compute_with(name, &shape, &notes, |i| {
+        let second = if is_transposed { b.at([&i[0], &i[2], &k]) } else { b.at([&i[0], &k, &i[2]]) };
+        (a.at([&i[0], &i[1], &k]) * second).sum(&[&k])
+    })
+}
+
+/// Zero after the diagonal, which is moved by `offset`.
+fn lower(te: &Te<'_>, x: &TeTensor, offset: &Dim) -> TeTensor {
+    te.name_axes("i");
+    let out = te.compute("trilu", x.shape(), |i| i[2].le(&i[1] + offset).select(x.at(i), 0));
+    te.name_axes("ax");
+    out
+}
+
+/// The shares of a softmax over the last axis.
+fn softmax(te: &Te<'_>, x: &TeTensor) -> TeTensor {
+    te.name_axes("i");
+    let rows = &x.shape()[..2];
+    let k = te.reduce_axis("k", &x.shape()[2]);
+    let largest = te.compute("T_softmax_maxelem", rows, |i| x.at([&i[0], &i[1], &k]).largest(&[&k]));
+    let exp = te.compute("T_softmax_exp", x.shape(), |i| (x.at(i) - largest.at(&i[..2])).math("exp"));
+    let k = te.reduce_axis("k", &x.shape()[2]);
+    let sum = te.compute("T_softmax_expsum", rows, |i| exp.at([&i[0], &i[1], &k]).sum(&[&k]));
+    let notes = [("axis", plugin_api::ir::Attr::Int(2).into())];
+    let out = te.compute_with("T_softmax_norm", x.shape(), &notes, |i| exp.at(i) / sum.at(&i[..2]));
+    te.name_axes("ax");
+    out
+}
+
+/// The shares of a softmax over the last axis, of what is not after the diagonal.
+fn masked(te: &Te<'_>, x: &TeTensor, offset: &Dim) -> TeTensor {
+    let x = lower(te, x, offset);
+    let largest = reduce(te, "trilu_red", &x, &[2], true, TeExpr::largest);
+    let exp = math(te, &with(te, "T_subtract", &x, &largest, |x, largest| x - largest), "exp");
+    let exp = lower(te, &exp, offset);
+    let sum = reduce(te, "trilu_red", &exp, &[2], true, TeExpr::sum);
+    with(te, "T_divide", &exp, &sum, |exp, sum| exp / sum)
+}
+
+fn attention(call: Call<'_>, name: &str) -> Legal {
+    let te = Te::new(name, call);
+    let (q, k, v) = (te.input(0)?, te.input(1)?, te.input(2)?);
+    let bias = if name == "attention_bias" { Some(te.input(3)?) } else { None };
+    if [&q, &k, &v].iter().any(|x| x.ndim() != 4) {
+        return cannot("its arguments do not have four dimensions");
+    }
+    if call.attr("window_size").is_some_and(|attr| attr.as_int().is_some()) {
+        return cannot("it is not legalized with a window");
+    }
+    let (places, keys, depth) = (q.shape()[1].clone(), k.shape()[1].clone(), q.shape()[3].clone());
+    let out_shape = [0, 2, 1].map(|axis| q.shape()[axis].clone());
+    let (queries, dtype) = (heads(&te, &q), q.dtype());
+    let mut p = batch_matmul(&te, "T_batch_matmul_NT", &queries, &heads(&te, &k), true);
+    p = match float_attr(call, "scale") {
+        Some(scale) => map(&te, "T_multiply", &p, |p| p * scale),
+        None => map(&te, "T_divide", &p, |p| p / TeExpr::of_dim(depth).cast(dtype).math("sqrt")),
+    };
+    if let Some(bias) = bias {
+        let mut wide = out_shape.to_vec();
+        wide.push(keys.clone());
+        let flat = p.shape().to_vec();
+        let sum = with(&te, "T_add", &reshaped(&te, &p, &wide), &bias, |p, bias| p + bias);
+        p = reshaped(&te, &sum, &flat);
+    }
+    let shares = match text(call, "causal_mask") {
+        None => softmax(&te, &p),
+        Some("TopLeft") => masked(&te, &p, &Dim::Int(0)),
+        Some("BottomRight") => match (places.as_int(), keys.as_int()) {
+            (Some(places), Some(keys)) => masked(&te, &p, &Dim::Int((places - keys).abs())),
+            _ => return cannot("it is legalized with the mask `BottomRight` for known sizes only"),
+        },
+        Some(other) => return cannot(format!("it is not legalized for the mask `{other}`")),
+    };
+    let out = batch_matmul(&te, "T_batch_matmul_NN", &shares, &heads(&te, &v), false);
+    let width = v.shape()[3].clone();
+    let mut wide = out_shape.to_vec();
+    wide.push(width.clone());
+    let out = reshaped(&te, &out, &wide);
+    let [batch, heads, places] = out_shape;
+    let out = transposed(&te, &out, &[0, 2, 1, 3], &[batch, places, heads, width]);
+    te.finish(&[out])
+}

@@ -1,0 +1,157 @@
+//! Operators that make tensors, and those that move to the runtime.
+
+use super::blocks::{map, math};
+use super::{Legal, Row, cannot, result_shape};
+use crate::declare::out_dtype;
+use plugin_api::ir::constant::Array;
+use plugin_api::ir::{Call, DType, Dim, Type};
+use plugin_api::te::{Te, TeExpr, TeOperand};
+use plugin_api::typing::legalized::Legalized;
+
+pub(super) const ROWS: &[Row] = &[
+    ("relax.full", |call| full(call, "full", Value::Operand(1))),
+    ("relax.full_like", |call| full(call, "full", Value::Operand(1))),
+    ("relax.ones", |call| full(call, "ones", Value::Number(1))),
+    ("relax.ones_like", |call| full(call, "ones", Value::Number(1))),
+    ("relax.zeros", |call| full(call, "zeros", Value::Number(0))),
+    ("relax.zeros_like", |call| full(call, "zeros", Value::Number(0))),
+    ("relax.eye", |call| eye(call, "eye", 2)),
+    ("relax.eye_like", |call| eye(call, "eye_like", 1)),
+    ("relax.arange", arange),
+    ("relax.hamming_window", hamming_window),
+    ("relax.shape_to_tensor", |call| packed(call, "relax.run.shape_to_tensor")),
+    ("relax.assert_op", |call| packed(call, "relax.run.assert_op")),
+    ("relax.print", |call| packed(call, "relax.run.print")),
+    ("relax.unique", |call| packed(call, "relax.run.unique")),
+    ("relax.nonzero", |call| packed(call, "relax.run.nonzero")),
+    ("relax.grad.no_grad", same),
+    ("relax.grad.start_checkpoint", same),
+    ("relax.grad.end_checkpoint", same),
+];
+
+/// What all elements are.
+enum Value {
+    Operand(usize),
+    Number(i64),
+}
+
+fn full(call: Call<'_>, name: &str, value: Value) -> Legal {
+    let te = Te::new(name, call);
+    let value = match value {
+        Value::Number(number) => TeOperand::Number(TeExpr::int(number, DType::I64)),
+        Value::Operand(i) => te.operand(i)?,
+    };
+    let dtype = call.ty().dtype();
+    let out = te.compute("T_full", &result_shape(call)?, |_| value.broadcast_at(&[], &[]).cast(dtype));
+    te.finish(&[out])
+}
+
+/// Ones where the column is the row and `k` more, else zeros. `k` is the argument at `at`.
+fn eye(call: Call<'_>, name: &str, at: usize) -> Legal {
+    let te = Te::new(name, call);
+    let k = match call.arg(at) {
+        None => 0,
+        Some(_) => match te.operand(at)? {
+            TeOperand::Number(k) => match k.as_int() {
+                Some(k) => k,
+                None => return cannot("the diagonal is not known"),
+            },
+            TeOperand::Tensor(_) => return cannot("the diagonal is not a number"),
+        },
+    };
+    let dtype = call.ty().dtype();
+    let of = |value: i64| TeExpr::int(value, DType::I64).cast(dtype);
+    let out = te.compute("eye", &result_shape(call)?, |i| i[0].eq(&i[1] - k).if_then_else(of(1), of(0)));
+    te.finish(&[out])
+}
+
+/// A constant of at most this many numbers takes the place of `arange`; more are computed.
+const MOST_NUMBERS: i64 = 1 << 20;
+
+/// A constant, where start, step and length are known, else computed from the index.
+fn arange(call: Call<'_>) -> Legal {
+    let dtype = out_dtype(call, "dtype", DType::I64);
+    let shape = result_shape(call)?;
+    let count = shape.first().and_then(Dim::as_int).filter(|count| *count <= MOST_NUMBERS);
+    let (Some(count), Some(start), Some(step)) = (count, int_arg(call, 0), int_arg(call, 2)) else {
+        return computed_arange(call, dtype, &shape);
+    };
+    let is_exact = |number: &i64| match dtype.is_float() {
+        true => number.unsigned_abs() <= 1 << 53,
+        false => dtype.has_integer((*number).into()),
+    };
+    let number = |k: i64| start.checked_add(step.checked_mul(k)?).filter(is_exact);
+    let Some(numbers) = (0..count).map(number).collect::<Option<Vec<i64>>>() else {
+        return cannot(format!("{dtype} does not have all of its numbers"));
+    };
+    let array = match dtype.is_float() {
+        true => Array::new(&[count], numbers.iter().map(|number| *number as f64)),
+        false => Array::new(&[count], numbers),
+    };
+    match array.and_then(|array| array.cast(dtype)) {
+        Ok(array) => Legalized::constant(&array),
+        Err(why) => cannot(why.to_string()),
+    }
+}
+
+/// `start + index * step`, in integers.
+fn computed_arange(call: Call<'_>, dtype: DType, shape: &[Dim]) -> Legal {
+    let te = Te::new("arange", call);
+    let (TeOperand::Number(start), TeOperand::Number(step)) = (te.operand(0)?, te.operand(2)?) else {
+        return cannot("start or step are not numbers");
+    };
+    if start.dtype() != DType::I64 || step.dtype() != DType::I64 {
+        return cannot("start or step are not integers of 64 bits, and it is not a constant");
+    }
+    let out = te.compute("T_arange", shape, |i| (&i[0] * step + start).cast(dtype));
+    te.finish(&[out])
+}
+
+/// An argument that is a known integer.
+fn int_arg(call: Call<'_>, i: usize) -> Option<i64> {
+    match call.arg(i)?.ty().to_owned() {
+        Type::Prim { value: Some(dim), .. } => dim.as_int(),
+        _ => None,
+    }
+}
+
+/// `alpha - beta * cos(2 * pi * index / (size - 1))`; a periodic window is one of a greater size without its last weight.
+fn hamming_window(call: Call<'_>) -> Legal {
+    let te = Te::new("hamming_window", call);
+    let dtype = call.ty().dtype();
+    let (TeOperand::Number(alpha), TeOperand::Number(beta)) = (te.operand(2)?, te.operand(3)?) else {
+        return cannot("its coefficients are not numbers");
+    };
+    let shape = result_shape(call)?;
+    let (Some(size), Some(periodic)) = (shape.first().and_then(Dim::as_int), int_arg(call, 1)) else {
+        return cannot("its size is not known");
+    };
+    if size < 2 || [dtype, alpha.dtype(), beta.dtype()] != [DType::F32; 3] {
+        return cannot("it is legalized for windows of two or more weights of float32");
+    }
+    let last = if periodic == 0 { size - 1 } else { size };
+    let index = te.compute("T_arange", &[Dim::Int(last + 1)], |i| i[0].cast(dtype));
+    let angle = map(&te, "T_multiply", &index, |index| TeExpr::float(std::f64::consts::TAU, dtype) * index);
+    let angle = map(&te, "T_divide", &angle, |angle| angle / TeExpr::float(last as f64, dtype));
+    let wave = map(&te, "T_multiply", &math(&te, &angle, "cos"), |cosine| beta * cosine);
+    let window = map(&te, "T_subtract", &wave, |wave| alpha - wave);
+    te.name_axes("i");
+    let mut out = map(&te, "compute", &window, |weight| weight);
+    te.name_axes("ax");
+    if periodic != 0 {
+        out = te.compute("T_strided_slice", &shape, |i| out.at(i));
+    }
+    te.finish(&[out])
+}
+
+fn packed(_: Call<'_>, name: &str) -> Legal {
+    Legalized::packed(name)
+}
+
+/// The argument itself.
+fn same(call: Call<'_>) -> Legal {
+    match call.arg(0) {
+        Some(value) => Legalized::argument(value),
+        None => cannot("it has no argument"),
+    }
+}

@@ -1,0 +1,359 @@
+//! Operators that work on each element.
+
+use super::blocks::{map, map2, math};
+use super::{Legal, Row, axis_of, cannot, float_attr, result_shape};
+use crate::declare::{int, out_dtype};
+use plugin_api::ir::{Call, DType};
+use plugin_api::te::{Te, TeExpr, TeOperand, TeTensor, greatest_value, least_value};
+use plugin_api::typing::legalized::Legalized;
+
+pub(super) const ROWS: &[Row] = &[
+    ("relax.abs", |call| unary(call, "tir_abs", absolute)),
+    ("relax.acos", |call| unary(call, "tir_acos", |x| x.math("acos"))),
+    ("relax.acosh", |call| unary(call, "tir_acosh", |x| x.math("acosh"))),
+    ("relax.asin", |call| unary(call, "tir_asin", |x| x.math("asin"))),
+    ("relax.asinh", |call| unary(call, "tir_asinh", |x| x.math("asinh"))),
+    ("relax.atan", |call| unary(call, "tir_atan", |x| x.math("atan"))),
+    ("relax.atanh", |call| unary(call, "tir_atanh", |x| x.math("atanh"))),
+    ("relax.ceil", |call| unary(call, "tir_ceil", |x| x.math("ceil"))),
+    ("relax.cos", |call| unary(call, "tir_cos", |x| x.math("cos"))),
+    ("relax.cosh", |call| unary(call, "tir_cosh", |x| x.math("cosh"))),
+    ("relax.erf", erf),
+    ("relax.isfinite", |call| unary(call, "tir_isfinite", is_finite)),
+    ("relax.isinf", |call| unary(call, "tir_isinf", is_infinite)),
+    ("relax.bitwise_not", |call| tagged_unary(call, "tir_bitwise_not", "T_bitwise_not", |x| x.math("bitwise_not"))),
+    ("relax.exp", |call| unary(call, "tir_exp", |x| x.math("exp"))),
+    ("relax.floor", |call| unary(call, "tir_floor", |x| x.math("floor"))),
+    ("relax.isnan", |call| unary(call, "tir_isnan", |x| x.test("isnan"))),
+    ("relax.log", |call| unary(call, "tir_log", |x| x.math("log"))),
+    ("relax.negative", |call| unary(call, "tir_negative", |x| -x)),
+    ("relax.round", |call| unary(call, "tir_round", |x| x.math("nearbyint"))),
+    ("relax.rsqrt", |call| unary(call, "tir_rsqrt", |x| x.math("rsqrt"))),
+    ("relax.sigmoid", |call| unary(call, "tir_sigmoid", |x| x.math("sigmoid"))),
+    ("relax.sin", |call| unary(call, "tir_sin", |x| x.math("sin"))),
+    ("relax.sinh", |call| unary(call, "tir_sinh", |x| x.math("sinh"))),
+    ("relax.sqrt", |call| unary(call, "tir_sqrt", |x| x.math("sqrt"))),
+    ("relax.tan", |call| unary(call, "tir_tan", |x| x.math("tan"))),
+    ("relax.tanh", |call| unary(call, "tir_tanh", |x| x.math("tanh"))),
+    ("relax.trunc", |call| unary(call, "tir_trunc", |x| x.math("trunc"))),
+    ("relax.nn.relu", |call| unary(call, "relu", |x| x.max(0))),
+    ("relax.nn.leakyrelu", leaky_relu),
+    ("relax.nn.prelu", prelu),
+    ("relax.nn.softplus", softplus),
+    ("relax.nn.gelu", gelu),
+    ("relax.nn.gelu_tanh", gelu_tanh),
+    ("relax.nn.silu", silu),
+    ("relax.nn.selu", selu),
+    ("relax.clip", clip),
+    ("relax.astype", astype),
+    ("relax.square", |call| tagged_unary(call, "tir_square", "T_multiply", |x| x.clone() * x)),
+    ("relax.sign", |call| tagged_unary(call, "tir_sign", "T_sign", sign)),
+    ("relax.logical_not", |call| tagged_unary(call, "tir_logical_not", "T_logical_not", |x| x.negated())),
+    ("relax.add", |call| binary(call, "add", |a, b| a + b)),
+    ("relax.subtract", |call| binary(call, "subtract", |a, b| a - b)),
+    ("relax.multiply", |call| binary(call, "multiply", |a, b| a * b)),
+    ("relax.divide", |call| binary(call, "divide", divide)),
+    ("relax.floor_divide", |call| binary(call, "floor_divide", floor_divide)),
+    ("relax.mod", |call| binary(call, "mod", |a, b| a.trunc_mod(b))),
+    ("relax.floor_mod", |call| binary(call, "floor_mod", floor_mod)),
+    ("relax.power", |call| binary(call, "power", |a, b| a.math_with("pow", &[b]))),
+    ("relax.atan2", |call| binary(call, "atan2", |a, b| a.math_with("atan2", &[b]))),
+    ("relax.maximum", |call| binary(call, "maximum", |a, b| a.max(b))),
+    ("relax.minimum", |call| binary(call, "minimum", |a, b| a.min(b))),
+    ("relax.log_add_exp", |call| binary(call, "log_add_exp", |a, b| (a.math("exp") + b.math("exp")).math("log"))),
+    ("relax.bitwise_and", |call| binary(call, "bitwise_and", |a, b| a.bit_and(b))),
+    ("relax.bitwise_or", |call| binary(call, "bitwise_or", |a, b| a.bit_or(b))),
+    ("relax.bitwise_xor", |call| binary(call, "bitwise_xor", |a, b| a.bit_xor(b))),
+    ("relax.left_shift", |call| binary(call, "left_shift", |a, b| a.shift_left(b))),
+    ("relax.right_shift", |call| binary(call, "right_shift", |a, b| a.shift_right(b))),
+    ("relax.logical_and", |call| binary(call, "logical_and", |a, b| a.and(b))),
+    ("relax.logical_or", |call| binary(call, "logical_or", |a, b| a.or(b))),
+    ("relax.logical_xor", |call| binary(call, "logical_xor", |a, b| a.bit_xor(b))),
+    ("relax.equal", |call| binary(call, "equal", |a, b| a.eq(b))),
+    ("relax.not_equal", |call| binary(call, "not_equal", |a, b| a.ne(b))),
+    ("relax.less", |call| binary(call, "less", |a, b| a.lt(b))),
+    ("relax.less_equal", |call| binary(call, "less_equal", |a, b| a.le(b))),
+    ("relax.greater", |call| binary(call, "greater", |a, b| b.lt(a))),
+    ("relax.greater_equal", |call| binary(call, "greater_equal", |a, b| b.le(a))),
+    ("relax.where", select),
+    ("relax.tril", |call| triangle(call, "tril", |row, column, k| at_most(column, row, k))),
+    ("relax.triu", |call| triangle(call, "triu", |row, column, k| at_most(row, column, k.saturating_neg()))),
+    ("relax.quantize", quantize),
+    ("relax.dequantize", dequantize),
+];
+
+/// One tensor, element by element.
+fn unary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr) -> TeExpr) -> Legal {
+    let te = Te::new(name, call);
+    te.name_axes("i");
+    let x = te.input(0)?;
+    let out = map(&te, "compute", &x, f);
+    te.finish(&[out])
+}
+
+/// The same in a block of its own name.
+fn tagged_unary(call: Call<'_>, name: &str, block: &str, f: impl FnOnce(TeExpr) -> TeExpr) -> Legal {
+    let te = Te::new(name, call);
+    let x = te.input(0)?;
+    let out = map(&te, block, &x, f);
+    te.finish(&[out])
+}
+
+/// Two tensors or numbers, with broadcasting.
+fn binary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) -> Legal {
+    let te = Te::new(name, call);
+    let (a, b) = (te.operand(0)?, te.operand(1)?);
+    if matches!((&a, &b), (TeOperand::Number(_), TeOperand::Number(_))) {
+        return cannot("both operands are numbers");
+    }
+    let shape = result_shape(call)?;
+    let out = te.compute(&format!("T_{name}"), &shape, |i| f(a.broadcast_at(i, &shape), b.broadcast_at(i, &shape)));
+    te.finish(&[out])
+}
+
+fn absolute(x: TeExpr) -> TeExpr {
+    if x.dtype().is_float() {
+        return x.math("fabs");
+    }
+    TeExpr::int(0, DType::I64).le(x.cast(DType::I64)).select(&x, TeExpr::int(0, x.dtype()) - &x)
+}
+
+fn infinity(x: &TeExpr) -> TeExpr {
+    TeExpr::float(f64::INFINITY, x.dtype())
+}
+
+fn is_infinite(x: TeExpr) -> TeExpr {
+    x.math("fabs").eq(infinity(&x)).and(x.test("isnan").negated())
+}
+
+fn is_finite(x: TeExpr) -> TeExpr {
+    x.math("fabs").ne(infinity(&x)).or(x.test("isnan")).and(x.test("isnan").negated())
+}
+
+/// The error function in single precision, whatever the precision of its argument.
+fn wide_erf(te: &Te<'_>, x: &TeTensor) -> TeTensor {
+    if x.dtype() != DType::F16 {
+        return math(te, x, "erf");
+    }
+    te.name_axes("i");
+    let wide = map(te, "compute", x, |x| x.cast(DType::F32));
+    let erf = map(te, "compute", &wide, |x| x.math("erf"));
+    let out = map(te, "compute", &erf, |erf| erf.cast(x.dtype()));
+    te.name_axes("ax");
+    out
+}
+
+fn erf(call: Call<'_>) -> Legal {
+    let te = Te::new("erf", call);
+    let x = te.input(0)?;
+    let out = wide_erf(&te, &x);
+    te.finish(&[out])
+}
+
+fn sign(x: TeExpr) -> TeExpr {
+    let of = |value: i64| TeExpr::int(value, DType::I64).cast(x.dtype());
+    let (number, zero) = match x.dtype().is_float() {
+        true => (x.clone(), of(0)),
+        false => (x.cast(DType::I64), TeExpr::int(0, DType::I64)),
+    };
+    zero.lt(&number).select(of(1), number.lt(&zero).select(of(-1), of(0)))
+}
+
+fn divide(a: TeExpr, b: TeExpr) -> TeExpr {
+    if a.dtype().is_float() { a / b } else { a.trunc_div(b) }
+}
+
+fn floor_divide(a: TeExpr, b: TeExpr) -> TeExpr {
+    if a.dtype().is_float() { (a / b).math("floor") } else { a / b }
+}
+
+fn floor_mod(a: TeExpr, b: TeExpr) -> TeExpr {
+    if a.dtype().is_float() { &a - (&a / &b).math("floor") * b } else { a % b }
+}
+
+/// 0 of a data type is less than the element.
+fn is_positive(x: &TeExpr) -> TeExpr {
+    TeExpr::int(0, DType::I64).cast(x.dtype()).lt(x)
+}
+
+fn leaky_relu(call: Call<'_>) -> Legal {
+    let alpha = float_attr(call, "alpha").unwrap_or(0.01);
+    unary(call, "leaky_relu", |x| is_positive(&x).select(&x, &x * alpha))
+}
+
+fn prelu(call: Call<'_>) -> Legal {
+    let te = Te::new("prelu", call);
+    let (x, slope) = (te.input(0)?, te.input(1)?);
+    let axis = axis_of(int(call, "axis").unwrap_or(1), x.ndim());
+    let channels = &x.shape()[axis..=axis];
+    let slopes = match slope.shape() == channels {
+        true => slope,
+        false => te.compute("slope_broadcasted", channels, |i| slope.broadcast_at(i, channels)),
+    };
+    te.name_axes("i");
+    let out = te.compute("compute", x.shape(), |i| {
+        let x = x.at(i);
+        is_positive(&x).select(&x, &x * slopes.at([&i[axis]]))
+    });
+    te.finish(&[out])
+}
+
+fn softplus(call: Call<'_>) -> Legal {
+    let (beta, threshold) = (float_attr(call, "beta").unwrap_or(1.0), float_attr(call, "threshold").unwrap_or(20.0));
+    unary(call, "softplus", |x| {
+        let scaled = beta * x.clone();
+        let factor = TeExpr::float(1.0, x.dtype()) / beta;
+        let smooth = factor * (1.0 + scaled.math("exp")).math("log");
+        TeExpr::float(threshold, x.dtype()).lt(scaled).select(&x, smooth)
+    })
+}
+
+fn gelu(call: Call<'_>) -> Legal {
+    let te = Te::new("gelu", call);
+    let x = te.input(0)?;
+    let scaled = map(&te, "T_multiply", &x, |x| x * 0.5f64.sqrt());
+    let erf = wide_erf(&te, &scaled);
+    let half = map(&te, "T_multiply", &erf, |x| x * 0.5);
+    let share = map(&te, "T_add", &half, |x| 0.5 + x);
+    let out = map2(&te, "T_multiply", &x, &share, |x, share| x * share);
+    te.finish(&[out])
+}
+
+fn gelu_tanh(call: Call<'_>) -> Legal {
+    let te = Te::new("gelu_tanh", call);
+    let x = te.input(0)?;
+    let half = map(&te, "T_multiply", &x, |x| 0.5 * x);
+    let scaled = map(&te, "T_multiply", &x, |x| std::f64::consts::FRAC_2_SQRT_PI * 0.5f64.sqrt() * x);
+    let small = map(&te, "T_multiply", &x, |x| 0.044715 * x);
+    let square = map2(&te, "T_multiply", &small, &x, |small, x| small * x);
+    let factor = map(&te, "T_add", &square, |x| 1.0 + x);
+    let inner = map2(&te, "T_multiply", &scaled, &factor, |a, b| a * b);
+    te.name_axes("i");
+    let tanh = map(&te, "compute", &inner, |x| x.math("tanh"));
+    te.name_axes("ax");
+    let share = map(&te, "T_add", &tanh, |x| 1.0 + x);
+    let out = map2(&te, "T_multiply", &half, &share, |a, b| a * b);
+    te.finish(&[out])
+}
+
+fn silu(call: Call<'_>) -> Legal {
+    let te = Te::new("silu", call);
+    te.name_axes("i");
+    let x = te.input(0)?;
+    let share = map(&te, "compute", &x, |x| x.math("sigmoid"));
+    te.name_axes("ax");
+    let out = map2(&te, "T_multiply", &x, &share, |x, share| x * share);
+    te.finish(&[out])
+}
+
+/// Scale and bend of the self-normalizing unit (Klambauer et al., 2017).
+const SELU: (f64, f64) = (1.0507009873554805, 1.6732632423543772);
+
+fn selu(call: Call<'_>) -> Legal {
+    let te = Te::new("selu", call);
+    let x = te.input(0)?;
+    let above = map(&te, "T_maximum", &x, |x| x.max(0));
+    te.name_axes("i");
+    let exp = map(&te, "compute", &x, |x| x.math("exp"));
+    te.name_axes("ax");
+    let less = map(&te, "T_subtract", &exp, |x| x - 1.0);
+    let bent = map(&te, "T_multiply", &less, |x| SELU.1 * x);
+    let below = map(&te, "T_minimum", &bent, |x| TeExpr::float(0.0, x.dtype()).min(x));
+    let sum = map2(&te, "T_add", &above, &below, |a, b| a + b);
+    let out = map(&te, "T_multiply", &sum, |x| SELU.0 * x);
+    te.finish(&[out])
+}
+
+fn clip(call: Call<'_>) -> Legal {
+    let te = Te::new("tir_clip", call);
+    te.name_axes("i");
+    let x = te.input(0)?;
+    let (TeOperand::Number(low), TeOperand::Number(high)) = (te.operand(1)?, te.operand(2)?) else {
+        return cannot("the bounds are not numbers");
+    };
+    let (low, high) = (low.cast(x.dtype()), high.cast(x.dtype()));
+    let out = map(&te, "compute", &x, |x| x.min(high).max(low));
+    te.finish(&[out])
+}
+
+fn astype(call: Call<'_>) -> Legal {
+    let constant = call.arg(0).and_then(|x| x.as_constant()).filter(|constant| constant.shape().is_empty());
+    if let Some(constant) = constant {
+        let array = constant.to_array().cast(out_dtype(call, "dtype", constant.dtype()));
+        return array.map_or_else(|why| cannot(why.to_string()), |array| Legalized::constant(&array));
+    }
+    let te = Te::new("cast", call);
+    te.name_axes("i");
+    let x = te.input(0)?;
+    let dtype = out_dtype(call, "dtype", x.dtype());
+    let out = map(&te, "compute", &x, |x| x.cast(dtype));
+    te.finish(&[out])
+}
+
+fn select(call: Call<'_>) -> Legal {
+    let te = Te::new("where", call);
+    let (cond, a, b) = (te.input(0)?, te.input(1)?, te.input(2)?);
+    let shape = result_shape(call)?;
+    let out = te.compute("T_where", &shape, |i| {
+        let holds = TeExpr::int(0, DType::I64).lt(cond.broadcast_at(i, &shape).cast(DType::I64));
+        holds.select(a.broadcast_at(i, &shape), b.broadcast_at(i, &shape))
+    });
+    te.finish(&[out])
+}
+
+/// Whether `a` is at most `b` and `k` more, without a subtraction.
+fn at_most(a: TeExpr, b: TeExpr, k: i64) -> TeExpr {
+    match k {
+        0.. => a.le(b + k),
+        -1 => a.lt(b),
+        _ => (a - k).le(b),
+    }
+}
+
+/// Elements where row, column and the number of the diagonal fit, else 0.
+fn triangle(call: Call<'_>, name: &str, fits: impl FnOnce(TeExpr, TeExpr, i64) -> TeExpr) -> Legal {
+    let te = Te::new(name, call);
+    te.name_axes("i");
+    let x = te.input(0)?;
+    let TeOperand::Number(k) = te.operand(1)? else { return cannot("the diagonal is not a number") };
+    let (Some(k), n @ 2..) = (k.as_int(), x.ndim()) else { return cannot("the diagonal is not known") };
+    let out = te.compute("trilu", x.shape(), |i| fits(i[n - 2].clone(), i[n - 1].clone(), k).select(x.at(i), 0));
+    te.finish(&[out])
+}
+
+/// An operand of one value for each index of an axis, or a number.
+fn along(operand: &TeOperand, x: &TeTensor, axis: usize, i: &[TeExpr]) -> TeExpr {
+    operand.broadcast_at(&i[axis..=axis], &x.shape()[axis..=axis])
+}
+
+fn quantize(call: Call<'_>) -> Legal {
+    let te = Te::new("quantize", call);
+    te.name_axes("i");
+    let (x, scale, zero) = (te.input(0)?, te.operand(1)?, te.operand(2)?);
+    let axis = axis_of(int(call, "axis").unwrap_or(-1), x.ndim());
+    let to = out_dtype(call, "out_dtype", DType::I8);
+    let out = te.compute("quantized", x.shape(), |i| {
+        let scaled = (x.at(i) / along(&scale, &x, axis, i)).math("round");
+        let moved = scaled + along(&zero, &x, axis, i).cast(x.dtype());
+        moved.min(greatest_value(to).cast(x.dtype())).max(least_value(to).cast(x.dtype())).cast(to)
+    });
+    te.finish(&[out])
+}
+
+fn dequantize(call: Call<'_>) -> Legal {
+    let te = Te::new("dequantize", call);
+    te.name_axes("i");
+    let (x, scale, zero) = (te.input(0)?, te.operand(1)?, te.operand(2)?);
+    let axis = axis_of(int(call, "axis").unwrap_or(-1), x.ndim());
+    let to = out_dtype(call, "out_dtype", DType::F32);
+    let exact = if x.dtype().is_float() { DType::F32 } else { DType::I32 };
+    let out = te.compute("dequantized", x.shape(), |i| {
+        let moved = x.at(i).cast(exact) - along(&zero, &x, axis, i).cast(exact);
+        let out = moved.cast(DType::F32) * along(&scale, &x, axis, i).cast(DType::F32);
+        match to {
+            DType::F32 => out,
+            _ => out.min(greatest_value(to).cast(DType::F32)).max(least_value(to).cast(DType::F32)).cast(to),
+        }
+    });
+    te.finish(&[out])
+}

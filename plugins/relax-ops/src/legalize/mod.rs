@@ -1,0 +1,140 @@
+//! Legalizations: what calls of operators compute, as PrimFuncs. One row for each operator; functions that several rows
+//! need follow their table.
+//!
+//! Names of functions and blocks, and the order of operations, are those that TVM 0.27 returns, so that what is tuned or
+//! matched there is tuned and matched here.
+
+mod attention;
+mod blocks;
+mod conv;
+mod create;
+mod elementwise;
+mod image;
+mod index;
+mod layout;
+mod nn;
+mod norm;
+mod pool;
+mod reduce;
+mod shape;
+
+use plugin_api::ir::{Attr, Call, Dim, DimExpr, Type};
+use plugin_api::typing::legalized::Legalized;
+use plugin_api::typing::operators::{InferError, LegalizeFn, OpDecl};
+
+/// The name of an operator, and its legalization.
+type Row = (&'static str, LegalizeFn);
+/// Result of a legalization.
+type Legal = Result<Legalized, InferError>;
+
+const TABLES: [&[Row]; 12] = [
+    elementwise::ROWS,
+    create::ROWS,
+    shape::ROWS,
+    index::ROWS,
+    reduce::ROWS,
+    nn::ROWS,
+    conv::ROWS,
+    pool::ROWS,
+    norm::ROWS,
+    attention::ROWS,
+    layout::ROWS,
+    image::ROWS,
+];
+
+/// The operators with their legalizations. A row for an operator that is not there does not compile.
+pub(crate) const fn with_legalizations<const N: usize>(mut operators: [OpDecl; N]) -> [OpDecl; N] {
+    let mut table = 0;
+    while table < TABLES.len() {
+        let mut row = 0;
+        while row < TABLES[table].len() {
+            let (name, legalize) = TABLES[table][row];
+            let at = position(&operators, name);
+            operators[at].legalize = Some(legalize);
+            row += 1;
+        }
+        table += 1;
+    }
+    operators
+}
+
+const fn position(operators: &[OpDecl], name: &str) -> usize {
+    let mut at = 0;
+    while at < operators.len() {
+        if same(operators[at].name.as_bytes(), name.as_bytes()) {
+            return at;
+        }
+        at += 1;
+    }
+    panic!("a legalization is for an operator of the plugin")
+}
+
+/// Whether two names are the same; names differ at their ends.
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = a.len();
+    while i > 0 {
+        i -= 1;
+        if a[i] != b[i] {
+            return false;
+        }
+    }
+    true
+}
+
+/// Why a call has no legalization.
+fn cannot<T>(why: impl Into<String>) -> Result<T, InferError> {
+    Err(InferError::wrong(why))
+}
+
+/// The dimensions of the result of a call.
+fn result_shape(call: Call<'_>) -> Result<Vec<Dim>, InferError> {
+    match call.ty().to_owned() {
+        Type::Tensor(ty) => ty.shape.ok_or_else(|| InferError::wrong("the shape of its result is not known")),
+        _ => cannot("its result is not a tensor"),
+    }
+}
+
+/// Numbers in an argument that is a tuple of scalars.
+fn numbers(call: Call<'_>, i: usize) -> Result<Vec<i64>, InferError> {
+    let unknown = || InferError::wrong(format!("argument {i} has numbers that are not known"));
+    let tuple = call.arg(i).ok_or_else(unknown)?;
+    let Type::Tuple(fields) = tuple.ty().to_owned() else { return Err(unknown()) };
+    let each = fields.iter().map(|field| match field {
+        Type::Prim { value: Some(dim), .. } => dim.as_int().ok_or_else(unknown),
+        _ => Err(unknown()),
+    });
+    each.collect()
+}
+
+/// A number in an attribute.
+fn float_attr(call: Call<'_>, key: &str) -> Option<f64> {
+    let attr = call.attr(key)?;
+    attr.as_float().or_else(|| attr.as_int().map(|value| value as f64)).or_else(|| match attr.to_owned() {
+        Attr::Dim(Dim::Expr(expr)) => match *expr {
+            DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),
+            DimExpr::Int(value, _) => Some(value as f64),
+            _ => None,
+        },
+        Attr::Dim(dim) => dim.as_int().map(|value| value as f64),
+        _ => None,
+    })
+}
+
+/// An axis, counted from the end if it is negative.
+fn axis_of(axis: i64, ndim: usize) -> usize {
+    (if axis < 0 { axis + ndim as i64 } else { axis }).clamp(0, ndim as i64) as usize
+}
+
+/// The dimensions of each result of a call.
+fn result_shapes(call: Call<'_>) -> Result<Vec<Vec<Dim>>, InferError> {
+    let unknown = || InferError::wrong("the shapes of its results are not known");
+    let Type::Tuple(fields) = call.ty().to_owned() else { return cannot("its result is not a tuple") };
+    let shape = |ty: &Type| match ty {
+        Type::Tensor(ty) => ty.shape.clone().ok_or_else(unknown),
+        _ => Err(unknown()),
+    };
+    fields.iter().map(shape).collect()
+}

@@ -1,0 +1,226 @@
+//! Reductions.
+
+use super::blocks::{map, map2, raveled};
+use super::{Legal, Row, axis_of, result_shape};
+use crate::declare::{flag, int, ints};
+use plugin_api::ir::{Attr, Call, DType, Dim};
+use plugin_api::te::{Te, TeExpr, TeTensor, greatest_value, least_value};
+
+pub(super) const ROWS: &[Row] = &[
+    ("relax.sum", |call| reduction(call, "sum", TeExpr::sum)),
+    ("relax.prod", |call| reduction(call, "prod", TeExpr::prod)),
+    ("relax.max", |call| reduction(call, "max", TeExpr::largest)),
+    ("relax.min", |call| reduction(call, "min", TeExpr::smallest)),
+    ("relax.argmax", |call| arg_reduction(call, "argmax", least_value, |a, b| a.gt(b))),
+    ("relax.argmin", |call| arg_reduction(call, "argmin", greatest_value, |a, b| a.lt(b))),
+    ("relax.collapse_sum_to", collapse_sum),
+    ("relax.collapse_sum_like", collapse_sum),
+    ("relax.mean", mean),
+    ("relax.variance", variance),
+    ("relax.std", std),
+    ("relax.nn.softmax", softmax),
+    ("relax.nn.log_softmax", log_softmax),
+];
+
+/// How a value is reduced over axes, such as [`TeExpr::sum`].
+type Reduce = fn(&TeExpr, &[&TeExpr]) -> TeExpr;
+
+/// The axes that a call reduces: those in `axis`, by default all.
+fn reduced_axes(call: Call<'_>, x: &TeTensor) -> Vec<usize> {
+    let all = || (0..x.ndim() as i64).collect();
+    ints(call, "axis").unwrap_or_else(all).into_iter().map(|axis| axis_of(axis, x.ndim())).collect()
+}
+
+fn sorted(axes: &[usize]) -> Vec<usize> {
+    let mut axes = axes.to_vec();
+    axes.sort_unstable();
+    axes
+}
+
+/// The dimensions without the axes that are reduced; with `keep`, these are 1.
+fn reduced_shape(x: &TeTensor, axes: &[usize], keep: bool) -> Vec<Dim> {
+    let dims = x.shape().iter().enumerate().map(|(axis, dim)| match axes.contains(&axis) {
+        true => keep.then_some(Dim::Int(1)),
+        false => Some(dim.clone()),
+    });
+    dims.flatten().collect()
+}
+
+/// A tensor reduced over some axes.
+pub(super) fn reduce(te: &Te<'_>, name: &str, x: &TeTensor, axes: &[usize], keep: bool, f: Reduce) -> TeTensor {
+    let over: Vec<TeExpr> = axes.iter().map(|axis| te.reduce_axis(&format!("k{axis}"), &x.shape()[*axis])).collect();
+    te.compute(name, &reduced_shape(x, axes, keep), |i| {
+        let mut kept = i.iter();
+        let mut summed = over.iter();
+        let element = x.at((0..x.ndim()).filter_map(|axis| match axes.contains(&axis) {
+            true => {
+                if keep {
+                    kept.next();
+                }
+                summed.next()
+            }
+            false => kept.next(),
+        }));
+        f(&element, &over.iter().collect::<Vec<_>>())
+    })
+}
+
+fn reduction(call: Call<'_>, name: &str, f: Reduce) -> Legal {
+    let te = Te::new(name, call);
+    let x = te.input(0)?;
+    let axes = sorted(&reduced_axes(call, &x));
+    let out = reduce(&te, &format!("{}_red", x.name()), &x, &axes, flag(call, "keepdims"), f);
+    te.finish(&[out])
+}
+
+/// The place of the element that `is_better` than all others; of several, the first.
+fn arg_reduction(
+    call: Call<'_>,
+    name: &str,
+    worst: fn(DType) -> TeExpr,
+    is_better: fn(&TeExpr, TeExpr) -> TeExpr,
+) -> Legal {
+    let te = Te::new(name, call);
+    let x = te.input(0)?;
+    let axes: Vec<usize> = match int(call, "axis") {
+        Some(axis) => vec![axis_of(axis, x.ndim())],
+        None => (0..x.ndim()).collect(),
+    };
+    let over: Vec<TeExpr> = axes.iter().map(|axis| te.reduce_axis(&format!("k{axis}"), &x.shape()[*axis])).collect();
+    let keep = flag(call, "keepdims");
+    let shape = reduced_shape(&x, &axes, keep);
+    let block = format!("{}_red", x.name());
+    let sizes: Vec<Dim> = axes.iter().map(|axis| x.shape()[*axis].clone()).collect();
+    let dtype = call.ty().dtype();
+    let place = raveled(&over, &sizes).cast(dtype);
+    let start = [TeExpr::int(-1, dtype), worst(x.dtype())];
+    let over: Vec<&TeExpr> = over.iter().collect();
+    let [best, _] = te.compute_pair(&format!("{block}_temp"), &shape, start, &over, |i, [at, best]| {
+        let mut kept = i.iter();
+        let element = x.at((0..x.ndim()).filter_map(|axis| match axes.iter().position(|other| *other == axis) {
+            Some(k) => {
+                if keep {
+                    kept.next();
+                }
+                over.get(k).copied()
+            }
+            None => kept.next(),
+        }));
+        let better = is_better(&best, element.clone());
+        let earlier = better.or(best.eq(&element).and(at.lt(&place)));
+        [earlier.select(at, &place), better.select(best, element)]
+    });
+    let out = map(&te, &block, &best, |best| best);
+    te.finish(&[out])
+}
+
+/// The sum over what a broadcast of the result to the shape of the argument repeats.
+fn collapse_sum(call: Call<'_>) -> Legal {
+    let te = Te::new("collapse_sum", call);
+    let x = te.input(0)?;
+    let shape = result_shape(call)?;
+    let skipped = x.ndim().saturating_sub(shape.len());
+    let is_summed = |axis: &usize| {
+        let of = axis.checked_sub(skipped).map(|axis| &shape[axis]);
+        of.is_none_or(|dim| dim.as_int() == Some(1) && x.shape()[*axis].as_int() != Some(1))
+    };
+    let axes: Vec<usize> = (0..x.ndim()).filter(is_summed).collect();
+    let over: Vec<TeExpr> = axes.iter().map(|axis| te.reduce_axis(&format!("k{axis}"), &x.shape()[*axis])).collect();
+    let out = te.compute(&format!("{}_red", x.name()), &shape, |i| {
+        let at = |axis: usize| match axes.iter().position(|other| *other == axis) {
+            Some(k) => &over[k],
+            None => &i[axis - skipped],
+        };
+        x.at((0..x.ndim()).map(at)).sum(&over.iter().collect::<Vec<_>>())
+    });
+    te.finish(&[out])
+}
+
+/// The mean over some axes, which are in the order in which a call mentions them.
+fn mean_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool) -> TeTensor {
+    let sizes = axes.iter().map(|axis| x.shape()[*axis].clone());
+    let count = TeExpr::of_dim(sizes.reduce(|all, one| all * one).unwrap_or(Dim::Int(1))).cast(x.dtype());
+    let axes = sorted(axes);
+    let sum = reduce(te, &format!("{}_red", x.name()), x, &axes, keep, TeExpr::sum);
+    map(te, "T_divide", &sum, |sum| sum / count)
+}
+
+/// The mean of the squared distances from the mean.
+fn variance_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool) -> TeTensor {
+    let mean = mean_of(te, x, axes, true);
+    let apart = te.compute("T_subtract", x.shape(), |i| x.at(i) - mean.broadcast_at(i, x.shape()));
+    let squared = map2(te, "T_multiply", &apart, &apart, |a, b| a * b);
+    mean_of(te, &squared, axes, keep)
+}
+
+fn mean(call: Call<'_>) -> Legal {
+    let te = Te::new("mean", call);
+    let x = te.input(0)?;
+    let out = mean_of(&te, &x, &reduced_axes(call, &x), flag(call, "keepdims"));
+    te.finish(&[out])
+}
+
+fn variance(call: Call<'_>) -> Legal {
+    let te = Te::new("variance", call);
+    let x = te.input(0)?;
+    let out = variance_of(&te, &x, &reduced_axes(call, &x), flag(call, "keepdims"));
+    te.finish(&[out])
+}
+
+fn std(call: Call<'_>) -> Legal {
+    let te = Te::new("std", call);
+    let x = te.input(0)?;
+    let variance = variance_of(&te, &x, &reduced_axes(call, &x), flag(call, "keepdims"));
+    te.name_axes("i");
+    let out = map(&te, "compute", &variance, |x| x.math("sqrt"));
+    te.finish(&[out])
+}
+
+/// The indices without one of them.
+fn without(i: &[TeExpr], axis: usize) -> Vec<TeExpr> {
+    i.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, index)| index.clone()).collect()
+}
+
+/// The indices with one more.
+fn with(i: &[TeExpr], axis: usize, k: &TeExpr) -> Vec<TeExpr> {
+    let mut out = i.to_vec();
+    out.insert(axis, k.clone());
+    out
+}
+
+/// The axis of a softmax, and the largest element along it.
+fn largest_along(te: &Te<'_>, x: &TeTensor) -> (usize, TeTensor) {
+    te.name_axes("i");
+    let axis = axis_of(int(te.call(), "axis").unwrap_or(-1), x.ndim());
+    let k = te.reduce_axis("k", &x.shape()[axis]);
+    let shape = reduced_shape(x, &[axis], false);
+    (axis, te.compute("T_softmax_maxelem", &shape, |i| x.at(with(i, axis, &k)).largest(&[&k])))
+}
+
+fn softmax(call: Call<'_>) -> Legal {
+    let te = Te::new("softmax", call);
+    let x = te.input(0)?;
+    let (axis, largest) = largest_along(&te, &x);
+    let exp = te.compute("T_softmax_exp", x.shape(), |i| (x.at(i) - largest.at(without(i, axis))).math("exp"));
+    let k = te.reduce_axis("k", &x.shape()[axis]);
+    let sum = te.compute("T_softmax_expsum", largest.shape(), |i| exp.at(with(i, axis, &k)).sum(&[&k]));
+    let notes = [("axis", Attr::Int(axis as i64).into())];
+    let share = |i: &[TeExpr]| exp.at(i) / sum.at(without(i, axis));
+    let out = te.compute_with("T_softmax_norm", x.shape(), &notes, share);
+    te.finish(&[out])
+}
+
+fn log_softmax(call: Call<'_>) -> Legal {
+    let te = Te::new("log_softmax", call);
+    let x = te.input(0)?;
+    let (axis, largest) = largest_along(&te, &x);
+    let k = te.reduce_axis("k", &x.shape()[axis]);
+    let sum =
+        te.compute("compute", largest.shape(), |i| (x.at(with(i, axis, &k)) - largest.at(i)).math("exp").sum(&[&k]));
+    let notes = [("axis", Attr::Int(axis as i64).into())];
+    let out = te.compute_with("compute", x.shape(), &notes, |i| {
+        let others = without(i, axis);
+        x.at(i) - largest.at(&others) - sum.at(&others).math("log")
+    });
+    te.finish(&[out])
+}

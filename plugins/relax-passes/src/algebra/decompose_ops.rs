@@ -1,0 +1,150 @@
+//! Replaces operators by simpler ones, for a model that is not trained.
+
+use plugin_api::prelude::*;
+use plugin_api::typing::infer_types::infer_types;
+
+declare_pass! {
+    /// Replaces operators by simpler ones, for a model that is not trained.
+    ///
+    /// `batch_norm` becomes arithmetic with the moving mean and variance. `tensor_to_shape` becomes a call of the virtual machine,
+    /// and a shape of new symbolic variables. Expects functions in A-normal form. Keeps what is computed, up to rounding.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2,), "int64"), y: R.Tensor((16,), "float32")) -> R.Tensor(dtype="float32", ndim=2):
+    ///     s = R.tensor_to_shape(x)
+    ///     z = R.reshape(y, s)
+    ///     return z
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2,), "int64"), y: R.Tensor((16,), "float32")) -> R.Tensor(dtype="float32", ndim=2):
+    ///     d0 = T.int64()
+    ///     d1 = T.int64()
+    ///     gv: R.Shape(ndim=2) = R.call_pure_packed("vm.builtin.tensor_to_shape", x, ty_args=(R.Shape(ndim=2),))
+    ///     gv_1: R.Shape([d0, d1]) = R.match_cast(gv, R.Shape([d0, d1]))
+    ///     s: R.Shape([d0, d1]) = R.shape([d0, d1])
+    ///     z: R.Tensor((d0, d1), "float32") = R.reshape(y, s)
+    ///     return z
+    /// ```
+    pub function pass DECOMPOSE_OPS_FOR_INFERENCE = "relax.DecomposeOpsForInference" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        options: Options {
+            /// The only function that is changed; all of them if it is empty.
+            func_name: String = "",
+        },
+        run: decompose_ops_for_inference,
+    }
+}
+
+fn decompose_ops_for_inference(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
+    match is_wanted(&options.func_name, ctx) {
+        true => decompose(body, ctx),
+        false => Ok(body.clone()),
+    }
+}
+
+/// Whether an option that names the only function that is changed leaves this one to be changed.
+pub(super) fn is_wanted(func_name: &str, ctx: &Ctx) -> bool {
+    func_name.is_empty() || ctx.function_name().as_deref() == Some(func_name)
+}
+
+/// The function without operators that are replaced.
+pub(super) fn decompose(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let mut replaced = 0;
+    let changed = body.try_rewrite(|value, rw| {
+        let Some(call) = value.as_call().filter(|_| value.is_binding()) else { return Ok(Action::Keep) };
+        let action = match call.op() {
+            Some("relax.nn.batch_norm") => batch_norm(call, rw, ctx)?,
+            Some("relax.tensor_to_shape") => tensor_to_shape(call, rw),
+            _ => return Ok(Action::Keep),
+        };
+        replaced += 1;
+        Ok::<_, PassError>(action)
+    })?;
+    ctx.statistic("operators replaced", replaced);
+    if changed.same(body) { Ok(changed) } else { infer_types(&changed, ctx) }
+}
+
+/// `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, and the mean and variance as they were.
+fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Action, PassError> {
+    let args: Vec<Value<'b>> = call.args().collect();
+    let [x, gamma, beta, mean, variance] = args.as_slice() else { return Ok(Action::Keep) };
+    let axis = call.attr("axis").and_then(AttrView::as_int).unwrap_or(1);
+    let ndim = i64::from(x.ty().ndim());
+    if ndim < 0 {
+        bail!(at call.value(), "the rank of the normalized tensor is not known");
+    }
+    let axis = if axis < 0 { axis + ndim } else { axis };
+    let others: Vec<i64> = (0..ndim).filter(|at| *at != axis).collect();
+    let wide = |value: Value<'b>, rw: &mut Rewriter<'b>| {
+        let value = rw.v(value);
+        rw.emit_op(ctx, "relax.expand_dims", &[value], &[("axis", others.as_slice().into())])
+    };
+    let epsilon = scalar(call, "epsilon", x.ty().dtype(), |epsilon| epsilon, rw)?;
+    let (data, middle) = (rw.v(*x), wide(*mean, rw)?);
+    let centered = rw.emit_op(ctx, "relax.subtract", &[data, middle], &[])?;
+    let spread = wide(*variance, rw)?;
+    let mut result = divided_by_deviation(centered, spread, epsilon, rw, ctx)?;
+    for (op, with, attr) in [("relax.multiply", *gamma, "scale"), ("relax.add", *beta, "center")] {
+        if is_set(call, attr) {
+            let (inner, with) = (rw.emit(result, "gv"), wide(with, rw)?);
+            result = rw.call_op(ctx, op, &[inner, with], &[])?;
+        }
+    }
+    let (result, mean, variance) = (rw.emit(result, "gv"), rw.v(*mean), rw.v(*variance));
+    Ok(Action::Replace(rw.tuple(&[result, mean, variance])))
+}
+
+/// `centered / sqrt(variance + epsilon)`, without a name.
+pub(super) fn divided_by_deviation(
+    centered: V,
+    variance: V,
+    epsilon: V,
+    rw: &mut Rewriter<'_>,
+    ctx: &Ctx,
+) -> Result<V, PassError> {
+    let variance = rw.emit_op(ctx, "relax.add", &[variance, epsilon], &[])?;
+    let deviation = rw.emit_op(ctx, "relax.sqrt", &[variance], &[])?;
+    rw.call_op(ctx, "relax.divide", &[centered, deviation], &[])
+}
+
+/// Whether an attribute says yes; it does by default.
+pub(super) fn is_set(call: Call<'_>, attr: &str) -> bool {
+    call.attr(attr).and_then(AttrView::as_bool).unwrap_or(true)
+}
+
+/// A number that an attribute says, changed by `f`, as a constant of a data type.
+pub(super) fn scalar(
+    call: Call<'_>,
+    attr: &str,
+    dtype: DType,
+    f: impl Fn(f64) -> f64,
+    rw: &mut Rewriter<'_>,
+) -> Result<V, PassError> {
+    let Some(number) = call.attr(attr).and_then(AttrView::as_float) else {
+        bail!(at call.value(), "the attribute `{attr}` is not a number");
+    };
+    let dtype = if dtype.is_known() { dtype } else { DType::F32 };
+    let array = Array::new(&[], [f(number)])?.cast(dtype)?;
+    Ok(rw.array(&array))
+}
+
+/// A call of the virtual machine, of which a match_cast tells the dimensions.
+fn tensor_to_shape<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> Action {
+    let (Some(tensor), Ok(ndim)) = (call.arg(0), usize::try_from(call.ty().ndim())) else { return Action::Keep };
+    let unknown = call.ty().to_owned();
+    let (function, tensor) = (rw.extern_func("vm.builtin.tensor_to_shape"), rw.v(tensor));
+    let ty = rw.type_arg(&unknown);
+    let shape = rw.call("relax.call_pure_packed", &[function, tensor, ty], &[], &unknown);
+    let shape = rw.emit(shape, "gv");
+    let dims: Vec<Dim> = (0..ndim).map(|at| Dim::Var(rw.edit().builder().sym(&format!("d{at}"), DType::I64))).collect();
+    let cast = rw.match_cast(shape, &Type::shape(dims.clone()));
+    // Symbolic variables are seen outside of a dataflow block, and so is what defines them.
+    rw.edit().make_output(cast);
+    let known = rw.shape(&dims);
+    rw.edit().make_alias(call.value(), known);
+    rw.edit().set_type(call.value(), &Type::shape(dims));
+    Action::Keep
+}

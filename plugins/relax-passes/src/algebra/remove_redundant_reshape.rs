@@ -1,0 +1,69 @@
+//! Removes reshapes that another one follows, or that change nothing.
+
+use super::until_stable::{rewrite_once, until_stable};
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Removes reshapes that another reshape follows, and reshapes to the shape that a tensor has.
+    ///
+    /// Expects functions in A-normal form. Keeps what is computed, and a reshape by a shape in which 0 means a dimension of its
+    /// own argument. Never looks into a function that is `Primitive`.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((1, 8, 1, 1), "float32")):
+    ///     a = R.reshape(x, R.shape([1, 8, 1]))
+    ///     b = R.reshape(a, R.shape([1, 8]))
+    ///     c = R.reshape(b, R.shape([1, 8]))
+    ///     return c
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((1, 8, 1, 1), "float32")):
+    ///     b = R.reshape(x, R.shape([1, 8]))
+    ///     return b
+    /// ```
+    pub function pass REMOVE_REDUNDANT_RESHAPE = "relax.RemoveRedundantReshape" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: remove_redundant_reshape,
+    }
+}
+
+fn remove_redundant_reshape(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    if body.root().attr("Primitive").is_some_and(|primitive| primitive.as_int() != Some(0)) {
+        return Ok(body.clone());
+    }
+    let reshape = |tensor: Pattern, shape: &str| is_op("relax.reshape", [tensor, wildcard().bind(shape)]);
+    let repeated = reshape(reshape(wildcard().bind("x"), "middle"), "shape").check(|found| {
+        let [x, shape] = found.values(["x", "shape"])?;
+        if !means_the_same(shape, x) {
+            bail!("a dimension of 0 means one of the tensor that is reshaped");
+        }
+        Ok(())
+    });
+    let superfluous = reshape(wildcard().bind("same"), "shape").check(|found| {
+        let [x, shape] = found.values(["same", "shape"])?;
+        if shape.dims().is_none() || shape.dims() != x.ty().dims().map(Iterator::collect) {
+            bail!("the tensor has another shape");
+        }
+        Ok(())
+    });
+    let matcher = ctx.matcher(&(repeated.bind("repeated") | superfluous));
+    until_stable(body, ctx, |body| {
+        rewrite_once(body, &matcher, |found, rw| {
+            if let Some(same) = found.try_get("same") {
+                return Ok(Action::Replace(rw.v(same)));
+            }
+            let args = found.values(["x", "shape"])?.map(|value| rw.v(value));
+            Ok(Action::Replace(rw.call_op(ctx, "relax.reshape", &args, &[])?))
+        })
+    })
+}
+
+/// Whether a shape asks for the same of another tensor: each 0 in it means the dimension of the tensor at its place.
+fn means_the_same(shape: Value<'_>, tensor: Value<'_>) -> bool {
+    let Some(dims) = shape.dims() else { return true };
+    let known: Vec<Dim> = tensor.ty().dims().into_iter().flatten().collect();
+    dims.iter().enumerate().all(|(at, dim)| dim.as_int() != Some(0) || known.get(at).and_then(Dim::as_int) == Some(0))
+}

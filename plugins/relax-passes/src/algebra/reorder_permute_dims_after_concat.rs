@@ -1,0 +1,75 @@
+//! Transposes tensors that are concatenated once, after the concatenation.
+
+use super::until_stable::{rewrite_once, until_stable};
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Transposes tensors that are concatenated once, after the concatenation.
+    ///
+    /// `concat(permute_dims(a), permute_dims(b))` becomes `permute_dims(concat(a, b))`, for two to eleven tensors. Weights that
+    /// CombineParallelMatmul concatenated can then be concatenated before the function runs. Expects functions in A-normal
+    /// form. Keeps what is computed. Never looks at tensors of which the axes have several orders.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(a: R.Tensor((128, 32), "float32"), b: R.Tensor((128, 32), "float32")):
+    ///     x = R.permute_dims(a)
+    ///     y = R.permute_dims(b)
+    ///     out = R.concat((x, y), axis=1)
+    ///     return out
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(a: R.Tensor((128, 32), "float32"), b: R.Tensor((128, 32), "float32")):
+    ///     gv = R.concat((a, b), axis=0)
+    ///     out = R.permute_dims(gv)
+    ///     return out
+    /// ```
+    pub function pass REORDER_PERMUTE_DIMS_AFTER_CONCAT = "relax.ReorderPermuteDimsAfterConcat" {
+        opt_level: 1,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: reorder_permute_dims_after_concat,
+    }
+}
+
+/// Most tensors of a concatenation that is looked at, as in TVM.
+const MOST: usize = 11;
+
+fn reorder_permute_dims_after_concat(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let transposed = |i: usize| is_op("relax.permute_dims", [wildcard()]).bind(format!("{i}").as_str());
+    let concat = |n: usize| is_op("relax.concat", [is_tuple((0..n).map(transposed).collect::<Vec<_>>())]);
+    let concat = (3..=MOST).map(concat).fold(concat(2), |a, b| a | b);
+    let matcher = ctx.matcher(&concat);
+    until_stable(body, ctx, |body| {
+        rewrite_once(body, &matcher, |found, rw| {
+            let transposed = (0..MOST).filter_map(|i| found.try_get(format!("{i}").as_str())?.as_call());
+            let transposed: Vec<Call<'_>> = transposed.collect();
+            let Some((first, axes)) = transposed.first().and_then(|first| Some((*first, axes_of(*first)?))) else {
+                return Ok(Action::Keep);
+            };
+            let axis = found.root().attr("axis").and_then(AttrView::as_int).unwrap_or(0);
+            let axis = if axis < 0 { axis + axes.len() as i64 } else { axis };
+            let axis = usize::try_from(axis).ok().and_then(|axis| axes.get(axis));
+            let Some(axis) = axis.filter(|_| transposed.iter().all(|call| axes_of(*call).as_ref() == Some(&axes)))
+            else {
+                return Ok(Action::Keep);
+            };
+            let tensors: Vec<V> = transposed.iter().filter_map(|call| call.arg(0)).map(|tensor| rw.v(tensor)).collect();
+            let tensors = rw.tuple(&tensors);
+            let whole = rw.emit_op(ctx, "relax.concat", &[tensors], &[("axis", Attr::Int(*axis))])?;
+            let order = first.attr("axes").map_or(Attr::None, AttrView::to_owned);
+            Ok(Action::Replace(rw.call_op(ctx, "relax.permute_dims", &[whole], &[("axes", order)])?))
+        })
+    })
+}
+
+/// The order in which a `permute_dims` puts axes: backwards if it does not say.
+fn axes_of(call: Call<'_>) -> Option<Vec<i64>> {
+    match call.attr("axes").and_then(AttrView::as_ints) {
+        Some(axes) => Some(axes),
+        None => {
+            let rank = call.arg(0)?.ty().ndim();
+            (rank >= 0).then(|| (0..i64::from(rank)).rev().collect())
+        }
+    }
+}

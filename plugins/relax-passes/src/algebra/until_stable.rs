@@ -1,0 +1,103 @@
+//! Rewriting with a pattern until it changes nothing more.
+
+use crate::canonicalize_bindings::canonicalize;
+use crate::eliminate_common_subexpr::without_repeats;
+use plugin_api::prelude::*;
+
+/// Repeats a round until it changes nothing. A round returns the function with changes, and how many there are. After each
+/// round, bindings that only repeat a value or give it another name go, and so does what is not used any more.
+pub(super) fn until_stable(
+    body: &Body,
+    ctx: &Ctx,
+    mut round: impl FnMut(&Body) -> Result<(Body, usize), PassError>,
+) -> Result<Body, PassError> {
+    let (mut body, mut replaced) = (body.clone(), 0);
+    loop {
+        let (next, n) = round(&body)?;
+        let next = if n == 0 { next } else { simplified(next, ctx)? };
+        if n == 0 || next.structural_eq(&body) {
+            ctx.statistic("expressions replaced", replaced);
+            return Ok(body);
+        }
+        replaced += n;
+        body = next;
+    }
+}
+
+/// A round that asks what becomes of the root of each match. A match is in one [stretch](Stretches), as in TVM, and has no
+/// part that was replaced in this round.
+pub(super) fn rewrite_once<'b>(
+    body: &'b Body,
+    matcher: &Matcher<'_>,
+    mut f: impl FnMut(&Match<'b>, &mut Rewriter<'b>) -> Result<Action, PassError>,
+) -> Result<(Body, usize), PassError> {
+    let (mut found, mut replaced, mut n) = (ValueMap::new(body), ValueSet::new(body), 0);
+    let stretches = Stretches::of(body);
+    for each in matcher.on(body).all().filter(|each| stretches.holds(&each.inner())) {
+        found.insert(each.root(), each);
+    }
+    let rewritten = body.try_rewrite(|value, rw| {
+        let Some(found) = found.get(value) else { return Ok(Action::Keep) };
+        if found.inner().into_iter().any(|inner| replaced.contains(inner)) {
+            return Ok(Action::Keep);
+        }
+        let action = f(found, rw)?;
+        if action != Action::Keep {
+            replaced.insert(value);
+            n += 1;
+        }
+        Ok::<_, PassError>(action)
+    })?;
+    Ok((rewritten, n))
+}
+
+/// Without bindings that repeat a value, give it another name, or are not used.
+pub(super) fn simplified(mut body: Body, ctx: &Ctx) -> Result<Body, PassError> {
+    loop {
+        let (next, _) = without_repeats(&canonicalize(&body, ctx)?, false)?;
+        let next = remove_all_unused(&next)?;
+        if next.same(&body) || next.structural_eq(&body) {
+            return Ok(body);
+        }
+        body = next;
+    }
+}
+
+/// Stretches of bindings that may change their order: parts of a block without effects and branches.
+pub(super) struct Stretches<'b> {
+    of: ValueMap<'b, usize>,
+    n: usize,
+}
+
+impl<'b> Stretches<'b> {
+    pub(super) fn of(body: &'b Body) -> Stretches<'b> {
+        let mut stretches = Stretches { of: ValueMap::new(body), n: 0 };
+        visit_scopes(body, &mut stretches);
+        stretches
+    }
+
+    /// The stretch of a binding.
+    pub(super) fn at(&self, value: Value<'b>) -> Option<usize> {
+        self.of.get(value).copied()
+    }
+
+    /// Whether values are in one stretch.
+    pub(super) fn holds(&self, values: &[Value<'b>]) -> bool {
+        values.windows(2).all(|pair| self.at(pair[0]) == self.at(pair[1]))
+    }
+}
+
+impl<'b> ScopeVisitor<'b> for Stretches<'b> {
+    fn enter(&mut self, _: Scope<'b>) {
+        self.n += 1;
+    }
+
+    fn leave(&mut self, _: Scope<'b>) {
+        self.n += 1;
+    }
+
+    fn value(&mut self, value: Value<'b>) {
+        self.n += usize::from(value.has_effect());
+        self.of.insert(value, self.n);
+    }
+}

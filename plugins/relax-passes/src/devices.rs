@@ -1,0 +1,30 @@
+//! Virtual devices of a module, and where they have their memory.
+
+use plugin_api::prelude::*;
+
+/// The memory scopes of the virtual devices of a module.
+pub(crate) struct Devices {
+    scopes: Vec<String>,
+}
+
+impl Devices {
+    pub(crate) fn of(module: &Module) -> Devices {
+        let devices = module.global_infos().and_then(|infos| infos.get("vdevice"));
+        let scope = |device: AttrView<'_>| {
+            let scope = device.items().filter_map(|part| part.as_str()).last();
+            scope.unwrap_or("global").to_string()
+        };
+        Devices { scopes: devices.into_iter().flat_map(AttrView::items).map(scope).collect() }
+    }
+
+    /// Number and memory scope of the device of a tensor. One that names no device is on the first with global memory.
+    pub(crate) fn of_tensor(&self, tensor: &TensorType) -> (i64, &str) {
+        match tensor.vdevice {
+            Some(device) => (i64::from(device), self.scopes.get(device as usize).map_or("global", String::as_str)),
+            None => {
+                let first = self.scopes.iter().position(|scope| scope == "global").unwrap_or(0);
+                (i64::try_from(first).unwrap_or(0), "global")
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Makes every function visible outside its module.
+
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Makes every function visible outside its module, under its name.
+    ///
+    /// Expects any module. Keeps external functions. If the module has the attribute `system_lib_prefix`, then each PrimFunc
+    /// gets a name with this prefix, and so does each use of it.
+    ///
+    /// ```relax before
+    /// @R.function(private=True)
+    /// def twice(x: R.Tensor((2, 3), "float32")):
+    ///     y = R.add(x, x)
+    ///     return y
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def twice(x: R.Tensor((2, 3), "float32")):
+    ///     y = R.add(x, x)
+    ///     return y
+    /// ```
+    pub module pass ATTACH_GLOBAL_SYMBOL = "relax.AttachGlobalSymbol" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: attach_global_symbol,
+    }
+}
+
+fn attach_global_symbol(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let mut attached = 0;
+    let public = module.map_functions(|name, body| {
+        let has_code = matches!(body.kind(), BodyKind::Function | BodyKind::PrimFunc);
+        if !has_code || !(body.is_private() || body.root().attr("global_symbol").is_some()) {
+            return Ok(body.clone());
+        }
+        attached += 1;
+        make_public(body).map_err(|error| error.in_function(name))
+    })?;
+    ctx.statistic("functions made public", attached);
+    let attrs = module.attrs();
+    let prefix = attrs.and_then(|attrs| attrs.get("system_lib_prefix")).and_then(|prefix| prefix.as_str());
+    let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty()) else { return Ok(public) };
+    let prim_funcs = module.functions().filter(|(_, body)| body.kind() == BodyKind::PrimFunc);
+    public.rename_functions(&prim_funcs.map(|(name, _)| (name.to_string(), format!("{prefix}{name}"))).collect())
+}
+
+/// The function under the name that it has in the module: no other symbol, and not private.
+fn make_public(body: &Body) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    edit.set_private(false);
+    edit.remove_attr(body.root(), "global_symbol");
+    Ok(edit.finish()?)
+}

@@ -1,0 +1,104 @@
+//! Gives symbolic variables their values.
+
+use plugin_api::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+declare_pass! {
+    /// Gives symbolic variables their values: the module is one for tensors of these sizes.
+    ///
+    /// Expects any module. Keeps functions that define none of the variables. A name that no function has, or that one function
+    /// has twice, is an error. With `binding_map=["n=16"]`, the function below takes a tensor of shape `(16, 3)`; without
+    /// options it stays as it is.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor(("n", 3), "float32")):
+    ///     y = R.add(x, x)
+    ///     return y
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor(("n", 3), "float32")):
+    ///     y = R.add(x, x)
+    ///     return y
+    /// ```
+    pub module pass BIND_SYMBOLIC_VARS = "relax.BindSymbolicVars" {
+        opt_level: 1,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        options: Options {
+            /// The variables, each with its value, such as `n=16`.
+            binding_map: Vec<String> = [],
+            /// The one function that changes; empty: all.
+            func_name: String = "",
+        },
+        run: bind_symbolic_vars,
+    }
+}
+
+fn bind_symbolic_vars(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    let values = values(&options.binding_map)?;
+    if !options.func_name.is_empty() && module.get(&options.func_name).is_none() {
+        let near = nearest(&options.func_name, module.functions().map(|(name, _)| name));
+        bail!("`func_name` is `{}`, which is not in the module{}", options.func_name, did_you_mean(&near));
+    }
+    let mut unused: BTreeSet<&str> = values.keys().copied().collect();
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let bound: Result<Module, PassError> = module.map_functions(|name, body| {
+        let wanted = options.func_name.is_empty() || options.func_name == name;
+        if body.function().is_none() || !wanted {
+            return Ok(body.clone());
+        }
+        let dims = dims(body, &values).map_err(|error| error.in_function(name))?;
+        dims.keys().filter_map(|sym| body.sym_name(sym.id)).for_each(|name| {
+            unused.remove(name);
+        });
+        known.extend(defined(body).iter().filter_map(|sym| body.sym_name(sym.id)).map(str::to_string));
+        if dims.is_empty() { Ok(body.clone()) } else { Ok(body.substitute_symbols(&|sym| dims.get(&sym).cloned())?) }
+    });
+    let bound = bound?;
+    if let Some(unknown) = unused.first() {
+        let near = nearest(unknown, known.iter().map(String::as_str));
+        bail!("`binding_map` names `{unknown}`, which is not a symbolic variable{}", did_you_mean(&near));
+    }
+    ctx.statistic("variables bound", values.len());
+    Ok(bound)
+}
+
+/// Names and values of the option.
+fn values(binding_map: &[String]) -> Result<BTreeMap<&str, i64>, PassError> {
+    let mut values = BTreeMap::new();
+    for entry in binding_map {
+        let parts = entry.split_once('=').map(|(name, value)| (name.trim(), value.trim().parse::<i64>()));
+        let Some((name, Ok(value))) = parts else {
+            bail!("`binding_map` has `{entry}`; write a variable and an integer, such as `n=16`");
+        };
+        if values.insert(name, value).is_some() {
+            bail!("`binding_map` says the value of `{name}` twice; remove one of them");
+        }
+    }
+    Ok(values)
+}
+
+/// The variables of a function that get a value.
+fn dims(body: &Body, values: &BTreeMap<&str, i64>) -> Result<BTreeMap<Sym, Dim>, PassError> {
+    let (mut dims, mut names) = (BTreeMap::new(), BTreeSet::new());
+    for sym in defined(body) {
+        let Some((name, value)) = body.sym_name(sym.id).and_then(|name| values.get_key_value(name)) else { continue };
+        if !names.insert(*name) {
+            bail!("two symbolic variables are called `{name}`; rename one of them");
+        }
+        dims.insert(sym, Dim::int(*value, sym.dtype));
+    }
+    Ok(dims)
+}
+
+/// The symbolic variables that parameters and match_casts define.
+fn defined(body: &Body) -> BTreeSet<Sym> {
+    let mut defined = BTreeSet::new();
+    for value in body.values().filter(|value| matches!(value.view(), Expr::Param | Expr::MatchCast(_))) {
+        value.ty().to_owned().each_defined(&mut |sym| {
+            defined.insert(sym);
+        });
+    }
+    defined
+}

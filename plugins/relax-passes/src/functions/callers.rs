@@ -1,0 +1,33 @@
+//! What the callers of a function of the module use of it.
+
+use plugin_api::prelude::*;
+use std::collections::BTreeSet;
+
+/// The private Relax functions that are only called, by functions that passes may change: their parameters and results can change
+/// together with all calls. One that is a value somewhere, as in a closure, may be called from anywhere.
+pub(super) fn only_called(module: &Module) -> BTreeSet<&str> {
+    let private = module.functions().filter(|(_, body)| body.is_private() && body.function().is_some());
+    let mut only_called: BTreeSet<&str> = private.map(|(name, _)| name).collect();
+    for (_, body) in module.functions() {
+        let stays = body.function().is_some_and(|function| function.skips_optimization());
+        for value in body.values() {
+            let may_change = value.as_call().is_some() && !stays;
+            let values = value.operands().skip(usize::from(may_change));
+            values.filter_map(Value::as_global).for_each(|name| {
+                only_called.remove(name);
+            });
+        }
+    }
+    only_called
+}
+
+/// The Relax functions that passes may change, as `f` makes them.
+pub(super) fn map_relax(
+    module: &Module,
+    mut f: impl FnMut(&Body) -> Result<Body, PassError>,
+) -> Result<Module, PassError> {
+    module.map_functions(|name, body| match body.function() {
+        Some(function) if !function.skips_optimization() => f(body).map_err(|error| error.in_function(name)),
+        _ => Ok(body.clone()),
+    })
+}

@@ -1,0 +1,108 @@
+//! Replaces calls of private functions by their content.
+
+use super::callers::only_called;
+use crate::canonicalize_bindings::canonicalize;
+use plugin_api::prelude::*;
+use plugin_api::typing::infer_types::{infer_types, narrow_results};
+use std::collections::{BTreeMap, BTreeSet};
+
+declare_pass! {
+    /// Replaces calls of private functions by their content, and removes these functions.
+    ///
+    /// Expects functions in A-normal form. Keeps what is computed, functions that call themselves, also through others, those
+    /// that are values somewhere, and those that a function marked `SkipOptimization` or a nested expression calls.
+    ///
+    /// ```relax before
+    /// @R.function(private=True)
+    /// def f(a: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+    ///     b = R.exp(a)
+    ///     return b
+    ///
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     cls = Module
+    ///     y = cls.f(x)
+    ///     z = R.negative(y)
+    ///     return z
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     b = R.exp(x)
+    ///     z = R.negative(b)
+    ///     return z
+    /// ```
+    pub module pass INLINE_PRIVATE_FUNCTIONS = "relax.InlinePrivateFunctions" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: inline_private_functions,
+    }
+}
+
+fn inline_private_functions(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let order = callees_first(module);
+    let mut inlined: BTreeMap<&str, Body> = BTreeMap::new();
+    for name in &order {
+        if let Some(body) = module.get(name) {
+            inlined.insert(name, body.inline_calls(|callee| inlined.get(callee))?);
+        }
+    }
+    let mut edit = module.edit();
+    for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
+        if inlined.contains_key(name) {
+            edit.remove(name);
+            continue;
+        }
+        let with_content = body.inline_calls(|callee| inlined.get(callee)).map_err(|error| error.in_function(name))?;
+        if !with_content.same(body) {
+            let typed = narrow_results(&infer_types(&with_content, ctx)?, ctx)?;
+            edit.set(name, remove_all_unused(&canonicalize(&typed, ctx)?)?);
+        }
+    }
+    ctx.statistic("functions inlined", inlined.len());
+    Ok(edit.finish())
+}
+
+/// The private functions that only bindings call.
+fn called_by_bindings(module: &Module) -> BTreeSet<&str> {
+    let mut private = only_called(module);
+    for value in module.functions().flat_map(|(_, body)| body.values()).filter(|value| !value.is_binding()) {
+        if let Some(callee) = value.as_call().and_then(Call::global) {
+            private.remove(callee);
+        }
+    }
+    private
+}
+
+/// The private functions of which all calls can be replaced, each after those that it calls. What calls itself, also through
+/// others, is left out.
+fn callees_first(module: &Module) -> Vec<&str> {
+    let private = called_by_bindings(module);
+    let callees = |name: &str| {
+        let values = module.get_entry(name).into_iter().flat_map(|(_, body)| body.values());
+        let callees = values.filter_map(|value| module.get_entry(value.as_call()?.global()?));
+        callees.map(|(callee, _)| callee).filter(|callee| private.contains(callee))
+    };
+    let mut callers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut missing: BTreeMap<&str, usize> = private.iter().map(|name| (*name, 0)).collect();
+    for caller in &private {
+        for callee in callees(caller) {
+            callers.entry(callee).or_default().push(caller);
+            *missing.entry(caller).or_default() += 1;
+        }
+    }
+    let mut order: Vec<&str> = missing.iter().filter(|(_, n)| **n == 0).map(|(name, _)| *name).collect();
+    let mut done = 0;
+    while let Some(callee) = order.get(done).copied() {
+        done += 1;
+        for caller in callers.remove(callee).unwrap_or_default() {
+            if let Some(n) = missing.get_mut(caller) {
+                *n -= 1;
+                if *n == 0 {
+                    order.push(caller);
+                }
+            }
+        }
+    }
+    order
+}

@@ -1,0 +1,211 @@
+//! Removes parameters that private functions do not use.
+
+use super::callers::{map_relax, only_called};
+use plugin_api::prelude::*;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+declare_pass! {
+    /// Removes parameters that private functions do not use, and what their callers computed only for them.
+    ///
+    /// Where only the type of such a parameter determines a symbolic variable, the function takes the variable as a shape. Expects
+    /// any module. Keeps functions that others can call, or that are values.
+    ///
+    /// ```relax before
+    /// @R.function(private=True)
+    /// def f(x: R.Tensor((2, 3), "float32"), unused: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+    ///     y = R.nn.relu(x)
+    ///     return y
+    ///
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     cls = Module
+    ///     a = R.exp(x)
+    ///     b = cls.f(x, a)
+    ///     return b
+    /// ```
+    /// ```relax after
+    /// @R.function(private=True)
+    /// def f(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+    ///     y = R.nn.relu(x)
+    ///     return y
+    ///
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     cls = Module
+    ///     b = cls.f(x)
+    ///     return b
+    /// ```
+    pub module pass REMOVE_UNUSED_PARAMETERS = "relax.RemoveUnusedParameters" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: remove_unused_parameters,
+    }
+}
+
+pub(crate) fn remove_unused_parameters(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let mut changed = BTreeMap::new();
+    for name in only_called(module) {
+        if let Some(body) = module.get(name) {
+            changed.extend(with_used_parameters(body, ctx)?.map(|used| (name, used)));
+        }
+    }
+    leave_unknown_dims(module, &mut changed, ctx);
+    if changed.is_empty() {
+        return Ok(module.clone());
+    }
+    ctx.statistic(
+        "parameters removed",
+        changed.values().map(|used| used.keep.iter().filter(|keep| !**keep).count()).sum(),
+    );
+    let mut edit = module.edit();
+    changed.iter().for_each(|(name, used)| edit.set(*name, used.body.clone()));
+    map_relax(&edit.finish(), |body| {
+        let called = with_used_arguments(body, &changed)?;
+        if called.same(body) { Ok(called) } else { Ok(remove_all_unused(&called)?) }
+    })
+}
+
+/// Leaves functions alone that would need a dimension of an argument whose shape a caller does not know.
+fn leave_unknown_dims(module: &Module, changed: &mut BTreeMap<&str, Used>, ctx: &Ctx) {
+    for (caller, body) in module.functions() {
+        for call in body.values().filter_map(Value::as_call) {
+            let Some((name, used)) = call.global().and_then(|name| changed.get_key_value(name)) else { continue };
+            let is_unknown =
+                |(param, _): &(usize, usize)| call.arg(*param).is_some_and(|arg| arg.ty().dims().is_none());
+            if used.symbols.iter().any(is_unknown) {
+                let name = *name;
+                let message =
+                    format!("`{name}` keeps its parameters: this call does not know the shape of an argument");
+                ctx.diagnostics().in_function(caller).missed(call.value(), &message);
+                changed.remove(name);
+            }
+        }
+    }
+}
+
+/// A function without the parameters that it does not use.
+struct Used {
+    body: Body,
+    /// For each old parameter whether it stays.
+    keep: Vec<bool>,
+    /// For each symbolic variable that is a new parameter the old parameter and the dimension of its type that determined it.
+    symbols: Vec<(usize, usize)>,
+}
+
+fn with_used_parameters(body: &Body, ctx: &Ctx) -> Result<Option<Used>, PassError> {
+    let params: Vec<Value<'_>> = body.function().into_iter().flat_map(Function::params).collect();
+    let (uses, mentioned) = (ctx.analysis::<UseCounts>(body), mentioned_symbols(body));
+    let is_used = |param: &Value<'_>| uses.of(*param) > 0 || param.symbol().is_some_and(|sym| mentioned.contains(&sym));
+    let keep: Vec<bool> = params.iter().map(is_used).collect();
+    if keep.iter().all(|keep| *keep) {
+        return Ok(None);
+    }
+    let kept = params.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(param, _)| param.ty().to_owned());
+    let mut types: Vec<Type> = kept.collect();
+    let mut edit = body.edit();
+    let (mut symbols, ret) = (Vec::new(), body.function().map(|function| function.ret_ty().to_owned()));
+    let places = places(&params);
+    for sym in undefined_symbols(body, &types) {
+        let Some(place) = places.get(&sym) else { continue };
+        let ty = Type::shape(vec![Dim::Var(sym)]);
+        edit.add_param(&format!("param_{}", body.sym_name(sym.id).unwrap_or("n")), &ty);
+        symbols.push(*place);
+        types.push(ty);
+    }
+    for (param, _) in params.iter().zip(&keep).filter(|(_, keep)| !**keep) {
+        edit.remove(*param);
+    }
+    edit.set_signature(types, ret.unwrap_or_default());
+    Ok(Some(Used { body: edit.finish()?, keep, symbols }))
+}
+
+/// Symbolic variables that anything but the scalar that each is mentions.
+fn mentioned_symbols(body: &Body) -> HashSet<Sym> {
+    let mut mentioned = HashSet::new();
+    let scalars: HashSet<Sym> = body.values().filter_map(Value::symbol).collect();
+    if scalars.is_empty() {
+        return mentioned;
+    }
+    for value in body.values().filter(|value| value.symbol().is_none()) {
+        value.each_symbol(&mut |sym| {
+            mentioned.insert(sym);
+        });
+    }
+    let ret = body.function().map(|function| function.ret_ty().to_owned());
+    ret.unwrap_or_default().each_dim(true, &mut |dim| {
+        dim.vars(&mut |sym| {
+            mentioned.insert(sym);
+        });
+    });
+    mentioned
+}
+
+/// Symbolic variables that the content of a function uses and that parameters of these types do not determine, the one that is
+/// used first last, as in TVM.
+fn undefined_symbols(body: &Body, types: &[Type]) -> Vec<Sym> {
+    let (mut known, mut found) = (BTreeSet::new(), Vec::new());
+    types.iter().for_each(|ty| {
+        ty.each_defined(&mut |sym| {
+            known.insert(sym);
+        })
+    });
+    let content = body.values().filter(|value| !matches!(value.view(), Expr::Param | Expr::Function(_)));
+    for value in content {
+        if value.is_match_cast() {
+            value.ty().to_owned().each_defined(&mut |sym| {
+                known.insert(sym);
+            });
+        }
+        value.each_symbol(&mut |sym| {
+            if known.insert(sym) {
+                found.push(sym);
+            }
+        });
+    }
+    // A parameter that stays may be a shape of an expression, which does not tell the variables in it.
+    let mut in_types = |dim: &Dim| {
+        dim.vars(&mut |sym| {
+            if known.insert(sym) {
+                found.push(sym);
+            }
+        });
+    };
+    types.iter().for_each(|ty| ty.each_dim(false, &mut in_types));
+    found.reverse();
+    found
+}
+
+/// For each symbolic variable the first parameter whose type determines it, and the dimension there.
+fn places(params: &[Value<'_>]) -> BTreeMap<Sym, (usize, usize)> {
+    let mut places = BTreeMap::new();
+    for (i, param) in params.iter().enumerate() {
+        for (at, dim) in param.ty().dims().into_iter().flatten().enumerate() {
+            if let Dim::Var(sym) = dim {
+                places.entry(sym).or_insert((i, at));
+            }
+        }
+    }
+    places
+}
+
+/// The function with calls that pass what is used.
+fn with_used_arguments(body: &Body, changed: &BTreeMap<&str, Used>) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    for call in body.values().filter_map(Value::as_call) {
+        let Some((name, used)) = call.global().and_then(|name| changed.get_key_value(name)) else { continue };
+        let args: Vec<Value<'_>> = call.args().collect();
+        if args.len() != used.keep.len() {
+            bail!(at call.value(), "`{name}` takes {} arguments, but is called with {}", used.keep.len(), args.len());
+        }
+        let mut operands = vec![edit.function_of(name, &used.body)];
+        operands.extend(args.iter().zip(&used.keep).filter(|(_, keep)| **keep).map(|(arg, _)| edit.v(*arg)));
+        for (param, at) in &used.symbols {
+            let Some(dim) = args[*param].ty().dims().and_then(|mut dims| dims.nth(*at)) else {
+                bail!(at call.value(), "argument {param} has no known shape, but a dimension of it is needed");
+            };
+            operands.push(edit.builder().shape(&[dim]));
+        }
+        edit.set_operands(call, &operands);
+    }
+    Ok(edit.finish()?)
+}

@@ -1,0 +1,100 @@
+//! Tells PrimFuncs in which memory their buffers are.
+
+use crate::devices::Devices;
+use plugin_api::ir::BufferType;
+use plugin_api::prelude::*;
+use std::collections::BTreeMap;
+
+declare_pass! {
+    /// Tells PrimFuncs in which memory their buffers are: that of the virtual devices of the tensors that `call_tir` passes and
+    /// returns.
+    ///
+    /// A tensor that names no device is in global memory. If several calls of a PrimFunc differ, the last one counts. Each
+    /// PrimFunc that is called gets the attribute `scoped`. Expects functions in A-normal form. Never changes the shapes of
+    /// buffers, nor what is called by a function that is `Primitive`.
+    ///
+    /// ```relax before
+    /// I.module_global_infos({"vdevice": [I.vdevice({"kind": "opencl"}, 0, "global.texture")]})
+    /// @T.prim_func(private=True, s_tir=True)
+    /// def f(A: T.Buffer((T.int64(4),), "float32"), B: T.Buffer((T.int64(4),), "float32")):
+    ///     B[0] = A[0]
+    ///
+    /// @R.function
+    /// def main(x: R.Tensor((4,), "float32")):
+    ///     cls = Module
+    ///     y = R.call_tir(cls.f, (x,), out_ty=R.Tensor((4,), "float32", vdevice="opencl:0:global.texture"))
+    ///     return y
+    /// ```
+    /// ```relax after
+    /// I.module_global_infos({"vdevice": [I.vdevice({"kind": "opencl"}, 0, "global.texture")]})
+    /// @T.prim_func(private=True, s_tir=True)
+    /// def f(A: T.Buffer((T.int64(4),), "float32"), B: T.Buffer((T.int64(4),), "float32", scope="global.texture")):
+    ///     T.func_attr({"scoped": 1})
+    ///     B[0] = A[0]
+    ///
+    /// @R.function
+    /// def main(x: R.Tensor((4,), "float32")):
+    ///     cls = Module
+    ///     y = R.call_tir(cls.f, (x,), out_ty=R.Tensor((4,), "float32", vdevice="opencl:0:global.texture"))
+    ///     return y
+    /// ```
+    pub module pass SPECIALIZE_PRIM_FUNC_BASED_ON_CALL_SITE = "relax.SpecializePrimFuncBasedOnCallSite" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: specialize_prim_func_based_on_call_site,
+    }
+}
+
+fn specialize_prim_func_based_on_call_site(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let devices = Devices::of(module);
+    let mut scopes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let primitive = |body: &Body| body.root().attr("Primitive").and_then(AttrView::as_int).is_some_and(|n| n != 0);
+    for (name, body) in module.functions().filter(|(_, body)| body.function().is_some() && !primitive(body)) {
+        for call in body.values().filter_map(|value| value.as_call_to("relax.call_tir")) {
+            let of_call = scopes_of(call, &devices).map_err(|error| error.in_function(name))?;
+            let callee = call.arg(0).and_then(|callee| module.get_entry(callee.as_global()?));
+            scopes.extend(callee.zip(of_call).map(|((callee, _), of_call)| (callee, of_call)));
+        }
+    }
+    ctx.statistic("functions specialized", scopes.len());
+    module.map_functions(|name, body| match scopes.get(name) {
+        Some(scopes) => with_scopes(body, scopes).map_err(|error| error.in_function(name)),
+        None => Ok(body.clone()),
+    })
+}
+
+/// The memory of each tensor that a call passes and returns; `None` if its arguments have no names of their own. A result
+/// that names no device is where the one before it is, as in TVM.
+fn scopes_of<'m>(call: Call<'_>, devices: &'m Devices) -> Result<Option<Vec<&'m str>>, PassError> {
+    let Some(args) = call.arg(1).filter(|args| matches!(args.view(), Expr::Tuple(_))) else { return Ok(None) };
+    let Some(result) = call.type_args().next() else { return Ok(None) };
+    let mut scopes = Vec::new();
+    for ty in args.operands().map(Value::ty) {
+        let Type::Tensor(tensor) = ty.to_owned() else {
+            bail!(at call.value(), "an argument of `call_tir` is not a tensor, so it has no memory");
+        };
+        scopes.push(devices.of_tensor(&tensor).1);
+    }
+    let mut scope = "global";
+    for ty in if result.is_tuple() { result.children().collect() } else { vec![result] } {
+        if let Type::Tensor(tensor) = ty.to_owned() {
+            scope = if tensor.vdevice.is_some() { devices.of_tensor(&tensor).1 } else { scope };
+        }
+        scopes.push(scope);
+    }
+    Ok(Some(scopes))
+}
+
+/// A PrimFunc of which the first buffers are in these memories.
+fn with_scopes(body: &Body, scopes: &[&str]) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    let params = body.root().region().children().filter(|value| matches!(value.view(), Expr::Param));
+    for (param, scope) in params.filter(|param| !param.is_nested()).zip(scopes) {
+        if let Type::Buffer(buffer) = param.ty().to_owned() {
+            let scope = if *scope == "global" { String::new() } else { (*scope).to_string() };
+            edit.set_type(param, &Type::Buffer(BufferType { scope, ..buffer }));
+        }
+    }
+    edit.set_attr(body.root(), "scoped", Attr::Int(1));
+    Ok(edit.finish()?)
+}

@@ -1,0 +1,177 @@
+//! The bindings of dataflow blocks as a graph, and which of them all paths from a binding lead to.
+
+use crate::functions::weights::weight_params;
+use crate::lowering::op_pattern::Pattern;
+use plugin_api::prelude::*;
+
+/// The bindings of the dataflow blocks of a function; edges lead from a value to its users, which come later.
+pub(super) struct DataflowGraph<'b> {
+    nodes: Vec<Node<'b>>,
+}
+
+struct Node<'b> {
+    binding: Value<'b>,
+    pattern: Pattern,
+    users: Vec<usize>,
+}
+
+impl<'b> DataflowGraph<'b> {
+    pub(super) fn of(body: &'b Body, module: &Module) -> DataflowGraph<'b> {
+        let mut graph = DataflowGraph { nodes: Vec::new() };
+        let weights = weight_params(body);
+        let mut node_of: ValueMap<'b, usize> = ValueMap::new(body);
+        let blocks = body.function().into_iter().flat_map(Function::blocks).filter_map(Value::as_block);
+        for binding in blocks.filter(|block| block.is_dataflow()).flat_map(Block::bindings) {
+            let node = graph.nodes.len();
+            graph.nodes.push(Node { binding, pattern: pattern_of(binding, module, &weights), users: Vec::new() });
+            each_source(binding, |source| {
+                if let Some(source) = node_of.get(source) {
+                    graph.nodes[*source].users.push(node);
+                }
+            });
+            node_of.insert(binding, node);
+        }
+        graph
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn binding(&self, node: usize) -> Value<'b> {
+        self.nodes[node].binding
+    }
+
+    pub(super) fn pattern(&self, node: usize) -> Pattern {
+        self.nodes[node].pattern
+    }
+
+    /// Whether something outside of the block uses a value.
+    pub(super) fn leaves_block(&self, node: usize) -> bool {
+        !self.nodes[node].binding.is_dataflow_var()
+    }
+
+    pub(super) fn users(&self, node: usize) -> &[usize] {
+        &self.nodes[node].users
+    }
+}
+
+/// What a binding does to the elements of its operands. To take a weight out of a tuple is nothing that a group does.
+fn pattern_of(binding: Value<'_>, module: &Module, weights: &ValueSet<'_>) -> Pattern {
+    match binding.view() {
+        Expr::Call(call) => {
+            let callee = called_prim_func(call).and_then(|name| module.get(name));
+            let number = callee.and_then(|callee| callee.root().attr("op_pattern")?.as_int());
+            number.map_or(Pattern::Opaque, Pattern::of_number)
+        }
+        Expr::TupleGet { tuple, .. } if !weights.contains(tuple) => Pattern::Injective,
+        _ => Pattern::Opaque,
+    }
+}
+
+fn called_prim_func(call: Call<'_>) -> Option<&str> {
+    let is_call_tir = matches!(call.op(), Some("relax.call_tir" | "relax.call_tir_inplace"));
+    call.arg(0).filter(|_| is_call_tir)?.as_global()
+}
+
+/// The values with names that a binding is made of. A match_cast only looks at one, and symbolic variables are no tensors.
+fn each_source<'b>(binding: Value<'b>, mut f: impl FnMut(Value<'b>)) {
+    match binding.view() {
+        Expr::MatchCast(_) => {}
+        Expr::Call(call) if called_prim_func(call).is_some() => {
+            let tuple = call.arg(1);
+            tuple
+                .into_iter()
+                .for_each(|tuple| if tuple.is_nested() { tuple.each_use(|_, _, used| f(used)) } else { f(tuple) });
+        }
+        _ => binding.each_use(|_, _, used| f(used)),
+    }
+}
+
+/// For each node the closest one that all paths from it lead to.
+pub(super) struct PostDominators {
+    /// The last one is above all.
+    nodes: Vec<Dominated>,
+}
+
+/// A node in the tree of post-dominators.
+#[derive(Clone, Copy)]
+struct Dominated {
+    parent: usize,
+    depth: usize,
+    /// Worst pattern on the paths to the parent.
+    pattern: Pattern,
+    /// An ancestor further up, to find common ones in a logarithmic number of steps.
+    jump: usize,
+    /// Worst pattern from here to below that ancestor.
+    jump_pattern: Pattern,
+}
+
+impl PostDominators {
+    pub(super) fn of(graph: &DataflowGraph<'_>) -> PostDominators {
+        let top = graph.len();
+        let above_all =
+            Dominated { parent: top, depth: 0, pattern: Pattern::Opaque, jump: top, jump_pattern: Pattern::Opaque };
+        let mut tree = PostDominators { nodes: vec![above_all; top + 1] };
+        for node in (0..top).rev() {
+            let (parent, pattern) =
+                if graph.leaves_block(node) { (top, Pattern::Opaque) } else { tree.meeting(graph, node) };
+            tree.nodes[node] = tree.below(parent, pattern);
+        }
+        tree
+    }
+
+    /// The post-dominator of a node, and the worst pattern on the paths to it; `None` if there is none.
+    pub(super) fn of_node(&self, node: usize) -> Option<(usize, Pattern)> {
+        let Dominated { parent, pattern, .. } = self.nodes[node];
+        (parent + 1 < self.nodes.len()).then_some((parent, pattern))
+    }
+
+    /// Where the paths from a node meet, and the worst pattern on them.
+    fn meeting(&self, graph: &DataflowGraph<'_>, node: usize) -> (usize, Pattern) {
+        let users = graph.users(node);
+        let top = self.nodes.len() - 1;
+        let Some(first) = users.first() else { return (top, Pattern::Elementwise) };
+        let mut worst = graph.pattern(*first);
+        let mut meeting = *first;
+        for user in &users[1..] {
+            let (common, pattern) = self.common_ancestor(meeting, *user);
+            meeting = common;
+            worst = worst.max(pattern).max(graph.pattern(*user));
+        }
+        (meeting, worst)
+    }
+
+    /// The closest common ancestor, and the worst pattern on the way to it.
+    fn common_ancestor(&self, a: usize, b: usize) -> (usize, Pattern) {
+        let (mut deep, mut high) = if self.nodes[a].depth < self.nodes[b].depth { (b, a) } else { (a, b) };
+        let mut worst = Pattern::Elementwise;
+        let up = |at: &mut usize, far: bool, worst: &mut Pattern| {
+            let node = self.nodes[*at];
+            *worst = (*worst).max(if far { node.jump_pattern } else { node.pattern });
+            *at = if far { node.jump } else { node.parent };
+        };
+        while self.nodes[deep].depth > self.nodes[high].depth {
+            let far = self.nodes[self.nodes[deep].jump].depth >= self.nodes[high].depth;
+            up(&mut deep, far, &mut worst);
+        }
+        while deep != high {
+            let far = self.nodes[deep].jump != self.nodes[high].jump;
+            up(&mut deep, far, &mut worst);
+            up(&mut high, far, &mut worst);
+        }
+        (deep, worst)
+    }
+
+    fn below(&self, parent: usize, pattern: Pattern) -> Dominated {
+        let above = self.nodes[parent];
+        let further = self.nodes[above.jump];
+        let depth = above.depth + 1;
+        // Jumps of lengths that make any ancestor a logarithmic number of them away.
+        if above.depth - further.depth == further.depth - self.nodes[further.jump].depth {
+            let jump_pattern = pattern.max(above.jump_pattern).max(further.jump_pattern);
+            return Dominated { parent, depth, pattern, jump: further.jump, jump_pattern };
+        }
+        Dominated { parent, depth, pattern, jump: parent, jump_pattern: pattern }
+    }
+}

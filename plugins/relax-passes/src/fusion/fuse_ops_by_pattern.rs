@@ -1,0 +1,109 @@
+//! Groups operators that a compiler knows as one.
+
+use super::composite_patterns::pattern_of;
+use plugin_api::prelude::*;
+use std::collections::BTreeMap;
+
+declare_pass! {
+    /// Groups operators in dataflow blocks into private functions marked `Composite`, by patterns with names.
+    ///
+    /// The name of a pattern is that of a compiler and, after a `.`, that of a group of operators such as `conv2d_bias_relu` or
+    /// `matmul`. Patterns are tried in the order of the option; a binding that is in a group stays in it. The values of a group that
+    /// are used outside it become results of its function.
+    ///
+    /// Expects functions in A-normal form. Keeps what is computed. Never groups bindings outside of dataflow blocks, or functions
+    /// marked `Primitive`, `Composite` or `Codegen`.
+    ///
+    /// Without patterns, as by default, nothing changes:
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32"), w: R.Tensor((3, 4), "float32"), b: R.Tensor((4,), "float32")):
+    ///     with R.dataflow():
+    ///         y = R.matmul(x, w)
+    ///         z = R.add(y, b)
+    ///         R.output(z)
+    ///     return z
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32"), w: R.Tensor((3, 4), "float32"), b: R.Tensor((4,), "float32")):
+    ///     with R.dataflow():
+    ///         y = R.matmul(x, w)
+    ///         z = R.add(y, b)
+    ///         R.output(z)
+    ///     return z
+    /// ```
+    pub module pass FUSE_OPS_BY_PATTERN = "relax.FuseOpsByPattern" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        options: Options {
+            /// Names of patterns, each with the compiler that it is for, such as `acme.conv2d_relu`; the first that matches wins.
+            patterns: Vec<String> = [],
+            /// Whether constants stay in the groups; otherwise they become parameters.
+            bind_constants: bool = true,
+            /// Whether each group becomes a function of its own that its compiler gets, marked `Codegen`.
+            annotate_codegen: bool = false,
+            /// Functions that are looked into; empty: all.
+            entry_functions: Vec<String> = [],
+        },
+        run: fuse_ops_by_pattern,
+    }
+}
+
+fn fuse_ops_by_pattern(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    let patterns: Vec<(&String, Pattern)> =
+        options.patterns.iter().map(|name| Ok((name, pattern_of(name)?))).collect::<Result<_, PassError>>()?;
+    if let Some(unknown) = options.entry_functions.iter().find(|name| module.get(name).is_none()) {
+        let near = nearest(unknown, module.functions().map(|(name, _)| name));
+        bail!("`entry_functions` names `{unknown}`, which is not in the module{}", did_you_mean(&near));
+    }
+    let constants = if options.bind_constants { Constants::Bound } else { Constants::Lifted };
+    let is_entry =
+        |name: &str| options.entry_functions.is_empty() || options.entry_functions.iter().any(|entry| entry == name);
+    let (mut fused, mut formed) = (module.clone(), 0);
+    for (name, pattern) in &patterns {
+        let mut grouped = GroupedFunctions::new(&fused, constants);
+        for (function, body) in fused.functions().filter(|(name, body)| is_entry(name) && is_looked_into(body)) {
+            let matcher = ctx.matcher(pattern).in_module(&fused).in_function(function);
+            let mut groups = Groups::new(body);
+            let in_reach = outer_dataflow_bindings(body);
+            for found in matcher.on(body).disjoint().filter(|found| in_reach.contains(found.root())) {
+                groups.add(found.bindings(), &[("Composite", name.as_str().into()), ("Primitive", Attr::Bool(true))]);
+            }
+            formed += groups.len();
+            grouped.make(function, &groups).map_err(|error| error.in_function(function))?;
+        }
+        fused = grouped.finish();
+    }
+    ctx.statistic("groups formed", formed);
+    if options.annotate_codegen { annotated(&fused) } else { Ok(fused) }
+}
+
+/// The bindings of dataflow blocks, but for those of local functions.
+fn outer_dataflow_bindings(body: &Body) -> ValueSet<'_> {
+    let blocks = body.function().into_iter().flat_map(Function::blocks).filter_map(Value::as_block);
+    let mut bindings = ValueSet::new(body);
+    bindings.extend(blocks.filter(|block| block.is_dataflow()).flat_map(Block::bindings));
+    bindings
+}
+
+fn is_looked_into(body: &Body) -> bool {
+    body.function().is_some_and(|function| !function.is_closed())
+}
+
+/// Each composite function that is called becomes a local function of a function that its compiler gets.
+fn annotated(module: &Module) -> Result<Module, PassError> {
+    let (mut edit, mut names) = (module.edit(), BTreeMap::new());
+    let is_caller = |body: &Body| ["Composite", "Codegen"].iter().all(|key| body.root().attr(key).is_none());
+    let callers = module.functions().filter(|(_, body)| is_caller(body));
+    let called = callers.flat_map(|(_, body)| body.values()).filter_map(|value| value.as_call()?.global());
+    for name in called {
+        let Some((name, body)) = module.get_entry(name).filter(|_| !names.contains_key(name)) else { continue };
+        let Some(mark) = body.root().attr("Composite").and_then(|mark| mark.as_str()) else { continue };
+        let compiler = mark.split('.').next().unwrap_or(mark);
+        edit.set(name, body.wrapped(&[("Codegen", compiler.into())], &["Primitive"])?);
+        names.insert(name.to_string(), format!("{name}_{compiler}"));
+    }
+    edit.finish().rename_functions(&names)
+}

@@ -1,0 +1,146 @@
+//! Makes one PrimFunc of each function that FuseOps made.
+
+use super::joined_function::{Joined, joined};
+use crate::dead_code_elimination::without_dead_code;
+use crate::functions::expand_tuple_arguments::expand_tuple_arguments;
+use crate::functions::remove_unused_parameters::remove_unused_parameters;
+use plugin_api::prelude::*;
+use std::collections::BTreeMap;
+
+declare_pass! {
+    /// Makes one PrimFunc of each function marked `Primitive`.
+    ///
+    /// The PrimFunc does what the PrimFuncs do that the function calls, one after the other. Intermediate results are buffers
+    /// that it allocates. Calls of the function become `R.call_tir`, with the elements of tuples and the symbolic variables of
+    /// shapes as arguments of their own. Before, ExpandTupleArguments and RemoveUnusedParameters run; after, DeadCodeElimination
+    /// does.
+    ///
+    /// Expects functions marked `Primitive` to consist of `R.call_tir` and `R.call_tir_inplace` of schedulable PrimFuncs, and of
+    /// tuples. Keeps what is computed. Never changes other PrimFuncs.
+    ///
+    /// ```relax before
+    /// @T.prim_func(private=True, s_tir=True)
+    /// def double(A: T.Buffer((T.int64(4),), "float32"), B: T.Buffer((T.int64(4),), "float32")):
+    ///     for i in range(T.int64(4)):
+    ///         with T.sblock("double"):
+    ///             vi = T.axis.spatial(T.int64(4), i)
+    ///             T.reads(A[vi])
+    ///             T.writes(B[vi])
+    ///             B[vi] = A[vi] * T.float32(2.0)
+    ///
+    /// @R.function(private=True)
+    /// def twice(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+    ///     R.func_attr({"Primitive": True})
+    ///     cls = Module
+    ///     with R.dataflow():
+    ///         y = R.call_tir(cls.double, (x,), out_ty=R.Tensor((4,), "float32"))
+    ///         z = R.call_tir(cls.double, (y,), out_ty=R.Tensor((4,), "float32"))
+    ///         R.output(z)
+    ///     return z
+    ///
+    /// @R.function
+    /// def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+    ///     cls = Module
+    ///     y: R.Tensor((4,), "float32") = cls.twice(x)
+    ///     return y
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(private=True, s_tir=True)
+    /// def twice(
+    ///     x: T.Buffer((T.int64(4),), "float32"), B_intermediate_1: T.Buffer((T.int64(4),), "float32")
+    /// ):
+    ///     T.func_attr({"tirx.noalias": True})
+    ///     B_intermediate = T.sblock_alloc_buffer((T.int64(4),))
+    ///     for i in range(T.int64(4)):
+    ///         with T.sblock("double"):
+    ///             vi = T.axis.spatial(T.int64(4), i)
+    ///             T.reads(x[vi])
+    ///             T.writes(B_intermediate[vi])
+    ///             B_intermediate[vi] = x[vi] * T.float32(2.0)
+    ///     for i in range(T.int64(4)):
+    ///         with T.sblock("double1"):
+    ///             vi = T.axis.spatial(T.int64(4), i)
+    ///             T.reads(B_intermediate[vi])
+    ///             T.writes(B_intermediate_1[vi])
+    ///             B_intermediate_1[vi] = B_intermediate[vi] * T.float32(2.0)
+    ///
+    /// @R.function
+    /// def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+    ///     cls = Module
+    ///     y = R.call_tir(cls.twice, (x,), out_ty=R.Tensor((4,), "float32"))
+    ///     return y
+    /// ```
+    pub module pass FUSE_TIR = "relax.FuseTIR" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: fuse_tir,
+    }
+}
+
+fn fuse_tir(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let module = &remove_unused_parameters(&expand_tuple_arguments(module, ctx)?, ctx)?;
+    let mut made: BTreeMap<&str, Joined> = BTreeMap::new();
+    for (name, body) in module.functions() {
+        if body.function().is_some_and(Function::is_primitive) {
+            made.insert(name, joined(body, module).map_err(|error| error.in_function(name))?);
+        }
+    }
+    ctx.statistic("functions made", made.len());
+    let called = module.map_functions(|name, body| match (made.get(name), body.function()) {
+        (Some(joined), _) => Ok(joined.prim_func.clone()),
+        (None, Some(_)) => call_prim_funcs(body, &made).map_err(|error| error.in_function(name)),
+        (None, None) => Ok(body.clone()),
+    })?;
+    without_dead_code(&called, ctx)
+}
+
+/// The function with `R.call_tir` where it called functions of which PrimFuncs were made.
+fn call_prim_funcs(body: &Body, made: &BTreeMap<&str, Joined>) -> Result<Body, PassError> {
+    body.try_rewrite(|value, rw| {
+        let Some(call) = value.as_call() else { return Ok(Action::Keep) };
+        let Some((name, joined)) = call.global().and_then(|callee| made.get_key_value(callee)) else {
+            return Ok(Action::Keep);
+        };
+        let mut args = Vec::new();
+        for arg in call.args() {
+            let v = rw.v(arg);
+            flatten(v, arg, rw, &mut args)?;
+        }
+        let callee = rw.edit().function_of(name, &joined.prim_func);
+        let new = rw.call_tir(callee, &args, joined.in_place.as_deref(), &value.ty().to_owned());
+        Ok::<_, PassError>(Action::Replace(new))
+    })
+}
+
+/// An argument as PrimFuncs take it: a tensor, a scalar, the elements of a tuple, the dimensions of a shape.
+fn flatten<'b>(v: V, arg: Value<'b>, rw: &mut Rewriter<'b>, args: &mut Vec<V>) -> Result<(), PassError> {
+    match arg.ty().to_owned() {
+        Type::Tuple(_) if arg.is_nested() => {
+            for element in arg.operands() {
+                let v = rw.v(element);
+                flatten(v, element, rw, args)?;
+            }
+            rw.edit().discard(arg);
+        }
+        ty => flatten_typed(v, &ty, rw, args).map_err(|error| error.at(arg))?,
+    }
+    Ok(())
+}
+
+fn flatten_typed(v: V, ty: &Type, rw: &mut Rewriter<'_>, args: &mut Vec<V>) -> Result<(), PassError> {
+    match ty {
+        Type::Tuple(fields) => {
+            for (index, field) in fields.iter().enumerate() {
+                let element = rw.tuple_get(v, index as u32);
+                let element = rw.emit(element, "lv");
+                flatten_typed(element, field, rw, args)?;
+            }
+        }
+        Type::Shape { dims: Some(dims), .. } => {
+            args.extend(dims.iter().map(|dim| rw.edit().builder().prim_value(dim)));
+        }
+        Type::Tensor(_) | Type::Prim { .. } => args.push(v),
+        other => bail!("a function marked `Primitive` takes tensors, tuples and shapes, found {other:?}"),
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! The PrimFunc that does what a function of calls of PrimFuncs does.
+
+use plugin_api::ir::BufferType;
+use plugin_api::prelude::*;
+use plugin_api::tir::{Join, JoinArg, JoinParam, JoinedBuffer};
+
+/// A PrimFunc, and what it returns in the place of an argument.
+pub(super) struct Joined {
+    pub(super) prim_func: Body,
+    /// For each result the number of the argument in whose place it is written, -1 for one of its own; `None` if all have
+    /// places of their own.
+    pub(super) in_place: Option<Vec<i64>>,
+}
+
+/// # Errors
+/// If the function does something else than to call PrimFuncs.
+pub(super) fn joined(body: &Body, module: &Module) -> Result<Joined, PassError> {
+    let mut plan = Plan { join: Join::new(body), module, buffers: ValueMap::new(body), params: Vec::new() };
+    let function = body.function().into_iter();
+    for param in function.clone().flat_map(Function::params) {
+        let buffers =
+            plan.param(param.ty().to_owned(), param.name().unwrap_or("x")).map_err(|error| error.at(param))?;
+        plan.buffers.insert(param, buffers);
+    }
+    for binding in body.bindings() {
+        let buffers = plan.buffers_of_expr(binding).map_err(|error| error.at(binding))?;
+        plan.buffers.insert(binding, buffers);
+    }
+    let Some(result) = function.flat_map(Function::result).next() else { bail!("the function has no result") };
+    let results = plan.buffers_of(result)?;
+    plan.finish(&results)
+}
+
+struct Plan<'m> {
+    join: Join<'m>,
+    module: &'m Module,
+    /// The tensors that a value consists of.
+    buffers: ValueMap<'m, Vec<JoinedBuffer>>,
+    params: Vec<JoinParam>,
+}
+
+impl<'m> Plan<'m> {
+    /// A parameter: buffers for tensors, scalars for the symbolic variables of a shape.
+    fn param(&mut self, ty: Type, name: &str) -> Result<Vec<JoinedBuffer>, PassError> {
+        match ty {
+            Type::Tensor(tensor) => {
+                let Some(shape) = tensor.shape else {
+                    bail!("the shape of `{name}` must be known, to make a buffer of it")
+                };
+                let buffer = self.join.buffer(name, BufferType::new(shape, tensor.dtype));
+                self.params.push(JoinParam::Buffer(buffer));
+                Ok(vec![buffer])
+            }
+            Type::Tuple(fields) => {
+                let mut buffers = Vec::new();
+                for (index, field) in fields.iter().enumerate() {
+                    buffers.extend(self.param(field.clone(), &format!("{name}_{index}"))?);
+                }
+                Ok(buffers)
+            }
+            Type::Shape { dims: Some(dims), .. } => {
+                for dim in dims {
+                    let Dim::Var(sym) = dim else {
+                        bail!("`{name}` must be a shape of symbolic variables, one for each dimension")
+                    };
+                    self.params.push(JoinParam::Scalar(sym));
+                }
+                Ok(Vec::new())
+            }
+            Type::Prim { value: Some(Dim::Var(sym)), .. } => {
+                self.params.push(JoinParam::Scalar(sym));
+                Ok(Vec::new())
+            }
+            other => bail!("`{name}` must be a tensor, a tuple or a shape, found {other:?}"),
+        }
+    }
+
+    /// The buffers of a binding; a call writes them.
+    fn buffers_of_expr(&mut self, value: Value<'m>) -> Result<Vec<JoinedBuffer>, PassError> {
+        match value.view() {
+            Expr::Call(call) => self.call(call),
+            Expr::TupleGet { tuple, index } => {
+                let all = self.buffers_of(tuple)?;
+                let sizes = tuple.ty().children().map(|field| n_tensors(&field.to_owned()));
+                let before: usize = sizes.take(index as usize).sum();
+                let own = n_tensors(&value.ty().to_owned());
+                Ok(all.into_iter().skip(before).take(own).collect())
+            }
+            Expr::Tuple(_) => self.of_all(value.operands()),
+            Expr::Alias(source) => self.buffers_of(source),
+            _ => bail!("a function marked `Primitive` must consist of calls of PrimFuncs and of tuples"),
+        }
+    }
+
+    fn buffers_of(&mut self, value: Value<'m>) -> Result<Vec<JoinedBuffer>, PassError> {
+        match self.buffers.get(value) {
+            Some(buffers) => Ok(buffers.clone()),
+            None if value.is_nested() => self.buffers_of_expr(value),
+            None => bail!("a function marked `Primitive` cannot use a constant; make it a parameter"),
+        }
+    }
+
+    fn of_all(&mut self, values: impl Iterator<Item = Value<'m>>) -> Result<Vec<JoinedBuffer>, PassError> {
+        let mut buffers = Vec::new();
+        for value in values {
+            buffers.extend(self.buffers_of(value)?);
+        }
+        Ok(buffers)
+    }
+
+    fn call(&mut self, call: Call<'m>) -> Result<Vec<JoinedBuffer>, PassError> {
+        let is_call_tir = matches!(call.op(), Some("relax.call_tir" | "relax.call_tir_inplace"));
+        let callee = call.arg(0).filter(|_| is_call_tir).and_then(Value::as_global);
+        let prim_func =
+            callee.and_then(|callee| self.module.get(callee)).filter(|body| body.kind() == BodyKind::PrimFunc);
+        let (Some(prim_func), Some(tuple)) = (prim_func, call.arg(1)) else {
+            bail!("a function marked `Primitive` can only use R.call_tir and R.call_tir_inplace, of PrimFuncs");
+        };
+        let mut args = Vec::new();
+        let given: Vec<Value<'m>> = if tuple.is_nested() { tuple.operands().collect() } else { vec![tuple] };
+        for arg in given {
+            match arg.dim().or(arg.symbol().map(Dim::Var)) {
+                Some(dim) => args.push(JoinArg::Scalar(dim)),
+                None => args.extend(self.buffers_of(arg)?.into_iter().map(JoinArg::Buffer)),
+            }
+        }
+        let in_place = call.attr("inplace_indices").and_then(|indices| indices.as_ints()).unwrap_or_default();
+        let taken: Vec<Option<usize>> = in_place.iter().map(|index| usize::try_from(*index).ok()).collect();
+        let inputs = args.clone();
+        for (at, shape) in shapes(&call.ty().to_owned())?.into_iter().enumerate() {
+            if taken.get(at).copied().flatten().is_none() {
+                args.push(JoinArg::New(shape));
+            }
+        }
+        let symbols = call.arg(2).and_then(Value::dims).unwrap_or_default();
+        args.extend(symbols.into_iter().map(JoinArg::Scalar));
+        let mut new = self.join.take(prim_func, &args)?.into_iter();
+        let mut results = Vec::new();
+        for at in 0..n_tensors(&call.ty().to_owned()) {
+            match taken.get(at).copied().flatten().and_then(|index| inputs.get(index)) {
+                Some(JoinArg::Buffer(buffer)) => results.push(*buffer),
+                _ => results.extend(new.next()),
+            }
+        }
+        Ok(results)
+    }
+
+    fn finish(mut self, results: &[JoinedBuffer]) -> Result<Joined, PassError> {
+        let mut places = Vec::new();
+        let inputs = self.params.clone();
+        for (at, result) in results.iter().enumerate() {
+            if results[..at].contains(result) {
+                bail!("a function marked `Primitive` returns one value twice; return it once");
+            }
+            let place = inputs.iter().position(|input| matches!(input, JoinParam::Buffer(buffer) if buffer == result));
+            places.push(place.map_or(-1, |place| place as i64));
+            if place.is_none() {
+                self.params.push(JoinParam::Buffer(*result));
+            }
+        }
+        let in_place = places.iter().any(|place| *place >= 0).then_some(places);
+        Ok(Joined { prim_func: self.join.finish(&self.params)?, in_place })
+    }
+}
+
+/// How many tensors a value of a type consists of.
+fn n_tensors(ty: &Type) -> usize {
+    match ty {
+        Type::Tuple(fields) => fields.iter().map(n_tensors).sum(),
+        Type::Tensor(_) => 1,
+        _ => 0,
+    }
+}
+
+/// The shapes of the tensors that a value of a type consists of.
+fn shapes(ty: &Type) -> Result<Vec<Vec<Dim>>, PassError> {
+    match ty {
+        Type::Tuple(fields) => {
+            let shapes: Result<Vec<Vec<Vec<Dim>>>, PassError> = fields.iter().map(shapes).collect();
+            Ok(shapes?.into_iter().flatten().collect())
+        }
+        Type::Tensor(TensorType { shape: Some(shape), .. }) => Ok(vec![shape.clone()]),
+        other => bail!("the shapes of results must be known, to make buffers of them; found {other:?}"),
+    }
+}

@@ -1,0 +1,12 @@
+//! Fusion: groups of bindings become functions, and these become PrimFuncs.
+
+pub mod fuse_ops;
+pub mod fuse_ops_by_pattern;
+pub mod fuse_tir;
+pub mod merge_composite_functions;
+
+mod composite_patterns;
+mod dataflow_graph;
+mod joined_function;
+mod merged_groups;
+mod partition;

@@ -1,0 +1,127 @@
+//! Which bindings of a dataflow graph are fused.
+
+use super::dataflow_graph::{DataflowGraph, PostDominators};
+use crate::lowering::op_pattern::Pattern;
+use std::collections::BTreeMap;
+
+/// The groups of two or more nodes, each in program order. `most` is how many nodes a group may have.
+pub(super) fn partition(graph: &DataflowGraph<'_>, most: usize) -> Vec<Vec<usize>> {
+    let dominators = PostDominators::of(graph);
+    let mut fusion = Fusion::of(graph, most);
+    for phase in [Phase::Anchors, Phase::Injective] {
+        for node in 0..graph.len() {
+            if let Some((sink, paths)) = dominators.of_node(node) {
+                fusion.fuse(node, sink, paths, phase);
+            }
+        }
+    }
+    fusion.groups()
+}
+
+/// Matrix products and the like are fused before injective nodes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Anchors,
+    Injective,
+}
+
+/// Union-find over the nodes. What a node was merged into is its parent; `size` and `pattern` of a node are those of all
+/// that was merged into it.
+struct Fusion<'g, 'b> {
+    graph: &'g DataflowGraph<'b>,
+    most: usize,
+    parent: Vec<usize>,
+    size: Vec<usize>,
+    pattern: Vec<Pattern>,
+    /// Number of the last walk that came across a node.
+    seen: Vec<usize>,
+    walks: usize,
+}
+
+impl<'g, 'b> Fusion<'g, 'b> {
+    fn of(graph: &'g DataflowGraph<'b>, most: usize) -> Fusion<'g, 'b> {
+        let n = graph.len();
+        let pattern = (0..n).map(|node| graph.pattern(node)).collect();
+        Fusion { graph, most, parent: (0..n).collect(), size: vec![1; n], pattern, seen: vec![0; n], walks: 0 }
+    }
+
+    fn root(&mut self, node: usize) -> usize {
+        let mut root = node;
+        while self.parent[root] != root {
+            root = self.parent[root];
+        }
+        let mut at = node;
+        while self.parent[at] != root {
+            at = std::mem::replace(&mut self.parent[at], root);
+        }
+        root
+    }
+
+    /// Merges a node, with all between, into the group of its post-dominator if the patterns allow it. `paths` is the worst
+    /// pattern on the paths between them.
+    fn fuse(&mut self, node: usize, sink: usize, paths: Pattern, phase: Phase) {
+        let (between_at_most, sink_at_most) = match self.pattern[node] {
+            Pattern::Fusable if phase == Phase::Anchors && paths == Pattern::Elementwise => {
+                (Pattern::Broadcast, Pattern::Broadcast)
+            }
+            Pattern::Elementwise | Pattern::Broadcast if paths <= Pattern::Reduction => {
+                (Pattern::Injective, Pattern::Fusable)
+            }
+            Pattern::Injective if phase == Phase::Injective => (Pattern::Injective, Pattern::Injective),
+            _ => return,
+        };
+        let target = self.root(sink);
+        if self.root(node) == target || self.pattern[target] > sink_at_most {
+            return;
+        }
+        let Some(between) = self.up_to(node, sink) else { return };
+        if between[1..].iter().all(|inner| {
+            let root = self.root(*inner);
+            self.pattern[root] <= between_at_most
+        }) {
+            between.into_iter().for_each(|inner| self.merge(inner, sink));
+        }
+    }
+
+    /// A node and all nodes on paths from it before its post-dominator; `None` if the group would be too large.
+    fn up_to(&mut self, node: usize, sink: usize) -> Option<Vec<usize>> {
+        self.walks += 1;
+        let target = self.root(sink);
+        let mut size = self.size[target];
+        let mut found = Vec::new();
+        let mut work = vec![node];
+        while let Some(node) = work.pop() {
+            if node == sink || std::mem::replace(&mut self.seen[node], self.walks) == self.walks {
+                continue;
+            }
+            size += self.size[node];
+            if size > self.most {
+                return None;
+            }
+            found.push(node);
+            work.extend(self.graph.users(node));
+        }
+        Some(found)
+    }
+
+    fn merge(&mut self, node: usize, sink: usize) {
+        let (from, into) = (self.root(node), self.root(sink));
+        if from == into {
+            return;
+        }
+        self.parent[from] = into;
+        self.size[into] += self.size[from];
+        if self.pattern[from] == Pattern::Fusable {
+            self.pattern[into] = Pattern::Fusable;
+        }
+    }
+
+    fn groups(mut self) -> Vec<Vec<usize>> {
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for node in 0..self.parent.len() {
+            let root = self.root(node);
+            groups.entry(root).or_default().push(node);
+        }
+        groups.into_values().filter(|group| group.len() > 1).collect()
+    }
+}

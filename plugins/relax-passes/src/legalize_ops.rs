@@ -1,0 +1,250 @@
+//! Turns calls of operators into calls of PrimFuncs that compute them.
+//!
+//! *Expects* any module. *Keeps* calls of operators without a legalization. *Never* changes what is computed.
+
+use plugin_api::prelude::*;
+use plugin_api::typing::legalized::{LegalizedArg, Replacement};
+use std::collections::{BTreeMap, HashMap};
+
+declare_pass! {
+    /// Turns calls of operators into calls of PrimFuncs that compute them.
+    ///
+    /// The plugin of an operator says what it computes. Calls whose results are the same function of their arguments share
+    /// one PrimFunc. Expects any module. Keeps calls of operators without a legalization, and those whose shapes are not
+    /// known. Never changes what is computed.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     y = R.exp(x)
+    ///     return y
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(private=True, s_tir=True)
+    /// def tir_exp(x: T.Buffer((T.int64(2), T.int64(3)), "float32"), compute: T.Buffer((T.int64(2), T.int64(3)), "float32")):
+    ///     T.func_attr({"tirx.noalias": True})
+    ///     for i0, i1 in T.grid(T.int64(2), T.int64(3)):
+    ///         with T.sblock("compute"):
+    ///             v_i0, v_i1 = T.axis.remap("SS", [i0, i1])
+    ///             T.reads(x[v_i0, v_i1])
+    ///             T.writes(compute[v_i0, v_i1])
+    ///             compute[v_i0, v_i1] = T.exp(x[v_i0, v_i1])
+    ///
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     cls = Module
+    ///     y = R.call_tir(cls.tir_exp, (x,), out_ty=R.Tensor((2, 3), "float32"))
+    ///     return y
+    /// ```
+    pub module pass LEGALIZE_OPS = "relax.LegalizeOps" {
+        opt_level: 0,
+        preserves: ["relax.no_dataflow"],
+        run: legalize_ops,
+    }
+}
+
+fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let mut functions = PrimFuncs { module: module.edit(), by_hash: BTreeMap::new(), numbers: BTreeMap::new() };
+    let mut count = 0;
+    for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
+        let (mut has_new_types, mut known) = (false, HashMap::<Vec<u32>, PrimCall>::new());
+        let legalized = body.try_rewrite(|value, rw| {
+            if value.as_call().and_then(Call::op).is_none() {
+                return Ok(Action::Keep);
+            }
+            let form = value_form(value);
+            if let Some(call) = known.get(&form.key) {
+                count += 1;
+                return Ok(Action::Replace(call.write(&form, rw)));
+            }
+            let Some(legalized) = legalization(value, ctx, name)? else { return Ok(Action::Keep) };
+            count += 1;
+            let v = match legalized.replacement() {
+                Some(Replacement::Function(function)) => {
+                    let call = functions.call(value, &form, &legalized, function, rw);
+                    has_new_types |= call.out != value.ty().to_owned();
+                    let v = call.write(&form, rw);
+                    if call.is_of_form(rw.body()) {
+                        known.insert(form.key, call);
+                    }
+                    v
+                }
+                Some(Replacement::Argument(arg)) => return Ok(alias(value, argument(arg.value(rw.body()), rw), rw)),
+                Some(Replacement::Constant(array)) => {
+                    let constant = rw.array(&array);
+                    return Ok(alias(value, constant, rw));
+                }
+                Some(Replacement::Packed(packed)) => call_packed(value, &packed, rw),
+                None => return Err(no_function(value)),
+            };
+            Ok::<_, PassError>(Action::Replace(v))
+        });
+        let legalized = match legalized {
+            Ok(body) if has_new_types => with_result_type(body),
+            other => other,
+        };
+        functions.module.set(name, legalized.map_err(|error| error.in_function(name))?);
+    }
+    ctx.statistic("calls legalized", count);
+    Ok(functions.module.finish())
+}
+
+/// The legalization of a call; a remark says why a call has none.
+fn legalization(value: Value<'_>, ctx: &Ctx, function: &str) -> Result<Option<Legalized>, PassError> {
+    let Some((call, op)) = value.as_call().and_then(|call| Some((call, call.op()?))) else { return Ok(None) };
+    let why = match ctx.legalize(call) {
+        Ok(Some(legalized)) => return Ok(Some(legalized)),
+        Ok(None) if CALLS.iter().any(|prefix| op.starts_with(prefix)) => return Ok(None),
+        Ok(None) => "it has no legalization".to_string(),
+        Err(InferError::Panicked(fault)) => return Err(PassError::new(fault).at(value)),
+        Err(error) => error.to_string(),
+    };
+    ctx.diagnostics().in_function(function).remark(value, &format!("`{op}` stays as it is: {why}"));
+    Ok(None)
+}
+
+/// Operators that call something, and those of the virtual machine, are what others are legalized to.
+const CALLS: [&str; 6] =
+    ["relax.call_", "relax.invoke_", "relax.make_closure", "relax.builtin.", "relax.memory.", "relax.vm."];
+
+/// The function with the type of its result as that of the value that it returns.
+fn with_result_type(body: Body) -> Result<Body, PassError> {
+    let Some(result) = body.function().and_then(|function| function.result()) else { return Ok(body) };
+    let ret = result.ty().to_owned();
+    let params = body.function().map(|function| function.params().map(|param| param.ty().to_owned()).collect());
+    let mut edit = body.edit();
+    edit.set_signature(params.unwrap_or_default(), ret);
+    Ok(edit.finish()?)
+}
+
+fn no_function(value: Value<'_>) -> PassError {
+    let op = value.as_call().and_then(Call::op).unwrap_or("a call");
+    PassError::new(format!(
+        "the legalization of `{op}` is neither a PrimFunc nor a function that returns an argument, a constant or an \
+         external function; this is a fault of its plugin"
+    ))
+    .at(value)
+}
+
+/// The value under the name of a binding, or in the place of an expression without a name.
+fn alias<'b>(value: Value<'b>, v: V, rw: &mut Rewriter<'b>) -> Action {
+    if !value.is_bound() {
+        return Action::Replace(v);
+    }
+    rw.edit().make_alias(value, v);
+    Action::Keep
+}
+
+/// The call of an external function with the arguments of a call.
+fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
+    let Some(call) = value.as_call() else { return rw.v(value) };
+    let mut args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
+    let format = call.attr("format").and_then(|format| format.as_str()).unwrap_or_default();
+    let (ty, effect) = (value.ty().to_owned(), value.has_effect());
+    let b = rw.edit().builder();
+    let out = b.ty(&ty);
+    // The runtime wants the text before what is printed, and after what must hold.
+    match call.op() {
+        Some("relax.print") => args.insert(0, b.string(format)),
+        Some("relax.assert_op") => args.insert(1.min(args.len()), b.string(format)),
+        _ => {}
+    }
+    let callee = b.op(if effect { "relax.call_packed" } else { "relax.call_pure_packed" });
+    let mut operands = vec![b.extern_func(packed, TypeId::NONE)];
+    operands.extend(args);
+    operands.push(b.type_arg(out));
+    rw.edit().call(callee, &operands, AttrsId::NONE, out, effect, None)
+}
+
+/// The functions of the module, with those that the pass added by their hash.
+struct PrimFuncs {
+    module: plugin_api::ir::ModuleEdit,
+    by_hash: BTreeMap<u64, Vec<String>>,
+    /// The number that a name gets next; 0 for none.
+    numbers: BTreeMap<String, u32>,
+}
+
+impl PrimFuncs {
+    /// The name of a function that is added, unless an equal one was before.
+    fn name_of(&mut self, legalized: &Legalized) -> String {
+        let function = &legalized.function;
+        let same = self.by_hash.entry(function.structural_hash()).or_default();
+        let equal = |name: &&String| self.module.get(name).is_some_and(|known| known.structural_eq(function));
+        if let Some(known) = same.iter().find(equal) {
+            return known.clone();
+        }
+        let number = self.numbers.entry(legalized.name.clone()).or_default();
+        let name = loop {
+            let name = if *number == 0 { legalized.name.clone() } else { format!("{}{number}", legalized.name) };
+            *number += 1;
+            if self.module.get(&name).is_none() {
+                break name;
+            }
+        };
+        self.module.set(name.clone(), function.clone());
+        same.push(name.clone());
+        name
+    }
+
+    /// The call of the PrimFunc that takes the place of a call of an operator.
+    fn call<'b>(
+        &mut self,
+        value: Value<'b>,
+        form: &ValueForm<'b>,
+        legalized: &Legalized,
+        function: &Body,
+        rw: &mut Rewriter<'b>,
+    ) -> PrimCall {
+        let place = |arg: &LegalizedArg| form.values.iter().position(|value| *value == arg.value(rw.body()).0);
+        let args = legalized.args.iter().map(|arg| (*arg, place(arg))).collect();
+        let callee = rw.edit().function_of(&self.name_of(legalized), function);
+        let out = legalized.result_type(&value.ty().to_owned());
+        PrimCall { callee, args, symbols: legalized.symbols.clone(), out }
+    }
+}
+
+/// The call of a PrimFunc in the place of calls of an operator that have one form.
+struct PrimCall {
+    callee: V,
+    /// Each argument, and its place among the values of the form.
+    args: Vec<(LegalizedArg, Option<usize>)>,
+    symbols: Vec<Sym>,
+    out: Type,
+}
+
+impl PrimCall {
+    /// Whether it differs between calls of one form only in the values of the form.
+    fn is_of_form(&self, body: &Body) -> bool {
+        self.args.iter().all(|(arg, place)| place.is_some() || arg.value(body).0.is_leaf())
+    }
+
+    fn write<'b>(&self, form: &ValueForm<'b>, rw: &mut Rewriter<'b>) -> V {
+        let mut args = Vec::with_capacity(self.args.len() + self.symbols.len());
+        for (arg, place) in &self.args {
+            let (value, field) = arg.value(rw.body());
+            let value = place.and_then(|place| form.values.get(place).copied()).unwrap_or(value);
+            args.push(argument((value, field), rw));
+        }
+        for sym in &self.symbols {
+            args.push(scalar(*sym, rw));
+        }
+        rw.call_tir(self.callee, &args, None, &self.out)
+    }
+}
+
+/// A symbolic variable: the parameter that is one, or the variable of a shape.
+fn scalar(sym: Sym, rw: &mut Rewriter<'_>) -> V {
+    let is_it = |param: &Value<'_>| matches!(param.ty().to_owned(), Type::Prim { value: Some(Dim::Var(own)), .. } if own == sym);
+    match rw.body().function().and_then(|function| function.params().find(is_it)) {
+        Some(param) => rw.v(param),
+        None => rw.edit().builder().prim_value(&Dim::Var(sym)),
+    }
+}
+
+/// An argument, or the element of one.
+fn argument<'b>((value, field): (Value<'b>, Option<u32>), rw: &mut Rewriter<'b>) -> V {
+    let v = rw.v(value);
+    let Some(field) = field else { return v };
+    let element = rw.tuple_get(v, field);
+    rw.emit(element, "gv")
+}

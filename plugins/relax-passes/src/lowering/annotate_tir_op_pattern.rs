@@ -1,0 +1,57 @@
+//! Marks each PrimFunc with what operator fusion must know of it.
+
+use super::op_pattern::pattern_of;
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Marks each PrimFunc with what operator fusion must know of it, as the attribute `op_pattern`.
+    ///
+    /// | `op_pattern` | each element of the result |
+    /// |---|---|
+    /// | 0 | comes from the elements at the same position |
+    /// | 1 | the same, of inputs that lack some of the dimensions |
+    /// | 2 | comes from one element at another position |
+    /// | 3 | combines many elements, as a sum does |
+    /// | 4 | combines many elements, and an elementwise function can be fused to it, as to a matrix product |
+    /// | 8 | anything else |
+    ///
+    /// Expects PrimFuncs made of schedulable blocks. A mark that is not 0 stays. Keeps everything else.
+    ///
+    /// ```relax before
+    /// @T.prim_func(private=True, s_tir=True)
+    /// def relu(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    ///     for i in range(4):
+    ///         with T.sblock("B"):
+    ///             vi = T.axis.spatial(4, i)
+    ///             T.reads(A[vi])
+    ///             T.writes(B[vi])
+    ///             B[vi] = T.max(A[vi], T.float32(0.0))
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(private=True, s_tir=True)
+    /// def relu(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    ///     T.func_attr({"op_pattern": 0})
+    ///     for i in range(4):
+    ///         with T.sblock("B"):
+    ///             vi = T.axis.spatial(4, i)
+    ///             T.reads(A[vi])
+    ///             T.writes(B[vi])
+    ///             B[vi] = T.max(A[vi], T.float32(0.0))
+    /// ```
+    pub prim_func pass ANNOTATE_TIR_OP_PATTERN = "relax.AnnotateTIROpPattern" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: annotate_tir_op_pattern,
+    }
+}
+
+fn annotate_tir_op_pattern(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let known = body.root().attr("op_pattern").and_then(|pattern| pattern.as_int());
+    if known.is_some_and(|pattern| pattern != 0) {
+        return Ok(body.clone());
+    }
+    let mut edit = body.edit();
+    edit.set_attr(body.root(), "op_pattern", Attr::Int(pattern_of(body) as i64));
+    ctx.statistic("functions marked", usize::from(edit.is_dirty()));
+    Ok(edit.finish()?)
+}

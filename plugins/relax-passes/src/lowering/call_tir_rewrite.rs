@@ -1,0 +1,151 @@
+//! Allocates what functions write their results to, and calls them directly.
+
+use crate::devices::Devices;
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Allocates what functions write their results to, and calls them directly.
+    ///
+    /// `R.call_tir`, `R.call_tir_inplace` and `R.call_dps_packed` become allocations of tensors and a call with the tensors as
+    /// the last arguments. A result that is written in place of an argument is that argument. Expects functions in A-normal
+    /// form without dataflow blocks, in which nothing checks purity any more. Keeps what is computed.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     R.func_attr({"relax.force_pure": True})
+    ///     y = R.call_dps_packed("my.copy", (x,), out_ty=R.Tensor((2, 3), "float32"))
+    ///     return y
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     R.func_attr({"relax.force_pure": True})
+    ///     alloc = R.builtin.alloc_tensor(
+    ///         R.shape([2, 3]), R.dtype("float32"), 0, R.str("global"), ty_args=(R.Tensor((2, 3), "float32"),)
+    ///     )
+    ///     _: R.Any = R.call_packed("my.copy", x, alloc)
+    ///     y = alloc
+    ///     return y
+    /// ```
+    pub module pass CALL_TIR_REWRITE = "relax.CallTIRRewrite" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: call_tir_rewrite,
+    }
+}
+
+fn call_tir_rewrite(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let devices = Devices::of(module);
+    let mut rewritten = 0;
+    let result = module.map_functions(|name, body| match body.function() {
+        Some(_) => rewrite(body, &devices, &mut rewritten).map_err(|error| error.in_function(name)),
+        None => Ok(body.clone()),
+    });
+    ctx.statistic("calls rewritten", rewritten);
+    result
+}
+
+fn rewrite(body: &Body, devices: &Devices, rewritten: &mut usize) -> Result<Body, PassError> {
+    body.try_rewrite(|value, rw| {
+        let Some(call) = value.as_call().filter(|call| writes_results(*call)) else { return Ok(Action::Keep) };
+        *rewritten += 1;
+        let mut written = Written { call, devices, new: Vec::new() };
+        let results = written.results(rw)?;
+        written.call_function(rw)?;
+        Ok(match results.as_slice() {
+            [one] if value.is_binding() => {
+                rw.edit().make_alias(value, *one);
+                Action::Keep
+            }
+            [one] => Action::Replace(*one),
+            several => Action::Replace(rw.tuple(several)),
+        })
+    })
+}
+
+fn writes_results(call: Call<'_>) -> bool {
+    matches!(call.op(), Some("relax.call_tir" | "relax.call_tir_inplace" | "relax.call_dps_packed"))
+}
+
+/// What a call writes its results to.
+struct Written<'b, 'm> {
+    call: Call<'b>,
+    devices: &'m Devices,
+    /// New tensors, in the order in which the function takes them.
+    new: Vec<V>,
+}
+
+impl<'b> Written<'b, '_> {
+    /// A value for each result: new tensors, or the argument in whose place the result is written.
+    fn results(&mut self, rw: &mut Rewriter<'b>) -> Result<Vec<V>, PassError> {
+        let ty = self.call.ty();
+        let types: Vec<Ty<'b>> = if ty.is_tuple() { ty.children().collect() } else { vec![ty] };
+        let in_place = self.call.attr("inplace_indices").and_then(|indices| indices.as_ints()).unwrap_or_default();
+        let mut results = Vec::new();
+        for (i, ty) in types.into_iter().enumerate() {
+            let taken = in_place.get(i).and_then(|index| usize::try_from(*index).ok());
+            results.push(match taken {
+                Some(index) => {
+                    let Some(arg) = self.call.arg(1).and_then(|args| args.operand(index)) else {
+                        bail!(at self.call.value(), "result {i} takes the place of argument {index}, which the call does not have");
+                    };
+                    rw.v(arg)
+                }
+                None => self.allocate(ty, rw)?,
+            });
+        }
+        Ok(results)
+    }
+
+    /// A new tensor of a type, or a tuple of new tensors.
+    fn allocate(&mut self, ty: Ty<'b>, rw: &mut Rewriter<'b>) -> Result<V, PassError> {
+        if ty.is_tuple() {
+            let fields = ty.children().map(|field| self.allocate(field, rw)).collect::<Result<Vec<V>, PassError>>()?;
+            return Ok(rw.tuple(&fields));
+        }
+        let ty = ty.to_owned();
+        let Some((tensor, shape)) = ty.as_tensor().and_then(|tensor| Some((tensor, tensor.shape.as_ref()?))) else {
+            bail!(at self.call.value(), "a result is not a tensor of known shape, so none can be allocated for it; say its shape in `out_ty`");
+        };
+        let (device, scope) = self.devices.of_tensor(tensor);
+        let builder = rw.edit().builder();
+        let result = builder.ty(&ty);
+        let args = [
+            builder.shape(shape),
+            builder.dtype(tensor.dtype),
+            builder.prim_value(&Dim::Int(device)),
+            builder.string(scope),
+            builder.type_arg(result),
+        ];
+        let allocated = rw.call("relax.builtin.alloc_tensor", &args, &[], &ty);
+        let allocated = rw.emit(allocated, "alloc");
+        self.new.push(allocated);
+        Ok(allocated)
+    }
+
+    /// Calls the function with the arguments and the new tensors.
+    fn call_function(&self, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        let (Some(callee), Some(args)) = (self.call.arg(0), self.call.arg(1)) else {
+            bail!(at self.call.value(), "a function and a tuple of its arguments are expected");
+        };
+        let mut all: Vec<V> = match args.view() {
+            Expr::Tuple(tuple) => tuple.operands().map(|arg| rw.v(arg)).collect(),
+            _ => vec![rw.v(args)],
+        };
+        all.extend(&self.new);
+        let callee = rw.v(callee);
+        let called = match self.call.arg(2) {
+            Some(symbols) => {
+                all.push(rw.v(symbols));
+                let all = rw.tuple(&all);
+                let called = rw.call("relax.vm.call_tir_dyn", &[callee, all], &[], &Type::tuple([]));
+                rw.edit().mark_effect(called);
+                called
+            }
+            None => rw.call_value(callee, &all)?,
+        };
+        rw.emit(called, "_");
+        Ok(())
+    }
+}

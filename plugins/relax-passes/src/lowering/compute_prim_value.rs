@@ -1,0 +1,135 @@
+//! Computes symbolic expressions by functions.
+
+use plugin_api::prelude::*;
+use plugin_api::tir::prim_func;
+use plugin_api::typing::infer_types::infer_types;
+use std::collections::HashMap;
+
+declare_pass! {
+    /// Computes the symbolic expressions that a function uses as values by calls of new PrimFuncs.
+    ///
+    /// Numbers and symbolic variables stay, and so do shapes. Equal expressions share one PrimFunc. Expects functions in A-normal
+    /// form. Keeps what is computed.
+    ///
+    /// ```relax before
+    /// @R.function(pure=False)
+    /// def main(x: R.Tensor(("n",), "float32")):
+    ///     n = T.int64()
+    ///     _ = R.assert_op(R.prim_value(n % 16 == 0), format="n")
+    ///     return x
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(private=True, s_tir=True)
+    /// def compute_symbolic_expr(n: T.int64) -> T.bool:
+    ///     T.func_attr({"tirx.is_host_func": True})
+    ///     return n % T.int64(16) == T.int64(0)
+    ///
+    /// @R.function(pure=False)
+    /// def main(x: R.Tensor(("n",), "float32")):
+    ///     n = T.int64()
+    ///     cls = Module
+    ///     gv: T.bool = cls.compute_symbolic_expr(n)
+    ///     _ = R.assert_op(gv, format="n")
+    ///     return x
+    /// ```
+    pub module pass COMPUTE_PRIM_VALUE = "relax.ComputePrimValue" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: compute_prim_value,
+    }
+}
+
+fn compute_prim_value(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+    let names = FreshNames::new(module.functions().map(|(name, _)| name));
+    let mut functions = Functions { names, known: HashMap::new() };
+    let computed = module.map_functions(|name, body| match body.function() {
+        Some(_) => compute(body, &mut functions, ctx).map_err(|error| error.in_function(name)),
+        None => Ok(body.clone()),
+    })?;
+    ctx.statistic("functions made", functions.known.len());
+    let mut edit = computed.edit();
+    for made in functions.known.into_values().flatten() {
+        edit.set(made.name, made.body);
+    }
+    Ok(edit.finish())
+}
+
+/// A function with calls in the place of its symbolic expressions.
+fn compute(body: &Body, functions: &mut Functions, ctx: &Ctx) -> Result<Body, PassError> {
+    let scalars: HashMap<Sym, Value<'_>> = body.values().filter_map(|value| Some((value.symbol()?, value))).collect();
+    let computed = body.try_rewrite(|value, rw| {
+        for (at, operand) in value.operands().enumerate() {
+            let Some(dim) = operand.dim().filter(is_computed) else { continue };
+            let (function, vars) = functions.of(body, &dim)?;
+            let vars: Vec<V> = vars.iter().map(|var| variable(rw, *var, &scalars)).collect();
+            let call = rw.call_function(&function.name, &function.body, &vars)?;
+            if let Expr::Alias(_) = value.view() {
+                rw.edit().set_type(call, &value.ty().to_owned());
+                return Ok(Action::Replace(call));
+            }
+            let computed = rw.emit_scalar(call, "gv");
+            rw.edit().set_operand(value, at, computed);
+        }
+        Ok::<_, PassError>(Action::Keep)
+    })?;
+    // The type of a tuple of an expression says the expression; that of a tuple of a call does not.
+    if computed.same(body) { Ok(computed) } else { infer_types(&computed, ctx) }
+}
+
+/// A symbolic variable as a value: the scalar variable that it is, where it is one.
+fn variable<'b>(rw: &mut Rewriter<'b>, sym: Sym, scalars: &HashMap<Sym, Value<'b>>) -> V {
+    match scalars.get(&sym) {
+        Some(scalar) => rw.v(*scalar),
+        None => rw.edit().builder().prim_value(&Dim::Var(sym)),
+    }
+}
+
+/// Whether a dimension is neither a number that is known nor a variable.
+fn is_computed(dim: &Dim) -> bool {
+    dim.as_int().is_none() && !matches!(dim, Dim::Var(_))
+}
+
+/// The PrimFuncs that were made, by their hash.
+struct Functions {
+    names: FreshNames,
+    known: HashMap<u64, Vec<Made>>,
+}
+
+#[derive(Clone)]
+struct Made {
+    name: String,
+    body: Body,
+}
+
+impl Functions {
+    /// The function that computes a dimension, and the variables that it takes.
+    fn of(&mut self, body: &Body, dim: &Dim) -> Result<(Made, Vec<Sym>), PassError> {
+        let (new, vars) = function_of(body, dim)?;
+        let equal = self.known.entry(new.structural_hash()).or_default();
+        if let Some(made) = equal.iter().find(|made| made.body.structural_eq(&new)) {
+            return Ok((made.clone(), vars));
+        }
+        let made = Made { name: self.names.fresh("compute_symbolic_expr"), body: new };
+        equal.push(made.clone());
+        Ok((made, vars))
+    }
+}
+
+/// A private PrimFunc of the host that returns a dimension, and the variables that it takes.
+fn function_of(body: &Body, dim: &Dim) -> Result<(Body, Vec<Sym>), PassError> {
+    let mut vars = Vec::new();
+    dim.vars(&mut |var| {
+        if !vars.contains(&var) {
+            vars.push(var);
+        }
+    });
+    let function = prim_func(|t| {
+        let params: Vec<_> = vars.iter().map(|var| t.param(body.sym_name(var.id).unwrap_or("n"), var.dtype)).collect();
+        let param = |var: Sym| params[vars.iter().position(|known| *known == var).unwrap_or_default()];
+        t.ret(t.dim(dim, &param));
+    })?;
+    let mut edit = function.edit();
+    edit.set_private(true);
+    edit.set_attr(function.root(), "tirx.is_host_func", Attr::Bool(true));
+    Ok((edit.finish()?, vars))
+}

@@ -1,0 +1,76 @@
+//! Ends the check of purity: what runs is called directly.
+
+use plugin_api::prelude::*;
+use plugin_api::typing::relations::calls_are_pure;
+
+declare_pass! {
+    /// Ends the check of purity, as the last step before code that has effects is written.
+    ///
+    /// Pure functions, local ones too, are marked `relax.force_pure`. A call that was only declared to be pure becomes a plain
+    /// one. Expects any function. Keeps what is computed.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     y = R.call_pure_packed("my.copy", x, ty_args=(R.Tensor((2, 3), "float32"),))
+    ///     return y
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     R.func_attr({"relax.force_pure": True})
+    ///     y = R.call_packed("my.copy", x, ty_args=(R.Tensor((2, 3), "float32"),))
+    ///     return y
+    /// ```
+    pub function pass REMOVE_PURITY_CHECKING = "relax.RemovePurityChecking" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        run: remove_purity_checking,
+    }
+}
+
+fn remove_purity_checking(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    let mut unwrapped = 0;
+    for value in body.values() {
+        match value.view() {
+            Expr::Function(function) if function.is_pure() => {
+                edit.set_attr(value, "relax.force_pure", Attr::Bool(true));
+            }
+            Expr::Call(call) => unwrapped += usize::from(unwrap(&mut edit, call)),
+            _ => {}
+        }
+    }
+    ctx.statistic("calls unwrapped", unwrapped);
+    Ok(edit.finish()?)
+}
+
+/// Makes a plain call of one that is declared to be pure; says whether it was one.
+fn unwrap(edit: &mut Edit<'_>, call: Call<'_>) -> bool {
+    match call.op() {
+        Some("relax.call_pure_packed") => match call.arg(0).filter(|callee| !is_external(*callee)) {
+            None => call_operator(edit, call, "relax.call_packed"),
+            Some(callee) => {
+                let parts: Vec<Value<'_>> = call.value().operands().skip(1).collect();
+                edit.set_operands(call, &parts);
+                if !calls_are_pure(&callee.ty().to_owned()) {
+                    edit.mark_effect(call);
+                }
+            }
+        },
+        Some("relax.invoke_pure_closure") => call_operator(edit, call, "relax.invoke_closure"),
+        _ => return false,
+    }
+    true
+}
+
+/// The same call, of an operator that has an effect.
+fn call_operator(edit: &mut Edit<'_>, call: Call<'_>, name: &str) {
+    let operator = edit.builder().op(name);
+    edit.set_operand(call, 0, operator);
+    edit.mark_effect(call);
+}
+
+fn is_external(callee: Value<'_>) -> bool {
+    matches!(callee.view(), Expr::ExternFunc(_))
+}

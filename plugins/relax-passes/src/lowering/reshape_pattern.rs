@@ -1,0 +1,92 @@
+//! Whether a PrimFunc does nothing but copy the elements of a buffer in their order.
+
+use plugin_api::arith::{index_to_dim, substitute, symbol_of, unused_symbol};
+use plugin_api::prelude::*;
+use plugin_api::tir::ElementAccess;
+use std::collections::BTreeMap;
+
+/// Whether a PrimFunc copies its first parameter to its last one, element by element in row-major order, and does nothing
+/// else.
+pub(super) fn reshapes(body: &Body) -> bool {
+    copy_in_order(body).unwrap_or(false)
+}
+
+fn copy_in_order(body: &Body) -> Option<bool> {
+    let params: Vec<Value<'_>> = body.values().filter(|value| value.is_param_buffer()).collect();
+    let [source, .., target] = params.as_slice() else { return None };
+    let block = only_block(body)?;
+    let store = only(block)?;
+    let Some(Stmt::Store { value, .. }) = store.stmt() else { return None };
+    let (from, to) = (value.as_element_access()?, store.as_element_access()?);
+    let is_copy = matches!(value.view(), Expr::Load { .. }) && from.buffer == *source && to.buffer == *target;
+    Some(is_copy && in_order(block, &from, &to)?)
+}
+
+/// The innermost block of a nest in which each loop and block has one statement, which is always executed, and each iterator is
+/// spatial.
+fn only_block(body: &Body) -> Option<Value<'_>> {
+    let mut at = only(body.root()).filter(|stmt| is_loop(*stmt) || stmt.name() == Some("root"))?;
+    loop {
+        let inner = only(at)?;
+        let is_block = matches!(at.stmt(), Some(Stmt::Block));
+        if is_block && (at.block_condition().is_some() || at.block_iters().any(|iter| !iter.is_spatial)) {
+            return None;
+        }
+        match inner.stmt()? {
+            Stmt::For { .. } => at = inner,
+            Stmt::Block if !is_block => at = inner,
+            _ => return is_block.then_some(at),
+        }
+    }
+}
+
+fn is_loop(stmt: Value<'_>) -> bool {
+    matches!(stmt.stmt(), Some(Stmt::For { .. }))
+}
+
+/// The one statement of a function, loop or block.
+fn only(stmt: Value<'_>) -> Option<Value<'_>> {
+    let mut statements = stmt.statements();
+    statements.next().filter(|_| statements.next().is_none())
+}
+
+/// Whether a load and a store have the same position in row-major order, for all values of the iterators of a block.
+fn in_order(block: Value<'_>, from: &ElementAccess<'_>, to: &ElementAccess<'_>) -> Option<bool> {
+    let mut analyzer = Analyzer::new();
+    let mut iters = Vec::new();
+    for iter in block.block_iters() {
+        let sym = symbol_of(iter.var)?;
+        let (min, extent) = (index_to_dim(iter.min)?, index_to_dim(iter.extent)?);
+        analyzer.bind_range(sym, &min, &extent);
+        iters.push((sym, extent));
+    }
+    let (from, to) = (position(from)?, position(to)?);
+    Some(analyzer.prove_equal(&from, &to) == Some(true) || same_when_fused(&iters, &from, &to))
+}
+
+/// The same, with the iterators as digits of one number, so that what divides and multiplies it again can be seen.
+fn same_when_fused(iters: &[(Sym, Dim)], from: &Dim, to: &Dim) -> bool {
+    let Some((first, _)) = iters.first() else { return false };
+    let fused = unused_symbol(0, first.dtype);
+    let mut digits = BTreeMap::new();
+    let mut stride = Dim::int(1, first.dtype);
+    for (sym, extent) in iters.iter().rev() {
+        digits.insert(*sym, Dim::Var(fused).floor_div(stride.clone()).floor_mod(extent.clone()));
+        stride = stride * extent.clone();
+    }
+    let mut analyzer = Analyzer::new();
+    analyzer.bind_range(fused, &Dim::int(0, first.dtype), &stride);
+    let in_digits = |dim: &Dim| substitute(dim, &|sym| digits.get(&sym).cloned());
+    let (from, to) = (in_digits(from), in_digits(to));
+    analyzer.prove_equal(&from, &to) == Some(true)
+}
+
+/// The position of an element in row-major order.
+fn position(access: &ElementAccess<'_>) -> Option<Dim> {
+    let shape = access.buffer.as_buffer_type()?.shape;
+    let mut position = Dim::Int(0);
+    for (extent, index) in shape.into_iter().zip(&access.indices) {
+        position = position * extent + index_to_dim(*index)?;
+    }
+    Some(position)
+}

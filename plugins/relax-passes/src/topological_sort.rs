@@ -1,0 +1,222 @@
+//! Sorts the bindings of dataflow blocks by what they need.
+
+use plugin_api::prelude::*;
+use std::collections::{BTreeSet, VecDeque};
+
+declare_pass! {
+    /// Sorts the bindings of dataflow blocks in the order in which a search over what uses what meets them.
+    ///
+    /// The search starts at the parameters, or at the results. Expects any function. Keeps what is computed, and all bindings
+    /// outside of dataflow blocks. A block stays as it is if it defines a local function, or if a symbolic
+    /// variable would be used before the match_cast that defines it.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     with R.dataflow():
+    ///         a = R.exp(x)
+    ///         b = R.negative(x)
+    ///         c = R.nn.relu(a)
+    ///         d = R.add(b, c)
+    ///         R.output(d)
+    ///     return d
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     with R.dataflow():
+    ///         a = R.exp(x)
+    ///         c = R.nn.relu(a)
+    ///         b = R.negative(x)
+    ///         d = R.add(b, c)
+    ///         R.output(d)
+    ///     return d
+    /// ```
+    pub function pass TOPOLOGICAL_SORT = "relax.TopologicalSort" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf"],
+        options: Options {
+            /// `depth-first` or `breadth-first`.
+            order: String = "depth-first",
+            /// `from-inputs` or `from-outputs`.
+            direction: String = "from-inputs",
+        },
+        run: topological_sort,
+    }
+}
+
+fn topological_sort(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
+    let depth_first = choice("order", &options.order, ["depth-first", "breadth-first"])?;
+    let from_inputs = choice("direction", &options.direction, ["from-inputs", "from-outputs"])?;
+    let (mut edit, regions) = (body.edit(), body.regions());
+    let mut sorted = 0;
+    for function in body.values().filter_map(Value::as_function) {
+        let blocks: Vec<Block<'_>> = blocks_of(function).collect();
+        if blocks.is_empty() {
+            continue;
+        }
+        let graph = Graph::of(function.value(), &regions);
+        let ranks = graph.search(depth_first, from_inputs);
+        for block in blocks {
+            let mut order: Vec<Value<'_>> = block.bindings().collect();
+            order.sort_by_key(|binding| graph.node(*binding).map(|node| ranks[node]));
+            if defines_before_use(function, block, &order) {
+                sorted += usize::from(edit.reorder(block, &order));
+            }
+        }
+    }
+    ctx.statistic("blocks sorted", sorted);
+    Ok(edit.finish()?)
+}
+
+/// The dataflow blocks of a function, also those in branches, but not those of functions in it; without blocks that define a
+/// function, which cannot be moved.
+fn blocks_of<'b>(function: Function<'b>) -> impl Iterator<Item = Block<'b>> {
+    let blocks = function.value().region().nodes_outside_functions();
+    let blocks = blocks.filter_map(Value::as_block).filter(|block| block.is_dataflow());
+    blocks.filter(|block| block.bindings().all(|binding| binding.as_function().is_none()))
+}
+
+/// Whether each symbolic variable that a match_cast of a block defines is used after it only, in an order of the bindings.
+fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'_>]) -> bool {
+    let mut missing: BTreeSet<Sym> = BTreeSet::new();
+    for cast in block.bindings().filter(|binding| binding.is_match_cast()) {
+        cast.ty().to_owned().each_defined(&mut |sym| missing.extend([sym]));
+    }
+    if missing.is_empty() {
+        return true;
+    }
+    function.params().for_each(|param| {
+        param.ty().to_owned().each_defined(&mut |sym| {
+            missing.remove(&sym);
+        })
+    });
+    order.iter().all(|binding| {
+        if binding.is_match_cast() {
+            binding.ty().to_owned().each_defined(&mut |sym| {
+                missing.remove(&sym);
+            });
+        }
+        let mut defined = true;
+        binding.each_symbol(&mut |sym| defined &= !missing.contains(&sym));
+        defined
+    })
+}
+
+/// Whether an option is the first of two choices.
+fn choice(option: &str, found: &str, choices: [&str; 2]) -> Result<bool, PassError> {
+    if !choices.contains(&found) {
+        bail!("`{option}` is `{found}`; write `{}` or `{}`", choices[0], choices[1]);
+    }
+    Ok(found == choices[0])
+}
+
+/// What uses what in a function: its parameters and bindings by their position in it, an input before all, and an output
+/// after all.
+struct Graph<'b> {
+    function: Value<'b>,
+    /// For each node those that use it.
+    users: Vec<Vec<usize>>,
+    /// For each node those that it uses.
+    needs: Vec<Vec<usize>>,
+    input: usize,
+    output: usize,
+}
+
+impl<'b> Graph<'b> {
+    fn of(function: Value<'b>, regions: &Regions<'b>) -> Graph<'b> {
+        let n = function.region().nodes().len();
+        let none = vec![Vec::new(); n + 2];
+        let mut graph = Graph { function, users: none.clone(), needs: none, input: n, output: n + 1 };
+        for value in function.region().nodes() {
+            match (value.view(), graph.node(value)) {
+                (Expr::Param, Some(param)) => graph.add(graph.input, param),
+                (Expr::Yield(_), _) => {
+                    let user = result_of(regions, value, function).and_then(|binding| graph.node(binding));
+                    graph.uses(value, user.unwrap_or(graph.output));
+                }
+                (_, Some(binding)) if value.is_binding() => graph.uses(value, binding),
+                _ => {}
+            }
+        }
+        graph.close();
+        graph
+    }
+
+    /// The node of a value in the function.
+    fn node(&self, value: Value<'_>) -> Option<usize> {
+        self.function.region().position(value)
+    }
+
+    fn add(&mut self, need: usize, user: usize) {
+        self.users[need].push(user);
+        self.needs[user].push(need);
+    }
+
+    /// Adds the variables of the function that a value uses, in the order in which they are written.
+    fn uses(&mut self, value: Value<'_>, user: usize) {
+        let mut work: Vec<Value<'_>> = value.operands().rev().collect();
+        while let Some(operand) = work.pop() {
+            match self.node(operand) {
+                Some(need) if operand.is_bound() => self.add(need, user),
+                _ if operand.is_nested() => work.extend(operand.operands().rev()),
+                _ => {}
+            }
+        }
+    }
+
+    /// What needs nothing needs the input; what nothing uses, the output uses, before anything else.
+    fn close(&mut self) {
+        let bindings = self.function.region().nodes().filter(|value| value.is_binding());
+        let bindings: Vec<usize> = bindings.filter_map(|binding| self.node(binding)).collect();
+        let free =
+            |edges: &[Vec<usize>]| bindings.iter().copied().filter(|at| edges[*at].is_empty()).collect::<Vec<_>>();
+        let (without_needs, mut unused) = (free(&self.needs), free(&self.users));
+        without_needs.into_iter().for_each(|binding| self.add(self.input, binding));
+        unused.iter().for_each(|binding| self.users[*binding].push(self.output));
+        unused.append(&mut self.needs[self.output]);
+        self.needs[self.output] = unused;
+    }
+
+    /// The rank of each node in the order of the search.
+    fn search(&self, depth_first: bool, from_inputs: bool) -> Vec<usize> {
+        let (forward, backward, start) = match from_inputs {
+            true => (&self.users, &self.needs, self.input),
+            false => (&self.needs, &self.users, self.output),
+        };
+        // For each node how many edges lead to it from nodes that were not visited.
+        let mut missing: Vec<usize> = backward.iter().map(Vec::len).collect();
+        let mut ranks = vec![usize::MAX; forward.len()];
+        let (mut visited, mut work) = (0, VecDeque::from([start]));
+        while let Some(node) = if depth_first { work.pop_back() } else { work.pop_front() } {
+            if ranks[node] != usize::MAX {
+                continue;
+            }
+            ranks[node] = visited;
+            visited += 1;
+            forward[node].iter().for_each(|next| missing[*next] -= 1);
+            let ready = forward[node].iter().filter(|next| missing[**next] == 0 && ranks[**next] == usize::MAX);
+            // What is pushed last comes first: the first user, but the last of what is needed.
+            match depth_first && from_inputs {
+                true => work.extend(ready.rev()),
+                false => work.extend(ready),
+            }
+        }
+        if !from_inputs {
+            ranks.iter_mut().filter(|rank| **rank != usize::MAX).for_each(|rank| *rank = visited - *rank);
+        }
+        ranks
+    }
+}
+
+/// The binding of which a YIELD is the result: the If or local function around it; `None` for the result of the function.
+fn result_of<'b>(regions: &Regions<'b>, result: Value<'b>, function: Value<'b>) -> Option<Value<'b>> {
+    let mut around = regions.around(result)?;
+    while around != function {
+        if around.is_binding() {
+            return Some(around);
+        }
+        around = regions.around(around)?;
+    }
+    None
+}

@@ -1,0 +1,365 @@
+//! Makes buffers as small as what is accessed of them.
+
+use super::index::conditions::Conditions;
+use super::index::linear::{Linear, add, mul, sub};
+use super::index::reached::{Ends, Reached};
+use super::lower_opaque_block::{DIM_ALIGN, alignments};
+use plugin_api::arith::{index_to_dim, index_to_dim_of_atoms, prim, symbol_of};
+use plugin_api::ir::BufferType;
+use plugin_api::prelude::*;
+use plugin_api::tir::RegionAccess;
+
+declare_pass! {
+    /// Makes buffers as small as what is accessed of them within one iteration of the loops around their allocation.
+    ///
+    /// Expects blocks without iterators: s_tir.ConvertBlocksToOpaque replaces these. Keeps parameters, and buffers whose data
+    /// is passed to calls without a block that says what these access. A region whose size depends on loops gets the greatest
+    /// size, if that is known.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8, 16), "float32"), C: T.Buffer((8, 16), "float32")):
+    ///     for i in range(8):
+    ///         B = T.alloc_buffer((8, 16))
+    ///         for j in range(16):
+    ///             B[i, j] = A[i, j]
+    ///         for j in range(16):
+    ///             C[i, j] = B[i, 15 - j]
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8, 16), "float32"), C: T.Buffer((8, 16), "float32")):
+    ///     for i in range(8):
+    ///         B = T.alloc_buffer((1, 16))
+    ///         for j in range(16):
+    ///             B[i - i, j] = A[i, j]
+    ///         for j in range(16):
+    ///             C[i, j] = B[i - i, 15 - j]
+    /// ```
+    pub prim_func pass COMPACT_BUFFER_ALLOCATION = "s_tir.CompactBufferAllocation" {
+        opt_level: 0,
+        options: Options {
+            /// Whether no buffer may get larger than it was.
+            is_strict: bool = true,
+        },
+        run: compact_buffer_allocation,
+    }
+}
+
+fn compact_buffer_allocation(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
+    let mut collect = Collect::new(body);
+    for value in body.values() {
+        collect.visit(value)?;
+    }
+    let regions = collect.regions(options.is_strict)?;
+    let aligned = alignments(body)?;
+    body.try_rewrite(|value, rw| {
+        if let Some(ty) = value.as_buffer_type()
+            && let Some(region) = regions.get(value)
+        {
+            let rows = aligned.get(value).cloned().or_else(|| match value.attr(DIM_ALIGN)?.to_owned() {
+                Attr::List(rows) => Some(rows.to_vec()),
+                _ => None,
+            });
+            rw.set_type(value, &Type::Buffer(compacted(ty, region, &rows.unwrap_or_default())));
+        }
+        move_access(value, &regions, rw)?;
+        Ok::<_, PassError>(Action::Keep)
+    })
+}
+
+/// Start and extent in each dimension.
+type Ranges = Vec<(Dim, Dim)>;
+
+/// A loop or thread around the current place.
+struct Around {
+    sym: Sym,
+    min: Dim,
+    max: Dim,
+    /// Kind of the threads; `None` of a loop.
+    thread: Option<String>,
+}
+
+/// What is accessed of a buffer.
+struct Accessed {
+    /// Number of loops around its allocation.
+    depth: usize,
+    scope: String,
+    /// Least and greatest index in each dimension; `None` before the first access.
+    ends: Option<Vec<(Option<Dim>, Option<Dim>)>>,
+}
+
+struct Collect<'b> {
+    body: &'b Body,
+    analyzer: Analyzer,
+    conditions: Conditions<'b>,
+    around: OpenScopes<Around>,
+    accessed: ValueMap<'b, Accessed>,
+    buffers: Vec<Value<'b>>,
+    /// Blocks around the current place.
+    blocks: OpenScopes<Value<'b>>,
+}
+
+impl<'b> Collect<'b> {
+    fn new(body: &'b Body) -> Collect<'b> {
+        Collect {
+            body,
+            analyzer: Analyzer::of_body(body),
+            conditions: Conditions::new(body),
+            around: OpenScopes::new(),
+            accessed: ValueMap::new(body),
+            buffers: Vec::new(),
+            blocks: OpenScopes::new(),
+        }
+    }
+
+    fn visit(&mut self, value: Value<'b>) -> Result<(), PassError> {
+        self.around.go_to(value);
+        self.blocks.go_to(value);
+        self.conditions.go_to(value);
+        if matches!(value.stmt(), Some(Stmt::Block)) {
+            if value.block_iters().next().is_some() {
+                bail!(at value, "a block with iterators; run s_tir.ConvertBlocksToOpaque before");
+            }
+            self.blocks.open(value, value);
+        }
+        self.enter_loop(value);
+        if let Some(ty) = value.as_buffer_type().filter(|_| value.is_block_buffer() || value.is_allocation()) {
+            let depth = self.around.len();
+            self.accessed.insert(value, Accessed { depth, scope: ty.scope, ends: None });
+            self.buffers.push(value);
+        }
+        if let Some(access) = value.as_element_access() {
+            let points: Vec<_> = access.indices.iter().map(|index| (*index, None)).collect();
+            self.access(access.buffer, &points);
+        }
+        if let Some(region) = value.matched_region() {
+            self.access_region(region.buffer, &region.ranges);
+        }
+        if let Expr::BufferPart { buffer, part: 0 } = value.view() {
+            self.access_data(buffer);
+        }
+        Ok(())
+    }
+
+    fn enter_loop(&mut self, value: Value<'b>) {
+        let (var, min, extent, thread) = match value.stmt() {
+            Some(Stmt::For { var, min, extent, .. }) => (Some(var), index_to_dim(min), extent, value.attr("thread")),
+            Some(Stmt::Launch { extent, .. }) => {
+                let zero = Dim::int(0, extent.ty().dtype());
+                (value.region().children().next(), Some(zero), extent, value.attr("thread"))
+            }
+            _ => return,
+        };
+        if let (Some(sym), Some(min), Some(extent)) = (var.and_then(symbol_of), min, index_to_dim(extent)) {
+            let max = sub(add(min.clone(), extent), Dim::int(1, sym.dtype));
+            let max = Linear::of(&max).to_dim(sym.dtype).unwrap_or(max);
+            let thread = thread.and_then(|thread| thread.as_str()).map(str::to_string);
+            self.around.open(value, Around { sym, min, max, thread });
+        }
+    }
+
+    /// The data of a buffer is used: what the block around says that it accesses, else all of it.
+    fn access_data(&mut self, buffer: Value<'b>) {
+        let Some(ty) = buffer.as_buffer_type().filter(|_| self.accessed.contains(buffer)) else { return };
+        let said_by = |block: &Value<'b>| -> Vec<RegionAccess<'b>> {
+            block.block_accesses().filter(|access| access.buffer == buffer).collect()
+        };
+        let said = self.blocks.iter().rev().map(said_by).find(|said| !said.is_empty());
+        match said {
+            Some(said) => said.iter().for_each(|access| self.access_region(buffer, &access.ranges)),
+            None => {
+                let all = ty.shape.iter().map(|extent| {
+                    let one = Dim::int(1, extent.dtype());
+                    (Some(Dim::int(0, extent.dtype())), Some(sub(extent.clone(), one)))
+                });
+                self.join(buffer, all.collect());
+            }
+        }
+    }
+
+    fn access_region(&mut self, buffer: Value<'b>, ranges: &[(Value<'b>, Value<'b>)]) {
+        let ranges: Vec<_> = ranges.iter().map(|(min, extent)| (*min, Some(*extent))).collect();
+        self.access(buffer, &ranges);
+    }
+
+    /// A part of a buffer is accessed: start and, if it is more than an element, extent in each dimension.
+    fn access(&mut self, buffer: Value<'b>, part: &[(Value<'b>, Option<Value<'b>>)]) {
+        let Some(accessed) = self.accessed.get(buffer) else { return };
+        let mut running = Ends::new();
+        for (i, around) in self.around.iter().enumerate() {
+            let relaxed = around.thread.as_deref().is_some_and(|thread| is_shared(&accessed.scope, thread));
+            if i >= accessed.depth || relaxed {
+                running.insert(around.sym, (around.min.clone(), around.max.clone()));
+            }
+        }
+        let runs = |value: Value<'b>| symbol_of(value).is_some_and(|sym| running.contains_key(&sym));
+        let varies: Vec<bool> = part.iter().map(|(min, _)| has_atom_of(*min, runs)).collect();
+        let mut reached = Reached::new(&mut self.analyzer, running, self.conditions.active());
+        let ends = part.iter().zip(varies).map(|((min, extent), varies)| {
+            let Some(min) = index_to_dim_of_atoms(*min).filter(|_| !varies) else { return (None, None) };
+            let (least, most) = reached.ends(&min);
+            let Some(extent) = extent.and_then(index_to_dim_of_atoms) else { return (least, most) };
+            let last = sub(add(min.clone(), extent), Dim::int(1, min.dtype()));
+            (least, reached.ends(&last).1)
+        });
+        let ends = ends.collect();
+        self.join(buffer, ends);
+    }
+
+    fn join(&mut self, buffer: Value<'b>, new: Vec<(Option<Dim>, Option<Dim>)>) {
+        let mut reached = Reached::new(&mut self.analyzer, Ends::new(), std::iter::empty());
+        let Some(accessed) = self.accessed.get_mut(buffer) else { return };
+        accessed.ends = Some(match accessed.ends.take() {
+            None => new,
+            Some(old) => {
+                let both = old.into_iter().zip(new);
+                let joined = both.map(|((min, max), (other_min, other_max))| {
+                    let min = min.zip(other_min).map(|(a, b)| reached.least(a, b));
+                    (min, max.zip(other_max).map(|(a, b)| reached.greatest(a, b)))
+                });
+                joined.collect()
+            }
+        });
+    }
+
+    /// The region of each buffer that gets smaller, or has another start.
+    fn regions(mut self, strict: bool) -> Result<ValueMap<'b, Ranges>, PassError> {
+        let mut regions = ValueMap::new(self.body);
+        for buffer in std::mem::take(&mut self.buffers) {
+            let (Some(ty), Some(accessed)) = (buffer.as_buffer_type(), self.accessed.remove(buffer)) else { continue };
+            let Some(ends) = accessed.ends else {
+                if buffer.is_block_buffer() {
+                    bail!(at buffer, "a buffer that nothing accesses; remove it");
+                }
+                continue;
+            };
+            let region = ends.into_iter().zip(&ty.shape).map(|(ends, shape)| self.range(ends, shape, strict)).collect();
+            regions.insert(buffer, region);
+        }
+        Ok(regions)
+    }
+
+    fn range(&mut self, ends: (Option<Dim>, Option<Dim>), shape: &Dim, strict: bool) -> (Dim, Dim) {
+        let whole = (Dim::int(0, shape.dtype()), shape.clone());
+        let (Some(min), Some(max)) = ends else { return whole };
+        let bounds = self.analyzer.const_bounds(&min);
+        let min = if bounds.min == bounds.max { Dim::int(bounds.min, min.dtype()) } else { min };
+        let bounds = self.analyzer.const_bounds(&max);
+        let max = if bounds.min == bounds.max { Dim::int(bounds.min, max.dtype()) } else { max };
+        let extent = add(sub(max, min.clone()), Dim::int(1, min.dtype()));
+        let mut extent = self.analyzer.simplify(&extent);
+        let mut reached = Reached::new(&mut self.analyzer, Ends::new(), std::iter::empty());
+        let min = if strict { reached.not_negative(min) } else { min };
+        if strict && !reached.is_within(&extent, shape) {
+            extent = reached.least(shape.clone(), extent);
+        }
+        let mut atoms = false;
+        extent.vars(&mut |sym| atoms |= plugin_api::arith::atom_of(sym).is_some());
+        if atoms {
+            let bounds = self.analyzer.const_bounds(&extent);
+            if bounds.max == i64::MAX {
+                return whole;
+            }
+            extent = Dim::int(bounds.max, extent.dtype());
+        }
+        (min, extent)
+    }
+}
+
+/// Whether an index has a part that is no arithmetic, such as a load, in which a variable is that runs: nothing is known of
+/// what that part is while the variable runs.
+fn has_atom_of<'b>(index: Value<'b>, runs: impl Fn(Value<'b>) -> bool) -> bool {
+    let mut work = vec![(index, false)];
+    while let Some((value, inside)) = work.pop() {
+        if inside && runs(value) {
+            return true;
+        }
+        if value.is_nested() {
+            let inside = inside || !matches!(value.view(), Expr::Arith { .. });
+            work.extend(value.operands().map(|operand| (operand, inside)));
+        }
+    }
+    false
+}
+
+/// Whether threads of a kind share memory of a scope.
+fn is_shared(scope: &str, thread: &str) -> bool {
+    let rank = match scope {
+        "" | "global" => 0,
+        "shared" | "shared.dyn" | "shared.barrier" | "shared.cluster" => 1,
+        "warp" => return thread == "threadIdx.x",
+        _ => 3,
+    };
+    let of = if thread.starts_with("blockIdx") || thread.starts_with("clusterCtaIdx") { 0 } else { 1 };
+    rank <= of
+}
+
+/// Accesses of a buffer begin at the start of its region.
+fn move_access<'b>(value: Value<'b>, regions: &ValueMap<'b, Ranges>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+    let moved =
+        |buffer: Value<'b>| regions.get(buffer).filter(|region| region.iter().any(|(min, _)| min.as_int() != Some(0)));
+    if let Some(access) = value.as_element_access()
+        && let Some(region) = moved(access.buffer)
+    {
+        let (buffer, indices) = rw.tir(|t| {
+            let moved = access.indices.iter().zip(region).map(|(index, (min, _))| (t.value(*index) - t.index(min)).v());
+            (t.buffer(access.buffer).v(), moved.collect::<Vec<V>>())
+        })?;
+        rw.edit().set_access(value, buffer, &indices);
+    }
+    if let Some(access) = value.as_region_access()
+        && let Some(region) = moved(access.buffer)
+    {
+        let (buffer, ranges) = rw.tir(|t| {
+            let moved = access.ranges.iter().zip(region);
+            let moved =
+                moved.map(|((start, extent), (min, _))| ((t.value(*start) - t.index(min)).v(), t.value(*extent).v()));
+            (t.buffer(access.buffer).v(), moved.collect::<Vec<(V, V)>>())
+        })?;
+        rw.edit().set_region(value, buffer, &ranges);
+    }
+    Ok(())
+}
+
+/// The buffer of the extents of a region, with strides where its rows are aligned.
+fn compacted(ty: BufferType, region: &Ranges, rows: &[Attr]) -> BufferType {
+    let shape: Vec<Dim> = region.iter().map(|(_, extent)| extent.clone()).collect();
+    let mut aligned = vec![None; shape.len()];
+    for row in rows {
+        let Attr::List(row) = row else { continue };
+        if let [_, Attr::Int(dim), Attr::Int(factor), Attr::Int(offset)] = row[..]
+            && let Some(aligned) = aligned.get_mut(dim as usize)
+        {
+            *aligned = Some((factor, offset));
+        }
+    }
+    if rows.is_empty() {
+        return BufferType { strides: Vec::new(), ..ty.viewed(shape) };
+    }
+    let mut stride = Dim::int(1, shape.first().map_or(DType::I32, Dim::dtype));
+    let mut strides = Vec::with_capacity(shape.len());
+    for (extent, aligned) in shape.iter().zip(aligned).rev() {
+        if let Some((factor, offset)) = aligned {
+            stride = next_aligned(stride, factor, offset);
+        }
+        strides.push(stride.clone());
+        stride = mul(stride, extent.clone());
+    }
+    strides.reverse();
+    BufferType { strides, ..ty.viewed(shape) }
+}
+
+/// The least stride that is no less, and `offset` more than a multiple of `factor`.
+fn next_aligned(stride: Dim, factor: i64, offset: i64) -> Dim {
+    let number = |value| Dim::int(value, stride.dtype());
+    match stride.as_int() {
+        _ if factor <= 0 => stride,
+        Some(known) => number(known + (factor + offset - known % factor) % factor),
+        None => {
+            let rest = Dim::binary(prim::FLOORMOD, stride.clone(), number(factor));
+            let missing = Dim::binary(prim::FLOORMOD, sub(number(factor + offset), rest), number(factor));
+            add(stride, missing)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Replaces iterators of blocks by what they are in the loops around them.
+
+use plugin_api::prelude::*;
+use plugin_api::walk::visitors::post_order_visit_value;
+
+declare_pass! {
+    /// Replaces iterators of blocks by what they are in the loops around them.
+    ///
+    /// Expects that no block has an initialization: s_tir.LowerInitBlock lowers these. A condition of a block that uses an
+    /// iterator of the same block is an error.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ///     for i, j in T.grid(2, 4):
+    ///         with T.sblock("copy"):
+    ///             vi = T.axis.spatial(8, i * 4 + j)
+    ///             T.reads(A[vi])
+    ///             T.writes(B[vi])
+    ///             B[vi] = A[vi]
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ///     for i, j in T.grid(2, 4):
+    ///         with T.sblock("copy"):
+    ///             T.reads(A[i * 4 + j])
+    ///             T.writes(B[i * 4 + j])
+    ///             B[i * 4 + j] = A[i * 4 + j]
+    /// ```
+    pub prim_func pass CONVERT_BLOCKS_TO_OPAQUE = "s_tir.ConvertBlocksToOpaque" {
+        opt_level: 0,
+        run: convert_blocks_to_opaque,
+    }
+}
+
+fn convert_blocks_to_opaque(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    ToOpaque.mutate(body)
+}
+
+struct ToOpaque;
+
+impl<'b> StmtMutator<'b> for ToOpaque {
+    fn visit_sblock(&mut self, block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        if let Some(init) = block.block_init() {
+            bail!(at init, "a block with an initialization; run s_tir.LowerInitBlock before");
+        }
+        if let Some(iter) = block.block_condition().and_then(|condition| iterator_in(condition, block)) {
+            let name = iter.name().unwrap_or("_");
+            bail!(at block, "the condition of the block uses its iterator `{name}`, which only its content knows; write \
+                             what `{name}` is in the loops around the block");
+        }
+        if block.needs_root_block(rw.body().root()) {
+            rw.tir(|t| t.root_block(|| t.keep(block)))?;
+        }
+        for iter in block.block_iters() {
+            rw.edit().replace_scalar(iter.var, iter.value)?;
+        }
+        Ok(Action::Keep)
+    }
+}
+
+/// An iterator of the block that an expression uses.
+fn iterator_in<'b>(expr: Value<'b>, block: Value<'b>) -> Option<Value<'b>> {
+    let mut operands = vec![expr];
+    post_order_visit_value(expr, |part| operands.extend(part.operands()));
+    block.block_iters().map(|iter| iter.var).find(|var| operands.contains(var))
+}

@@ -1,0 +1,145 @@
+//! Makes buffers one-dimensional.
+
+use super::index::iter_context::IterContext;
+use super::index::linear::{Linear, cast, mul};
+use super::lower_match_buffer::offset_of;
+use plugin_api::arith::index_to_dim_of_atoms;
+use plugin_api::ir::BufferType;
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Makes buffers one-dimensional: each load and store gets one index, and parameters are accessed through declarations of
+    /// one dimension.
+    ///
+    /// Expects no schedulable blocks: s_tir.LowerOpaqueBlock lowers these. Keeps the types of parameters, and what passes
+    /// data of buffers to calls.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((4, 8), "float32")):
+    ///     B = T.alloc_buffer((4, 8))
+    ///     for i, j in T.grid(4, 8):
+    ///         B[i, j] = A[i, j]
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((4, 8), "float32")):
+    ///     A_1 = A.view(32)
+    ///     B = T.alloc_buffer((32,))
+    ///     for i, j in T.grid(4, 8):
+    ///         B[i * 8 + j] = A_1[i * 8 + j]
+    /// ```
+    pub prim_func pass FLATTEN_BUFFER = "tirx.FlattenBuffer" { opt_level: 0, run: flatten_buffer }
+}
+
+fn flatten_buffer(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    if let Some(block) = body.values().find(|value| matches!(value.stmt(), Some(Stmt::Block))) {
+        bail!(at block, "a schedulable block; run s_tir.LowerOpaqueBlock before");
+    }
+    let mut flatten = Flatten { context: IterContext::new(body), declared: ValueMap::new(body) };
+    let mut started = false;
+    body.try_rewrite(|value, rw| {
+        if !std::mem::replace(&mut started, true) {
+            flatten.declare_parameters(rw)?;
+        }
+        flatten.context.go_to(value);
+        flatten.visit(value, rw)?;
+        Ok::<_, PassError>(Action::Keep)
+    })
+}
+
+struct Flatten<'b> {
+    context: IterContext<'b>,
+    /// The declaration of one dimension for each parameter that is accessed.
+    declared: ValueMap<'b, V>,
+}
+
+impl<'b> Flatten<'b> {
+    /// Declares the parameters that are accessed before all statements.
+    fn declare_parameters(&mut self, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        let root = rw.body().root();
+        let Some(first) = root.content().next() else { return Ok(()) };
+        let mut accessed = ValueSet::new(rw.body());
+        accessed.extend(rw.body().values().filter_map(|value| Some(value.as_element_access()?.buffer)));
+        for buffer in root.param_buffers().into_iter().filter(|buffer| accessed.contains(*buffer)) {
+            let Some(ty) = buffer.as_buffer_type() else { continue };
+            let flat = rw.tir(|t| {
+                t.before(first);
+                t.decl_buffer(buffer.name().unwrap_or("buffer"), flattened(&ty), t.buffer(buffer)).v()
+            })?;
+            self.declared.insert(buffer, flat);
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        if let Some(access) = value.as_element_access() {
+            let Some(ty) = access.buffer.as_buffer_type() else { return Ok(()) };
+            let index = self.index(&ty, &access.indices, rw).map_err(|error| error.at(value))?;
+            let buffer = self.declared.get(access.buffer).copied().unwrap_or_else(|| rw.v(access.buffer));
+            rw.edit().set_access(value, buffer, &[index]);
+        } else if let Some(ty) = value.as_buffer_type().filter(|_| !value.is_matched_param()) {
+            rw.set_type(value, &Type::Buffer(flattened(&ty)));
+        } else if !matches!(value.view(), Expr::Buffer) {
+            self.use_declared(value, rw);
+        }
+        Ok(())
+    }
+
+    /// Calls get the data of the declaration.
+    fn use_declared(&mut self, user: Value<'b>, rw: &mut Rewriter<'b>) {
+        for operand in user.operands() {
+            if let Expr::BufferPart { buffer, part: 0 } = operand.view()
+                && let Some(declared) = self.declared.get(buffer)
+            {
+                rw.edit().set_data(operand, *declared);
+            }
+        }
+    }
+
+    fn index(&self, ty: &BufferType, indices: &[Value<'b>], rw: &mut Rewriter<'b>) -> Result<V, PassError> {
+        if let [vector] = indices
+            && vector.ty().dtype().lanes() > 1
+            && ty.strides.is_empty()
+        {
+            return vector_index(*vector, &ty.offset(), rw);
+        }
+        let dims: Option<Vec<Dim>> = indices.iter().map(|index| index_to_dim_of_atoms(*index)).collect();
+        let Some(dims) = dims.filter(|dims| dims.iter().all(|dim| dim.dtype().lanes() == 1)) else {
+            bail!("an index that is a vector or nested too deeply; flatten buffers before loops are vectorized");
+        };
+        let dim = self.context.simplify(&offset_of(ty, dims.iter()));
+        match (&dims[..], indices) {
+            ([same], [index]) if *same == dim => Ok(rw.v(*index)),
+            _ => rw.tir(|t| t.index(&dim).v()),
+        }
+    }
+}
+
+/// The index of a vector in a buffer with an offset, written as TVM does: with the position at which the row starts.
+fn vector_index<'b>(vector: Value<'b>, offset: &Dim, rw: &mut Rewriter<'b>) -> Result<V, PassError> {
+    let (of, lanes) = (vector.ty().dtype(), vector.ty().dtype().lanes());
+    let start = DType::new(of.code(), of.bits(), 1);
+    let offset = cast(offset.clone(), start);
+    rw.tir(|t| {
+        let row = t.broadcast(t.int(0, start).v(), lanes);
+        match vector.view() {
+            _ if offset.as_int() == Some(0) => (row + vector).v(),
+            Expr::Ramp { base, stride, .. } => (row + t.ramp(t.value(base) + t.index(&offset), stride, lanes)).v(),
+            _ => (row + (t.value(vector) + t.broadcast(t.index(&offset), lanes))).v(),
+        }
+    })
+}
+
+/// The buffer with one dimension.
+fn flattened(ty: &BufferType) -> BufferType {
+    let one = Dim::int(1, DType::I32);
+    let elements = match (&ty.shape[..], &ty.strides[..]) {
+        ([first, ..], [stride, ..]) => mul(first.clone(), stride.clone()),
+        (shape, _) => shape.iter().cloned().reduce(mul).unwrap_or(one),
+    };
+    let elements = Linear::of(&elements).to_dim(elements.dtype()).unwrap_or(elements);
+    let mut flat = BufferType { strides: Vec::new(), tiled: false, ..ty.viewed(vec![elements]) };
+    flat.set_offset(Dim::int(0, ty.offset().dtype()));
+    flat
+}

@@ -1,0 +1,139 @@
+//! Conditions that hold where a value is: of Ifs, of choices of which one side is evaluated, and of schedulable blocks.
+
+use plugin_api::arith::prim;
+use plugin_api::prelude::*;
+
+/// A condition that holds somewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Condition<'b> {
+    pub(crate) cond: Value<'b>,
+    /// Whether it is known not to hold.
+    pub(crate) negated: bool,
+}
+
+/// What changes after an operand of a choice of which one side is evaluated.
+#[derive(Clone, Copy)]
+enum Change<'b> {
+    Begins(Condition<'b>),
+    Ends,
+}
+
+/// The conditions of a body, while it is walked in order.
+pub(crate) struct Conditions<'b> {
+    /// Of branches and blocks around the current place.
+    scopes: OpenScopes<Condition<'b>>,
+    /// Of sides of choices around it, which are within these.
+    choices: Vec<Condition<'b>>,
+    /// What holds in the content of a branch or block.
+    inside: ValueMap<'b, Condition<'b>>,
+    /// What changes after an operand of a choice.
+    after: ValueMap<'b, Vec<Change<'b>>>,
+    /// The value before the current one.
+    last: Option<Value<'b>>,
+}
+
+impl<'b> Conditions<'b> {
+    pub(crate) fn new(body: &'b Body) -> Conditions<'b> {
+        let (inside, after) = (ValueMap::new(body), ValueMap::new(body));
+        let (scopes, choices) = (OpenScopes::new(), Vec::new());
+        let mut conditions = Conditions { scopes, choices, inside, after, last: None };
+        body.values().for_each(|value| conditions.note(value));
+        conditions
+    }
+
+    fn note(&mut self, value: Value<'b>) {
+        match value.stmt() {
+            Some(Stmt::If { cond }) => {
+                for (branch, negated) in value.if_branches().zip([false, true]) {
+                    self.inside.insert(branch, Condition { cond, negated });
+                }
+            }
+            Some(Stmt::Block) => {
+                let condition = value.block_condition().map(|cond| Condition { cond, negated: false });
+                condition.map(|condition| self.inside.insert(value, condition));
+            }
+            _ => self.note_choice(value),
+        }
+    }
+
+    /// The condition holds after it was evaluated until the first value was, then it does not until the second one was.
+    fn note_choice(&mut self, value: Value<'b>) {
+        let Some(call) = value.as_call_to("tirx.if_then_else") else { return };
+        let args: Vec<Value<'b>> = call.args().collect();
+        let [cond, then, otherwise] = args[..] else { return };
+        if !cond.is_nested() {
+            return;
+        }
+        let mut last = cond;
+        for (side, negated) in [(then, false), (otherwise, true)] {
+            if side.is_nested() {
+                self.change_after(last, Change::Begins(Condition { cond, negated }));
+                self.change_after(side, Change::Ends);
+                last = side;
+            }
+        }
+    }
+
+    fn change_after(&mut self, value: Value<'b>, change: Change<'b>) {
+        match self.after.get_mut(value) {
+            Some(changes) => changes.push(change),
+            None => drop(self.after.insert(value, vec![change])),
+        }
+    }
+
+    /// Goes on to a value; to be called for each value in order.
+    pub(crate) fn go_to(&mut self, value: Value<'b>) {
+        self.scopes.go_to(value);
+        if let Some(last) = self.last.replace(value) {
+            if let Some(condition) = self.inside.get(last) {
+                self.scopes.open(last, *condition);
+                self.scopes.go_to(value);
+            }
+            for change in self.after.get(last).into_iter().flatten() {
+                match change {
+                    Change::Begins(condition) => self.choices.push(*condition),
+                    Change::Ends => drop(self.choices.pop()),
+                }
+            }
+        }
+    }
+
+    /// What holds at the current place, from the outside to the inside.
+    pub(crate) fn active(&self) -> impl Iterator<Item = &Condition<'b>> {
+        self.scopes.iter().chain(&self.choices)
+    }
+
+    /// What holds without the conditions of Ifs of which the current place is in the `else` branch: TVM's indices know only
+    /// those of which it is in the first branch, and those of choices.
+    pub(crate) fn of_taken_branches_and_choices(&self) -> impl Iterator<Item = &Condition<'b>> {
+        self.scopes.iter().filter(|condition| !condition.negated).chain(&self.choices)
+    }
+}
+
+/// The conditions that all hold where one does: operands of `and`, or of `or` where that does not hold.
+pub(crate) fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
+    let (mut work, mut parts) = (vec![(cond, negated)], Vec::new());
+    while let Some((cond, negated)) = work.pop() {
+        match cond.view() {
+            Expr::Arith { op: prim::AND, a, b: Some(b) } if !negated => work.extend([(b, negated), (a, negated)]),
+            Expr::Arith { op: prim::OR, a, b: Some(b) } if negated => work.extend([(b, negated), (a, negated)]),
+            Expr::Arith { op: prim::NOT, a, .. } => work.push((a, !negated)),
+            Expr::Call(call) if call.op() == Some("tirx.likely") => work.extend(call.arg(0).map(|arg| (arg, negated))),
+            _ => parts.push((cond, negated)),
+        }
+    }
+    parts
+}
+
+/// A comparison as `low + by <= high`; `None` of anything else.
+pub(crate) fn as_less_or_equal(cond: Value<'_>, negated: bool) -> Option<(Value<'_>, Value<'_>, i64)> {
+    let Expr::Arith { op, a, b: Some(b) } = cond.view() else { return None };
+    // `a < b` does not hold where `b <= a` does.
+    match (op, negated) {
+        (prim::LT, false) | (prim::GE, true) => Some((a, b, 1)),
+        (prim::LE, false) | (prim::GT, true) => Some((a, b, 0)),
+        (prim::GT, false) | (prim::LE, true) => Some((b, a, 1)),
+        (prim::GE, false) | (prim::LT, true) => Some((b, a, 0)),
+        _ => None,
+    }
+}

@@ -1,0 +1,209 @@
+//! Indices as sums of loop variables, each with a step, which fill a range without gaps: TVM writes these from the greatest
+//! step to the least.
+
+use super::linear::{add, mul, parts, sub};
+use plugin_api::arith::{prim, prove_equal};
+use plugin_api::prelude::*;
+use std::collections::HashMap;
+
+/// Start and extent of each loop variable.
+pub(crate) type Ranges = HashMap<Sym, (Dim, Dim)>;
+
+/// Ranges where conditions hold: some are others than those of the loops.
+pub(crate) struct Known<'r> {
+    pub(crate) loops: &'r Ranges,
+    pub(crate) constrained: Ranges,
+}
+
+impl Known<'_> {
+    pub(crate) fn get(&self, sym: &Sym) -> Option<&(Dim, Dim)> {
+        self.constrained.get(sym).or_else(|| self.loops.get(sym))
+    }
+}
+
+/// `(source // lower) % extent * scale`.
+#[derive(Clone, Debug)]
+struct Split {
+    source: Dim,
+    /// Number of values of the source.
+    whole: Dim,
+    lower: i64,
+    extent: Dim,
+    scale: Dim,
+}
+
+/// A sum of parts of loop variables, and of what has none.
+#[derive(Clone, Debug)]
+struct IterSum {
+    splits: Vec<Split>,
+    base: Dim,
+}
+
+/// The index as TVM writes one that runs over a range without gaps; `None` if it does not.
+pub(crate) fn in_order(dim: &Dim, ranges: &Known<'_>) -> Option<Dim> {
+    let sum = IterSum::of(dim, ranges)?;
+    if sum.splits.is_empty() { Some(sum.base) } else { sum.fused(dim.dtype()) }
+}
+
+impl IterSum {
+    fn of(dim: &Dim, ranges: &Known<'_>) -> Option<IterSum> {
+        if let Dim::Var(sym) = dim
+            && let Some((min, extent)) = ranges.get(sym)
+        {
+            return Some(IterSum::of_variable(dim, min, extent));
+        }
+        let alone = || IterSum { splits: Vec::new(), base: dim.clone() };
+        if !speaks_of(dim, ranges) {
+            return Some(alone());
+        }
+        let (op, a, b) = parts(dim)?;
+        let (mut a, b) = (IterSum::of(a, ranges)?, IterSum::of(b, ranges)?);
+        match op {
+            prim::ADD => {
+                b.splits.into_iter().for_each(|split| a.add(split));
+                a.base = add(a.base, b.base);
+                Some(a)
+            }
+            prim::SUB => {
+                let zero = Dim::int(0, dim.dtype());
+                for split in b.splits {
+                    a.add(Split { scale: sub(zero.clone(), split.scale), ..split });
+                }
+                a.base = sub(a.base, b.base);
+                Some(a)
+            }
+            prim::MUL if a.splits.is_empty() => Some(b.times(&a.base)),
+            prim::MUL if b.splits.is_empty() => Some(a.times(&b.base)),
+            prim::FLOORDIV | prim::FLOORMOD if b.splits.is_empty() => a.divided(op, b.base.as_int()?),
+            _ => None,
+        }
+    }
+
+    /// A loop variable. One of one iteration is where it starts.
+    fn of_variable(var: &Dim, min: &Dim, extent: &Dim) -> IterSum {
+        if extent.as_int() == Some(1) {
+            return IterSum { splits: Vec::new(), base: min.clone() };
+        }
+        let split = Split {
+            source: sub(var.clone(), min.clone()),
+            whole: extent.clone(),
+            lower: 1,
+            extent: extent.clone(),
+            scale: Dim::int(1, var.dtype()),
+        };
+        IterSum { splits: vec![split], base: min.clone() }
+    }
+
+    fn add(&mut self, split: Split) {
+        let same = |known: &&mut Split| {
+            known.source == split.source && known.lower == split.lower && known.extent == split.extent
+        };
+        match self.splits.iter_mut().find(same) {
+            Some(known) => known.scale = add(known.scale.clone(), split.scale),
+            None => self.splits.push(split),
+        }
+    }
+
+    fn times(mut self, by: &Dim) -> IterSum {
+        for split in &mut self.splits {
+            split.scale = mul(split.scale.clone(), by.clone());
+        }
+        IterSum { base: mul(self.base, by.clone()), ..self }
+    }
+
+    /// A quotient or remainder of one variable that the divisor divides.
+    fn divided(mut self, op: u16, by: i64) -> Option<IterSum> {
+        let split = self.splits.pop().filter(|_| self.splits.is_empty() && self.base.as_int() == Some(0))?;
+        let extent = split.extent.as_int().filter(|extent| by > 0 && extent % by == 0)?;
+        if split.scale.as_int() != Some(1) {
+            return None;
+        }
+        let number = |value| Dim::int(value, split.scale.dtype());
+        let part = match op {
+            prim::FLOORDIV => Split { lower: split.lower * by, extent: number(extent / by), ..split },
+            _ => Split { extent: number(by), ..split },
+        };
+        Some(IterSum { splits: vec![part], ..self })
+    }
+
+    /// From the least step on, each step is what the ones before it fill, or less if the least one is 1.
+    fn fused(mut self, dtype: DType) -> Option<Dim> {
+        let base = self.splits.remove(self.least()?);
+        let step = base.scale.clone();
+        let mut expected = mul(base.extent.clone(), step.clone());
+        let mut order = vec![Split { scale: Dim::int(1, dtype), ..base }];
+        while !self.splits.is_empty() {
+            let exact = self.splits.iter().rposition(|split| prove_equal(&split.scale, &expected) == Some(true));
+            let at = exact.or_else(|| self.closest(expected.as_int().filter(|_| step.as_int() == Some(1))?))?;
+            let split = self.splits.remove(at);
+            expected = mul(split.extent.clone(), split.scale.clone());
+            order.push(Split { scale: over(&split.scale, &step)?, ..split });
+        }
+        let sum = order.iter().rev().map(Split::to_dim).reduce(add)?;
+        Some(add(mul(sum, step), self.base))
+    }
+
+    /// The split with the least step, the last of several.
+    fn least(&self) -> Option<usize> {
+        let numbers = self.splits.iter().enumerate().filter_map(|(i, split)| Some((split.scale.as_int()?, i)));
+        let least = numbers.rev_min();
+        least.or_else(|| self.splits.iter().enumerate().map(|(i, split)| (n_factors(&split.scale), i)).rev_min())
+    }
+
+    /// The split with the greatest step that is no more than `most`.
+    fn closest(&self, most: i64) -> Option<usize> {
+        let steps = self.splits.iter().enumerate().filter_map(|(i, split)| Some((split.scale.as_int()?, i)));
+        let steps: Vec<(i64, usize)> = steps.filter(|(step, _)| (0..=most).contains(step)).collect();
+        let greatest = steps.iter().map(|(step, _)| *step).max()?;
+        steps.iter().rfind(|(step, _)| *step == greatest).map(|(_, i)| *i)
+    }
+}
+
+/// The least one; of several the last.
+trait RevMin: Iterator<Item = (i64, usize)> + Sized {
+    fn rev_min(self) -> Option<usize> {
+        self.min_by_key(|(value, i)| (*value, std::cmp::Reverse(*i))).map(|(_, i)| i)
+    }
+}
+
+impl<I: Iterator<Item = (i64, usize)>> RevMin for I {}
+
+impl Split {
+    fn to_dim(&self) -> Dim {
+        let number = |value| Dim::int(value, self.scale.dtype());
+        let mut out = self.source.clone();
+        if self.extent != self.whole || self.lower != 1 {
+            let within = self.extent.as_int().map(|extent| extent * self.lower);
+            if within != self.whole.as_int() {
+                out = Dim::binary(prim::FLOORMOD, out, number(within.unwrap_or(0)));
+            }
+            if self.lower != 1 {
+                out = Dim::binary(prim::FLOORDIV, out, number(self.lower));
+            }
+        }
+        mul(out, self.scale.clone())
+    }
+}
+
+/// A step as a multiple of the least one.
+fn over(scale: &Dim, step: &Dim) -> Option<Dim> {
+    match (scale.as_int(), step.as_int()) {
+        (_, Some(1)) => Some(scale.clone()),
+        (Some(scale), Some(by)) if by != 0 && scale % by == 0 => Some(Dim::int(scale / by, step.dtype())),
+        _ => None,
+    }
+}
+
+/// Number of factors of a product.
+fn n_factors(dim: &Dim) -> i64 {
+    match parts(dim) {
+        Some((prim::MUL, a, b)) => n_factors(a) + n_factors(b),
+        _ => 1,
+    }
+}
+
+fn speaks_of(dim: &Dim, ranges: &Known<'_>) -> bool {
+    let mut found = false;
+    dim.vars(&mut |sym| found |= ranges.get(&sym).is_some());
+    found
+}

@@ -1,0 +1,221 @@
+//! Sums of products with integer coefficients, in the form in which TVM writes them: what is added first, in the order in
+//! which it was written, then a positive number, what is taken away, and a negative number.
+
+use plugin_api::arith::{Analyzer, fold, prim};
+use plugin_api::ir::DimExpr;
+use plugin_api::prelude::*;
+
+/// `terms[i].1 * terms[i].0 + … + number`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Linear {
+    /// Terms that are no sums, each once, with their coefficients.
+    pub(crate) terms: Vec<(Dim, i128)>,
+    /// What is left.
+    pub(crate) number: i128,
+}
+
+impl Linear {
+    /// An expression as a sum. Remainders and quotients that belong together become what they were made of.
+    pub(crate) fn of(dim: &Dim) -> Linear {
+        let mut sum = Linear::default();
+        sum.add(dim, 1);
+        while sum.join_quotient_and_remainder() {}
+        sum.terms.retain(|(_, by)| *by != 0);
+        sum
+    }
+
+    /// Adds a multiple of an expression.
+    pub(crate) fn add(&mut self, dim: &Dim, by: i128) {
+        if let Some(number) = dim.as_int() {
+            self.number = self.number.saturating_add(i128::from(number).saturating_mul(by));
+            return;
+        }
+        if let Some(wide) = widened(dim) {
+            return self.add_widened(wide, dim.dtype(), by);
+        }
+        match parts(dim) {
+            Some((prim::ADD, a, b)) => {
+                self.add(a, by);
+                self.add(b, by);
+            }
+            Some((prim::SUB, a, b)) => {
+                self.add(a, by);
+                self.add(b, -by);
+            }
+            Some((prim::MUL, a, b)) => match (a.as_int(), b.as_int()) {
+                (Some(number), _) => self.add(b, by.saturating_mul(number.into())),
+                (_, Some(number)) => self.add(a, by.saturating_mul(number.into())),
+                _ => self.add_product(a, b, dim.dtype(), by),
+            },
+            Some((op @ (prim::FLOORDIV | prim::FLOORMOD), ..)) => match Analyzer::new().simplify(dim) {
+                simple if parts(&simple).is_some_and(|(found, ..)| found == op) => self.add_term(simple, by),
+                simple => self.add(&simple, by),
+            },
+            _ => self.add_term(dim.clone(), by),
+        }
+    }
+
+    /// Adds a sum at a wider data type: each of its terms is converted.
+    fn add_widened(&mut self, dim: &Dim, dtype: DType, by: i128) {
+        let sum = Linear::of(dim);
+        sum.terms.into_iter().for_each(|(term, of)| self.add_term(cast(term, dtype), by.saturating_mul(of)));
+        self.number = self.number.saturating_add(sum.number.saturating_mul(by));
+    }
+
+    /// Adds a product; integer factors of its operands come out of it.
+    fn add_product(&mut self, left: &Dim, right: &Dim, dtype: DType, by: i128) {
+        let (a, b) = (Linear::of(left), Linear::of(right));
+        let single = |sum: &Linear| sum.number == 0 && sum.terms.len() == 1;
+        let (x, y) = match (single(&a), single(&b)) {
+            (true, true) => (a.terms[0].1, b.terms[0].1),
+            (true, false) => (a.terms[0].1, 1),
+            (false, true) => (1, b.terms[0].1),
+            _ => (1, 1),
+        };
+        let part = |sum: &Linear, dim: &Dim| {
+            if single(sum) { sum.terms[0].0.clone() } else { sum.to_dim(dtype).unwrap_or_else(|| dim.clone()) }
+        };
+        let product = Dim::binary(prim::MUL, part(&a, left), part(&b, right));
+        self.add_term(product, by.saturating_mul(x).saturating_mul(y));
+    }
+
+    fn add_term(&mut self, term: Dim, by: i128) {
+        match self.terms.iter_mut().find(|(known, _)| *known == term) {
+            Some((_, coefficient)) => *coefficient = coefficient.saturating_add(by),
+            None => self.terms.push((term, by)),
+        }
+    }
+
+    /// `x // c * c + x % c` becomes `x`, and `x // (c * d) * d + x // c % d` becomes `x // c`. Says whether there was one.
+    fn join_quotient_and_remainder(&mut self) -> bool {
+        for (i, (quotient, by)) in self.terms.iter().enumerate() {
+            let Some((prim::FLOORDIV, x, divisor)) = parts(quotient) else { continue };
+            let joined = self.terms.iter().enumerate().find_map(|(j, (remainder, rest))| {
+                let (dim, of) = whole_of(x, divisor.as_int()?, remainder)?;
+                (rest.checked_mul(of.into())? == *by).then_some((j, dim, *rest))
+            });
+            if let Some((j, dim, rest)) = joined {
+                let at = i.min(j);
+                self.terms.remove(i.max(j));
+                self.terms.remove(at);
+                let after = self.terms.split_off(at);
+                self.add(&dim, rest);
+                after.into_iter().for_each(|(term, by)| self.add_term(term, by));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The expression; `None` if a number does not fit into its data type.
+    pub(crate) fn to_dim(&self, dtype: DType) -> Option<Dim> {
+        let fits = |number: &i128| dtype.has_integer(*number) && dtype.has_integer(-*number);
+        if !(fits(&self.number) && self.terms.iter().all(|(_, by)| fits(by))) {
+            return None;
+        }
+        let number = |value: i128| Dim::int(value as i64, dtype);
+        let scaled = |term: &Dim, by: i128| mul(term.clone(), number(by));
+        let mut out = Dim::int(0, dtype);
+        for (term, by) in self.terms.iter().filter(|(_, by)| *by > 0) {
+            out = add(out, scaled(term, *by));
+        }
+        if self.number > 0 {
+            out = add(out, number(self.number));
+        }
+        for (term, by) in self.terms.iter().rev().filter(|(_, by)| *by < 0) {
+            out = match out.as_int() {
+                Some(0) => scaled(term, *by),
+                _ => sub(out, scaled(term, -by)),
+            };
+        }
+        Some(if self.number < 0 { sub(out, number(-self.number)) } else { out })
+    }
+}
+
+/// What a quotient of `x` by a divisor and a remainder come from, and how many times the remainder's factor the quotient's is.
+fn whole_of(x: &Dim, divisor: i64, remainder: &Dim) -> Option<(Dim, i64)> {
+    let (prim::FLOORMOD, of, modulus) = parts(remainder)? else { return None };
+    let modulus = modulus.as_int()?;
+    if *of == *x && modulus == divisor {
+        return Some((x.clone(), divisor));
+    }
+    let (prim::FLOORDIV, inner, by) = parts(of)? else { return None };
+    (*inner == *x && by.as_int()?.checked_mul(modulus)? == divisor).then(|| (of.clone(), modulus))
+}
+
+/// What is converted to a wider integer.
+fn widened(dim: &Dim) -> Option<&Dim> {
+    match dim {
+        Dim::Expr(expr) => match &**expr {
+            DimExpr::Unary(prim::CAST, to, of) if to.is_int() && of.dtype().is_int() => {
+                Some(of).filter(|of| to.bits() >= of.dtype().bits())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Operation and operands of an integer operation on two operands.
+pub(crate) fn parts(dim: &Dim) -> Option<(u16, &Dim, &Dim)> {
+    match dim {
+        Dim::Expr(expr) => match &**expr {
+            DimExpr::Binary(op, dtype, a, b) if dtype.is_int() => Some((*op, a, b)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The sum as TVM builds it: numbers are computed, and 0 is left out.
+pub(crate) fn add(a: Dim, b: Dim) -> Dim {
+    match (a.as_int(), b.as_int()) {
+        (Some(0), _) => b,
+        (_, Some(0)) => a,
+        _ => folded(prim::ADD, a, b),
+    }
+}
+
+/// The difference as TVM builds it.
+pub(crate) fn sub(a: Dim, b: Dim) -> Dim {
+    if b.as_int() == Some(0) { a } else { folded(prim::SUB, a, b) }
+}
+
+/// The product as TVM builds it: numbers are computed, and 1 is left out.
+pub(crate) fn mul(a: Dim, b: Dim) -> Dim {
+    match (a.as_int(), b.as_int()) {
+        (Some(1), _) => b,
+        (_, Some(1)) => a,
+        (Some(0), _) => a,
+        (_, Some(0)) => b,
+        _ => folded(prim::MUL, a, b),
+    }
+}
+
+fn folded(op: u16, a: Dim, b: Dim) -> Dim {
+    let (a, b) = of_one_type(a, b);
+    let number = a.as_int().zip(b.as_int()).and_then(|(x, y)| fold(op, x, y));
+    match number {
+        Some(number) => Dim::int(number, a.dtype()),
+        None => Dim::binary(op, a, b),
+    }
+}
+
+/// Both at the wider one of their data types.
+fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
+    let (x, y) = (a.dtype(), b.dtype());
+    match x.bits().cmp(&y.bits()) {
+        std::cmp::Ordering::Less => (cast(a, y), b),
+        std::cmp::Ordering::Greater => (a, cast(b, x)),
+        std::cmp::Ordering::Equal => (a, b),
+    }
+}
+
+/// An integer expression at another data type.
+pub(crate) fn cast(dim: Dim, dtype: DType) -> Dim {
+    match dim.as_int() {
+        _ if dim.dtype() == dtype => dim,
+        Some(number) => Dim::int(number, dtype),
+        None => Dim::Expr(std::sync::Arc::new(DimExpr::Unary(prim::CAST, dtype, dim))),
+    }
+}

@@ -1,0 +1,246 @@
+//! Between what an index lies while some loop variables run over their ranges, under conditions.
+
+use super::conditions::{Condition, as_less_or_equal, parts_of};
+use super::linear::{Linear, add, cast, parts, sub};
+use plugin_api::arith::{index_to_dim_of_atoms, prim};
+use plugin_api::prelude::*;
+use std::collections::HashMap;
+
+/// How many variables are replaced one after the other.
+const MAX_REPLACED: usize = 64;
+
+/// Start and last value of each variable.
+pub(crate) type Ends = HashMap<Sym, (Dim, Dim)>;
+
+/// What is known where an index is.
+pub(crate) struct Reached<'a> {
+    analyzer: &'a mut Analyzer,
+    /// The variables that run.
+    running: Ends,
+    /// Sums that are no greater than a number.
+    most: Vec<Linear>,
+}
+
+impl<'a> Reached<'a> {
+    pub(crate) fn new<'c, 'b: 'c>(
+        analyzer: &'a mut Analyzer,
+        running: Ends,
+        conditions: impl Iterator<Item = &'c Condition<'b>>,
+    ) -> Reached<'a> {
+        let mut reached = Reached { analyzer, running, most: Vec::new() };
+        for (cond, negated) in conditions.flat_map(|condition| parts_of(condition.cond, condition.negated)) {
+            reached.assume(cond, negated);
+        }
+        reached
+    }
+
+    /// A condition bounds a variable, or a sum.
+    fn assume(&mut self, cond: Value<'_>, negated: bool) {
+        let Some((low, high, by)) = as_less_or_equal(cond, negated) else { return self.assume_unequal(cond, negated) };
+        let (Some(low), Some(high)) = (index_to_dim_of_atoms(low), index_to_dim_of_atoms(high)) else { return };
+        // low + by - high <= 0
+        let (low, high) = (self.analyzer.simplify(&low), self.analyzer.simplify(&high));
+        let mut sum = Linear::of(&low);
+        sum.add(&high, -1);
+        sum.number = sum.number.saturating_add(by.into());
+        sum.terms.retain(|(_, by)| *by != 0);
+        let dtype = low.dtype();
+        let [(Dim::Var(sym), by @ (1 | -1))] = sum.terms[..] else {
+            self.tighten(&sum);
+            return self.most.push(sum);
+        };
+        let Some((min, max)) = self.running.get_mut(&sym) else { return };
+        let Ok(number) = i64::try_from(if by > 0 { sum.number.saturating_neg() } else { sum.number }) else { return };
+        let (end, op) = if by > 0 { (max, prim::MIN) } else { (min, prim::MAX) };
+        let bound = Dim::int(number, dtype);
+        *end = self.analyzer.simplify(&Dim::binary(op, end.clone(), bound));
+    }
+
+    /// A sum that is no greater than 0 bounds each of its variables, if the ranges of all are numbers.
+    fn tighten(&mut self, sum: &Linear) {
+        let number = |dim: &Dim| dim.as_int().map(i128::from);
+        let mut ends = Vec::new();
+        for (term, by) in &sum.terms {
+            let Dim::Var(sym) = term else { return };
+            let Some((min, max)) = self.running.get(sym).and_then(|(min, max)| number(min).zip(number(max))) else {
+                return;
+            };
+            ends.push((*sym, *by, min, max));
+        }
+        let at_least = |by: i128, min, max| by.checked_mul(if by > 0 { min } else { max });
+        let all = ends.iter().map(|(_, by, min, max)| at_least(*by, *min, *max));
+        let Some(least) = all.into_iter().try_fold(0i128, |sum, least| sum.checked_add(least?)) else { return };
+        for (sym, by, min, max) in ends {
+            // by * sym <= -number - what the others are at least
+            let others = at_least(by, min, max).and_then(|own| least.checked_sub(own));
+            let most = others.and_then(|others| sum.number.checked_add(others)?.checked_neg());
+            let (Some(most), Some((low, high))) = (most, self.running.get_mut(&sym)) else { return };
+            let (end, bound) = if by > 0 { (high, most.div_euclid(by)) } else { (low, -most.div_euclid(-by)) };
+            let tighter = if by > 0 { bound < max } else { bound > min };
+            if let (true, Ok(bound)) = (tighter, i64::try_from(bound)) {
+                *end = Dim::int(bound, sym.dtype);
+            }
+        }
+    }
+
+    /// A variable that is not the number at one end of its range.
+    fn assume_unequal(&mut self, cond: Value<'_>, negated: bool) {
+        let (var, not) = match (cond.view(), negated) {
+            (Expr::Arith { op: prim::NE, a, b: Some(b) }, false)
+            | (Expr::Arith { op: prim::EQ, a, b: Some(b) }, true) => (a, b.dim().and_then(|not| not.as_int())),
+            (Expr::Var, false) => (cond, Some(0)),
+            _ => return,
+        };
+        let (Some(Dim::Var(sym)), Some(not)) = (index_to_dim_of_atoms(var), not) else { return };
+        let Some((min, max)) = self.running.get_mut(&sym) else { return };
+        let one = Dim::int(1, sym.dtype);
+        if min.as_int() == Some(not) {
+            *min = add(min.clone(), one);
+        } else if max.as_int() == Some(not) {
+            *max = sub(max.clone(), one);
+        }
+    }
+
+    /// Least and greatest value of an index, in terms of what does not run; `None` where none was found.
+    pub(crate) fn ends(&mut self, index: &Dim) -> (Option<Dim>, Option<Dim>) {
+        let index = if self.runs(index) { self.analyzer.simplify(index) } else { index.clone() };
+        (self.end(&index, false), self.end(&index, true))
+    }
+
+    fn runs(&self, dim: &Dim) -> bool {
+        let mut found = false;
+        dim.vars(&mut |sym| found |= self.running.contains_key(&sym));
+        found
+    }
+
+    fn end(&mut self, dim: &Dim, upper: bool) -> Option<Dim> {
+        let mut sum = Linear::of(dim);
+        if let Some(less) = self.bounded_sum(&sum).filter(|_| upper) {
+            let plain = self.plain_end(&mut sum, dim.dtype(), upper);
+            let less = self.plain_end(&mut Linear::of(&less), dim.dtype(), upper);
+            // TVM uses a condition only where it says more.
+            return match (plain, less) {
+                (Some(plain), Some(less)) => {
+                    let least = self.least(plain.clone(), less.clone());
+                    Some(if least == less { less } else { plain })
+                }
+                (plain, less) => plain.or(less),
+            };
+        }
+        self.plain_end(&mut sum, dim.dtype(), upper)
+    }
+
+    /// What bounds a sum from above by a condition of which it is a multiple, but for what does not run.
+    fn bounded_sum(&self, sum: &Linear) -> Option<Dim> {
+        let running = |sum: &Linear| -> Vec<(Dim, i128)> {
+            sum.terms.iter().filter(|(term, _)| self.runs(term)).cloned().collect()
+        };
+        let of = running(sum);
+        self.most.iter().find_map(|known| {
+            let part = running(known);
+            let (first, by) = part.first()?;
+            let (_, have) = of.iter().find(|(term, _)| term == first)?;
+            let times = have.checked_div(*by).filter(|times| *times > 0 && times * by == *have)?;
+            let same = of.len() == part.len()
+                && part.iter().all(|(term, by)| of.iter().any(|(other, have)| other == term && *have == by * times));
+            // sum <= sum - times * known, as known <= 0
+            let mut rest = sum.clone();
+            known.terms.iter().for_each(|(term, by)| rest.add(term, -by * times));
+            rest.number = rest.number.checked_sub(known.number * times)?;
+            rest.terms.retain(|(_, by)| *by != 0);
+            let dtype = first.dtype();
+            rest.to_dim(dtype).filter(|_| same)
+        })
+    }
+
+    /// One variable after the other gets the value at its end.
+    fn plain_end(&mut self, sum: &mut Linear, dtype: DType, upper: bool) -> Option<Dim> {
+        for _ in 0..MAX_REPLACED {
+            let Some(at) = sum.terms.iter().position(|(term, by)| *by != 0 && self.runs(term)) else {
+                sum.terms.retain(|(_, by)| *by != 0);
+                return sum.to_dim(dtype);
+            };
+            let (term, by) = sum.terms.remove(at);
+            let end = self.term_end(&term, upper == (by > 0))?;
+            sum.add(&end, by);
+        }
+        None
+    }
+
+    fn term_end(&mut self, term: &Dim, upper: bool) -> Option<Dim> {
+        if let Dim::Var(sym) = term {
+            let (min, max) = self.running.get(sym)?;
+            return Some(if upper { max.clone() } else { min.clone() });
+        }
+        let (op, a, b) = parts(term)?;
+        match (op, b.as_int()) {
+            (prim::FLOORDIV, Some(by)) if by > 0 => {
+                let end = self.end(a, upper)?;
+                Some(self.analyzer.simplify(&Dim::binary(prim::FLOORDIV, end, b.clone())))
+            }
+            (prim::FLOORMOD, Some(by)) if by > 0 => self.remainder_end(a, by, upper),
+            (prim::MIN | prim::MAX, _) => {
+                let (a, b) = (self.end(a, upper)?, self.end(b, upper)?);
+                Some(self.analyzer.simplify(&Dim::binary(op, a, b)))
+            }
+            _ => {
+                let bounds = self.analyzer.const_bounds(term);
+                let end = if upper { bounds.max } else { bounds.min };
+                (end != i64::MIN && end != i64::MAX).then(|| Dim::int(end, term.dtype()))
+            }
+        }
+    }
+
+    fn remainder_end(&mut self, of: &Dim, by: i64, upper: bool) -> Option<Dim> {
+        let number = |value| Dim::int(value, of.dtype());
+        let (low, high) = (self.end(of, false), self.end(of, true));
+        if let (Some(low), Some(high)) = (low.and_then(|low| low.as_int()), high.and_then(|high| high.as_int()))
+            && low.div_euclid(by) == high.div_euclid(by)
+        {
+            return Some(number(if upper { high.rem_euclid(by) } else { low.rem_euclid(by) }));
+        }
+        Some(number(if upper { by - 1 } else { 0 }))
+    }
+
+    /// The lesser one of two.
+    pub(crate) fn least(&mut self, a: Dim, b: Dim) -> Dim {
+        self.extreme(prim::MIN, a, b)
+    }
+
+    /// A number that is not negative: the value itself if it is known to be one.
+    pub(crate) fn not_negative(&mut self, value: Dim) -> Dim {
+        match self.analyzer.const_bounds(&value).min >= 0 {
+            true => value,
+            false => Dim::binary(prim::MAX, Dim::int(0, value.dtype()), value),
+        }
+    }
+
+    /// Whether an extent is known to be no greater than that of a shape, whose variables are at least 1.
+    pub(crate) fn is_within(&mut self, extent: &Dim, shape: &Dim) -> bool {
+        let difference = Dim::binary(prim::SUB, extent.clone(), cast(shape.clone(), extent.dtype()));
+        let least = shape.as_int().is_none().then(|| number_in(shape).abs());
+        self.analyzer.const_bounds(&difference).max <= 0
+            || least.is_some_and(|least| self.analyzer.const_bounds(extent).max <= least)
+    }
+
+    /// The greater one of two.
+    pub(crate) fn greatest(&mut self, a: Dim, b: Dim) -> Dim {
+        self.extreme(prim::MAX, a, b)
+    }
+
+    fn extreme(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
+        let simple = self.analyzer.simplify(&Dim::binary(op, a.clone(), b.clone()));
+        if self.analyzer.prove_equal(&simple, &a) == Some(true) {
+            return a;
+        }
+        if self.analyzer.prove_equal(&simple, &b) == Some(true) { b } else { simple }
+    }
+}
+
+/// The numbers in a product, multiplied.
+fn number_in(product: &Dim) -> i64 {
+    match parts(product) {
+        Some((prim::MUL, a, b)) => number_in(a).saturating_mul(number_in(b)),
+        _ => product.as_int().unwrap_or(1),
+    }
+}

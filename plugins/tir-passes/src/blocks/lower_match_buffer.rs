@@ -1,0 +1,300 @@
+//! Replaces matched buffers by the buffers of which they are a part.
+
+use super::index::linear::{Linear, add, cast, mul};
+use plugin_api::arith::{index_to_dim_of_atoms, prim, substitute};
+use plugin_api::ir::BufferType;
+use plugin_api::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+declare_pass! {
+    /// Replaces matched buffers by the buffers of which they are a part.
+    ///
+    /// What a matched buffer says of its offset, strides and shape must hold: what is a variable gets its value from the
+    /// region, anything else is proved. What cannot be proved is an error.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8, 16), "float32")):
+    ///     for i in range(8):
+    ///         with T.sblock("row"):
+    ///             T.reads()
+    ///             T.writes(A[i, 0:16])
+    ///             B = T.match_buffer(A[i, 0:16], (16,), offset_factor=1)
+    ///             for j in range(16):
+    ///                 B[j] = T.float32(0)
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8, 16), "float32")):
+    ///     for i in range(8):
+    ///         with T.sblock("row"):
+    ///             T.reads()
+    ///             T.writes(A[i, 0:16])
+    ///             for j in range(16):
+    ///                 A[i, j] = T.float32(0)
+    /// ```
+    pub prim_func pass LOWER_MATCH_BUFFER = "s_tir.LowerMatchBuffer" { opt_level: 0, run: lower_match_buffer }
+}
+
+fn lower_match_buffer(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    if body.values().all(|value| value.matched_region().is_none()) {
+        return Ok(body.clone());
+    }
+    let params = body.root().region().children().filter(|value| value.as_buffer_type().is_none());
+    let mut lower = LowerMatch {
+        matched: ValueMap::new(body),
+        known: BTreeMap::new(),
+        params: params.filter(|value| matches!(value.view(), Expr::Param)).filter_map(Value::symbol).collect(),
+        analyzer: Analyzer::of_body(body),
+    };
+    body.try_rewrite(|value, rw| lower.visit(value, rw))
+}
+
+struct LowerMatch<'b> {
+    matched: ValueMap<'b, Source<'b>>,
+    /// What variables that matched buffers bring in mean.
+    known: BTreeMap<Sym, Dim>,
+    /// Parameters: they mean themselves.
+    params: BTreeSet<Sym>,
+    analyzer: Analyzer,
+}
+
+/// The region that a matched buffer is.
+#[derive(Clone)]
+struct Source<'b> {
+    buffer: Value<'b>,
+    /// Start and extent in each dimension.
+    ranges: Vec<(Dim, Dim)>,
+    /// Offset and strides of the matched buffer.
+    offset: Dim,
+    strides: Vec<Dim>,
+}
+
+impl<'b> LowerMatch<'b> {
+    fn visit(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        if let Some(region) = value.matched_region() {
+            let ty = value.as_buffer_type().ok_or_else(|| pass_error!("a matched buffer without a type").at(value))?;
+            let source = self.source(&ty, region.buffer, &region.ranges).map_err(|error| error.at(value))?;
+            self.matched.insert(value, source);
+            rw.edit().discard(value);
+            return Ok(Action::Keep);
+        }
+        if let Expr::BufferPart { buffer, part } = value.view()
+            && let Some(source) = self.matched.get(buffer)
+        {
+            let stride = |part: u32| source.strides.get(part as usize - 2).cloned();
+            match part {
+                0 => {
+                    let buffer = rw.v(source.buffer);
+                    rw.edit().set_data(value, buffer);
+                }
+                1 => return self.replaced(&source.offset, rw),
+                _ => {
+                    let stride = stride(part).ok_or_else(|| pass_error!("the buffer has no such stride").at(value))?;
+                    return self.replaced(&stride, rw);
+                }
+            }
+        }
+        self.lower_access(value, rw)?;
+        self.use_known(value, rw)?;
+        Ok(Action::Keep)
+    }
+
+    fn replaced(&self, dim: &Dim, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        let with = rw.tir(|t| t.index(dim).v())?;
+        Ok(Action::Replace(with))
+    }
+
+    fn lower_access(&self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        if let Some(access) = value.as_element_access()
+            && let Some(source) = self.matched.get(access.buffer)
+        {
+            let indices = dims(&access.indices)?;
+            let ranges = source.shifted(&indices.into_iter().map(|index| (index, Dim::Int(1))).collect::<Vec<_>>());
+            let (buffer, indices) = rw.tir(|t| {
+                let indices: Vec<V> = ranges.iter().map(|(index, _)| t.index(index).v()).collect();
+                (t.buffer(source.buffer).v(), indices)
+            })?;
+            rw.edit().set_access(value, buffer, &indices);
+        }
+        if let Some(access) = value.as_region_access()
+            && let Some(source) = self.matched.get(access.buffer)
+        {
+            let ranges = source.shifted(&pairs(&access.ranges)?);
+            let (buffer, ranges) = rw.tir(|t| {
+                let ranges: Vec<(V, V)> =
+                    ranges.iter().map(|(min, extent)| (t.index(min).v(), t.index(extent).v())).collect();
+                (t.buffer(source.buffer).v(), ranges)
+            })?;
+            rw.edit().set_region(value, buffer, &ranges);
+        }
+        Ok(())
+    }
+
+    /// Variables that a matched buffer brought in become what they mean.
+    fn use_known(&self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        for (i, operand) in value.operands().enumerate().filter(|(_, operand)| !operand.is_nested()) {
+            let dim = operand.dim().or_else(|| operand.symbol().map(Dim::Var));
+            let Some(dim) = dim.filter(|_| !self.known.is_empty()) else { continue };
+            let with = substitute(&dim, &|sym| self.known.get(&sym).cloned());
+            if with != dim {
+                let with = rw.tir(|t| t.index(&with).v())?;
+                rw.edit().set_operand(value, i, with);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what a matched buffer says of itself, and gives its variables their values.
+    fn source(
+        &mut self,
+        ty: &BufferType,
+        buffer: Value<'b>,
+        ranges: &[(Value<'b>, Value<'b>)],
+    ) -> Result<Source<'b>, PassError> {
+        let ranges = pairs(ranges)?;
+        let (buffer, ranges) = match self.matched.get(buffer) {
+            Some(outer) => (outer.buffer, outer.shifted(&ranges)),
+            None => (buffer, ranges),
+        };
+        let Some(of) = buffer.as_buffer_type() else { bail!("a region of something that is no buffer") };
+        if ty.scope != of.scope || ty.dtype != of.dtype {
+            let scope = |ty: &BufferType| if ty.scope.is_empty() { "global".to_string() } else { ty.scope.clone() };
+            bail!(
+                "a buffer of {} in `{}` is matched with one of {} in `{}`; both have one data type and memory scope",
+                ty.dtype,
+                scope(ty),
+                of.dtype,
+                scope(&of)
+            );
+        }
+        let Some(outer) = ranges.len().checked_sub(ty.shape.len()) else {
+            bail!("a buffer of {} dimensions is matched with a region of {}", ty.shape.len(), ranges.len());
+        };
+        let offset = simple(&offset_of(&of, ranges.iter().map(|(min, _)| min)));
+        let mut source = Source { buffer, ranges, offset, strides: Vec::new() };
+        self.bind(&ty.offset(), &source.offset, "offset")?;
+        self.divides(ty.offset_factor, &source.offset)?;
+        if !ty.strides.is_empty() {
+            source.strides = strides_of(&of).split_off(outer);
+            for (stride, value) in ty.strides.iter().zip(&source.strides).rev() {
+                self.bind(stride, value, "stride")?;
+            }
+        }
+        for (extent, (_, value)) in ty.shape.iter().zip(&source.ranges[outer..]) {
+            self.bind(extent, value, "extent")?;
+        }
+        Ok(source)
+    }
+
+    /// A variable gets its value; anything else must be equal to it.
+    fn bind(&mut self, said: &Dim, value: &Dim, what: &str) -> Result<(), PassError> {
+        let value = substitute(value, &|sym| self.known.get(&sym).cloned());
+        let value = cast(value, said.dtype());
+        let known = match said {
+            Dim::Var(sym) if !self.params.contains(sym) => match self.known.get(sym) {
+                Some(known) => known.clone(),
+                None => {
+                    self.known.insert(*sym, value);
+                    return Ok(());
+                }
+            },
+            said => said.clone(),
+        };
+        match self.analyzer.prove_equal(&known, &value) {
+            Some(true) => Ok(()),
+            _ => bail!(
+                "the {what} of the matched buffer is said to be {}, and that of the region is {}; leave it open, or say what \
+                 the region has",
+                shown(&known),
+                shown(&value)
+            ),
+        }
+    }
+
+    fn divides(&mut self, factor: u32, offset: &Dim) -> Result<(), PassError> {
+        let factor = Dim::int(factor.into(), offset.dtype());
+        let rest = Dim::binary(prim::FLOORMOD, offset.clone(), factor.clone());
+        let zero = Dim::int(0, offset.dtype());
+        match factor.as_int() == Some(1) || self.analyzer.prove_equal(&rest, &zero) == Some(true) {
+            true => Ok(()),
+            false => bail!(
+                "the offset of the region is {}, which is not known to be a multiple of {}; say another `offset_factor`",
+                shown(offset),
+                shown(&factor)
+            ),
+        }
+    }
+}
+
+impl Source<'_> {
+    /// Ranges of the matched buffer as ranges of the other one.
+    fn shifted(&self, ranges: &[(Dim, Dim)]) -> Vec<(Dim, Dim)> {
+        let outer = self.ranges.len() - ranges.len().min(self.ranges.len());
+        let fixed = self.ranges.iter().take(outer).map(|(min, extent)| (min.clone(), extent.clone()));
+        let inner = self.ranges.iter().skip(outer).zip(ranges);
+        let inner = inner.map(|((start, _), (min, extent))| (add(start.clone(), min.clone()), extent.clone()));
+        fixed.chain(inner).collect()
+    }
+}
+
+/// A number, or that it is none.
+fn shown(dim: &Dim) -> String {
+    dim.as_int().map_or_else(|| "an expression".to_string(), |number| number.to_string())
+}
+
+fn dims(values: &[Value<'_>]) -> Result<Vec<Dim>, PassError> {
+    let dim = |value: &Value<'_>| {
+        index_to_dim_of_atoms(*value).ok_or_else(|| pass_error!("an index that is nested too deeply").at(*value))
+    };
+    values.iter().map(dim).collect()
+}
+
+fn pairs(ranges: &[(Value<'_>, Value<'_>)]) -> Result<Vec<(Dim, Dim)>, PassError> {
+    let (mins, extents): (Vec<_>, Vec<_>) = ranges.iter().copied().unzip();
+    Ok(dims(&mins)?.into_iter().zip(dims(&extents)?).collect())
+}
+
+fn simple(dim: &Dim) -> Dim {
+    Linear::of(dim).to_dim(dim.dtype()).unwrap_or_else(|| dim.clone())
+}
+
+/// Strides of a buffer: those that it says, or what its shape means.
+pub(super) fn strides_of(ty: &BufferType) -> Vec<Dim> {
+    if !ty.strides.is_empty() {
+        return ty.strides.clone();
+    }
+    let mut stride = Dim::int(1, ty.shape.last().map_or(DType::I32, Dim::dtype));
+    let mut strides = Vec::with_capacity(ty.shape.len());
+    for extent in ty.shape.iter().rev() {
+        strides.push(stride.clone());
+        stride = mul(stride, extent.clone());
+    }
+    strides.reverse();
+    strides
+}
+
+/// Position of an element in the data of a buffer.
+pub(super) fn offset_of<'d>(ty: &BufferType, indices: impl ExactSizeIterator<Item = &'d Dim>) -> Dim {
+    let mut flat: Option<Dim> = None;
+    for (i, index) in indices.enumerate() {
+        let one = match ty.strides.get(i) {
+            Some(stride) => mul(index.clone(), stride.clone()),
+            // As wide as the extents.
+            None => match ty.shape.get(i).map(Dim::dtype) {
+                Some(wide) if flat.is_none() && wide.bits() > index.dtype().bits() => cast(index.clone(), wide),
+                _ => index.clone(),
+            },
+        };
+        flat = Some(match (flat, ty.shape.get(i)) {
+            (None, _) => one,
+            (Some(flat), Some(extent)) if ty.strides.is_empty() => add(mul(flat, extent.clone()), one),
+            (Some(flat), _) => add(flat, one),
+        });
+    }
+    let flat = flat.unwrap_or_else(|| Dim::int(0, DType::I32));
+    match ty.elem_offset.as_ref().filter(|offset| offset.as_int() != Some(0)) {
+        Some(offset) => add(flat, offset.clone()),
+        None => flat,
+    }
+}

@@ -1,0 +1,153 @@
+//! Replaces blocks without iterators by their content.
+
+use plugin_api::prelude::*;
+use plugin_api::tir::{Tir, has_jumps};
+
+declare_pass! {
+    /// Replaces blocks without iterators by their content, so that nothing can be scheduled any more.
+    ///
+    /// The condition of a block becomes an If, a buffer of a block a statement that allocates it, a loop over threads a
+    /// launch, and a pragma an attribute. A loop of one iteration without annotations becomes what it holds. Other
+    /// annotations of blocks go.
+    ///
+    /// Expects that no block has iterators: s_tir.ConvertBlocksToOpaque replaces these. Loops over threads begin at 0.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8,), "float32")):
+    ///     for i in range(8):
+    ///         with T.sblock("update"):
+    ///             T.where(i < 6)
+    ///             T.reads(A[i])
+    ///             T.writes(A[i])
+    ///             A[i] = A[i] + T.float32(1)
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8,), "float32")):
+    ///     for i in range(8):
+    ///         if i < 6:
+    ///             A[i] = A[i] + T.float32(1)
+    /// ```
+    pub prim_func pass LOWER_OPAQUE_BLOCK = "s_tir.LowerOpaqueBlock" { opt_level: 0, run: lower_opaque_block }
+}
+
+/// Annotation that says how the rows of buffers are aligned.
+pub(super) const DIM_ALIGN: &str = "buffer_dim_align";
+
+fn lower_opaque_block(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    LowerOpaque { alignments: alignments(body)? }.mutate(body)
+}
+
+struct LowerOpaque<'b> {
+    /// For each buffer how its rows are aligned.
+    alignments: ValueMap<'b, Vec<Attr>>,
+}
+
+impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
+    fn visit_sblock(&mut self, block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        if block.block_iters().next().is_some() {
+            bail!(at block, "a block with iterators; run s_tir.ConvertBlocksToOpaque before");
+        }
+        let condition = block.block_condition().filter(|condition| !is_one(*condition));
+        rw.tir(|t| {
+            within(t, None, &pragmas(block), &|| t.block_content(block));
+            if let Some(condition) = condition {
+                t.around_statements(block, |statements| t.if_(condition, statements));
+            }
+        })?;
+        Ok(Action::Keep)
+    }
+
+    fn visit_buffer(&mut self, buffer: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        if let Some(ty) = buffer.as_buffer_type().filter(|_| buffer.is_block_buffer()) {
+            let rows = self.alignments.get(buffer).map(|rows| (DIM_ALIGN, Attr::list(rows.iter().cloned())));
+            let place = [
+                ("buffer_allocated_addr", Attr::list([0i64; 0])),
+                ("buffer_data_alignment", Attr::Int(ty.align.into())),
+            ];
+            rw.edit().to_allocation(buffer, place.into_iter().chain(rows));
+        }
+        Ok(Action::Keep)
+    }
+
+    fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        let Some(Stmt::For { var, min, extent, kind }) = stmt.stmt() else { return Ok(Action::Keep) };
+        let once = is_one(extent) && stmt.annotations().is_empty();
+        if kind == "thread_binding" {
+            if once {
+                let min = rw.tir(|t| t.value(min).cast(var.ty().dtype()).v())?;
+                rw.edit().forward_to(var, min);
+            } else if min.dim().and_then(|min| min.as_int()) != Some(0) {
+                let name = var.name().unwrap_or("_");
+                bail!(at stmt, "threads execute the loop over `{name}`, so it begins at 0; let it, and add its begin to the indices");
+            }
+            rw.edit().to_launch(stmt);
+        } else if once && !has_jumps(stmt) {
+            rw.tir(|t| t.loop_body(stmt, t.value(min).cast(var.ty().dtype())))?;
+        } else {
+            lower_pragmas(stmt, var, rw)?;
+        }
+        Ok(Action::Keep)
+    }
+}
+
+/// The pragmas of a loop become attributes around it.
+fn lower_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+    let pragmas = pragmas(stmt);
+    if pragmas.is_empty() {
+        return Ok(());
+    }
+    let free = rw.tir(|t| {
+        let free = t.free_var(var.name().unwrap_or("i"), var.ty().dtype()).v();
+        within(t, Some(free), &pragmas, &|| t.keep(stmt));
+        free
+    })?;
+    let others = stmt.annotations().into_iter().filter(|(key, _)| !is_pragma(key));
+    rw.edit().set_free_var(var, free);
+    rw.edit().set_annotations(stmt, others);
+    Ok(())
+}
+
+/// For each buffer how its rows are aligned, as the blocks say that write it.
+pub(super) fn alignments(body: &Body) -> Result<ValueMap<'_, Vec<Attr>>, PassError> {
+    let mut aligned: ValueMap<'_, Vec<Attr>> = ValueMap::new(body);
+    for block in body.values().filter(|value| matches!(value.stmt(), Some(Stmt::Block))) {
+        let annotations = block.annotations();
+        let Some((_, Attr::List(rows))) = annotations.iter().find(|(key, _)| key == DIM_ALIGN) else { continue };
+        for row in rows.iter() {
+            let Attr::List(row) = row else { continue };
+            let Some(Attr::Int(which)) = row.first() else { continue };
+            let Some(written) = block.block_accesses().filter(|access| access.is_write).nth(*which as usize) else {
+                bail!(at block, "`{DIM_ALIGN}` names written buffer {which}, but the block does not write so many");
+            };
+            let row = std::iter::once(Attr::Int(-1)).chain(row.iter().skip(1).cloned());
+            match aligned.get_mut(written.buffer) {
+                Some(known) => known.push(Attr::list(row)),
+                None => drop(aligned.insert(written.buffer, vec![Attr::list(row)])),
+            }
+        }
+    }
+    Ok(aligned)
+}
+
+/// The pragmas of a loop or block.
+fn pragmas(stmt: Value<'_>) -> Vec<(String, Attr)> {
+    stmt.annotations().into_iter().filter(|(key, _)| is_pragma(key)).collect()
+}
+
+fn is_pragma(key: &str) -> bool {
+    key.starts_with("pragma_")
+}
+
+/// Writes statements with attributes around what `inner` writes.
+fn within(t: &Tir<'_, '_>, about: Option<V>, attrs: &[(String, Attr)], inner: &dyn Fn()) {
+    match attrs {
+        [] => inner(),
+        [(key, value), rest @ ..] => t.attr_stmt(key, about, value, || within(t, about, rest, inner)),
+    }
+}
+
+fn is_one(value: Value<'_>) -> bool {
+    value.dim().and_then(|dim| dim.as_int()) == Some(1)
+}

@@ -1,0 +1,409 @@
+//! Allocates each buffer of a block in the innermost loop or block around all of its accesses.
+
+use super::index::linear::{Linear, add, sub};
+use super::index::reached::{Ends, Reached};
+use plugin_api::arith::{index_to_dim, index_to_dim_of_atoms, substitute, symbol_of};
+use plugin_api::prelude::*;
+use plugin_api::tir::Tir;
+use plugin_api::walk::visitors::post_order_visit_value;
+use std::collections::BTreeMap;
+
+declare_pass! {
+    /// Allocates each buffer of a block in the innermost loop or block around all of its accesses.
+    ///
+    /// A loop gets a block for its content, which allocates the buffer. Blocks around a buffer no longer say that they access
+    /// it. A buffer stays outside of loops that a block binds to an iterator that is no spatial one, if it accesses the buffer
+    /// with that iterator; a buffer in global memory is allocated for each thread block at the outermost.
+    ///
+    /// Expects no blocks with an initialization: s_tir.LowerInitBlock lowers these.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8,), "float32")):
+    ///     B = T.sblock_alloc_buffer((8,))
+    ///     for i in range(8):
+    ///         with T.sblock("update"):
+    ///             T.reads(A[i], B[i])
+    ///             T.writes(B[i], A[i])
+    ///             B[i] = A[i]
+    ///             A[i] = B[i] + T.float32(1)
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((8,), "float32")):
+    ///     for i in range(8):
+    ///         with T.sblock("update"):
+    ///             T.reads(A[i])
+    ///             T.writes(A[i])
+    ///             B = T.sblock_alloc_buffer((8,))
+    ///             B[i] = A[i]
+    ///             A[i] = B[i] + T.float32(1)
+    /// ```
+    pub prim_func pass PLAN_AND_UPDATE_BUFFER_ALLOCATION_LOCATION = "s_tir.PlanAndUpdateBufferAllocationLocation" {
+        opt_level: 0,
+        run: plan_and_update,
+    }
+}
+
+fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    if let Some(init) = body.values().find(|value| value.is_init()) {
+        bail!(at init, "a block with an initialization; run s_tir.LowerInitBlock before");
+    }
+    let (places, scopes) = Places::of(body);
+    let analyzer = Analyzer::of_body(body);
+    let mut planned = Planned { analyzer, at: BTreeMap::new(), scope_of: ValueMap::new(body), scopes };
+    for buffer in body.values().filter(|value| value.is_block_buffer()) {
+        let Some(scope) = places.get(buffer).copied() else { continue };
+        planned.scope_of.insert(buffer, scope);
+        if planned.scopes.header_around(buffer) != planned.scopes.header(scope) {
+            planned.at.entry(scope).or_default().push(buffer);
+        }
+    }
+    if planned.at.is_empty() {
+        return Ok(body.clone());
+    }
+    let mut started = false;
+    body.try_rewrite(|value, rw| {
+        if !std::mem::replace(&mut started, true) {
+            planned.allocate(0, rw)?;
+        }
+        planned.visit(value, rw)?;
+        Ok::<_, PassError>(Action::Keep)
+    })
+}
+
+/// Loops and blocks, the function first; each knows the one around it.
+struct Scopes<'b> {
+    all: Vec<(Value<'b>, usize, usize)>,
+    of: ValueMap<'b, usize>,
+    /// The scope around each value.
+    around: ValueMap<'b, usize>,
+}
+
+impl<'b> Scopes<'b> {
+    fn of(body: &'b Body) -> Scopes<'b> {
+        let all = vec![(body.root(), 0, 0)];
+        let mut scopes = Scopes { all, of: ValueMap::new(body), around: ValueMap::new(body) };
+        let mut open = OpenScopes::new();
+        for value in body.values() {
+            open.go_to(value);
+            let around = open.last().copied().unwrap_or(0);
+            scopes.around.insert(value, around);
+            if matches!(value.stmt(), Some(Stmt::For { .. } | Stmt::Block)) {
+                let depth = scopes.all[around].2 + 1;
+                scopes.of.insert(value, scopes.all.len());
+                open.open(value, scopes.all.len());
+                scopes.all.push((value, around, depth));
+            }
+        }
+        scopes
+    }
+
+    fn header(&self, scope: usize) -> Value<'b> {
+        self.all[scope].0
+    }
+
+    /// The scope around a value.
+    fn around(&self, value: Value<'b>) -> usize {
+        self.around.get(value).copied().unwrap_or(0)
+    }
+
+    fn header_around(&self, value: Value<'b>) -> Value<'b> {
+        self.header(self.around(value))
+    }
+
+    /// The innermost scope around two.
+    fn common(&self, mut a: usize, mut b: usize) -> usize {
+        while a != b {
+            let (x, y) = (self.all[a], self.all[b]);
+            if x.2 >= y.2 { a = x.1 } else { b = y.1 }
+        }
+        a
+    }
+}
+
+/// For each buffer the innermost scope around its accesses.
+struct Places<'b> {
+    scopes: Scopes<'b>,
+    lowest: ValueMap<'b, usize>,
+    /// The scope of each loop variable.
+    loops: ValueMap<'b, usize>,
+    /// Loops over thread blocks.
+    thread_blocks: Vec<usize>,
+    matched: ValueSet<'b>,
+}
+
+impl<'b> Places<'b> {
+    fn of(body: &'b Body) -> (ValueMap<'b, usize>, Scopes<'b>) {
+        let (lowest, loops) = (ValueMap::new(body), ValueMap::new(body));
+        let scopes = Scopes::of(body);
+        let mut places = Places { scopes, lowest, loops, thread_blocks: Vec::new(), matched: ValueSet::new(body) };
+        body.values().for_each(|value| places.visit(value));
+        let thread_blocks = places.thread_blocks.iter().copied().reduce(|a, b| places.scopes.common(a, b));
+        for buffer in body.values().filter(|value| value.is_block_buffer()) {
+            let Some(scope) = places.lowest.get(buffer).copied() else { continue };
+            if buffer.as_buffer_type().is_some_and(|ty| ty.scope.is_empty()) {
+                let common = thread_blocks.map_or(scope, |thread_blocks| places.scopes.common(scope, thread_blocks));
+                places.lowest.insert(buffer, common);
+            }
+        }
+        (places.lowest, places.scopes)
+    }
+
+    fn visit(&mut self, value: Value<'b>) {
+        let around = self.scopes.around(value);
+        if let Some(Stmt::For { var, .. }) = value.stmt() {
+            let Some(scope) = self.scopes.of.get(value).copied() else { return };
+            self.loops.insert(var, scope);
+            let thread = value.attr("thread").and_then(|thread| thread.as_str());
+            if thread.is_some_and(|thread| thread.starts_with("blockIdx")) {
+                self.thread_blocks.push(scope);
+            }
+        }
+        if matches!(value.stmt(), Some(Stmt::Block)) {
+            self.stay_outside_of_carried_loops(value);
+        }
+        if let Some(region) = value.matched_region() {
+            self.use_in(region.buffer, around);
+            self.matched.insert(value);
+        }
+        if let Some(access) = value.as_element_access() {
+            self.use_in(access.buffer, around);
+        }
+        if let Expr::BufferPart { buffer, part: 0 } = value.view() {
+            self.use_in(buffer, around);
+        }
+    }
+
+    fn use_in(&mut self, buffer: Value<'b>, scope: usize) {
+        if !self.matched.contains(buffer) {
+            let known = self.lowest.get(buffer).copied();
+            self.lowest.insert(buffer, known.map_or(scope, |known| self.scopes.common(known, scope)));
+        }
+    }
+
+    /// What a block accesses with iterators that are not spatial is allocated outside of the loops of these.
+    fn stay_outside_of_carried_loops(&mut self, block: Value<'b>) {
+        let Some(scope) = self.scopes.of.get(block).copied() else { return };
+        let mut outside: ValueMapOfIters<'b> = Vec::new();
+        let mut reduce: Option<usize> = None;
+        for iter in block.block_iters().filter(|iter| !iter.is_spatial) {
+            let mut highest: Option<usize> = None;
+            let mut visit = |part: Value<'b>| {
+                if let Some(scope) = self.loops.get(part) {
+                    let around = self.scopes.all[*scope].1;
+                    highest = Some(highest.map_or(around, |known| self.higher(known, around)));
+                }
+            };
+            visit(iter.value);
+            post_order_visit_value(iter.value, |part| part.operands().for_each(&mut visit));
+            let Some(highest) = highest else { continue };
+            outside.push((iter.var, highest));
+            if iter.is_reduction {
+                reduce = Some(reduce.map_or(highest, |known| self.higher(known, highest)));
+            }
+        }
+        if outside.is_empty() {
+            return;
+        }
+        for access in block.block_accesses().collect::<Vec<_>>() {
+            let mut lowest = scope;
+            for (min, extent) in &access.ranges {
+                for part in [*min, *extent] {
+                    let mut visit = |used: Value<'b>| {
+                        if let Some((_, highest)) = outside.iter().find(|(var, _)| *var == used) {
+                            lowest = self.higher(lowest, *highest);
+                        }
+                    };
+                    visit(part);
+                    post_order_visit_value(part, |part| part.operands().for_each(&mut visit));
+                }
+            }
+            if let Some(reduce) = reduce.filter(|_| access.is_write) {
+                lowest = self.higher(lowest, reduce);
+            }
+            self.use_in(access.buffer, lowest);
+        }
+    }
+
+    /// The outer one of two scopes, one of which is around the other.
+    fn higher(&self, a: usize, b: usize) -> usize {
+        if self.scopes.all[a].2 <= self.scopes.all[b].2 { a } else { b }
+    }
+}
+
+type ValueMapOfIters<'b> = Vec<(Value<'b>, usize)>;
+
+/// Buffers that are allocated somewhere else than before.
+struct Planned<'b> {
+    analyzer: Analyzer,
+    /// Those of each scope.
+    at: BTreeMap<usize, Vec<Value<'b>>>,
+    /// The scope of each buffer of a block.
+    scope_of: ValueMap<'b, usize>,
+    scopes: Scopes<'b>,
+}
+
+impl<'b> Planned<'b> {
+    fn visit(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        if let Some(scope) = self.scopes.of.get(value).copied() {
+            self.allocate(scope, rw)?;
+        }
+        // A block does not say that it accesses what is allocated in it.
+        if let Some(access) = value.as_region_access()
+            && !value.is_nested()
+            && let Some(scope) = self.scope_of.get(access.buffer)
+            && self.scopes.common(*scope, self.scopes.around(value)) == self.scopes.around(value)
+        {
+            rw.edit().discard(value);
+        }
+        Ok(())
+    }
+
+    fn allocate(&mut self, scope: usize, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        let Some(buffers) = self.at.remove(&scope) else { return Ok(()) };
+        let header = self.scopes.header(scope);
+        let (Some(first), Some(last)) = (header.content().next(), header.content().last()) else { return Ok(()) };
+        if !matches!(header.stmt(), Some(Stmt::For { .. })) {
+            return rw.tir(|t| {
+                t.before(first);
+                buffers.iter().for_each(|buffer| t.place(*buffer));
+            });
+        }
+        let [reads, writes] = self.accessed(header, scope);
+        rw.tir(|t| {
+            t.before(first);
+            t.block("", || {
+                t.accesses_are_said();
+                reads.iter().for_each(|(buffer, ranges)| t.reads(t.buffer(*buffer), ranges_of(t, ranges)));
+                writes.iter().for_each(|(buffer, ranges)| t.writes(t.buffer(*buffer), ranges_of(t, ranges)));
+                buffers.iter().for_each(|buffer| t.place(*buffer));
+                t.keep(last);
+            });
+        })
+    }
+
+    /// What the content of a loop reads and writes of buffers that are not allocated in it.
+    fn accessed(&mut self, header: Value<'b>, scope: usize) -> [Vec<(Value<'b>, Vec<(Dim, Dim)>)>; 2] {
+        let (running, iters) = (Ends::new(), BTreeMap::new());
+        let mut found = Accessed { analyzer: &mut self.analyzer, running, iters, regions: [Vec::new(), Vec::new()] };
+        let mut known = OpenScopes::new();
+        for value in header.region().nodes() {
+            known.go_to(value);
+            if known.is_empty() && found.visit(value) {
+                known.open(value, ());
+            }
+        }
+        let inside = |buffer: Value<'b>| {
+            self.scope_of.get(buffer).is_some_and(|of| self.scopes.common(*of, scope) == scope)
+                || (buffer.matched_region().is_some() && self.scopes.common(self.scopes.around(buffer), scope) == scope)
+        };
+        let Accessed { analyzer, regions, .. } = found;
+        regions.map(|regions| {
+            let outside = regions.into_iter().filter(|(buffer, _)| !inside(*buffer));
+            outside.map(|(buffer, ends)| (buffer, extents(analyzer, buffer, ends))).collect()
+        })
+    }
+}
+
+/// Least and greatest index in each dimension.
+type Bounds = Vec<(Option<Dim>, Option<Dim>)>;
+
+/// What is accessed in a loop.
+struct Accessed<'a, 'b> {
+    analyzer: &'a mut Analyzer,
+    running: Ends,
+    /// What iterators of blocks mean.
+    iters: BTreeMap<Sym, Dim>,
+    /// Reads, then writes, each buffer once.
+    regions: [Vec<(Value<'b>, Bounds)>; 2],
+}
+
+impl<'b> Accessed<'_, 'b> {
+    /// Says whether the content of the value is known with it.
+    fn visit(&mut self, value: Value<'b>) -> bool {
+        match value.stmt() {
+            Some(Stmt::For { var, min, extent, .. }) => {
+                if let (Some(sym), Some(min), Some(extent)) = (symbol_of(var), index_to_dim(min), index_to_dim(extent))
+                {
+                    let max = sub(add(min.clone(), extent), Dim::int(1, sym.dtype));
+                    let max = Linear::of(&max).to_dim(sym.dtype).unwrap_or(max);
+                    self.running.insert(sym, (min, max));
+                }
+            }
+            Some(Stmt::Block) => {
+                for iter in block_values(value) {
+                    let value = substitute(&iter.1, &|sym| self.iters.get(&sym).cloned());
+                    self.iters.insert(iter.0, value);
+                }
+                for access in value.block_accesses() {
+                    let ranges: Vec<_> = access.ranges.iter().map(|(min, extent)| (*min, Some(*extent))).collect();
+                    self.add(usize::from(access.is_write), access.buffer, &ranges);
+                }
+                return true;
+            }
+            _ => {}
+        }
+        if let Some(access) = value.as_element_access() {
+            let points: Vec<_> = access.indices.iter().map(|index| (*index, None)).collect();
+            self.add(usize::from(matches!(value.stmt(), Some(Stmt::Store { .. }))), access.buffer, &points);
+        }
+        false
+    }
+
+    fn add(&mut self, which: usize, buffer: Value<'b>, part: &[(Value<'b>, Option<Value<'b>>)]) {
+        let dim = |value: Value<'b>| {
+            let dim = index_to_dim_of_atoms(value)?;
+            Some(substitute(&dim, &|sym| self.iters.get(&sym).cloned()))
+        };
+        let dims: Vec<_> = part.iter().map(|(min, extent)| (dim(*min), extent.map(dim))).collect();
+        let mut reached = Reached::new(self.analyzer, self.running.clone(), std::iter::empty());
+        let mut ends_of = |(min, extent): (Option<Dim>, Option<Option<Dim>>)| {
+            let Some(min) = min else { return (None, None) };
+            let (least, most) = reached.ends(&min);
+            match extent {
+                Some(Some(extent)) => {
+                    let last = sub(add(min.clone(), extent), Dim::int(1, min.dtype()));
+                    (least, reached.ends(&last).1)
+                }
+                _ => (least, most),
+            }
+        };
+        let ends: Bounds = dims.into_iter().map(&mut ends_of).collect();
+        match self.regions[which].iter_mut().find(|(known, _)| *known == buffer) {
+            None => self.regions[which].push((buffer, ends)),
+            Some((_, known)) => {
+                for ((min, max), (other_min, other_max)) in known.iter_mut().zip(ends) {
+                    *min = min.take().zip(other_min).map(|(a, b)| reached.least(a, b));
+                    *max = max.take().zip(other_max).map(|(a, b)| reached.greatest(a, b));
+                }
+            }
+        }
+    }
+}
+
+fn block_values(block: Value<'_>) -> Vec<(Sym, Dim)> {
+    let values =
+        block.block_iters().filter_map(|iter| Some((symbol_of(iter.var)?, index_to_dim_of_atoms(iter.value)?)));
+    values.collect()
+}
+
+/// Start and extent in each dimension; all of it where nothing is known.
+fn extents(analyzer: &mut Analyzer, buffer: Value<'_>, ends: Bounds) -> Vec<(Dim, Dim)> {
+    let shape = buffer.as_buffer_type().map(|ty| ty.shape).unwrap_or_default();
+    let range = |((min, max), shape): ((Option<Dim>, Option<Dim>), Dim)| match (min, max) {
+        (Some(min), Some(max)) => {
+            let extent = add(sub(max, min.clone()), Dim::int(1, min.dtype()));
+            (min, analyzer.simplify(&extent))
+        }
+        _ => (Dim::int(0, shape.dtype()), shape),
+    };
+    ends.into_iter().zip(shape).map(range).collect()
+}
+
+fn ranges_of<'s>(
+    t: &'s Tir<'_, '_>,
+    ranges: &[(Dim, Dim)],
+) -> Vec<(plugin_api::tir::PrimExpr<'s>, plugin_api::tir::PrimExpr<'s>)> {
+    ranges.iter().map(|(min, extent)| (t.index(min), t.index(extent))).collect()
+}

@@ -1,0 +1,335 @@
+//! Which allocations share storage: each is alive from the first to the last statement that touches it, in the scope of its
+//! allocation.
+
+use super::in_place::is_in_place;
+use plugin_api::ir::BufferType;
+use plugin_api::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Storage that allocations share which are not alive at the same time.
+pub(super) struct Storage<'b> {
+    /// Where it is allocated: at the start of this thread launch or parallel loop, or of the function.
+    pub(super) attach: Option<Value<'b>>,
+    /// The allocations, in the order in which they begin to live.
+    pub(super) allocs: Vec<Value<'b>>,
+    pub(super) scope: String,
+    /// Data type of the first one.
+    pub(super) dtype: DType,
+    /// Size in bits; 0 if it is not known.
+    bits: u64,
+}
+
+/// A statement, or the start or end of one with content, in order.
+struct Entry<'b> {
+    stmt: Value<'b>,
+    is_start: bool,
+    is_end: bool,
+    /// Allocations that it touches; of a statement with content, those in the scope around it.
+    touched: Vec<Value<'b>>,
+    /// Of a start: the number of its end.
+    end: usize,
+}
+
+/// The allocation whose data a buffer uses, through declarations of other buffers over it.
+pub(super) fn allocation_of(mut buffer: Value<'_>) -> Option<Value<'_>> {
+    while !buffer.is_allocation() {
+        let Expr::BufferPart { buffer: of, part: 0 } = buffer.operand(0)?.view() else { return None };
+        buffer = of;
+    }
+    Some(buffer)
+}
+
+/// Plans the storage of all allocations of a function that are touched, but of those that stay where they are.
+pub(super) fn plan<'b>(body: &'b Body, stay: &ValueSet<'b>) -> Result<Vec<Storage<'b>>, PassError> {
+    let mut entries = Linear::of(body, stay)?;
+    let mut last: ValueMap<'_, usize> = ValueMap::new(body);
+    for (at, entry) in entries.iter().enumerate() {
+        for buffer in &entry.touched {
+            last.insert(*buffer, at);
+        }
+    }
+    let mut born = ValueSet::new(body);
+    let mut plan = Plan { storages: Vec::new(), of: ValueMap::new(body), free: BTreeMap::new(), unsized_: Vec::new() };
+    let mut threads: Vec<Value<'_>> = Vec::new();
+    for at in 0..entries.len() {
+        let touched = std::mem::take(&mut entries[at].touched);
+        let entry = &entries[at];
+        let end = if entry.is_start { entry.end } else { at };
+        let dying = |touched: &[Value<'b>]| -> Vec<Value<'b>> {
+            let mut seen = BTreeSet::new();
+            let dying = touched.iter().filter(|buffer| last.get(**buffer) == Some(&end) && seen.insert(buffer.word()));
+            dying.copied().collect()
+        };
+        if !entry.is_end || entry.is_start {
+            let all = if entry.is_start { entries[end].touched.clone() } else { touched.clone() };
+            let new: Vec<Value<'_>> = all.iter().copied().filter(|buffer| born.insert(*buffer)).collect();
+            plan.begin(entry.stmt, &new, &dying(&all), threads.last().copied())?;
+        }
+        let entry = &entries[at];
+        if has_own_storage(entry.stmt, threads.last().copied()) {
+            if entry.is_start {
+                threads.push(entry.stmt);
+            } else if entry.is_end && threads.last() == Some(&entry.stmt) {
+                threads.pop();
+                plan.leave(entry.stmt);
+            }
+        }
+        if !entry.is_start {
+            dying(&touched).into_iter().for_each(|buffer| plan.free(buffer));
+        }
+    }
+    Ok(plan.storages)
+}
+
+/// Whether storage is allocated in a statement rather than around it.
+fn has_own_storage(stmt: Value<'_>, around: Option<Value<'_>>) -> bool {
+    match stmt.stmt() {
+        Some(Stmt::Launch { .. }) => true,
+        Some(Stmt::Attr { key, .. }) => key.starts_with("pragma_"),
+        Some(Stmt::For { kind: "parallel", .. }) => around.is_none_or(|around| around == stmt),
+        _ => false,
+    }
+}
+
+/// The statements in order.
+struct Linear<'b, 's> {
+    entries: Vec<Entry<'b>>,
+    /// Open statements with content: their starts, and what was touched in them.
+    open: OpenScopes<(usize, Vec<Value<'b>>)>,
+    /// For each allocation the number of statements open around it.
+    level: ValueMap<'b, usize>,
+    /// Allocations that the expressions of the next statement touch.
+    pending: Vec<Value<'b>>,
+    /// Launches around the current place.
+    launches: OpenScopes<()>,
+    stay: &'s ValueSet<'b>,
+}
+
+impl<'b, 's> Linear<'b, 's> {
+    fn of(body: &'b Body, stay: &'s ValueSet<'b>) -> Result<Vec<Entry<'b>>, PassError> {
+        let (entries, open, pending, launches) = (Vec::new(), OpenScopes::new(), Vec::new(), OpenScopes::new());
+        let mut linear = Linear { entries, open, level: ValueMap::new(body), pending, launches, stay };
+        for value in body.values() {
+            linear.launches.go_to(value);
+            while let Some(closed) = linear.open.close_before(value) {
+                linear.close(closed);
+            }
+            linear.visit(value)?;
+        }
+        while let Some(closed) = linear.open.close() {
+            linear.close(closed);
+        }
+        Ok(linear.entries)
+    }
+
+    fn visit(&mut self, value: Value<'b>) -> Result<(), PassError> {
+        if value.is_allocation() {
+            self.level.insert(value, self.open.len());
+        }
+        if matches!(value.view(), Expr::Buffer) {
+            // A declaration does not touch the data that it is over.
+            self.pending.clear();
+        }
+        if let Some(access) = value.as_element_access() {
+            if let Some(ty) = allocation_of(access.buffer).and_then(Value::as_buffer_type)
+                && ty.shape.len() != 1
+            {
+                bail!(at value, "an allocation of {} dimensions; run tirx.FlattenBuffer before", ty.shape.len());
+            }
+            self.touch(access.buffer);
+        }
+        if let Expr::BufferPart { buffer, part: 0 } = value.view() {
+            self.touch(buffer);
+        }
+        let Some(stmt) = value.stmt() else { return Ok(()) };
+        if matches!(stmt, Stmt::For { kind: "vectorized", .. }) {
+            bail!(at value, "a vectorized loop; run tirx.VectorizeLoop before");
+        }
+        if value.is_allocation() || !self.is_scope(value) {
+            return self.leaf(value);
+        }
+        let start = self.entries.len();
+        self.entries.push(Entry { stmt: value, is_start: true, is_end: false, touched: Vec::new(), end: start });
+        self.open.open(value, (start, Vec::new()));
+        self.touch_pending(value)
+    }
+
+    /// The next statement touches a buffer.
+    fn touch(&mut self, buffer: Value<'b>) {
+        self.pending.extend(allocation_of(buffer).filter(|alloc| !self.stay.contains(*alloc)));
+    }
+
+    /// Whether a statement is a scope of its own. Inner launches share the one of the outermost.
+    fn is_scope(&mut self, value: Value<'b>) -> bool {
+        match value.stmt() {
+            Some(Stmt::For { .. } | Stmt::While { .. } | Stmt::If { .. }) => true,
+            Some(Stmt::Attr { key, .. }) => key.starts_with("pragma_"),
+            Some(Stmt::Launch { thread, .. }) => {
+                let inner = !self.launches.is_empty();
+                self.launches.open(value, ());
+                thread.is_some_and(|thread| thread.starts_with("vthread")) || !inner
+            }
+            _ => false,
+        }
+    }
+
+    fn leaf(&mut self, value: Value<'b>) -> Result<(), PassError> {
+        let start = self.entries.len();
+        self.open.open(value, (start, Vec::new()));
+        self.touch_pending(value)?;
+        let touched = self.open.close().map(|(_, touched)| touched).unwrap_or_default();
+        if !touched.is_empty() {
+            self.entries.push(Entry { stmt: value, is_start: false, is_end: false, touched, end: start });
+        }
+        Ok(())
+    }
+
+    fn touch_pending(&mut self, user: Value<'b>) -> Result<(), PassError> {
+        for buffer in std::mem::take(&mut self.pending) {
+            let Some((_, touched)) = self.level.get(buffer).and_then(|level| self.open.get_mut(*level)) else {
+                bail!(at user, "a buffer is used outside of the statement that allocates it");
+            };
+            touched.push(buffer);
+        }
+        Ok(())
+    }
+
+    /// A statement with content ends.
+    fn close(&mut self, (start, touched): (usize, Vec<Value<'b>>)) {
+        let stmt = self.entries[start].stmt;
+        self.entries[start].end = self.entries.len();
+        self.entries.push(Entry { stmt, is_start: false, is_end: true, touched, end: start });
+    }
+}
+
+/// Storages while statements are walked.
+struct Plan<'b> {
+    storages: Vec<Storage<'b>>,
+    /// The storage of each allocation.
+    of: ValueMap<'b, usize>,
+    /// Free ones of known size, by it; those of one size in the order in which they became free.
+    free: BTreeMap<u64, Vec<usize>>,
+    /// Free ones of unknown size.
+    unsized_: Vec<usize>,
+}
+
+impl<'b> Plan<'b> {
+    /// Allocations begin to live at a statement, at which others are used for the last time.
+    fn begin(
+        &mut self,
+        stmt: Value<'b>,
+        new: &[Value<'b>],
+        dying: &[Value<'_>],
+        threads: Option<Value<'b>>,
+    ) -> Result<(), PassError> {
+        for buffer in new {
+            let Some(ty) = buffer.as_buffer_type() else { continue };
+            let reused = if new.len() <= 2 { self.in_place(stmt, *buffer, &ty, dying, threads) } else { None };
+            let at = reused.unwrap_or_else(|| self.find(*buffer, &ty, threads));
+            self.storages[at].allocs.push(*buffer);
+            self.of.insert(*buffer, at);
+        }
+        Ok(())
+    }
+
+    /// The storage of an allocation that dies while each of its elements becomes the same element of the new one.
+    fn in_place(
+        &mut self,
+        stmt: Value<'b>,
+        buffer: Value<'b>,
+        ty: &BufferType,
+        dying: &[Value<'_>],
+        threads: Option<Value<'b>>,
+    ) -> Option<usize> {
+        let (at, from) = dying.iter().find_map(|from| {
+            let at = *self.of.get(*from)?;
+            let storage = &self.storages[at];
+            let fits = storage.scope == ty.scope
+                && storage.attach == threads
+                && storage.dtype == ty.dtype
+                && storage.bits == bits_of(ty);
+            (fits && is_in_place(stmt, buffer, *from)).then_some((at, *from))
+        })?;
+        // Its storage does not become free.
+        self.of.remove(from);
+        Some(at)
+    }
+
+    /// Free storage that fits, or new one.
+    fn find(&mut self, buffer: Value<'b>, ty: &BufferType, attach: Option<Value<'b>>) -> usize {
+        let bits = bits_of(ty);
+        let free = if !is_shareable(ty, bits) {
+            None
+        } else if bits == 0 {
+            let fits = |at: &usize| self.fits(*at, ty, attach) && self.storages[*at].dtype == ty.dtype;
+            self.unsized_.iter().position(fits).map(|i| self.unsized_.remove(i))
+        } else {
+            self.find_sized(ty, bits, attach)
+        };
+        free.unwrap_or_else(|| {
+            let storage =
+                Storage { attach, allocs: Vec::new(), scope: ty.scope.clone(), dtype: buffer.ty().dtype(), bits };
+            self.storages.push(storage);
+            self.storages.len() - 1
+        })
+    }
+
+    /// One that is as large or larger, else the next smaller one of the same data type, both within a factor of 16.
+    fn find_sized(&mut self, ty: &BufferType, bits: u64, attach: Option<Value<'b>>) -> Option<usize> {
+        const RANGE: u64 = 16;
+        let fits = |at: usize| self.fits(at, ty, attach);
+        let same = |at: usize| fits(at) && self.storages[at].dtype == ty.dtype;
+        let larger = self.free.range(bits..=bits.saturating_mul(RANGE)).flat_map(of_size).find(|(_, at)| fits(*at));
+        let smaller = || {
+            let smaller = self.free.range(bits / RANGE..bits).rev();
+            smaller.flat_map(|sized| of_size(sized).rev()).find(|(_, at)| same(*at))
+        };
+        let (size, at) = larger.or_else(smaller)?;
+        if let Some(free) = self.free.get_mut(&size) {
+            free.retain(|free| *free != at);
+        }
+        let known = &mut self.storages[at].bits;
+        *known = (*known).max(bits);
+        Some(at)
+    }
+
+    fn fits(&self, at: usize, ty: &BufferType, attach: Option<Value<'b>>) -> bool {
+        self.storages[at].attach == attach && self.storages[at].scope == ty.scope
+    }
+
+    /// An allocation was used for the last time.
+    fn free(&mut self, buffer: Value<'_>) {
+        let Some(at) = self.of.get(buffer).copied() else { return };
+        let Some(ty) = buffer.as_buffer_type() else { return };
+        match self.storages[at].bits {
+            bits if !is_shareable(&ty, bits) => {}
+            0 => self.unsized_.push(at),
+            bits => self.free.entry(bits).or_default().push(at),
+        }
+    }
+
+    /// What is allocated in a statement is not there after it.
+    fn leave(&mut self, stmt: Value<'b>) {
+        let storages = &self.storages;
+        let stays = |at: &usize| storages[*at].attach != Some(stmt);
+        self.free.values_mut().for_each(|free| free.retain(stays));
+        self.unsized_.retain(stays);
+    }
+}
+
+/// The free storages of one size, with it.
+fn of_size<'f>((size, free): (&'f u64, &'f Vec<usize>)) -> impl DoubleEndedIterator<Item = (u64, usize)> + 'f {
+    free.iter().map(move |at| (*size, *at))
+}
+
+/// Size of an allocation in bits; 0 if it is not known.
+fn bits_of(ty: &BufferType) -> u64 {
+    let elements = ty.shape.iter().try_fold(1u64, |all, extent| all.checked_mul(extent.as_int()?.try_into().ok()?));
+    elements.unwrap_or(0).saturating_mul(u64::from(ty.dtype.bits()) * u64::from(ty.dtype.lanes()))
+}
+
+/// Whether other allocations can use the storage: registers, handles, and what fits into a register stay alone.
+fn is_shareable(ty: &BufferType, bits: u64) -> bool {
+    let in_registers = !matches!(ty.scope.as_str(), "" | "global" | "shared" | "shared.dyn");
+    !in_registers && ty.dtype != DType::HANDLE && !(1..=32).contains(&bits) && ty.shape.len() == 1
+}

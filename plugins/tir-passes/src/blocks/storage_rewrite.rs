@@ -1,0 +1,158 @@
+//! Shares storage between allocations that are not alive at the same time.
+
+use super::storage_plan::{Storage, allocation_of, plan};
+use plugin_api::arith::{Analyzer, prim, symbol_of};
+use plugin_api::ir::BufferType;
+use plugin_api::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+declare_pass! {
+    /// Shares storage between allocations that are not alive at the same time, and allocates it at the start of the function,
+    /// or of the threads or the parallel loop that use it.
+    ///
+    /// Expects flat buffers and no vectorized loops. Removes allocations that are not used, and the annotations of others.
+    /// Keeps apart what fits into a register, and memory scopes of one thread. An allocation whose shape a loop or a name in
+    /// the function decides stays where it is.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((16,), "float32")):
+    ///     for i in range(4):
+    ///         B = T.alloc_buffer((16,))
+    ///         C = T.alloc_buffer((16,))
+    ///         for j in range(16):
+    ///             B[j] = A[15 - j]
+    ///         for j in range(16):
+    ///             C[j] = B[j] * T.float32(2)
+    ///         for j in range(16):
+    ///             A[j] = C[j]
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def f(A: T.Buffer((16,), "float32")):
+    ///     B = T.alloc_buffer((16,))
+    ///     for i in range(4):
+    ///         C = T.decl_buffer((16,), data=B.data)
+    ///         for j in range(16):
+    ///             B[j] = A[15 - j]
+    ///         for j in range(16):
+    ///             C[j] = B[j] * T.float32(2)
+    ///         for j in range(16):
+    ///             A[j] = C[j]
+    /// ```
+    pub prim_func pass STORAGE_REWRITE = "tirx.StorageRewrite" { opt_level: 0, run: storage_rewrite }
+}
+
+fn storage_rewrite(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    let stay = bound_to_their_places(body);
+    let storages = plan(body, &stay)?;
+    if is_done(body, &storages, &stay) {
+        return Ok(body.clone());
+    }
+    let mut rewrite = Rewrite { shared: ValueMap::new(body), used: stay };
+    let mut started = false;
+    body.try_rewrite(|value, rw| {
+        if !std::mem::replace(&mut started, true) {
+            storages.iter().try_for_each(|storage| rewrite.allocate(storage, rw))?;
+        }
+        rewrite.visit(value, rw)
+    })
+}
+
+/// Whether each storage is that of one allocation, which is where it belongs.
+fn is_done(body: &Body, storages: &[Storage<'_>], stay: &ValueSet<'_>) -> bool {
+    let mut contents = BTreeMap::new();
+    let in_place = storages.iter().all(|storage| {
+        let header = storage.attach.unwrap_or(body.root());
+        let next = contents.entry(header.word()).or_insert_with(|| header.content()).next();
+        matches!(storage.allocs[..], [alloc] if alloc.attrs().is_empty() && next == Some(alloc))
+    });
+    in_place && body.values().filter(|value| value.is_allocation() && !stay.contains(*value)).count() == storages.len()
+}
+
+/// Allocations whose shapes use variables of loops, or names, that are in the function: nothing else can have them before.
+fn bound_to_their_places(body: &Body) -> ValueSet<'_> {
+    let (mut inner, mut stay) = (BTreeSet::new(), ValueSet::new(body));
+    for value in body.values() {
+        let var = match value.stmt() {
+            Some(Stmt::For { var, .. }) => Some(var),
+            Some(Stmt::Launch { .. }) => value.region().children().next(),
+            Some(Stmt::Bind { .. }) => Some(value),
+            _ => None,
+        };
+        inner.extend(var.and_then(symbol_of));
+        if value.is_allocation() {
+            let mut uses = false;
+            value.each_symbol(&mut |sym| uses |= inner.contains(&sym));
+            stay.extend(uses.then_some(value));
+        }
+    }
+    stay
+}
+
+struct Rewrite<'b> {
+    /// What an allocation is over that has no storage of its own.
+    shared: ValueMap<'b, V>,
+    /// Allocations that stay, somewhere or as a declaration.
+    used: ValueSet<'b>,
+}
+
+impl<'b> Rewrite<'b> {
+    /// Allocates storage where it belongs.
+    fn allocate(&mut self, storage: &Storage<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        let header = storage.attach.unwrap_or(rw.body().root());
+        let Some(first) = header.content().next() else { return Ok(()) };
+        self.used.extend(storage.allocs.iter().copied());
+        let types: Vec<BufferType> = storage.allocs.iter().filter_map(|alloc| alloc.as_buffer_type()).collect();
+        let same = types.iter().all(|ty| ty.shape == types[0].shape && ty.dtype == types[0].dtype);
+        let (own, others) = storage.allocs.split_at(usize::from(same));
+        let name = storage.allocs.first().and_then(|alloc| alloc.name()).unwrap_or("storage");
+        let data = rw.tir(|t| {
+            t.before(first);
+            match own {
+                [own] => {
+                    t.place(*own);
+                    t.buffer(*own).v()
+                }
+                _ => t.alloc(name, largest(storage, &types)).v(),
+            }
+        })?;
+        own.iter().for_each(|own| rw.edit().set_attrs(*own, AttrsId::NONE));
+        for other in others {
+            self.shared.insert(*other, data);
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        if value.is_allocation() {
+            match self.shared.get(value) {
+                Some(data) => rw.edit().to_declaration(value, *data),
+                None if !self.used.contains(value) => rw.edit().discard(value),
+                None => {}
+            }
+        }
+        if let Expr::BufferPart { buffer, part: 0 } = value.view()
+            && let Some(data) = allocation_of(buffer).and_then(|alloc| self.shared.get(alloc))
+        {
+            rw.edit().set_data(value, *data);
+        }
+        Ok(Action::Keep)
+    }
+}
+
+/// A buffer that is as large as the largest one.
+fn largest(storage: &Storage<'_>, types: &[BufferType]) -> BufferType {
+    let bits = |ty: &BufferType| i64::from(ty.dtype.bits()) * i64::from(ty.dtype.lanes());
+    let index = types.first().and_then(|ty| ty.shape.first()).map_or(DType::I32, Dim::dtype);
+    let number = |value| Dim::int(value, index);
+    let of = i64::from(storage.dtype.bits()) * i64::from(storage.dtype.lanes());
+    let sizes = types
+        .iter()
+        .flat_map(|ty| ty.shape.iter().map(|extent| Dim::binary(prim::MUL, extent.clone(), number(bits(ty)))));
+    let most = sizes.reduce(|a, b| Dim::binary(prim::MAX, a, b)).unwrap_or_else(|| number(0));
+    // Rounded up.
+    let most = Dim::binary(prim::ADD, most, number(of - 1));
+    let elements = Analyzer::new().simplify(&Dim::binary(prim::FLOORDIV, most, number(of)));
+    BufferType { scope: storage.scope.clone(), ..BufferType::new(vec![elements], storage.dtype) }
+}

@@ -1,0 +1,359 @@
+//! Which expressions get a name, and where.
+
+use plugin_api::arith::prim;
+use plugin_api::ir::DimExpr;
+use plugin_api::prelude::*;
+use std::collections::{HashMap, HashSet};
+
+/// Number of an expression: equal for equal expressions.
+pub(super) type ExprId = usize;
+
+/// Where an expression was first seen.
+#[derive(Clone, Debug)]
+pub(super) enum Source<'b> {
+    Value(Value<'b>),
+    /// In the type of a buffer.
+    Dim(Dim),
+}
+
+/// An expression that gets a name.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen<'b> {
+    pub(super) id: ExprId,
+    pub(super) source: Source<'b>,
+    /// Whether the type of a buffer has it.
+    pub(super) in_type: bool,
+}
+
+/// The expressions that get a name, in the order in which they are named.
+pub(super) struct Plan<'b> {
+    pub(super) chosen: Vec<Chosen<'b>>,
+    /// Positions in `chosen` of what is named before a statement.
+    pub(super) before: HashMap<Value<'b>, Vec<usize>>,
+    pub(super) ids: HashMap<Value<'b>, ExprId>,
+    pub(super) dims: HashMap<Dim, ExprId>,
+}
+
+/// Content of a loop, a branch, or the function.
+struct Scope<'b> {
+    parent: usize,
+    depth: usize,
+    /// The statement that has it.
+    of: Value<'b>,
+}
+
+/// An expression that may get a name.
+struct Entry<'b> {
+    id: ExprId,
+    source: Source<'b>,
+    in_type: bool,
+    /// Whether it divides by something that may be zero, where it may not be computed.
+    guarded: bool,
+    count: usize,
+    /// How many of these are within other expressions that get a name.
+    consumed: usize,
+    /// Expressions that may get a name, within each other.
+    depth: usize,
+    scope: usize,
+    first_scope: usize,
+    first_stmt: Value<'b>,
+    /// Entries directly within it, each as often as it is there.
+    children: Vec<usize>,
+}
+
+/// Looks at a function in program order.
+struct Planner<'b> {
+    numbers: HashMap<Vec<u64>, ExprId>,
+    /// Entry of each expression that has one.
+    entry_of: HashMap<ExprId, usize>,
+    entries: Vec<Entry<'b>>,
+    scopes: Vec<Scope<'b>>,
+    scope: usize,
+    stmt: Value<'b>,
+    /// Where names go that are given before the next statement, if not directly before it.
+    place: Option<Value<'b>>,
+    /// Number of `let` expressions around the current place: what is in them has no name outside.
+    lets: usize,
+    /// Number of choices around the current place that may not compute what is there.
+    choices: usize,
+    /// Expressions that divide by what may be zero.
+    dividing: HashSet<ExprId>,
+    /// Numbers that can be divided by.
+    divisors: HashSet<ExprId>,
+    ids: HashMap<Value<'b>, ExprId>,
+    dims: HashMap<Dim, ExprId>,
+}
+
+impl<'b> Plan<'b> {
+    pub(super) fn of(body: &'b Body) -> Plan<'b> {
+        let root = body.root();
+        let mut planner = Planner {
+            numbers: HashMap::new(),
+            entry_of: HashMap::new(),
+            entries: Vec::new(),
+            scopes: vec![Scope { parent: 0, depth: 0, of: root }],
+            scope: 0,
+            stmt: root,
+            place: None,
+            lets: 0,
+            choices: 0,
+            dividing: HashSet::new(),
+            divisors: HashSet::new(),
+            ids: HashMap::new(),
+            dims: HashMap::new(),
+        };
+        planner.content(root);
+        planner.finish()
+    }
+}
+
+impl<'b> Planner<'b> {
+    fn content(&mut self, stmt: Value<'b>) {
+        // The variables of `let` expressions are declared before the statement that has these.
+        let mut declared = None;
+        for child in stmt.region().children().filter(|child| !child.is_nested()) {
+            let own = matches!(stmt.stmt(), Some(Stmt::For { var, .. }) if var == child);
+            let is_declared = child.stmt().is_none() && child.n_operands() == 0 && matches!(child.view(), Expr::Var);
+            if is_declared && !own && !matches!(stmt.stmt(), Some(Stmt::Launch { .. })) {
+                declared.get_or_insert(child);
+            } else {
+                self.place = declared.take();
+                self.visit(child);
+            }
+        }
+    }
+
+    fn visit(&mut self, stmt: Value<'b>) {
+        match stmt.stmt() {
+            Some(Stmt::For { .. } | Stmt::While { .. } | Stmt::Attr { .. } | Stmt::Launch { .. }) => {
+                self.parts(stmt);
+                self.inner(stmt, stmt);
+            }
+            Some(Stmt::If { .. }) => {
+                self.parts(stmt);
+                for branch in stmt.if_branches() {
+                    self.inner(stmt, branch);
+                }
+            }
+            _ => {
+                self.parts(stmt);
+                if matches!(stmt.view(), Expr::Buffer) {
+                    self.buffer(stmt);
+                }
+                self.content(stmt);
+            }
+        }
+    }
+
+    fn parts(&mut self, stmt: Value<'b>) {
+        self.stmt = self.place.take().unwrap_or(stmt);
+        for operand in stmt.operands() {
+            self.expr(operand);
+        }
+    }
+
+    /// The content of `content` is a scope of its own, of the statement `of`.
+    fn inner(&mut self, of: Value<'b>, content: Value<'b>) {
+        let outer = self.scope;
+        self.scopes.push(Scope { parent: outer, depth: self.scopes[outer].depth + 1, of });
+        self.scope = self.scopes.len() - 1;
+        self.content(content);
+        self.scope = outer;
+    }
+
+    fn buffer(&mut self, stmt: Value<'b>) {
+        if let Type::Buffer(ty) = stmt.ty().to_owned() {
+            for dim in ty.shape.iter().chain(&ty.strides).chain(&ty.elem_offset) {
+                self.dim(dim);
+            }
+        }
+    }
+
+    /// The number of an expression; `None` if it reads memory or calls something, or is no expression of TIR.
+    fn expr(&mut self, expr: Value<'b>) -> Option<ExprId> {
+        let id = match expr.view() {
+            Expr::Prim => return self.dim(&expr.dim()?),
+            Expr::Param | Expr::Var => {
+                let key = match expr.symbol() {
+                    Some(sym) => vec![0, sym.id.into(), sym.dtype.0.into()],
+                    None => vec![1, expr.word().into()],
+                };
+                self.number(key)
+            }
+            Expr::Let { value, body, .. } => {
+                self.expr(value);
+                self.lets += 1;
+                self.expr(body);
+                self.lets -= 1;
+                return None;
+            }
+            Expr::Arith { op, .. } => self.compound(expr, 0x100 + u64::from(op), true)?,
+            Expr::Select { .. } => self.compound(expr, 2, true)?,
+            Expr::Ramp { .. } => self.compound(expr, 3, false)?,
+            Expr::Broadcast { .. } => self.compound(expr, 4, false)?,
+            _ => {
+                self.parts_of_call(expr);
+                return None;
+            }
+        };
+        self.ids.insert(expr, id);
+        Some(id)
+    }
+
+    /// Of a choice, one value is computed.
+    fn parts_of_call(&mut self, expr: Value<'b>) {
+        let choice = expr.as_call_to("tirx.if_then_else").map(|call| call.args().skip(1).collect::<Vec<_>>());
+        for operand in expr.operands().filter(|_| expr.is_nested()) {
+            let chosen = usize::from(choice.as_ref().is_some_and(|values| values.contains(&operand)));
+            self.choices += chosen;
+            self.expr(operand);
+            self.choices -= chosen;
+        }
+    }
+
+    fn compound(&mut self, expr: Value<'b>, head: u64, may_be_named: bool) -> Option<ExprId> {
+        let short = usize::from(matches!(expr.view(), Expr::Arith { op: prim::AND | prim::OR, .. }));
+        let mut kids: Vec<Option<ExprId>> = Vec::new();
+        for (i, operand) in expr.operands().enumerate() {
+            // What follows the first condition may not be computed.
+            self.choices += short * i;
+            kids.push(self.expr(operand));
+            self.choices -= short * i;
+        }
+        let kids: Vec<ExprId> = kids.into_iter().collect::<Option<_>>()?;
+        let dtype = expr.ty().dtype();
+        let id = self.number([head, dtype.0.into()].into_iter().chain(kids.iter().map(|kid| *kid as u64)).collect());
+        let op = if let Expr::Arith { op, .. } = expr.view() { Some(op) } else { None };
+        self.note_division(id, op, dtype, &kids);
+        if may_be_named && dtype.code() != DType::BOOL.code() {
+            self.record(id, &kids, || Source::Value(expr), false);
+        }
+        Some(id)
+    }
+
+    /// The number of a dimension: that of the expression that computes the same.
+    fn dim(&mut self, dim: &Dim) -> Option<ExprId> {
+        let id = match dim {
+            Dim::Int(value) => self.integer(*value, DType::I64),
+            Dim::Var(sym) => self.number(vec![0, sym.id.into(), sym.dtype.0.into()]),
+            Dim::Expr(expr) => {
+                let (op, dtype, kids) = match &**expr {
+                    DimExpr::Int(value, dtype) => return Some(self.integer(*value, *dtype)),
+                    DimExpr::Float(bits, dtype) => return Some(self.number(vec![6, *bits, dtype.0.into()])),
+                    DimExpr::Unary(op, dtype, a) => (*op, *dtype, vec![self.dim(a)?]),
+                    DimExpr::Binary(prim::IF..=prim::ELSE, ..) => return None,
+                    DimExpr::Binary(op, dtype, a, b) => (*op, *dtype, vec![self.dim(a)?, self.dim(b)?]),
+                };
+                let head = [0x100 + u64::from(op), dtype.0.into()];
+                let id = self.number(head.into_iter().chain(kids.iter().map(|kid| *kid as u64)).collect());
+                self.note_division(id, Some(op), dtype, &kids);
+                if dtype.code() != DType::BOOL.code() {
+                    self.record(id, &kids, || Source::Dim(dim.clone()), true);
+                }
+                id
+            }
+        };
+        self.dims.insert(dim.clone(), id);
+        Some(id)
+    }
+
+    fn integer(&mut self, value: i64, dtype: DType) -> ExprId {
+        let id = self.number(vec![5, value as u64, dtype.0.into()]);
+        self.divisors.extend((value != 0).then_some(id));
+        id
+    }
+
+    /// Notes an expression that divides integers by something that may be zero, or has one that does.
+    fn note_division(&mut self, id: ExprId, op: Option<u16>, dtype: DType, kids: &[ExprId]) {
+        let divides = matches!(op, Some(prim::FLOORDIV..=prim::TRUNCMOD | prim::DIV)) && !dtype.is_float();
+        let by_zero = divides && kids.get(1).is_none_or(|by| !self.divisors.contains(by));
+        if by_zero || kids.iter().any(|kid| self.dividing.contains(kid)) {
+            self.dividing.insert(id);
+        }
+    }
+
+    fn number(&mut self, key: Vec<u64>) -> ExprId {
+        let next = self.numbers.len();
+        *self.numbers.entry(key).or_insert(next)
+    }
+
+    /// Counts a use of an expression.
+    fn record(&mut self, id: ExprId, kids: &[ExprId], source: impl FnOnce() -> Source<'b>, in_type: bool) {
+        if self.lets > 0 {
+            return;
+        }
+        let divides = self.dividing.contains(&id);
+        if let Some(at) = self.entry_of.get(&id).copied() {
+            let scope = self.common(self.entries[at].scope, self.scope);
+            let entry = &mut self.entries[at];
+            entry.guarded |= divides && scope != entry.first_scope;
+            entry.scope = scope;
+            entry.count += 1;
+            entry.in_type |= in_type;
+            return;
+        }
+        let children: Vec<usize> = kids.iter().filter_map(|kid| self.entry_of.get(kid).copied()).collect();
+        let depth = 1 + children.iter().map(|child| self.entries[*child].depth).max().unwrap_or(0);
+        self.entry_of.insert(id, self.entries.len());
+        let (scope, first_stmt) = (self.scope, self.stmt);
+        let source = source();
+        let first_scope = scope;
+        let (count, consumed) = (1, 0);
+        let guarded = divides && self.choices > 0;
+        self.entries.push(Entry {
+            id,
+            source,
+            in_type,
+            guarded,
+            count,
+            consumed,
+            depth,
+            scope,
+            first_scope,
+            first_stmt,
+            children,
+        });
+    }
+
+    /// The innermost scope around two.
+    fn common(&self, mut a: usize, mut b: usize) -> usize {
+        while a != b {
+            if self.scopes[a].depth >= self.scopes[b].depth {
+                a = self.scopes[a].parent;
+            } else {
+                b = self.scopes[b].parent;
+            }
+        }
+        a
+    }
+
+    fn finish(mut self) -> Plan<'b> {
+        let mut order: Vec<usize> = (0..self.entries.len()).collect();
+        order.sort_by_key(|at| self.entries[*at].depth);
+        for at in &order {
+            if self.entries[*at].guarded {
+                continue;
+            }
+            // What an expression that gets a name computes once is used no more often.
+            let more = self.entries[*at].count - 1;
+            for child in self.entries[*at].children.clone() {
+                self.entries[child].consumed += more;
+            }
+        }
+        let mut plan = Plan { chosen: Vec::new(), before: HashMap::new(), ids: self.ids, dims: self.dims };
+        for entry in order.iter().map(|at| &self.entries[*at]) {
+            if entry.guarded || entry.count < entry.consumed + 2 {
+                continue;
+            }
+            let (mut scope, mut stmt) = (entry.first_scope, entry.first_stmt);
+            while scope != entry.scope {
+                stmt = self.scopes[scope].of;
+                scope = self.scopes[scope].parent;
+            }
+            plan.before.entry(stmt).or_default().push(plan.chosen.len());
+            let Entry { id, in_type, .. } = *entry;
+            plan.chosen.push(Chosen { id, source: entry.source.clone(), in_type });
+        }
+        plan
+    }
+}

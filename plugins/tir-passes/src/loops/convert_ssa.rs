@@ -1,0 +1,57 @@
+//! Makes each variable defined once.
+//!
+//! *Expects* any PrimFunc. *Keeps* names, as far as they differ. *Never* changes what is computed.
+
+use plugin_api::prelude::*;
+use plugin_api::tir::{Again, TirRewrite};
+
+declare_pass! {
+    /// Makes each variable defined once: a definition of a variable that was defined before becomes one of a new variable.
+    ///
+    /// Expects any PrimFunc. Keeps names, as far as they differ.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((4,), "int32")):
+    ///     n: T.let[T.int32] = 1
+    ///     A[0] = n
+    ///     n = 2
+    ///     A[1] = n
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((4,), "int32")):
+    ///     n: T.let[T.int32] = 1
+    ///     A[0] = n
+    ///     n_1: T.let[T.int32] = 2
+    ///     A[1] = n_1
+    /// ```
+    pub prim_func pass CONVERT_SSA = "tirx.ConvertSSA" {
+        opt_level: 0,
+        run: convert_ssa,
+    }
+}
+
+fn convert_ssa(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    if body.values().any(is_redefinition) { Redefined.rewrite(body) } else { Ok(body.clone()) }
+}
+
+/// Whether a statement gives a variable another value.
+fn is_redefinition(stmt: Value<'_>) -> bool {
+    matches!(stmt.stmt(), Some(Stmt::Bind { .. })) && stmt.n_operands() > 1
+}
+
+struct Redefined;
+
+impl<'b> TirRewrite<'b> for Redefined {
+    fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        match stmt.stmt() {
+            Some(Stmt::Bind { value }) if is_redefinition(stmt) => {
+                let value = self.expr(value, w)?;
+                w.bind_like(stmt, value);
+                Ok(())
+            }
+            _ => w.stmt(self, stmt),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Moves Ifs out of loops whose variables their conditions do not use.
+//!
+//! *Expects* any PrimFunc. *Keeps* Ifs whose conditions read memory, use names or iterators of blocks, or divide by what may
+//! be zero, and those beside other statements. *Never* changes what is computed.
+
+use super::remove_no_op::without_no_ops;
+use super::simplify::Simplify;
+use plugin_api::arith::prim;
+use plugin_api::ir::DimExpr;
+use plugin_api::prelude::*;
+use plugin_api::tir::{Again, TirRewrite};
+use plugin_api::walk::visitors::post_order_visit_value;
+use std::collections::HashMap;
+
+declare_pass! {
+    /// Moves Ifs out of loops whose variables their conditions do not use, then simplifies and removes what does nothing.
+    ///
+    /// An If moves out of a loop that does nothing else. Expects any PrimFunc. Keeps Ifs whose conditions read memory, use
+    /// names or iterators of blocks, or divide by what may be zero. A loop is written once for each branch of an If that moves
+    /// out of it: if it would be written more than 64 times, Ifs stay, which is a missed remark. Out of what threads execute
+    /// an If moves only with `s_tir.HoistIfThenElse.support_block_scope_hoisting`.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((4, 4), "int32"), n: T.int32):
+    ///     for i, j in T.grid(4, 4):
+    ///         if i < n:
+    ///             A[i, j] = 1
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((4, 4), "int32"), n: T.int32):
+    ///     for i in range(4):
+    ///         if i < n:
+    ///             for j in range(4):
+    ///                 A[i, j] = 1
+    /// ```
+    pub prim_func pass HOIST_IF_THEN_ELSE = "s_tir.HoistIfThenElse" {
+        opt_level: 0,
+        run: hoist_if_then_else,
+    }
+}
+
+declare_config! {
+    /// Whether an If moves out of what threads execute.
+    pub SUPPORT_BLOCK_SCOPE: bool = "s_tir.HoistIfThenElse.support_block_scope_hoisting" { default: false }
+}
+
+fn hoist_if_then_else(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let choices = body.root().attr("tirx.HoistIfThenElseExprWithBlock").and_then(|flag| flag.as_int()) == Some(1);
+    let threads = choices || SUPPORT_BLOCK_SCOPE.get(ctx);
+    let mut finder = Finder { threads, choices, around: Vec::new(), found: HashMap::new() };
+    finder.content(body.root());
+    let mut hoist = Hoist { found: finder.found, doubled: 0, missed: ValueSet::new(body) };
+    let hoisted = if hoist.found.is_empty() { body.clone() } else { hoist.rewrite(body)? };
+    for cond in body.values().filter(|value| hoist.missed.contains(*value)) {
+        ctx.diagnostics()
+            .missed(cond, "the If stays in its loop, which would be written too often: its branches share it");
+    }
+    let simple = Simplify::of(&hoisted).rewrite(&hoisted)?;
+    without_no_ops(&simple, false)
+}
+
+/// How many Ifs with two branches can move out of a statement: each doubles it.
+const MAX_DOUBLED: usize = 6;
+
+/// A condition that moves, and whether its If has a second branch.
+type Moved<'b> = (Value<'b>, bool);
+
+/// A loop, or what threads execute.
+struct Around<'b> {
+    stmt: Value<'b>,
+    var: Option<Value<'b>>,
+    is_threads: bool,
+    /// Whether it does more than one thing.
+    is_sequence: bool,
+}
+
+/// Finds where conditions move to.
+struct Finder<'b> {
+    threads: bool,
+    /// Whether choices move, instead of Ifs.
+    choices: bool,
+    around: Vec<Around<'b>>,
+    found: HashMap<Value<'b>, Vec<Moved<'b>>>,
+}
+
+impl<'b> Finder<'b> {
+    fn content(&mut self, stmt: Value<'b>) {
+        let does = |child: &Value<'b>| {
+            let counts = child.stmt().is_some() || matches!(child.view(), Expr::Buffer);
+            counts && !matches!(child.stmt(), Some(Stmt::Bind { .. }))
+        };
+        let statements = stmt.region().children().filter(|child| !child.is_nested());
+        if statements.filter(does).count() > 1
+            && let Some(around) = self.around.last_mut()
+        {
+            around.is_sequence = true;
+        }
+        for child in stmt.region().children().filter(|child| !child.is_nested()) {
+            self.visit(child);
+        }
+    }
+
+    fn visit(&mut self, stmt: Value<'b>) {
+        match stmt.stmt() {
+            Some(Stmt::For { var, .. }) => self.inner(stmt, Some(var), false),
+            Some(Stmt::Launch { .. }) => {
+                let var = stmt.operand(1).or_else(|| stmt.region().children().next());
+                self.inner(stmt, var, true);
+            }
+            Some(Stmt::If { cond }) => {
+                let otherwise = stmt.if_branches().count() > 1;
+                if !self.choices {
+                    self.moves(cond, otherwise);
+                }
+                for branch in stmt.if_branches() {
+                    self.content(branch);
+                }
+            }
+            _ => {
+                if self.choices {
+                    stmt.operands().for_each(|operand| self.expr(operand));
+                }
+                self.content(stmt);
+            }
+        }
+    }
+
+    fn inner(&mut self, stmt: Value<'b>, var: Option<Value<'b>>, is_threads: bool) {
+        self.around.push(Around { stmt, var, is_threads, is_sequence: false });
+        self.content(stmt);
+        self.around.pop();
+    }
+
+    /// Finds the choices in an expression.
+    fn expr(&mut self, expr: Value<'b>) {
+        if let Some(cond) = expr.as_call_to("tirx.if_then_else").and_then(|call| call.arg(0)) {
+            self.moves(cond, true);
+        }
+        expr.operands().filter(|operand| operand.is_nested()).for_each(|operand| self.expr(operand));
+    }
+
+    /// Notes where a condition moves to.
+    fn moves(&mut self, cond: Value<'b>, otherwise: bool) {
+        let Some(used) = variables(cond) else { return };
+        let stays = |around: &&Around<'b>| {
+            let uses = around.var.is_some_and(|var| used.contains(&var));
+            around.is_sequence || uses || around.is_threads && !self.threads
+        };
+        let free = self.around.iter().rev().take_while(|around| !stays(around));
+        if let Some(to) = free.last() {
+            self.found.entry(to.stmt).or_default().push((cond, otherwise));
+        }
+    }
+}
+
+/// The variables of a condition; `None` if it reads memory, calls something, uses a name of a value or an iterator of a
+/// block, or divides by what may be zero.
+fn variables(cond: Value<'_>) -> Option<Vec<Value<'_>>> {
+    if may_divide_by_zero(cond) {
+        return None;
+    }
+    let (mut work, mut used) = (vec![cond], Vec::new());
+    while let Some(value) = work.pop() {
+        match value.view() {
+            Expr::Load { .. } | Expr::Call(_) | Expr::Let { .. } => return None,
+            _ if matches!(value.stmt(), Some(Stmt::Bind { .. })) || value.as_block_iter().is_some() => return None,
+            Expr::Var => used.push(value),
+            _ => work.extend(value.operands().filter(|_| value.is_nested())),
+        }
+    }
+    Some(used)
+}
+
+/// Whether an expression divides integers by something that is not known to be a number other than zero.
+fn may_divide_by_zero(expr: Value<'_>) -> bool {
+    let mut found = false;
+    post_order_visit_value(expr, |part| {
+        found |= match part.view() {
+            Expr::Arith { op, b: Some(by), .. } if !part.ty().dtype().is_float() => is_division(op, by.dim().as_ref()),
+            _ => part.dim().is_some_and(|dim| divides(&dim)),
+        }
+    });
+    found
+}
+
+fn divides(dim: &Dim) -> bool {
+    let Dim::Expr(expr) = dim else { return false };
+    match &**expr {
+        DimExpr::Binary(op, _, a, b) => is_division(*op, Some(b)) || divides(a) || divides(b),
+        DimExpr::Unary(_, _, a) => divides(a),
+        _ => false,
+    }
+}
+
+fn is_division(op: u16, by: Option<&Dim>) -> bool {
+    let by_zero = || by.and_then(Dim::as_int).is_none_or(|by| by == 0);
+    matches!(op, prim::FLOORDIV..=prim::TRUNCMOD | prim::DIV) && by_zero()
+}
+
+/// Writes Ifs around loops.
+struct Hoist<'b> {
+    found: HashMap<Value<'b>, Vec<Moved<'b>>>,
+    /// Ifs with two branches that were moved around the current place.
+    doubled: usize,
+    /// Conditions that stay, although they could move.
+    missed: ValueSet<'b>,
+}
+
+impl<'b> Hoist<'b> {
+    /// The loop under the conditions from `next` on.
+    fn under(&mut self, stmt: Value<'b>, next: usize, w: &mut Again<'b>) -> Result<(), PassError> {
+        let moved = self.found.get(&stmt).and_then(|found| found.get(next)).copied();
+        let Some((cond, otherwise)) = moved else { return w.stmt(self, stmt) };
+        if otherwise && self.doubled == MAX_DOUBLED {
+            self.missed.insert(cond);
+            return self.under(stmt, next + 1, w);
+        }
+        let cond = self.expr(cond, w)?;
+        if otherwise {
+            self.doubled += 1;
+            w.if_else(cond, |w, _| self.under(stmt, next + 1, w))?;
+            self.doubled -= 1;
+            Ok(())
+        } else {
+            w.if_then(cond, |w| self.under(stmt, next + 1, w))
+        }
+    }
+}
+
+impl<'b> TirRewrite<'b> for Hoist<'b> {
+    fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        self.under(stmt, 0, w)
+    }
+}

@@ -1,0 +1,164 @@
+//! For which values of a variable a comparison is known.
+
+use plugin_api::arith::prim;
+use plugin_api::prelude::*;
+use std::collections::HashMap;
+
+/// Values from `min` to `max`, both included; no bound where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Interval {
+    pub(super) min: Option<i64>,
+    pub(super) max: Option<i64>,
+}
+
+impl Interval {
+    pub(super) fn of(min: i64, max: i64) -> Interval {
+        Interval { min: Some(min), max: Some(max) }
+    }
+
+    pub(super) fn and(self, other: Interval) -> Interval {
+        let tighter = |a: Option<i64>, b: Option<i64>, pick: fn(i64, i64) -> i64| match (a, b) {
+            (Some(a), Some(b)) => Some(pick(a, b)),
+            (a, b) => a.or(b),
+        };
+        Interval { min: tighter(self.min, other.min, i64::max), max: tighter(self.max, other.max, i64::min) }
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        matches!((self.min, self.max), (Some(min), Some(max)) if min > max)
+    }
+
+    pub(super) fn is_point(self) -> bool {
+        self.min.is_some() && self.min == self.max
+    }
+
+    /// Both ends less a number; `None` if one of them is no number of 64 bits then.
+    pub(super) fn less(self, by: i64) -> Option<Interval> {
+        let less = |end: Option<i64>| match end {
+            Some(end) => end.checked_sub(by).map(Some),
+            None => Some(None),
+        };
+        Some(Interval { min: less(self.min)?, max: less(self.max)? })
+    }
+}
+
+/// A multiple of the variable and something between two numbers.
+#[derive(Clone, Copy)]
+struct Linear {
+    by: i64,
+    low: i64,
+    high: i64,
+}
+
+/// Solves comparisons for the variable of a loop.
+pub(super) struct Solver<'b> {
+    var: Value<'b>,
+    /// Least and greatest values of loops in this one, and of loops around it that have one value.
+    ranges: HashMap<Value<'b>, (i64, i64)>,
+}
+
+impl<'b> Solver<'b> {
+    pub(super) fn new(stmt: Value<'b>, var: Value<'b>, fixed: &HashMap<Value<'b>, i64>) -> Solver<'b> {
+        let mut ranges: HashMap<_, _> = fixed.iter().map(|(var, value)| (*var, (*value, *value))).collect();
+        let number = |value: Value<'b>| value.dim()?.as_int();
+        for inner in stmt.region().nodes() {
+            let Some(Stmt::For { var, min, extent, .. }) = inner.stmt() else { continue };
+            if let (Some(min), Some(extent @ 1..)) = (number(min), number(extent))
+                && let Some(end) = min.checked_add(extent)
+            {
+                ranges.entry(var).or_insert((min, end - 1));
+            }
+        }
+        Solver { var, ranges }
+    }
+
+    /// The values for which a comparison holds, or does not, whatever the inner variables are. `None` if that is not known.
+    pub(super) fn solve(&self, cond: Value<'b>, holds: bool) -> Option<Interval> {
+        let Expr::Arith { op, a, b: Some(b) } = cond.view() else { return None };
+        let (a, b) = (self.linear(a)?, self.linear(b)?);
+        let Linear { by, low, high } = plus(a, b, -1)?;
+        let op = if holds { op } else { opposite(op) };
+        // by * var <= most, or by * var >= least.
+        let (least, most) = match op {
+            prim::LT => (None, Some(high.checked_neg()?.checked_sub(1)?)),
+            prim::LE => (None, Some(high.checked_neg()?)),
+            prim::GT => (Some(low.checked_neg()?.checked_add(1)?), None),
+            prim::GE => (Some(low.checked_neg()?), None),
+            prim::EQ => (Some(low.checked_neg()?), Some(high.checked_neg()?)),
+            _ => return None,
+        };
+        if by == 0 {
+            return None;
+        }
+        let down = |value: i64| i128::from(value).div_euclid(by.into());
+        let up = |value: i64| -(-i128::from(value)).div_euclid(by.into());
+        let number = |end: Option<i128>| end.map(i64::try_from).transpose().ok();
+        let (min, max) = if by > 0 {
+            (least.map(up), most.map(down))
+        } else {
+            // Divided by a negative number, the greatest value is the least one. `div_euclid` rounds the other way then.
+            (most.map(down), least.map(up))
+        };
+        let found = Interval { min: number(min)?, max: number(max)? };
+        (!found.is_empty()).then_some(found)
+    }
+
+    fn linear(&self, value: Value<'b>) -> Option<Linear> {
+        if let Some(number) = value.dim().and_then(|dim| dim.as_int()) {
+            return Some(Linear { by: 0, low: number, high: number });
+        }
+        if value == self.var {
+            return Some(Linear { by: 1, low: 0, high: 0 });
+        }
+        if let Some((low, high)) = self.ranges.get(&value).copied() {
+            return Some(Linear { by: 0, low, high });
+        }
+        let Expr::Arith { op, a, b: Some(b) } = value.view() else { return None };
+        let (x, y) = (self.linear(a)?, self.linear(b)?);
+        match op {
+            prim::ADD => plus(x, y, 1),
+            prim::SUB => plus(x, y, -1),
+            prim::MUL if y.by == 0 && y.low == y.high => times(x, y.low),
+            prim::MUL if x.by == 0 && x.low == x.high => times(y, x.low),
+            _ => None,
+        }
+    }
+}
+
+fn plus(a: Linear, b: Linear, sign: i64) -> Option<Linear> {
+    let b = times(b, sign)?;
+    Some(Linear { by: a.by.checked_add(b.by)?, low: a.low.checked_add(b.low)?, high: a.high.checked_add(b.high)? })
+}
+
+fn times(a: Linear, by: i64) -> Option<Linear> {
+    let (low, high) = (a.low.checked_mul(by)?, a.high.checked_mul(by)?);
+    Some(Linear { by: a.by.checked_mul(by)?, low: low.min(high), high: low.max(high) })
+}
+
+/// The comparison that holds where another one does not.
+fn opposite(op: u16) -> u16 {
+    match op {
+        prim::LT => prim::GE,
+        prim::GE => prim::LT,
+        prim::LE => prim::GT,
+        prim::GT => prim::LE,
+        prim::EQ => prim::NE,
+        _ => prim::EQ,
+    }
+}
+
+pub(super) fn is_comparison(value: Value<'_>) -> bool {
+    matches!(value.view(), Expr::Arith { op: prim::EQ..=prim::GE, .. })
+}
+
+/// Whether an expression uses a variable.
+pub(super) fn uses(value: Value<'_>, var: Value<'_>) -> bool {
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        if value == var {
+            return true;
+        }
+        work.extend(value.operands().filter(|_| value.is_nested()));
+    }
+    false
+}

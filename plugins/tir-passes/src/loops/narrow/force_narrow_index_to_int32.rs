@@ -1,0 +1,137 @@
+//! Makes all indices 32 bits wide.
+//!
+//! *Expects* PrimFuncs whose integers fit into 32 bits. *Keeps* floats, and integers of fewer bits. *Never* changes what is
+//! computed, as long as it fits.
+
+use super::narrow_data_type::ranged;
+use super::narrowing::{Narrow, Widths};
+use plugin_api::arith::prim;
+use plugin_api::prelude::*;
+use plugin_api::tir::Again;
+use std::collections::HashSet;
+
+declare_pass! {
+    /// Makes all indices 32 bits wide: numbers, loops, shapes and parameters.
+    ///
+    /// Expects PrimFuncs whose integers fit into 32 bits; a buffer of wider integers, a number that does not fit, and a
+    /// symbolic dimension of 64 bits are errors. Keeps floats.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((T.int64(64),), "float32"), n: T.int64):
+    ///     for i in range(n):
+    ///         A[i * T.int64(8)] = T.float32(1)
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((64,), "float32"), n: T.int32):
+    ///     for i in range(n):
+    ///         A[i * 8] = T.float32(1)
+    /// ```
+    pub prim_func pass FORCE_NARROW_INDEX_TO_INT32 = "tirx.ForceNarrowIndexToInt32" {
+        opt_level: 0,
+        run: force_narrow_index_to_int32,
+    }
+}
+
+fn force_narrow_index_to_int32(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+    for buffer in body.values().filter(|value| !value.is_leaf()) {
+        let Some(ty) = buffer.as_buffer_type() else { continue };
+        let name = buffer.name().unwrap_or("_");
+        if ty.dtype.code() == DType::I64.code() && ty.dtype.bits() > 32 {
+            bail!("the buffer `{name}` has elements of {}; convert it to `int32` before this pass", ty.dtype);
+        }
+        for dim in ty.shape.iter().chain(&ty.strides) {
+            if let Some(value) = dim.as_int().filter(|value| i32::try_from(*value).is_err()) {
+                bail!(
+                    "the buffer `{name}` has a dimension of {value}, which has no 32 bits; do not run this pass on it"
+                );
+            }
+            if dim.as_int().is_none() && dim.dtype() == DType::I64 {
+                bail!("the buffer `{name}` has a symbolic dimension of 64 bits; declare it as `int32`");
+            }
+        }
+    }
+    let mut used = Used::default();
+    used.content(body.root());
+    let mut w = Again::start(body);
+    let mut narrow = Narrow::new(used);
+    for param in body.root().region().children().filter(|value| matches!(value.view(), Expr::Param)) {
+        narrow.param(param, &mut w);
+    }
+    w.content(&mut narrow, body.root())?;
+    w.finish()
+}
+
+/// Variables that indices, bounds of loops and conditions use.
+#[derive(Default)]
+struct Used<'b>(HashSet<Value<'b>>);
+
+impl<'b> Used<'b> {
+    fn content(&mut self, stmt: Value<'b>) {
+        for child in stmt.region().children().filter(|child| !child.is_nested()) {
+            let var = ranged(child).map(|(var, _)| var);
+            self.0.extend(var);
+            let all = var.is_some() || child.is_access();
+            for operand in child.operands() {
+                self.expr(operand, all);
+            }
+            if let Some(Stmt::If { cond }) = child.stmt() {
+                self.condition(cond);
+            }
+            self.indices(child);
+            self.content(child);
+        }
+    }
+
+    /// In a condition, integers that are compared are indices.
+    fn condition(&mut self, cond: Value<'b>) {
+        let compares = matches!(cond.view(), Expr::Arith { op: prim::EQ..=prim::GE, .. });
+        for operand in cond.operands().filter(|_| cond.is_nested()) {
+            if compares { self.expr(operand, true) } else { self.condition(operand) }
+        }
+    }
+
+    fn indices(&mut self, value: Value<'b>) {
+        for index in value.as_element_access().into_iter().flat_map(|access| access.indices) {
+            self.expr(index, true);
+        }
+    }
+
+    fn expr(&mut self, expr: Value<'b>, is_index: bool) {
+        if is_index && matches!(expr.view(), Expr::Var | Expr::Param) && expr.ty().dtype() == DType::I64 {
+            self.0.insert(expr);
+        }
+        if let Expr::Select { cond, .. } = expr.view() {
+            self.condition(cond);
+        } else if let Some(cond) = expr.as_call_to("tirx.if_then_else").and_then(|call| call.arg(0)) {
+            self.condition(cond);
+        }
+        self.indices(expr);
+        for operand in expr.operands().filter(|_| expr.is_nested()) {
+            self.expr(operand, is_index);
+        }
+    }
+}
+
+impl<'b> Widths<'b> for Used<'b> {
+    fn bits(&mut self, _: Value<'b>, _: u8) -> u8 {
+        32
+    }
+
+    fn of_var(&self, var: Value<'b>) -> Option<u8> {
+        (var.ty().dtype() == DType::I64 && self.0.contains(&var)).then_some(32)
+    }
+
+    fn of_number(&self, dtype: DType, _: u8) -> u8 {
+        if dtype == DType::I64 { 32 } else { dtype.bits() }
+    }
+
+    fn target(&self) -> u8 {
+        32
+    }
+
+    fn all_numbers(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,5 @@
+//! Passes that make indices narrower.
+
+pub mod force_narrow_index_to_int32;
+pub mod narrow_data_type;
+mod narrowing;

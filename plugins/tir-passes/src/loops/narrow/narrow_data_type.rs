@@ -1,0 +1,125 @@
+//! Makes indices of a narrower integer type where their values fit into it.
+//!
+//! *Expects* any PrimFunc. *Keeps* parameters, and variables of which some use does not fit. *Never* makes a type wider.
+
+use super::narrowing::{Narrow, Widths};
+use plugin_api::arith::{Analyzer, Bounds};
+use plugin_api::prelude::*;
+use plugin_api::tir::TirRewrite;
+use std::collections::HashMap;
+
+declare_pass! {
+    /// Makes indices of a narrower integer type where their values fit into it.
+    ///
+    /// Loop variables, threads and block iterators get `target_bits` if all expressions with them fit; so do numbers in
+    /// indices and shapes. Expects any PrimFunc. Keeps parameters.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((T.int64(64),), "float32")):
+    ///     for i in range(T.int64(8)):
+    ///         A[i * T.int64(8)] = T.float32(1)
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((T.int64(64),), "float32")):
+    ///     for i in range(8):
+    ///         A[i * 8] = T.float32(1)
+    /// ```
+    pub prim_func pass NARROW_DATA_TYPE = "tirx.NarrowDataType" {
+        opt_level: 0,
+        options: Options {
+            /// Bits of the narrower type: 8, 16 or 32.
+            target_bits: i64 = 32,
+        },
+        run: narrow_data_type,
+    }
+}
+
+fn narrow_data_type(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
+    let target = match options.target_bits {
+        bits @ (8 | 16 | 32) => bits as u8,
+        other => bail!("`target_bits` is {other}; integers have 8, 16 or 32 bits, or 64 if nothing is to be narrower"),
+    };
+    let mut fits = Fits::of(body, target);
+    fits.content(body.root());
+    Narrow::new(fits).rewrite(body)
+}
+
+/// Which variables fit into the target.
+struct Fits<'b> {
+    target: u8,
+    analyzer: Analyzer,
+    /// Bits of each variable that may be narrowed: what its extent has at most, and what its uses need.
+    vars: HashMap<Value<'b>, (u8, u8)>,
+}
+
+impl<'b> Fits<'b> {
+    fn of(body: &'b Body, target: u8) -> Fits<'b> {
+        Fits { target, analyzer: Analyzer::of_body(body), vars: HashMap::new() }
+    }
+
+    fn content(&mut self, stmt: Value<'b>) {
+        for child in stmt.region().children().filter(|child| !child.is_nested()) {
+            if let Some((var, extent)) = ranged(child) {
+                self.vars.insert(var, (extent.ty().dtype().bits(), 0));
+            }
+            for operand in child.operands() {
+                self.expr(operand, self.target);
+            }
+            self.content(child);
+        }
+    }
+
+    /// Notes the bits that variables need in an expression within others that need `around`.
+    fn expr(&mut self, expr: Value<'b>, around: u8) {
+        let bits = self.bits(expr, around);
+        if let Some((_, needed)) = self.vars.get_mut(&expr) {
+            *needed = (*needed).max(bits);
+        }
+        let inner = if matches!(expr.view(), Expr::Load { .. }) { self.target } else { bits };
+        for operand in expr.operands().filter(|_| expr.is_nested()) {
+            self.expr(operand, inner);
+        }
+    }
+}
+
+impl<'b> Widths<'b> for Fits<'b> {
+    fn bits(&mut self, expr: Value<'b>, around: u8) -> u8 {
+        let dtype = expr.ty().dtype();
+        if dtype.code() != DType::I32.code() {
+            return around;
+        }
+        let holds = Bounds::of_dtype(DType::new(dtype.code(), self.target, 1));
+        let mut fits = || {
+            let bounds = self.analyzer.index_bounds(expr);
+            holds.contains(bounds.min) && holds.contains(bounds.max)
+        };
+        if dtype.bits() <= self.target || fits() { around } else { 64 }
+    }
+
+    fn of_var(&self, var: Value<'b>) -> Option<u8> {
+        let (most, needed) = self.vars.get(&var).copied().filter(|(_, needed)| *needed > 0)?;
+        Some(most.min(needed)).filter(|bits| *bits != var.ty().dtype().bits())
+    }
+
+    fn of_number(&self, dtype: DType, bits: u8) -> u8 {
+        dtype.bits().min(bits)
+    }
+
+    fn target(&self) -> u8 {
+        self.target
+    }
+}
+
+/// The variable of a loop, a thread or a block iterator, and what says how many values it has.
+pub(super) fn ranged(stmt: Value<'_>) -> Option<(Value<'_>, Value<'_>)> {
+    match stmt.stmt() {
+        Some(Stmt::For { var, extent, .. }) => Some((var, extent)),
+        Some(Stmt::Launch { extent, .. }) => {
+            let var = stmt.operand(1).or_else(|| stmt.region().children().next())?;
+            Some((var, extent))
+        }
+        _ => stmt.as_block_iter().map(|iter| (iter.var, iter.extent)),
+    }
+}

@@ -1,0 +1,273 @@
+//! Writes a function with narrower indices.
+
+use super::narrow_data_type::ranged;
+use plugin_api::arith::prim;
+use plugin_api::ir::BufferType;
+use plugin_api::prelude::*;
+use plugin_api::tir::{Again, TirRewrite};
+
+/// How wide things become.
+pub(super) trait Widths<'b> {
+    /// Bits that an expression needs, within others that need `around`.
+    fn bits(&mut self, expr: Value<'b>, around: u8) -> u8;
+    /// Bits that a variable gets, if they are not those that it has.
+    fn of_var(&self, var: Value<'b>) -> Option<u8>;
+    /// Bits of a number or conversion of a data type, where `bits` are needed.
+    fn of_number(&self, dtype: DType, bits: u8) -> u8;
+    /// Bits that indices get where nothing needs more.
+    fn target(&self) -> u8;
+    /// Whether numbers that are no indices become narrower as well.
+    fn all_numbers(&self) -> bool {
+        false
+    }
+}
+
+/// Writes a function with indices as wide as `widths` says.
+pub(super) struct Narrow<W> {
+    widths: W,
+    /// Whether numbers at the current place are indices, shapes and the like.
+    is_index: bool,
+    /// Bits that the expressions around the current place need.
+    around: u8,
+}
+
+impl<'b, W: Widths<'b>> Narrow<W> {
+    pub(super) fn new(widths: W) -> Narrow<W> {
+        let around = widths.target();
+        Narrow { widths, is_index: false, around }
+    }
+
+    /// The number of leading zeros of a value that may be narrower than it was.
+    fn leading_zeros(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        let ops = w.operands(self, expr)?;
+        let zeros = w.expr_of(expr, &ops);
+        let was = expr.operand(1).map(|value| value.ty().dtype().bits());
+        let now = ops.get(1).map(|value| w.dtype(*value).bits());
+        Ok(match (was, now) {
+            (Some(was), Some(now)) if was != now => {
+                let dtype = w.dtype(zeros);
+                let (less, more) = (w.int(now.into(), dtype), w.int(was.into(), dtype));
+                let zeros = w.sub(zeros, less);
+                w.add(zeros, more)
+            }
+            _ => zeros,
+        })
+    }
+
+    /// Gives a parameter the type that it has as an index.
+    pub(super) fn param(&mut self, param: Value<'b>, w: &mut Again<'b>) {
+        match param.as_buffer_type() {
+            Some(mut ty) => {
+                let offset = self.dim(&ty.offset());
+                ty.shape.iter_mut().chain(&mut ty.strides).for_each(|dim| *dim = self.dim(dim));
+                ty.set_offset(offset);
+                w.set_type(param, &Type::Buffer(ty));
+            }
+            None if self.widths.of_var(param).is_some() => {
+                w.set_type(param, &Type::Prim { dtype: self.type_of(param), value: None });
+            }
+            None => {}
+        }
+    }
+
+    /// Whether numbers are indices while `f` runs.
+    fn within<R>(&mut self, is_index: bool, f: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.is_index, is_index);
+        let out = f(self);
+        self.is_index = outer;
+        out
+    }
+
+    /// What the operands from `first` on are as indices.
+    fn indices(&mut self, value: Value<'b>, first: usize, w: &mut Again<'b>) -> Result<Vec<V>, PassError> {
+        let mut operand = |this: &mut Self, (i, operand): (usize, Value<'b>)| {
+            this.within(i >= first || this.is_index, |this| this.expr(operand, w))
+        };
+        value.operands().enumerate().map(|part| operand(self, part)).collect()
+    }
+
+    /// A loop, thread or block iterator.
+    fn ranged(&mut self, stmt: Value<'b>, var: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        let mut ops = self.indices(stmt, 0, w)?;
+        let dtype = self.type_of(var);
+        for op in &mut ops {
+            if w.dtype(*op).code() == dtype.code() {
+                *op = converted(*op, dtype, w);
+            }
+        }
+        if stmt == var {
+            w.retyped(stmt, &ops, &Type::Prim { dtype, value: None });
+            return Ok(());
+        }
+        w.header(stmt, &ops, |w| {
+            if var.n_operands() == 0 {
+                w.retyped(var, &[], &Type::Prim { dtype, value: None });
+                return w.iteration(self, stmt, var);
+            }
+            w.content(self, stmt)
+        })
+    }
+
+    fn type_of(&self, var: Value<'b>) -> DType {
+        let dtype = var.ty().dtype();
+        self.widths.of_var(var).map_or(dtype, |bits| with_bits(dtype, bits))
+    }
+
+    fn buffer(&mut self, stmt: Value<'b>, ty: BufferType, w: &mut Again<'b>) -> Result<(), PassError> {
+        let ops = w.operands(self, stmt)?;
+        let offset = self.dim(&ty.offset());
+        let mut narrow = ty.clone();
+        narrow.shape.iter_mut().chain(&mut narrow.strides).for_each(|dim| *dim = self.dim(dim));
+        let same = offset == ty.offset();
+        narrow.set_offset(offset);
+        w.retyped(stmt, &ops, &Type::Buffer(narrow));
+        if !same {
+            w.no_view(stmt);
+        }
+        Ok(())
+    }
+
+    /// A dimension of a buffer.
+    fn dim(&self, dim: &Dim) -> Dim {
+        let dtype = dim.dtype();
+        match dim.as_int() {
+            Some(value) if dtype.code() == DType::I32.code() => {
+                let holds = plugin_api::arith::Bounds::of_dtype(with_bits(dtype, self.widths.target()));
+                let needed = if holds.contains(value) { self.widths.target() } else { 64 };
+                Dim::int(value, with_bits(dtype, self.widths.of_number(dtype, needed)))
+            }
+            _ => dim.clone(),
+        }
+    }
+
+    fn binary(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        let Expr::Arith { op, a, b: Some(b) } = expr.view() else { return w.expr(self, expr) };
+        let (mut x, mut y) = (self.expr(a, w)?, self.expr(b, w)?);
+        if w.dtype(x) != w.dtype(y) {
+            (x, y) = self.within(true, |this| Ok::<_, PassError>((this.expr(a, w)?, this.expr(b, w)?)))?;
+        }
+        let (s, t) = (w.dtype(x), w.dtype(y));
+        if s == a.ty().dtype() && t == b.ty().dtype() && s == t {
+            return Ok(w.expr_of(expr, &[x, y]));
+        }
+        let wider = with_bits(s, s.bits().max(t.bits()));
+        let (x, y) = (converted(x, wider, w), converted(y, with_bits(t, wider.bits()), w));
+        Ok(match op {
+            prim::ADD => w.add(x, y),
+            prim::SUB => w.sub(x, y),
+            prim::MUL => w.mul(x, y),
+            _ => w.binary(op, x, y),
+        })
+    }
+}
+
+impl<'b, W: Widths<'b>> TirRewrite<'b> for Narrow<W> {
+    fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        if let Some((var, _)) = ranged(stmt) {
+            return self.ranged(stmt, var, w);
+        }
+        match (stmt.stmt(), stmt.ty().to_owned()) {
+            (_, Type::Buffer(ty)) if matches!(stmt.view(), Expr::Buffer) => self.buffer(stmt, ty, w),
+            (Some(Stmt::Store { .. }), _) => {
+                let mut ops = self.indices(stmt, 2, w)?;
+                if let [buffer, value, ..] = &mut ops[..] {
+                    let (element, stored) = (w.dtype(*buffer), w.dtype(*value));
+                    if element != stored && stored.lanes() == 1 {
+                        *value = converted(*value, element, w);
+                    }
+                }
+                w.header(stmt, &ops, |_| Ok(()))
+            }
+            (Some(Stmt::Bind { value }), _) => {
+                let value = self.expr(value, w)?;
+                w.bind_like(stmt, value);
+                Ok(())
+            }
+            _ if stmt.is_access() => {
+                let mut ops = self.indices(stmt, 0, w)?;
+                // The start and the extent of a range are of one type.
+                for range in ops.get_mut(1..).unwrap_or_default().chunks_exact_mut(2) {
+                    (range[0], range[1]) = of_one_width(range[0], range[1], w);
+                }
+                w.header(stmt, &ops, |_| Ok(()))
+            }
+            _ => w.stmt(self, stmt),
+        }
+    }
+
+    fn expr(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        let outer = self.around;
+        let bits = self.widths.bits(expr, outer);
+        let dtype = expr.ty().dtype();
+        self.around = if matches!(expr.view(), Expr::Load { .. }) { self.widths.target() } else { bits };
+        let out = match expr.view() {
+            Expr::Prim if (self.is_index || self.widths.all_numbers()) && dtype.code() == DType::I32.code() => {
+                Ok(match expr.dim().and_then(|dim| dim.as_int()) {
+                    Some(value) => w.int(value, with_bits(dtype, self.widths.of_number(dtype, bits))),
+                    None => w.v(expr),
+                })
+            }
+            Expr::Arith { op: prim::CAST, a, .. } if self.is_index && dtype.code() == DType::I32.code() => {
+                let narrow = with_bits(dtype, self.widths.of_number(dtype, bits));
+                let value = self.expr(a, w);
+                if narrow == dtype {
+                    value.map(|value| w.expr_of(expr, &[value]))
+                } else {
+                    value.map(|value| converted(value, narrow, w))
+                }
+            }
+            Expr::Arith { b: Some(_), .. } => self.binary(expr, w),
+            Expr::Load { .. } => self.indices(expr, 1, w).map(|ops| w.expr_of(expr, &ops)),
+            Expr::Call(call) if call.op() == Some("tirx.clz") => self.leading_zeros(expr, w),
+            Expr::Call(call) if call.op() == Some("tirx.if_then_else") => {
+                w.operands(self, expr).map(|ops| match ops[..] {
+                    [callee, cond, then, other] => {
+                        let (then, other) = of_one_width(then, other, w);
+                        let dtype = w.dtype(then);
+                        w.expr_as(expr, &[callee, cond, then, other], dtype)
+                    }
+                    _ => w.expr_of(expr, &ops),
+                })
+            }
+            Expr::Select { .. } => w.operands(self, expr).map(|ops| match ops[..] {
+                [cond, then, other] => {
+                    let (then, other) = of_one_width(then, other, w);
+                    w.select(cond, then, other)
+                }
+                _ => w.expr_of(expr, &ops),
+            }),
+            Expr::Ramp { lanes, .. } => w.operands(self, expr).map(|ops| match ops[..] {
+                [base, stride, _] => {
+                    let bits = w.dtype(base).bits().max(w.dtype(stride).bits());
+                    let (base_type, stride_type) = (with_bits(w.dtype(base), bits), with_bits(w.dtype(stride), bits));
+                    let ops = [converted(base, base_type, w), converted(stride, stride_type, w), w.v(lanes)];
+                    w.expr_as(expr, &ops, with_bits(dtype, bits))
+                }
+                _ => w.expr_of(expr, &ops),
+            }),
+            _ => w.expr(self, expr),
+        };
+        self.around = outer;
+        out
+    }
+}
+
+fn with_bits(dtype: DType, bits: u8) -> DType {
+    DType::new(dtype.code(), bits, dtype.lanes())
+}
+
+/// Two values, both as wide as the wider one.
+fn of_one_width(a: V, b: V, w: &mut Again<'_>) -> (V, V) {
+    let (s, t) = (w.dtype(a), w.dtype(b));
+    let bits = s.bits().max(t.bits());
+    (converted(a, with_bits(s, bits), w), converted(b, with_bits(t, bits), w))
+}
+
+/// A value at a data type; a number is converted at once.
+fn converted(v: V, dtype: DType, w: &mut Again<'_>) -> V {
+    match w.as_int(v) {
+        _ if w.dtype(v) == dtype => v,
+        Some(value) if dtype.is_int() => w.int(value, dtype),
+        _ => w.cast(v, dtype),
+    }
+}

@@ -1,0 +1,368 @@
+//! Writes a function with simpler expressions: what other passes use as well.
+
+use plugin_api::arith::{Analyzer, Bounds, Piece, index_to_dim, prim, symbol_of};
+use plugin_api::ir::DimExpr;
+use plugin_api::prelude::*;
+use plugin_api::tir::{Again, TirRewrite};
+use std::collections::HashMap;
+
+/// Writes a function with simpler expressions.
+pub(super) struct Simplify<'b> {
+    /// All values of the function, by position.
+    values: Vec<Value<'b>>,
+    analyzer: Analyzer,
+    /// Parameters and other variables that types mention.
+    symbols: HashMap<u32, Value<'b>>,
+    /// Whether conditions become conjunctions of disjunctions.
+    conjunctions: bool,
+    /// Whether each side of an `and` or `or` is simplified by what the other one says.
+    constraints: bool,
+}
+
+impl<'b> Simplify<'b> {
+    /// Knows the ranges of loops, and that no dimension is negative.
+    pub(super) fn of(body: &'b Body) -> Simplify<'b> {
+        let mut analyzer = Analyzer::of_body(body);
+        for param in body.root().region().children().filter(|value| value.is_param_buffer()) {
+            for dim in param.as_buffer_type().into_iter().flat_map(|ty| ty.shape) {
+                if let Dim::Var(sym) = dim {
+                    analyzer.bind_bounds(sym, Bounds::at_least(0));
+                }
+            }
+        }
+        let symbols =
+            body.values().filter(|value| !value.is_leaf()).filter_map(|value| Some((value.symbol()?.id, value)));
+        let (conjunctions, constraints) = (false, false);
+        Simplify { values: body.values().collect(), analyzer, symbols: symbols.collect(), conjunctions, constraints }
+    }
+
+    /// Makes conditions conjunctions of disjunctions.
+    pub(super) fn with_conjunctions(self, conjunctions: bool) -> Simplify<'b> {
+        Simplify { conjunctions, ..self }
+    }
+
+    /// Simplifies each side of an `and` or `or` by what the other one says.
+    pub(super) fn with_constraints(self, constraints: bool) -> Simplify<'b> {
+        Simplify { constraints, ..self }
+    }
+
+    /// What a condition is for certain.
+    fn known(&mut self, cond: Value<'b>) -> Option<bool> {
+        match self.analyzer.pieces(without_hint(cond))?[..] {
+            [Piece::Leaf(ref truth)] => truth.as_int().map(|truth| truth != 0),
+            _ => None,
+        }
+    }
+
+    /// Runs `f` where a condition holds, or does not.
+    fn under<R>(&mut self, cond: Value<'b>, holds: bool, f: impl FnOnce(&mut Self) -> R) -> R {
+        let Some(dim) = index_to_dim(without_hint(cond)) else { return f(self) };
+        let dim = if holds { dim } else { Dim::Expr(DimExpr::Unary(prim::NOT, DType::BOOL, dim).into()) };
+        let under = self.analyzer.under(&dim);
+        let outer = std::mem::replace(&mut self.analyzer, under);
+        let out = f(self);
+        self.analyzer = outer;
+        out
+    }
+
+    fn choice(&mut self, stmt: Value<'b>, cond: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        let branches: Vec<Value<'b>> = stmt.if_branches().collect();
+        if let Some(holds) = self.known(cond) {
+            return branches.get(usize::from(!holds)).map_or(Ok(()), |branch| w.content(self, *branch));
+        }
+        let simple = self.expr(cond, w)?;
+        w.header(stmt, &[simple], |w| {
+            for (i, branch) in branches.into_iter().enumerate() {
+                self.under(cond, i == 0, |this| w.header(branch, &[], |w| w.content_or_nothing(this, branch)))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The variable of the function that a symbolic variable is.
+    fn variable(&self, dim: &Dim) -> Option<Value<'b>> {
+        match dim {
+            Dim::Var(sym) => self.symbols.get(&sym.id).copied(),
+            _ => None,
+        }
+    }
+
+    /// Writes pieces of an expression.
+    fn pieces(&mut self, pieces: Vec<Piece>, w: &mut Again<'b>) -> Result<Option<V>, PassError> {
+        let mut done: Vec<V> = Vec::new();
+        for piece in pieces {
+            let v = match piece {
+                Piece::Value(at) => {
+                    let Some(value) = self.values.get(at).copied() else { return Ok(None) };
+                    if value.is_nested() { self.opaque(value, w)? } else { w.v(value) }
+                }
+                Piece::Leaf(dim) => match self.variable(&dim) {
+                    Some(value) => w.v(value),
+                    None => w.dim(&dim),
+                },
+                Piece::Op(op, dtype) => match (op, done.pop(), done.pop()) {
+                    (prim::NOT, Some(a), rest) => {
+                        done.extend(rest);
+                        w.not(a)
+                    }
+                    (prim::CAST, Some(a), rest) => {
+                        done.extend(rest);
+                        cast_of(a, dtype, w)
+                    }
+                    (_, Some(b), Some(a)) => combined(op, a, b, w),
+                    _ => return Ok(None),
+                },
+            };
+            done.push(v);
+        }
+        Ok(done.pop())
+    }
+
+    /// Writes an expression that is no arithmetic, with simpler parts.
+    fn opaque(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        let choice = match expr.view() {
+            Expr::Select { cond, then, otherwise } => Some((cond, then, otherwise)),
+            Expr::Call(call) if call.op() == Some("tirx.if_then_else") => {
+                call.arg(0).zip(call.arg(1)).zip(call.arg(2)).map(|((cond, then), other)| (cond, then, other))
+            }
+            _ => None,
+        };
+        if let Some((cond, then, otherwise)) = choice {
+            return match self.known(cond) {
+                Some(true) => self.expr(then, w),
+                Some(false) => self.expr(otherwise, w),
+                None => {
+                    let first = if expr.as_call().is_some() {
+                        vec![w.v(expr.operands().next().unwrap_or(expr))]
+                    } else {
+                        Vec::new()
+                    };
+                    let cond_v = self.expr(cond, w)?;
+                    let then = self.under(cond, true, |this| this.expr(then, w))?;
+                    // Of `T.if_then_else` TVM uses the condition in the first value only.
+                    let other = match expr.as_call() {
+                        Some(_) => self.expr(otherwise, w)?,
+                        None => self.under(cond, false, |this| this.expr(otherwise, w))?,
+                    };
+                    let ops: Vec<V> = first.into_iter().chain([cond_v, then, other]).collect();
+                    Ok(w.expr_of(expr, &ops))
+                }
+            };
+        }
+        if without_hint(expr) != expr {
+            let cond = self.expr(without_hint(expr), w)?;
+            let callee = expr.operands().next().map(|callee| w.v(callee));
+            return Ok(match callee.filter(|_| w.as_int(cond).is_none()) {
+                Some(callee) => w.expr_of(expr, &[callee, cond]),
+                None => cond,
+            });
+        }
+        if let Expr::Let { var, value, body } = expr.view() {
+            let simple = self.expr(value, w)?;
+            let plain = w.with(simple, |simple| !simple.is_nested());
+            if let (true, Some(sym), Some(dim)) = (plain, symbol_of(var), index_to_dim(value)) {
+                self.analyzer.bind_value(sym, &dim);
+                return self.expr(body, w);
+            }
+            let body = self.expr(body, w)?;
+            let var = w.v(var);
+            return Ok(w.expr_of(expr, &[var, simple, body]));
+        }
+        w.expr(self, expr)
+    }
+}
+
+impl<'b> TirRewrite<'b> for Simplify<'b> {
+    fn rewrite(&mut self, body: &'b Body) -> Result<Body, PassError> {
+        let mut w = Again::start(body);
+        w.content_or_nothing(self, body.root())?;
+        w.finish()
+    }
+
+    fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        match stmt.stmt() {
+            Some(Stmt::If { cond }) => self.choice(stmt, cond, w),
+            Some(Stmt::Store { .. }) if stores_what_is_there(&mut self.analyzer, stmt) => Ok(()),
+            Some(Stmt::Bind { value }) => {
+                let ops = w.operands(self, stmt)?;
+                if let (Some(sym), Some(dim)) = (symbol_of(stmt), index_to_dim(value)) {
+                    self.analyzer.bind_value(sym, &dim);
+                }
+                w.header(stmt, &ops, |_| Ok(()))
+            }
+            Some(Stmt::For { .. } | Stmt::While { .. } | Stmt::Attr { .. } | Stmt::Launch { .. } | Stmt::Block) => {
+                let ops = w.operands(self, stmt)?;
+                w.header(stmt, &ops, |w| w.content_or_nothing(self, stmt))
+            }
+            _ => w.stmt(self, stmt),
+        }
+    }
+
+    fn expr(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        if let Expr::Arith { op: op @ (prim::AND | prim::OR), .. } = expr.view()
+            && self.constraints
+            && let Some(v) = self.constrained(op, expr, w)?
+        {
+            return Ok(v);
+        }
+        let pieces = match expr.view() {
+            Expr::Arith { op: prim::AND | prim::OR, .. } if self.conjunctions => {
+                self.analyzer.pieces_of_conjunction(expr)
+            }
+            Expr::Arith { .. } | Expr::Var | Expr::Param | Expr::Prim => self.analyzer.pieces(expr),
+            _ if expr.is_nested() => return self.opaque(expr, w),
+            _ => None,
+        };
+        match pieces {
+            Some(pieces) => match self.pieces(pieces, w)? {
+                Some(v) => Ok(v),
+                None => self.converted(expr, w),
+            },
+            _ => self.converted(expr, w),
+        }
+    }
+}
+
+impl<'b> Simplify<'b> {
+    /// Writes an `and` or `or` without the sides that the other ones decide; `None` if there is no such side, and none that
+    /// has sides itself.
+    fn constrained(&mut self, op: u16, expr: Value<'b>, w: &mut Again<'b>) -> Result<Option<V>, PassError> {
+        let all = op == prim::AND;
+        let mut sides = sides(op, expr);
+        let has_sides = |side: &Value<'b>| matches!(side.view(), Expr::Arith { op: prim::AND | prim::OR, .. });
+        let mut changes = sides.iter().any(has_sides);
+        for at in (0..sides.len()).rev() {
+            match self.known_beside(&sides, at, all) {
+                Some(holds) if holds == all => drop(sides.remove(at)),
+                Some(holds) => return Ok(Some(w.int(holds.into(), DType::BOOL))),
+                None => continue,
+            }
+            changes = true;
+        }
+        if !changes {
+            return Ok(None);
+        }
+        let mut out = None;
+        for side in sides {
+            let side = self.expr(side, w)?;
+            out = Some(out.map_or(side, |out| combined(op, out, side, w)));
+        }
+        Ok(Some(out.unwrap_or_else(|| w.int(all.into(), DType::BOOL))))
+    }
+
+    /// What one side is for certain where the other ones hold, or do not.
+    fn known_beside(&mut self, sides: &[Value<'b>], at: usize, hold: bool) -> Option<bool> {
+        let others = sides.iter().enumerate().filter(|(other, _)| *other != at);
+        let mut under: Option<Analyzer> = None;
+        for dim in others.filter_map(|(_, other)| index_to_dim(without_hint(*other))) {
+            let dim = if hold { dim } else { Dim::Expr(DimExpr::Unary(prim::NOT, DType::BOOL, dim).into()) };
+            under = Some(under.as_ref().unwrap_or(&self.analyzer).under(&dim));
+        }
+        let outer = under.map(|under| std::mem::replace(&mut self.analyzer, under))?;
+        let known = self.known(sides[at]);
+        self.analyzer = outer;
+        known
+    }
+
+    /// Writes an expression with simpler parts.
+    fn converted(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        if let Expr::Arith { op: prim::CAST, a, .. } = expr.view()
+            && is_float(expr.ty().dtype())
+        {
+            let a = self.expr(a, w)?;
+            return Ok(cast_of(a, expr.ty().dtype(), w));
+        }
+        w.expr(self, expr)
+    }
+}
+
+/// A conversion. An integer that is converted to a floating-point type is a number of that type, if that has it.
+fn cast_of(a: V, dtype: DType, w: &mut Again<'_>) -> V {
+    let number = w.as_int(a).map(|number| number as f64);
+    match number.filter(|number| is_float(dtype) && dtype.has_float(*number)) {
+        Some(number) => w.float(number, dtype),
+        None => w.cast(a, dtype),
+    }
+}
+
+fn is_float(dtype: DType) -> bool {
+    dtype.is_float() && dtype.lanes() == 1
+}
+
+/// Whether a store stores an element of a buffer to where that is.
+pub(super) fn stores_what_is_there(analyzer: &mut Analyzer, stmt: Value<'_>) -> bool {
+    let mut equal = |(a, b)| a == b || analyzer.prove_index_equal(a, b) == Some(true);
+    stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut equal))
+}
+
+/// The conditions that `and` or `or` combines.
+fn sides(op: u16, expr: Value<'_>) -> Vec<Value<'_>> {
+    let (mut work, mut sides) = (vec![expr], Vec::new());
+    while let Some(side) = work.pop() {
+        match side.view() {
+            Expr::Arith { op: of, a, b: Some(b) } if of == op => work.extend([b, a]),
+            _ => sides.push(side),
+        }
+    }
+    sides
+}
+
+/// A condition without the hint that it is likely.
+fn without_hint(cond: Value<'_>) -> Value<'_> {
+    let hint = cond.as_call().filter(|call| matches!(call.op(), Some("tirx.likely" | "prim.likely")));
+    hint.and_then(|call| call.arg(0)).unwrap_or(cond)
+}
+
+/// An operation on two values that were simplified: with a truth value that is known, or of vectors.
+fn combined(op: u16, a: V, b: V, w: &mut Again<'_>) -> V {
+    let neutral = i64::from(op == prim::AND);
+    if matches!(op, prim::AND | prim::OR) {
+        match (w.as_int(a), w.as_int(b)) {
+            (Some(known), _) => return if known == neutral { b } else { a },
+            (_, Some(known)) => return if known == neutral { a } else { b },
+            _ => {}
+        }
+    }
+    vector(op, a, b, w).unwrap_or_else(|| w.binary(op, a, b))
+}
+
+/// What two vectors are together, each in steps or of equal elements.
+fn vector(op: u16, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
+    let dtype = w.dtype(a);
+    let elements: fn(&mut Again<'_>, V, V) -> V = match op {
+        prim::ADD => |w, a, b| w.add(a, b),
+        prim::SUB => |w, a, b| w.sub(a, b),
+        prim::MUL => |w, a, b| w.mul(a, b),
+        _ => return None,
+    };
+    if dtype.lanes() == 1 || !dtype.is_int() {
+        return None;
+    }
+    let parts = |w: &mut Again<'_>, v: V| match w
+        .with(v, |v| (matches!(v.view(), Expr::Ramp { .. }), matches!(v.view(), Expr::Broadcast { .. })))
+    {
+        (true, _) | (_, true) => w.parts(v),
+        _ => Vec::new(),
+    };
+    Some(match (&parts(w, a)[..], &parts(w, b)[..]) {
+        ([x, lanes], [y, _]) => {
+            let value = elements(w, *x, *y);
+            w.broadcast(value, *lanes, dtype)
+        }
+        ([base, stride, lanes], [y, _]) => {
+            let base = elements(w, *base, *y);
+            let stride = if op == prim::MUL { w.mul(*stride, *y) } else { *stride };
+            w.ramp(base, stride, *lanes, dtype)
+        }
+        ([x, _], [base, stride, lanes]) if op != prim::SUB => {
+            let base = elements(w, *x, *base);
+            let stride = if op == prim::MUL { w.mul(*stride, *x) } else { *stride };
+            w.ramp(base, stride, *lanes, dtype)
+        }
+        ([x, s, lanes], [y, t, _]) if op != prim::MUL => {
+            let (base, stride) = (elements(w, *x, *y), elements(w, *s, *t));
+            w.ramp(base, stride, *lanes, dtype)
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,75 @@
+//! Simplifies expressions, and removes Ifs whose condition is known.
+//!
+//! *Expects* any PrimFunc. *Keeps* shapes of buffers, loops, and names of values. *Never* moves a statement.
+
+use super::simplify::Simplify;
+use plugin_api::prelude::*;
+use plugin_api::tir::TirRewrite;
+
+declare_pass! {
+    /// Simplifies expressions, and removes Ifs whose condition is known.
+    ///
+    /// What is known are the ranges of loops and block iterators, the conditions around a statement, and the values of
+    /// names. Expects any PrimFunc. Keeps shapes of buffers, loops, and names of values.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((16,), "int32")):
+    ///     for i in range(4):
+    ///         if i < 4:
+    ///             A[i * 8 - i * 4] = (i * 4 + 3) // 4
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((16,), "int32")):
+    ///     for i in range(4):
+    ///         A[i * 4] = i
+    /// ```
+    pub prim_func pass STMT_SIMPLIFY = "tirx.StmtSimplify" {
+        opt_level: 0,
+        run: stmt_simplify,
+    }
+}
+
+declare_pass! {
+    /// Simplifies expressions, and removes Ifs whose condition is known: `tirx.StmtSimplify` under another name.
+    ///
+    /// Expects any PrimFunc. Keeps shapes of buffers, loops, and names of values.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((16,), "int32")):
+    ///     for i in range(4):
+    ///         A[i * 8 - i * 4] = 1
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((16,), "int32")):
+    ///     for i in range(4):
+    ///         A[i * 4] = 1
+    /// ```
+    pub prim_func pass S_TIR_STMT_SIMPLIFY = "s_tir.StmtSimplify" {
+        opt_level: 0,
+        run: stmt_simplify,
+    }
+}
+
+declare_config! {
+    /// Whether inequalities are proved from several others; they are, whatever is said here.
+    pub TRANSITIVELY_PROVE_INEQUALITIES: bool = "tirx.StmtSimplify.transitively_prove_inequalities" { default: false }
+}
+
+declare_config! {
+    /// Whether conditions become conjunctions of disjunctions.
+    pub CONVERT_BOOLEAN: bool = "tirx.StmtSimplify.convert_boolean_to_and_of_ors" { default: false }
+}
+
+declare_config! {
+    /// Whether each side of an `and` or `or` is simplified by what the other one says.
+    pub APPLY_CONSTRAINTS: bool = "tirx.StmtSimplify.apply_constraints_to_boolean_branches" { default: false }
+}
+
+fn stmt_simplify(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let simplify = Simplify::of(body).with_conjunctions(CONVERT_BOOLEAN.get(ctx));
+    simplify.with_constraints(APPLY_CONSTRAINTS.get(ctx)).rewrite(body)
+}

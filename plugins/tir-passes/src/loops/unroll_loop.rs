@@ -1,0 +1,258 @@
+//! Writes out loops: those that are marked as `unroll`, and short serial ones if the config says so.
+//!
+//! *Expects* any PrimFunc. *Keeps* loops whose number of iterations is not known, and those with a `break` or `continue`.
+//! *Never* changes what a loop computes.
+
+use plugin_api::arith::Analyzer;
+use plugin_api::prelude::*;
+use plugin_api::tir::{Again, TirRewrite, has_jumps};
+use std::collections::{HashMap, HashSet};
+
+declare_pass! {
+    /// Writes out loops: those that are marked as `unroll`, and short serial ones if the config says so.
+    ///
+    /// A serial loop that should be written out is only marked as `unroll` if `tirx.UnrollLoop.explicit_unroll` is 0.
+    /// Expects any PrimFunc. Keeps serial loops whose number of iterations is not known, and those with a `break` or
+    /// `continue`; an `unroll` loop of that kind is an error.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((4,), "int32")):
+    ///     for i in T.unroll(2):
+    ///         A[i + 1] = i
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((4,), "int32")):
+    ///     A[T.Add(0, 1)] = 0
+    ///     A[T.Add(1, 1)] = 1
+    /// ```
+    pub prim_func pass UNROLL_LOOP = "tirx.UnrollLoop" {
+        opt_level: 0,
+        run: unroll_loop,
+    }
+}
+
+declare_config! {
+    /// Most steps of a loop nest that is written out without being marked for it.
+    pub AUTO_MAX_STEP: i64 = "tirx.UnrollLoop.auto_max_step" { default: 0 }
+}
+
+declare_config! {
+    /// Most loops within each other that are written out without being marked for it.
+    pub AUTO_MAX_DEPTH: i64 = "tirx.UnrollLoop.auto_max_depth" { default: 8 }
+}
+
+declare_config! {
+    /// Most iterations of a loop that is written out whatever the number of its steps.
+    pub AUTO_MAX_EXTENT: i64 = "tirx.UnrollLoop.auto_max_extent" { default: 0 }
+}
+
+declare_config! {
+    /// Whether a loop is written out (1), or marked as `unroll` (0).
+    pub EXPLICIT_UNROLL: i64 = "tirx.UnrollLoop.explicit_unroll" { default: 1, range: 0..=1 }
+}
+
+declare_config! {
+    /// Whether loops are written out whose variables are indices of local buffers (1).
+    pub UNROLL_LOCAL_ACCESS: i64 = "tirx.UnrollLoop.unroll_local_access" { default: 0, range: 0..=1 }
+}
+
+fn unroll_loop(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let limits = Limits {
+        max_step: AUTO_MAX_STEP.get(ctx),
+        max_depth: AUTO_MAX_DEPTH.get(ctx),
+        max_extent: AUTO_MAX_EXTENT.get(ctx),
+        explicit: EXPLICIT_UNROLL.get(ctx) != 0,
+        local_access: UNROLL_LOCAL_ACCESS.get(ctx) != 0,
+    };
+    let mut choice = Choice { limits, analyzer: Analyzer::new(), local: HashSet::new(), chosen: HashMap::new() };
+    choice.content(body.root())?;
+    if choice.chosen.is_empty() {
+        return Ok(body.clone());
+    }
+    ctx.statistic("loops unrolled", choice.chosen.len());
+    Unroll { chosen: choice.chosen }.rewrite(body)
+}
+
+/// What the config says.
+#[derive(Clone, Copy)]
+struct Limits {
+    max_step: i64,
+    max_depth: i64,
+    max_extent: i64,
+    explicit: bool,
+    local_access: bool,
+}
+
+/// What is counted of some statements, to tell whether a loop around them is short.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    steps: i64,
+    /// Loops within each other that are written out.
+    unrolled: i64,
+    /// Loops within each other that stay.
+    kept: i64,
+}
+
+/// What becomes of a statement.
+#[derive(Clone, Copy)]
+enum Chosen {
+    /// Its content, for each iteration.
+    WriteOut(i64),
+    /// The same loop, marked.
+    Mark,
+    /// Its content, once: a pragma of this pass.
+    Content,
+}
+
+/// Finds the loops that are to be written out, inner ones first.
+struct Choice<'b> {
+    limits: Limits,
+    analyzer: Analyzer,
+    /// Loop variables that are indices of local buffers.
+    local: HashSet<Value<'b>>,
+    chosen: HashMap<Value<'b>, Chosen>,
+}
+
+impl<'b> Choice<'b> {
+    fn content(&mut self, stmt: Value<'b>) -> Result<Count, PassError> {
+        let mut all = Count::default();
+        for child in stmt.region().children() {
+            let count = self.stmt(child)?;
+            all.steps = all.steps.saturating_add(count.steps);
+            all.unrolled = all.unrolled.max(count.unrolled);
+            all.kept = all.kept.max(count.kept);
+        }
+        Ok(all)
+    }
+
+    fn stmt(&mut self, stmt: Value<'b>) -> Result<Count, PassError> {
+        if self.limits.local_access {
+            self.note_local_access(stmt);
+        }
+        match stmt.stmt() {
+            Some(Stmt::Store { .. } | Stmt::Evaluate(_)) => Ok(Count { steps: 1, ..Count::default() }),
+            Some(Stmt::For { .. }) => self.visit_for(stmt),
+            Some(Stmt::Attr { key, value }) => {
+                let outer = self.limits;
+                let said = value.dim().and_then(|value| value.as_int());
+                match (key, said) {
+                    ("pragma_auto_unroll_max_step", Some(said)) => self.limits.max_step = said,
+                    ("pragma_unroll_explicit", Some(said)) => self.limits.explicit = said != 0,
+                    _ => return self.content(stmt),
+                }
+                self.chosen.insert(stmt, Chosen::Content);
+                let count = self.content(stmt);
+                self.limits = outer;
+                count
+            }
+            _ => self.content(stmt),
+        }
+    }
+
+    fn visit_for(&mut self, stmt: Value<'b>) -> Result<Count, PassError> {
+        let Some(Stmt::For { var, extent, kind, .. }) = stmt.stmt() else { return Ok(Count::default()) };
+        let mut count = self.content(stmt)?;
+        let n = self.analyzer.index_bounds(extent).constant().filter(|n| (0..=i64::from(i32::MAX)).contains(n));
+        let marked = kind == "unroll";
+        if marked && n.is_none() {
+            let name = var.name().unwrap_or("_");
+            return Err(pass_error!(
+                "the loop over `{name}` is marked as `unroll`, but its number of iterations is not known; make it a \
+                 serial loop, or bind the number before this pass"
+            )
+            .at(stmt));
+        }
+        let Limits { max_step, max_depth, max_extent, explicit, local_access } = self.limits;
+        if has_jumps(stmt) {
+            if marked && (explicit || max_extent == 1 && n.is_some_and(|n| n <= 1)) {
+                return Err(jumps(stmt, var));
+            }
+            count.kept += 1;
+            return Ok(count);
+        }
+        let short = n.is_some_and(|n| n.saturating_mul(count.steps) <= max_step || n <= max_extent);
+        let local = local_access && n.is_some_and(|n| n > 0) && self.local.contains(&var);
+        let auto = kind == "serial" && count.kept == 0 && count.unrolled <= max_depth && short;
+        let unrolls = auto || marked || local;
+        if unrolls {
+            count.steps = count.steps.saturating_mul(n.unwrap_or(0));
+            count.unrolled += 1;
+        } else {
+            count.kept += 1;
+        }
+        let single = max_extent == 1 && n.is_some_and(|n| n <= 1);
+        match n {
+            Some(n) if unrolls && explicit || single => drop(self.chosen.insert(stmt, Chosen::WriteOut(n))),
+            _ if unrolls && !marked => drop(self.chosen.insert(stmt, Chosen::Mark)),
+            _ => {}
+        }
+        Ok(count)
+    }
+
+    /// Notes the variables in indices of local buffers.
+    fn note_local_access(&mut self, value: Value<'b>) {
+        let mut work = vec![value];
+        while let Some(value) = work.pop() {
+            if let Some(access) = value.as_element_access()
+                && let Type::Buffer(buffer) = access.buffer.ty().to_owned()
+                && ["local", "warp"].iter().any(|scope| buffer.scope.starts_with(scope))
+            {
+                let mut indices = access.indices;
+                while let Some(index) = indices.pop() {
+                    indices.extend(index.operands().filter(|_| index.is_nested()));
+                    self.local.insert(index);
+                }
+            }
+            work.extend(value.operands().filter(|operand| operand.is_nested()));
+        }
+    }
+}
+
+/// Without the loop, what leaves it would leave the loop around it.
+fn jumps(stmt: Value<'_>, var: Value<'_>) -> PassError {
+    let name = var.name().unwrap_or("_");
+    pass_error!(
+        "the loop over `{name}` is marked as `unroll`, but its content has a `break` or `continue`, which means the loop; \
+         make it a serial loop, or put what follows the jump under a condition"
+    )
+    .at(stmt)
+}
+
+/// Writes the chosen loops out.
+struct Unroll<'b> {
+    chosen: HashMap<Value<'b>, Chosen>,
+}
+
+impl<'b> TirRewrite<'b> for Unroll<'b> {
+    fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        let chosen = self.chosen.get(&stmt).copied();
+        let (Some(chosen), Some(Stmt::For { var, min, extent, .. })) = (chosen, stmt.stmt()) else {
+            return if chosen.is_some() { w.content(self, stmt) } else { w.stmt(self, stmt) };
+        };
+        let min = self.expr(min, w)?;
+        match chosen {
+            Chosen::WriteOut(0) => {
+                let nothing = w.int(0, DType::I32);
+                w.evaluate(nothing);
+            }
+            Chosen::WriteOut(n) => {
+                for i in 0..n {
+                    let i = w.int(i, var.ty().dtype());
+                    let i = w.add(min, i);
+                    w.set(var, i);
+                    w.iteration(self, stmt, var)?;
+                }
+            }
+            _ => {
+                let extent = self.expr(extent, w)?;
+                w.loop_as(stmt, "unroll", (min, extent), |w, new| {
+                    w.set(var, new);
+                    w.iteration(self, stmt, var)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

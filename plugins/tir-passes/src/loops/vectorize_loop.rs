@@ -1,0 +1,415 @@
+//! Makes loops that are marked as `vectorized` operations on vectors.
+//!
+//! *Expects* any PrimFunc. *Keeps* the order of what is computed. *Never* vectorizes a choice: a statement whose condition
+//! differs from lane to lane becomes a serial loop.
+
+mod in_lanes;
+mod lanes;
+
+use in_lanes::InLanes;
+use lanes::{Lanes, elements};
+use plugin_api::arith::prim;
+use plugin_api::prelude::*;
+use plugin_api::tir::{Again, ElementAccess, TirRewrite, has_jumps};
+
+declare_pass! {
+    /// Makes loops that are marked as `vectorized` operations on vectors.
+    ///
+    /// A statement that no vector operation can do, such as an If whose condition differs from lane to lane, becomes a
+    /// serial loop. So does a loop whose iterations each need a buffer that it allocates. A `break` or `continue` that would
+    /// mean another loop then is an error. With `enable_vectorize` false, all marked loops become serial. Expects any PrimFunc.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((16,), "float32")):
+    ///     for i in T.vectorized(4):
+    ///         A[i] = A[i + 4] + T.float32(1)
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((16,), "float32")):
+    ///     A[0:4] = A[T.Ramp(4, 1, 4)] + T.Broadcast(T.float32(1), 4)
+    /// ```
+    pub prim_func pass VECTORIZE_LOOP = "tirx.VectorizeLoop" {
+        opt_level: 0,
+        options: Options {
+            /// Whether loops are vectorized; if not, they become serial.
+            enable_vectorize: bool = true,
+        },
+        run: vectorize_loop,
+    }
+}
+
+declare_config! {
+    /// Whether a condition that differs from lane to lane becomes a predicate of loads and stores. If nothing is said, it
+    /// does for targets whose vectors have a length that is known when the program runs.
+    pub ENABLE_BUFFER_LEVEL_PREDICATION: bool = "tirx.enable_buffer_level_predication" {}
+}
+
+fn vectorize_loop(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
+    let marked = |value: Value<'_>| matches!(value.stmt(), Some(Stmt::For { kind: "vectorized", .. }));
+    if !body.values().any(marked) {
+        return Ok(body.clone());
+    }
+    if !options.enable_vectorize {
+        return Serial.rewrite(body);
+    }
+    // Vectors whose length is known when the program runs: SVE of ARM, V of RISC-V.
+    let scalable = ctx.target().is_some_and(|target| target.contains("+sve") || target.contains("has_sve\":true"));
+    let predicates = ENABLE_BUFFER_LEVEL_PREDICATION.get(ctx).unwrap_or(scalable);
+    let (known, serial) = (InLanes::default(), Vec::new());
+    let mut vectorize = Vectorize { scalable, predicates, along: None, mask: None, known, serial };
+    let written = vectorize.rewrite(body)?;
+    for (stmt, why) in vectorize.serial {
+        ctx.diagnostics().missed(stmt, &format!("the loop becomes serial: {why}"));
+    }
+    Ok(written)
+}
+
+/// Makes marked loops serial.
+struct Serial;
+
+impl<'b> TirRewrite<'b> for Serial {
+    fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        match stmt.stmt() {
+            Some(Stmt::For { kind: "vectorized", .. }) => as_serial(self, stmt, w),
+            _ => w.stmt(self, stmt),
+        }
+    }
+}
+
+/// Writes a loop as a serial one.
+fn as_serial<'b, R: TirRewrite<'b>>(r: &mut R, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+    let Some(Stmt::For { var, min, extent, .. }) = stmt.stmt() else { return w.stmt(r, stmt) };
+    let range = (r.expr(min, w)?, r.expr(extent, w)?);
+    w.loop_as(stmt, "serial", range, |w, new| {
+        w.set(var, new);
+        w.iteration(r, stmt, var)
+    })
+}
+
+/// The loop that is being vectorized.
+#[derive(Clone, Copy)]
+struct Along<'b> {
+    var: Value<'b>,
+    /// Its number of iterations.
+    extent: Value<'b>,
+    lanes: Lanes,
+}
+
+/// The lanes whose numbers, from `base` on, are less than a limit.
+#[derive(Clone, Copy)]
+struct Mask {
+    base: V,
+    limit: V,
+    lanes: Lanes,
+}
+
+struct Vectorize<'b> {
+    /// Whether the target has vectors of a length that is known when the program runs.
+    scalable: bool,
+    /// Whether conditions become predicates.
+    predicates: bool,
+    along: Option<Along<'b>>,
+    /// The predicate of the loads and stores that are being written.
+    mask: Option<Mask>,
+    /// What differs from lane to lane of that loop.
+    known: InLanes<'b>,
+    /// Loops that became serial, and why.
+    serial: Vec<(Value<'b>, String)>,
+}
+
+impl<'b> TirRewrite<'b> for Vectorize<'b> {
+    fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        if let (None, Some(Stmt::For { var, min, extent, kind: "vectorized", .. })) = (self.along, stmt.stmt()) {
+            if min.dim().and_then(|min| min.as_int()) != Some(0) {
+                let name = var.name().unwrap_or("_");
+                bail!(at stmt, "the vectorized loop over `{name}` does not begin at 0; let it, and add its begin to the indices");
+            }
+            return self.vectorize(stmt, var, extent, w);
+        }
+        let Some(along) = self.along else { return w.stmt(self, stmt) };
+        if let Some((branch, limit)) = self.predicated(stmt) {
+            return self.under_predicate(stmt, branch, limit, w);
+        }
+        match stmt.stmt() {
+            _ if self.known.must_be_serial(stmt) => self.serial(stmt, along, w),
+            Some(Stmt::Store { .. }) => self.store(stmt, w),
+            Some(Stmt::Bind { value }) => {
+                let value = self.expr(value, w)?;
+                w.bind_like(stmt, value);
+                Ok(())
+            }
+            Some(Stmt::For { var, min, .. }) if self.known.lanes(min) != Lanes::ONE => {
+                let name = var.name().unwrap_or("_");
+                bail!(at stmt, "the loop over `{name}` begins elsewhere in each lane; let it begin at 0, and add its begin to the indices");
+            }
+            Some(Stmt::While { .. }) => {
+                Err(PassError::new("a while loop cannot be vectorized; take it out of the vectorized loop").at(stmt))
+            }
+            _ => w.stmt(self, stmt),
+        }
+    }
+
+    fn expr(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        let lanes = self.known.lanes(expr);
+        if lanes == Lanes::ONE || !expr.is_nested() {
+            return w.expr(self, expr);
+        }
+        let dtype = lanes.of(expr.ty().dtype())?;
+        match expr.view() {
+            Expr::Arith { op, a, b: Some(b) } => {
+                let (a, b) = (self.expr(a, w)?, self.expr(b, w)?);
+                self.binary(op, a, b, w)
+            }
+            Expr::Load { .. } => {
+                let mut ops = w.operands(self, expr)?;
+                Ok(match self.mask {
+                    Some(mask) => {
+                        ops.push(mask.write(w)?);
+                        w.call("tirx.masked_load", &ops, dtype)
+                    }
+                    None => w.expr_as(expr, &ops, dtype),
+                })
+            }
+            Expr::Arith { .. } => {
+                let ops = w.operands(self, expr)?;
+                Ok(w.expr_as(expr, &ops, dtype))
+            }
+            Expr::Select { .. } => {
+                let ops = self.widened(expr, 0, lanes, w)?;
+                Ok(w.expr_as(expr, &ops, dtype))
+            }
+            Expr::Call(call) => {
+                let first = match call.op() {
+                    Some("tirx.if_then_else") => 2,
+                    Some("tirx.call_llvm_pure_intrin") => 2,
+                    _ => 1,
+                };
+                let ops = self.widened(expr, first, lanes, w)?;
+                Ok(w.expr_as(expr, &ops, dtype))
+            }
+            _ => w.expr(self, expr),
+        }
+    }
+}
+
+impl<'b> Vectorize<'b> {
+    fn vectorize(
+        &mut self,
+        stmt: Value<'b>,
+        var: Value<'b>,
+        extent: Value<'b>,
+        w: &mut Again<'b>,
+    ) -> Result<(), PassError> {
+        let lanes = Lanes::of_extent(extent).filter(|lanes| self.scalable || !lanes.scalable).ok_or_else(|| {
+            let name = var.name().unwrap_or("_");
+            pass_error!(
+                "the vectorized loop over `{name}` has no number of iterations that the target has vectors of; make it \
+                 a number, or a multiple of `T.vscale()` for a target that has vectors of a length unknown before"
+            )
+            .at(stmt)
+        })?;
+        if has_jumps(stmt) {
+            let name = var.name().unwrap_or("_");
+            bail!(at stmt, "the vectorized loop over `{name}` has a `break` or `continue`; make it a serial loop");
+        }
+        self.known = InLanes::of(stmt, var, lanes);
+        if let Some(why) = self.known.obstacle(stmt) {
+            self.known = InLanes::default();
+            self.serial.push((stmt, why));
+            return as_serial(self, stmt, w);
+        }
+        self.along = Some(Along { var, extent, lanes });
+        let (zero, one) = (w.int(0, var.ty().dtype()), w.int(1, var.ty().dtype()));
+        let n = w.expr(self, extent)?;
+        let ramp = w.ramp(zero, one, n, lanes.of(var.ty().dtype())?);
+        w.set(var, ramp);
+        w.iteration(self, stmt, var)?;
+        self.along = None;
+        self.known = InLanes::default();
+        Ok(())
+    }
+
+    /// A statement once for each lane.
+    fn serial(&mut self, stmt: Value<'b>, along: Along<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        if has_jumps(stmt) && !matches!(stmt.stmt(), Some(Stmt::For { .. } | Stmt::While { .. })) {
+            bail!(at stmt, "a `break` or `continue` that not each lane has; make the vectorized loop around it a serial loop");
+        }
+        self.along = None;
+        let known = std::mem::take(&mut self.known);
+        let ramp = w.v(along.var);
+        let extent = w.expr(self, along.extent)?;
+        let name = format!("{}_s", along.var.name().unwrap_or("i"));
+        w.new_loop(&name, extent, |w, var| {
+            w.set(along.var, var);
+            self.stmt(stmt, w)
+        })?;
+        w.set(along.var, ramp);
+        self.known = known;
+        self.along = Some(along);
+        Ok(())
+    }
+
+    /// The operands of an expression, those from `first` on brought to a number of lanes.
+    fn widened(&mut self, expr: Value<'b>, first: usize, lanes: Lanes, w: &mut Again<'b>) -> Result<Vec<V>, PassError> {
+        let mut ops = w.operands(self, expr)?;
+        for op in ops.iter_mut().skip(first) {
+            *op = broadcast_to(*op, lanes, w)?;
+        }
+        Ok(ops)
+    }
+
+    fn store(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
+        let mut ops = w.operands(self, stmt)?;
+        let [buffer, value, indices @ ..] = &mut ops[..] else { return w.stmt(self, stmt) };
+        if let Some(last) = indices.last_mut() {
+            let element = w.dtype(*buffer);
+            let (index, stored) = (Lanes::of_type(w.dtype(*last)), Lanes::of_type(w.dtype(*value)));
+            let within = elements(element);
+            if element.lanes() as i16 <= 0 {
+                return Err(
+                    PassError::new("a buffer of scalable vectors cannot be stored to in a vectorized loop").at(stmt)
+                );
+            }
+            let total = Lanes { n: (index.n * within).max(stored.n), scalable: index.scalable || stored.scalable };
+            *last = broadcast_to(*last, Lanes { n: total.n / within, ..total }, w)?;
+            *value = broadcast_to(*value, total, w)?;
+        }
+        if let Some(mask) = self.mask {
+            ops.push(mask.write(w)?);
+            let store = w.effect("tirx.masked_store", &ops);
+            w.evaluate(store);
+            return Ok(());
+        }
+        w.header(stmt, &ops, |_| Ok(()))
+    }
+
+    /// The branch of an If whose condition can be a predicate, and the limit of that: `i < limit`, of which all loads and
+    /// stores have the index `i`. Nothing else is in the branch that must not be done where the condition does not hold.
+    fn predicated(&self, stmt: Value<'b>) -> Option<(Value<'b>, Value<'b>)> {
+        let Some(Stmt::If { cond }) = stmt.stmt().filter(|_| self.predicates && self.mask.is_none()) else {
+            return None;
+        };
+        let Expr::Arith { op: prim::LT, a, b: Some(limit) } = cond.view() else { return None };
+        let branches: Vec<Value<'b>> = stmt.if_branches().collect();
+        let [branch] = branches[..] else { return None };
+        let key = value_key(a, &|operand| operand);
+        let same = |access: ElementAccess<'b>| {
+            access.indices.first().is_some_and(|index| value_key(*index, &|operand| operand) == key)
+        };
+        let maskable = |value: Value<'b>| match value.stmt() {
+            Some(Stmt::Store { .. } | Stmt::For { .. } | Stmt::Bind { .. }) => {
+                !value.operands().any(Value::changes_state)
+            }
+            Some(_) => false,
+            None => !matches!(value.view(), Expr::Buffer),
+        };
+        let nodes = || branch.region().nodes();
+        let any = nodes().any(|value| value.as_element_access().is_some());
+        let differs = self.known.lanes(a) != Lanes::ONE && self.known.lanes(limit) == Lanes::ONE;
+        let all = differs && any && nodes().filter_map(Value::as_element_access).all(same) && nodes().all(maskable);
+        (all && is_linear(a)).then_some((branch, limit))
+    }
+
+    fn under_predicate(
+        &mut self,
+        stmt: Value<'b>,
+        branch: Value<'b>,
+        limit: Value<'b>,
+        w: &mut Again<'b>,
+    ) -> Result<(), PassError> {
+        let cond = stmt.operands().next().and_then(|cond| cond.operands().next());
+        let first = cond.map(|first| self.expr(first, w)).transpose()?;
+        let base = first.and_then(|first| w.parts(first).first().copied());
+        let (Some(base), Some(along)) = (base, self.along) else { return w.stmt(self, stmt) };
+        let limit = self.expr(limit, w)?;
+        self.mask = Some(Mask { base, limit, lanes: along.lanes });
+        let written = w.content(self, branch);
+        self.mask = None;
+        written
+    }
+
+    fn binary(&mut self, op: u16, a: V, b: V, w: &mut Again<'b>) -> Result<V, PassError> {
+        let fold = |w: &mut Again<'b>, a: V, b: V| match op {
+            prim::ADD => w.add(a, b),
+            prim::SUB => w.sub(a, b),
+            _ => w.mul(a, b),
+        };
+        if let (prim::ADD..=prim::MUL, Some((ramp, scalar, first))) = (op, ramp_and_scalar(a, b, w))
+            && (op != prim::MUL || w.as_int(scalar).is_some_and(|by| by > 0))
+        {
+            let parts = w.parts(ramp);
+            if let [base, stride, lanes] = parts[..] {
+                let base = if first { fold(w, base, scalar) } else { fold(w, scalar, base) };
+                let zero = w.int(0, w.dtype(stride));
+                let stride = match op {
+                    prim::SUB if !first => w.sub(zero, stride),
+                    prim::MUL => w.mul(stride, scalar),
+                    _ => stride,
+                };
+                let dtype = w.dtype(ramp);
+                return Ok(w.ramp(base, stride, lanes, dtype));
+            }
+        }
+        let lanes = Lanes::of_type(w.dtype(a)).max(Lanes::of_type(w.dtype(b)));
+        let (a, b) = (broadcast_to(a, lanes, w)?, broadcast_to(b, lanes, w)?);
+        Ok(w.binary(op, a, b))
+    }
+}
+
+impl Mask {
+    fn write(self, w: &mut Again<'_>) -> Result<V, PassError> {
+        let dtype = self.lanes.of(DType::new(1, 1, 1))?;
+        Ok(w.call("tirx.get_active_lane_mask", &[self.base, self.limit], dtype))
+    }
+}
+
+/// Whether an index is a sum of variables and their multiples.
+fn is_linear(index: Value<'_>) -> bool {
+    match index.view() {
+        Expr::Arith { op: prim::ADD | prim::SUB, a, b: Some(b) } => is_linear(a) && is_linear(b),
+        Expr::Arith { op: prim::MUL, a, b: Some(b) } => is_linear(a) && b.is_leaf() || is_linear(b) && a.is_leaf(),
+        _ => !index.is_nested(),
+    }
+}
+
+/// A vector in steps and a scalar, and whether the vector is the first of the two.
+fn ramp_and_scalar(a: V, b: V, w: &Again<'_>) -> Option<(V, V, bool)> {
+    let is_ramp = |v: V| w.with(v, |v| matches!(v.view(), Expr::Ramp { .. }));
+    let is_scalar = |v: V| Lanes::of_type(w.dtype(v)) == Lanes::ONE;
+    if is_ramp(a) && is_scalar(b) { Some((a, b, true)) } else { (is_ramp(b) && is_scalar(a)).then_some((b, a, false)) }
+}
+
+/// A value in all of some lanes.
+fn broadcast_to(v: V, lanes: Lanes, w: &mut Again<'_>) -> Result<V, PassError> {
+    let dtype = w.dtype(v);
+    let now = Lanes::of_type(dtype);
+    if now == lanes || !dtype.is_known() {
+        return Ok(v);
+    }
+    let single = w
+        .with(v, |v| matches!(v.view(), Expr::Broadcast { .. }))
+        .then(|| w.parts(v))
+        .filter(|_| now.scalable == lanes.scalable && lanes.n % now.n == 0);
+    let value = match single.as_deref() {
+        Some([value, _]) => *value,
+        _ if now == Lanes::ONE => v,
+        _ => {
+            return Err(pass_error!(
+                "a vector of {} lanes where one of {} is needed; make the loop shorter",
+                now.n,
+                lanes.n
+            ));
+        }
+    };
+    let n = w.int(lanes.n, DType::I32);
+    let n = if lanes.scalable {
+        let vscale = w.call("tirx.vscale", &[], DType::I32);
+        w.binary(prim::MUL, vscale, n)
+    } else {
+        n
+    };
+    let dtype = lanes.of(w.dtype(value))?;
+    Ok(w.broadcast(value, n, dtype))
+}

@@ -1,0 +1,91 @@
+//! Numbers of lanes.
+
+use plugin_api::arith::prim;
+use plugin_api::prelude::*;
+
+/// How many lanes a value has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lanes {
+    /// Their number; of scalable vectors the factor of `T.vscale()`.
+    pub(super) n: i64,
+    /// Whether their number is a multiple that is known when the program runs.
+    pub(super) scalable: bool,
+}
+
+impl Lanes {
+    pub(super) const ONE: Lanes = Lanes { n: 1, scalable: false };
+
+    /// Of a data type.
+    pub(super) fn of_type(dtype: DType) -> Lanes {
+        let n = i64::from(dtype.lanes() as i16);
+        Lanes { n: n.abs().max(1), scalable: n < 0 }
+    }
+
+    /// Of a number of iterations: a positive number, or `T.vscale()` times one.
+    pub(super) fn of_extent(extent: Value<'_>) -> Option<Lanes> {
+        let positive = |value: Value<'_>| value.dim()?.as_int().filter(|n| (1..=i64::from(i16::MAX)).contains(n));
+        if let Some(n) = positive(extent) {
+            return Some(Lanes { n, scalable: false });
+        }
+        let Expr::Arith { op: prim::MUL, a, b: Some(b) } = extent.view() else { return None };
+        let is_vscale = |value: Value<'_>| value.as_call_to("tirx.vscale").is_some();
+        let n = if is_vscale(a) { positive(b) } else { positive(a).filter(|_| is_vscale(b)) };
+        Some(Lanes { n: n?, scalable: true })
+    }
+
+    /// The data type of as many lanes, each of an element of `dtype` that has no lanes, or of all of its lanes.
+    ///
+    /// # Errors
+    /// If there are more lanes than a data type can have.
+    pub(super) fn of(self, dtype: DType) -> Result<DType, PassError> {
+        let n = self.n.saturating_mul(elements(dtype));
+        let Ok(lanes) = i16::try_from(if self.scalable { -n } else { n }) else {
+            bail!("a vector of {n} lanes, which is more than {}; make the loop shorter", i16::MAX);
+        };
+        Ok(DType::new(dtype.code(), dtype.bits(), lanes as u16))
+    }
+
+    pub(super) fn max(self, other: Lanes) -> Lanes {
+        Lanes { n: self.n.max(other.n), scalable: self.scalable || other.scalable }
+    }
+}
+
+/// Lanes of one element.
+pub(super) fn elements(dtype: DType) -> i64 {
+    i64::from(dtype.lanes() as i16).abs().max(1)
+}
+
+/// Whether an operator works on vectors as on each of their lanes.
+pub(super) fn vectorizable(op: &str) -> bool {
+    let Some(name) = op.strip_prefix("tirx.").or_else(|| op.strip_prefix("prim.")) else { return false };
+    matches!(
+        name,
+        "call_llvm_pure_intrin"
+            | "ceil"
+            | "cos"
+            | "cosh"
+            | "exp"
+            | "exp10"
+            | "exp2"
+            | "fabs"
+            | "floor"
+            | "fma"
+            | "likely"
+            | "log"
+            | "log10"
+            | "log2"
+            | "popcount"
+            | "pow"
+            | "q_multiply_shift"
+            | "q_multiply_shift_per_axis"
+            | "reinterpret"
+            | "round"
+            | "sigmoid"
+            | "sin"
+            | "sinh"
+            | "sqrt"
+            | "tan"
+            | "tanh"
+            | "trunc"
+    )
+}

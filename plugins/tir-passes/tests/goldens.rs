@@ -1,0 +1,7 @@
+//! The goldens and doc examples of this plugin's passes.
+#![forbid(unsafe_code)]
+
+#[test]
+fn goldens() {
+    plugin_test::run!(tir_passes);
+}

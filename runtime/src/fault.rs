@@ -1,0 +1,194 @@
+//! What ends a run: named causes, each with its place in the module.
+
+use plugin_api::prelude::DType;
+use std::fmt;
+
+/// Where in a module something happened; parts that are not known are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Text of the statement, or name of the binding.
+    pub statement: Option<String>,
+    /// Name of the function.
+    pub function: Option<String>,
+    /// The functions and bindings that called it, the nearest first.
+    pub called_from: Vec<String>,
+}
+
+impl Place {
+    /// A statement of a function.
+    pub fn new(function: impl Into<String>, statement: impl Into<String>) -> Place {
+        Place { function: Some(function.into()), statement: Some(statement.into()), called_from: Vec::new() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(statement) = &self.statement {
+            write!(f, "; at `{statement}`")?;
+        }
+        if let Some(function) = &self.function {
+            write!(f, "; in `{function}`")?;
+        }
+        for caller in &self.called_from {
+            write!(f, "; called from {caller}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a run ended without a result.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// An element that a buffer does not have.
+    #[error("index {index:?} is outside of `{buffer}`, whose shape is {shape:?}{place}")]
+    OutOfBounds {
+        /// Name of the buffer.
+        buffer: String,
+        /// The index.
+        index: Vec<i64>,
+        /// Shape of the buffer.
+        shape: Vec<i64>,
+        /// Where.
+        place: Place,
+    },
+    /// An integer is divided by 0.
+    #[error("division of an integer by zero{place}")]
+    DivisionByZero {
+        /// Where.
+        place: Place,
+    },
+    /// More memory than the limit allows.
+    #[error("{needed} bytes are needed, and the limit is {limit} bytes{place}")]
+    OutOfMemory {
+        /// Bytes in use, with those that were asked for.
+        needed: u64,
+        /// The limit in bytes.
+        limit: u64,
+        /// Where.
+        place: Place,
+    },
+    /// More scalar operations than the limit allows.
+    #[error("the run was ended after {limit} operations, which is its limit{place}")]
+    TooMuchWork {
+        /// The limit in scalar operations.
+        limit: u64,
+        /// Where.
+        place: Place,
+    },
+    /// The run was cancelled.
+    #[error("the run was cancelled{place}")]
+    Cancelled {
+        /// Where.
+        place: Place,
+    },
+    /// An argument of another kind, data type or shape than its parameter.
+    #[error("parameter `{parameter}` is {wanted}, but the argument is {found}{place}")]
+    WrongArgument {
+        /// Name of the parameter.
+        parameter: String,
+        /// What the parameter asks for.
+        wanted: String,
+        /// What the argument is.
+        found: String,
+        /// Where.
+        place: Place,
+    },
+    /// More or fewer arguments than parameters.
+    #[error("{wanted} arguments are needed, found {found}{place}")]
+    ArgumentCount {
+        /// Number of parameters.
+        wanted: usize,
+        /// Number of arguments.
+        found: usize,
+        /// Where.
+        place: Place,
+    },
+    /// No tensor is like that.
+    #[error("no tensor of {dtype} has shape {shape:?} and {bytes} bytes{place}")]
+    NoTensor {
+        /// Data type of the elements.
+        dtype: DType,
+        /// The shape.
+        shape: Vec<i64>,
+        /// Bytes of data.
+        bytes: u64,
+        /// Where.
+        place: Place,
+    },
+    /// An assertion of the module does not hold.
+    #[error("{message}{place}")]
+    Assertion {
+        /// What the module says of it.
+        message: String,
+        /// Where.
+        place: Place,
+    },
+    /// Something that this runtime does not execute.
+    #[error("the runtime does not execute {what}{place}")]
+    Unsupported {
+        /// What it is.
+        what: String,
+        /// Where.
+        place: Place,
+    },
+}
+
+impl Fault {
+    /// Something that this runtime does not execute.
+    pub fn unsupported(what: impl Into<String>) -> Fault {
+        Fault::Unsupported { what: what.into(), place: Place::default() }
+    }
+
+    fn place_mut(&mut self) -> &mut Place {
+        match self {
+            Fault::OutOfBounds { place, .. }
+            | Fault::DivisionByZero { place }
+            | Fault::OutOfMemory { place, .. }
+            | Fault::TooMuchWork { place, .. }
+            | Fault::Cancelled { place }
+            | Fault::WrongArgument { place, .. }
+            | Fault::ArgumentCount { place, .. }
+            | Fault::NoTensor { place, .. }
+            | Fault::Assertion { place, .. }
+            | Fault::Unsupported { place, .. } => place,
+        }
+    }
+
+    /// With its statement, unless one is known.
+    #[must_use]
+    pub fn at(mut self, statement: impl Into<String>) -> Fault {
+        self.place_mut().statement.get_or_insert_with(|| statement.into());
+        self
+    }
+
+    /// With its function, unless one is known.
+    #[must_use]
+    pub fn in_function(mut self, function: impl Into<String>) -> Fault {
+        self.place_mut().function.get_or_insert_with(|| function.into());
+        self
+    }
+
+    /// With one more caller: a binding or a function.
+    #[must_use]
+    pub fn called_from(mut self, caller: impl Into<String>) -> Fault {
+        self.place_mut().called_from.push(caller.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_its_place() {
+        let fault =
+            Fault::unsupported("`T.ptx_mma`").at("T.evaluate(…)").in_function("gemm").called_from("`lv` of `main`");
+        assert_eq!(
+            fault.to_string(),
+            "the runtime does not execute `T.ptx_mma`; at `T.evaluate(…)`; in `gemm`; called from `lv` of `main`"
+        );
+        assert_eq!(fault.clone().at("elsewhere"), fault, "the first place is the nearest one");
+    }
+}

@@ -1,0 +1,135 @@
+//! Several arrays with names: `.npz`, an archive of `.npy` files.
+
+use super::npy::{read_npy, write_npy};
+use super::{FileError, Meant};
+use crate::limits::Limits;
+use crate::tensor::Tensor;
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, Write};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+/// Files from here on have sizes of 64 bits in an archive.
+const LARGE: usize = 4_000_000_000;
+
+fn archive(error: zip::result::ZipError) -> FileError {
+    match error {
+        zip::result::ZipError::Io(error) => FileError::Archive { why: error.to_string() },
+        other => FileError::Archive { why: other.to_string() },
+    }
+}
+
+/// Reads all arrays of an archive, as `numpy.savez` and `numpy.savez_compressed` write them. An archive that is small and
+/// holds much is refused by the limits before it is unpacked.
+///
+/// ```
+/// use runtime::files::{read_npz, write_npz};
+/// use runtime::{Limits, Tensor};
+///
+/// let x = Tensor::from_vec(&[3], vec![1i64, 2, 3])?;
+/// let mut file = std::io::Cursor::new(Vec::new());
+/// write_npz([("x", &x)], &mut file)?;
+/// let arrays = read_npz(file, &|_| None, &Limits::unlimited())?;
+/// assert_eq!(arrays["x"], x);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If it is no archive of arrays, is damaged, or needs more memory than the limits allow.
+pub fn read_npz(
+    from: impl Read + Seek,
+    meant: &Meant<'_>,
+    limits: &Limits,
+) -> Result<BTreeMap<String, Tensor>, FileError> {
+    let mut files = ZipArchive::new(from).map_err(archive)?;
+    let mut out = BTreeMap::new();
+    for at in 0..files.len() {
+        let mut file = files.by_index(at).map_err(archive)?;
+        let name = file.name().map_err(archive)?.into_owned();
+        let Some(name) = name.strip_suffix(".npy").map(str::to_string) else {
+            return Err(FileError::Archive { why: format!("it contains `{name}`, which is not an .npy file") });
+        };
+        let tensor = read_npy(&name, &mut file, meant, limits)?;
+        if out.insert(name.clone(), tensor).is_some() {
+            return Err(FileError::Twice { name });
+        }
+    }
+    Ok(out)
+}
+
+/// Writes arrays as `numpy.savez` does. The same arrays always give the same bytes.
+///
+/// # Errors
+/// If NumPy has no form for an array, or the system refuses.
+pub fn write_npz<'t>(
+    arrays: impl IntoIterator<Item = (&'t str, &'t Tensor)>,
+    to: impl Write + Seek,
+) -> Result<(), FileError> {
+    let mut files = ZipWriter::new(to);
+    for (name, tensor) in arrays {
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        let options = options.last_modified_time(zip::DateTime::default()).large_file(tensor.nbytes() >= LARGE);
+        files.start_file(format!("{name}.npy"), options).map_err(archive)?;
+        write_npy(tensor, name, &mut files)?;
+    }
+    files.finish().map_err(archive)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Fault;
+    use plugin_api::prelude::{Bf16, DType};
+    use std::io::Cursor;
+
+    fn small() -> Vec<u8> {
+        let x = Tensor::from_vec(&[2, 2], vec![1.0f32, 2.0, 3.0, 4.0]).expect("a tensor");
+        let half = Tensor::from_vec(&[2], vec![Bf16(0x3f80), Bf16(0)]).expect("a tensor");
+        let mut file = Cursor::new(Vec::new());
+        write_npz([("x", &x), ("half", &half)], &mut file).expect("written");
+        file.into_inner()
+    }
+
+    fn read(file: Vec<u8>, limits: &Limits) -> Result<BTreeMap<String, Tensor>, FileError> {
+        read_npz(Cursor::new(file), &|_| None, limits)
+    }
+
+    #[test]
+    fn arrays_come_back_by_their_names() {
+        assert_eq!(small(), small(), "no time of day is in it");
+        let arrays = read(small(), &Limits::unlimited()).expect("read");
+        assert_eq!(arrays.keys().collect::<Vec<_>>(), ["half", "x"]);
+        assert_eq!(arrays["half"].dtype(), DType::BF16);
+    }
+
+    /// Each byte of a file may be damaged: the file is refused, or read as other arrays, and nothing panics.
+    #[test]
+    fn damaged_files_are_refused() {
+        let file = small();
+        for cut in 0..file.len() {
+            assert!(read(file[..cut].to_vec(), &Limits::new(1 << 20, 0)).is_err(), "cut at {cut}");
+        }
+        for at in 0..file.len() {
+            let mut other = file.clone();
+            other[at] ^= 0x55;
+            let _ = read(other, &Limits::new(1 << 20, 0));
+        }
+        let error = read(b"no archive".to_vec(), &Limits::unlimited()).expect_err("is refused").to_string();
+        assert!(error.starts_with("it is not an .npz file, or a damaged one"), "{error}");
+    }
+
+    #[test]
+    fn a_small_file_that_holds_much_is_refused() {
+        let zeros = Tensor::zeros(DType::F32, &[1 << 22], &Limits::unlimited()).expect("16 MiB");
+        let mut file = ZipWriter::new(Cursor::new(Vec::new()));
+        let deflated = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+        file.start_file("x.npy", deflated).expect("a file");
+        write_npy(&zeros, "x", &mut file).expect("written");
+        let file = file.finish().expect("an archive").into_inner();
+        assert!(file.len() < 1 << 17, "{}", file.len());
+        assert_eq!(read(file.clone(), &Limits::unlimited()).expect("read")["x"], zeros);
+        let error = read(file, &Limits::new(1 << 20, 0)).expect_err("is too large");
+        assert!(matches!(error, FileError::Fault { fault: Fault::OutOfMemory { .. }, .. }), "{error}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Loads and stores: positions of all lanes, and whether they are within the bounds.
+
+use super::columns::rows;
+use super::exec::Exec;
+use super::memory::{self, Column, Positions};
+use crate::fault::{Fault, Place};
+use crate::program::{Access, Affine, Reg, Scalar};
+use std::mem::take;
+
+impl Exec<'_, '_> {
+    /// The value of a form in all lanes.
+    pub(super) fn resolve(&self, form: &Affine, out: &mut Positions) {
+        (out.varying, out.base, out.strides) = (false, form.constant, [0; 3]);
+        for (reg, factor) in &form.terms {
+            let column = &self.ints[reg.index()];
+            if column.varying {
+                out.varying = true;
+                continue;
+            }
+            out.base = out.base.wrapping_add(column.base.wrapping_mul(*factor));
+            for (stride, of) in out.strides.iter_mut().zip(&column.strides) {
+                *stride = stride.wrapping_add(of.wrapping_mul(*factor));
+            }
+        }
+        if !out.varying {
+            return;
+        }
+        let Positions { base, strides, lanes, .. } = out;
+        lanes.clear();
+        lanes.resize(self.shape.total, 0);
+        let _ = rows(&self.shape, *base, strides, &None, |lane, n, start, step| {
+            (0..n).for_each(|i| lanes[lane + i] = start.wrapping_add(step.wrapping_mul(i as i64)));
+            Some(())
+        });
+        for (reg, factor) in &form.terms {
+            let column = &self.ints[reg.index()];
+            if column.varying {
+                lanes
+                    .iter_mut()
+                    .zip(&column.lanes)
+                    .for_each(|(at, of)| *at = at.wrapping_add(of.wrapping_mul(*factor)));
+            }
+        }
+    }
+
+    /// The first lane that takes part and in which a form is outside of `low..high`.
+    fn outside(&self, positions: &Positions, low: i64, high: i64) -> Option<usize> {
+        if !positions.varying
+            && let Some((least, most)) = self.shape.range(positions.base, &positions.strides)
+            && low <= least
+            && most < high
+        {
+            return None;
+        }
+        let out = |lane: &usize| !(low..high).contains(&positions.at(*lane, &self.shape));
+        match &self.mask {
+            None => (0..self.shape.total).find(out),
+            Some(runs) => runs.iter().cloned().flatten().find(out),
+        }
+    }
+
+    fn bounds(&self, access: &Access, positions: &mut Positions) -> Result<(), Fault> {
+        for dim in &access.checked {
+            let dim = usize::from(*dim);
+            self.resolve(&access.index[dim], positions);
+            let extent = self.value(&self.program.buffers[access.buffer as usize].shape[dim]);
+            if let Some(lane) = self.outside(positions, 0, extent) {
+                return Err(self.out_of_bounds(access, lane));
+            }
+        }
+        Ok(())
+    }
+
+    fn out_of_bounds(&self, access: &Access, lane: usize) -> Fault {
+        let buffer = &self.program.buffers[access.buffer as usize];
+        let mut positions = Positions::default();
+        let mut at = |form: &Affine| {
+            self.resolve(form, &mut positions);
+            positions.at(lane, &self.shape)
+        };
+        let index = access.index.iter().map(&mut at).collect();
+        let shape = buffer.shape.iter().map(at).collect();
+        let fault = Fault::OutOfBounds { buffer: buffer.name.clone(), index, shape, place: Place::default() };
+        self.at(fault, access.place)
+    }
+
+    /// A lane whose position is outside of the memory; what was proven of the index was wrong.
+    fn beyond(&self, access: &Access) -> Fault {
+        let lane = self.mask.as_ref().and_then(|runs| runs.first()).map_or(0, |run| run.start);
+        self.out_of_bounds(access, lane)
+    }
+
+    pub(super) fn load(&mut self, dst: Reg, access: &Access) -> Result<(), Fault> {
+        let mut positions = take(&mut self.positions);
+        let done = self.bounds(access, &mut positions).and_then(|()| {
+            self.resolve(&access.offset, &mut positions);
+            let buffer = &self.program.buffers[access.buffer as usize];
+            let place = (&positions, &self.shape, &self.mask);
+            let at = dst.index();
+            let memory = &self.memory[buffer.storage as usize];
+            let out = match buffer.element {
+                Scalar::F64 => Column::Double(&mut self.doubles[at]),
+                element if element.is_float() => Column::Single(&mut self.singles[at]),
+                _ => Column::Int(&mut self.ints[at]),
+            };
+            memory::load(memory, buffer.element, place, out).ok_or_else(|| self.beyond(access))
+        });
+        self.positions = positions;
+        done
+    }
+
+    pub(super) fn store(&mut self, src: Reg, access: &Access) -> Result<(), Fault> {
+        let mut positions = take(&mut self.positions);
+        let done = self.bounds(access, &mut positions).and_then(|()| {
+            self.resolve(&access.offset, &mut positions);
+            let buffer = &self.program.buffers[access.buffer as usize];
+            let place = (&positions, &self.shape, &self.mask);
+            let at = src.index();
+            let memory = &mut self.memory[buffer.storage as usize];
+            let from = match buffer.element {
+                Scalar::F64 => Column::Double(&mut self.doubles[at]),
+                element if element.is_float() => Column::Single(&mut self.singles[at]),
+                _ => Column::Int(&mut self.ints[at]),
+            };
+            memory::store(memory, buffer.element, place, from).ok_or_else(|| self.beyond(access))
+        });
+        self.positions = positions;
+        done
+    }
+
+    pub(super) fn check(
+        &mut self,
+        what: &str,
+        form: &Affine,
+        min: &Affine,
+        extent: &Affine,
+        place: u32,
+    ) -> Result<(), Fault> {
+        let (min, extent) = (self.value(min), self.value(extent));
+        let mut positions = take(&mut self.positions);
+        self.resolve(form, &mut positions);
+        let outside = self.outside(&positions, min, min.saturating_add(extent.max(0)));
+        let found = outside.map(|lane| positions.at(lane, &self.shape));
+        self.positions = positions;
+        match found {
+            None => Ok(()),
+            Some(found) => {
+                let (buffer, index, shape) = (what.to_string(), vec![found], vec![extent]);
+                Err(self.at(Fault::OutOfBounds { buffer, index, shape, place: Place::default() }, place))
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Statements: lists, loops, conditions, allocations.
+
+use super::bind::{Bound, as_float};
+use super::columns::{DIMS, Floats, Ints, MOST_LANES, Mask, Shape};
+use super::ints::Rooms;
+use super::memory::{Memory, Positions};
+use crate::fault::Fault;
+use crate::limits::Limits;
+use crate::program::{Affine, Instr, Loop, Program, Reg, Scalar};
+use plugin_api::ir::constant::Number;
+use std::ops::Range;
+
+/// Operations between two looks at the limits.
+const BULK: u64 = 1 << 16;
+/// With as many lanes of the inner loops, the loops around them run one iteration at a time.
+const ENOUGH: [i64; DIMS] = [256, 256, i64::MAX];
+
+/// How a list of instructions ended.
+pub(super) enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return(Option<Number>),
+}
+
+/// A run of a program.
+pub(super) struct Exec<'p, 'm> {
+    pub(super) program: &'p Program,
+    pub(super) ints: Vec<Ints>,
+    pub(super) singles: Vec<Floats<f32>>,
+    pub(super) doubles: Vec<Floats<f64>>,
+    pub(super) memory: Vec<Memory<'m>>,
+    pub(super) shape: Shape,
+    pub(super) mask: Mask,
+    pub(super) rooms: Rooms,
+    pub(super) positions: Positions,
+    limits: &'p Limits,
+    work: u64,
+    use_lanes: bool,
+}
+
+/// How deep lists of instructions are nested.
+pub(super) fn depth(list: &[Instr]) -> usize {
+    let inner = list.iter().map(|instr| match instr {
+        Instr::For(of) => depth(&of.body),
+        Instr::If { then, otherwise, .. } => depth(then).max(depth(otherwise)),
+        Instr::While { head, body, .. } => depth(head).max(depth(body)),
+        _ => 0,
+    });
+    1 + inner.max().unwrap_or(0)
+}
+
+impl<'p, 'm> Exec<'p, 'm> {
+    pub(super) fn new(program: &'p Program, bound: Bound<'m>, limits: &'p Limits, use_lanes: bool) -> Exec<'p, 'm> {
+        let n = program.registers.len();
+        let (mut ints, mut singles, mut doubles) = (Vec::new(), Vec::new(), Vec::new());
+        ints.resize_with(n, Ints::default);
+        singles.resize_with(n, Floats::default);
+        doubles.resize_with(n, Floats::default);
+        for (reg, value) in bound.ints {
+            ints[reg.index()].set(value);
+        }
+        for (reg, value) in bound.floats {
+            let value = as_float(program.registers[reg.index()], value);
+            singles[reg.index()].set(value as f32);
+            doubles[reg.index()].set(value);
+        }
+        let (shape, mask, rooms, positions) = (Shape::new([1; DIMS]), None, Rooms::default(), Positions::default());
+        let (memory, work) = (bound.memory, 0);
+        Exec { program, ints, singles, doubles, memory, shape, mask, rooms, positions, limits, work, use_lanes }
+    }
+
+    pub(super) fn run(mut self) -> Result<Option<Number>, Fault> {
+        let program = self.program;
+        let flow = self.list(&program.body);
+        let counted = self.limits.work(self.work);
+        match flow? {
+            Flow::Return(value) => counted.map(|()| value),
+            _ => counted.map(|()| None),
+        }
+    }
+
+    /// A fault with the statement where it happened.
+    pub(super) fn at(&self, fault: Fault, place: u32) -> Fault {
+        match self.program.places.get(place as usize) {
+            Some(text) => fault.at(text),
+            None => fault,
+        }
+    }
+
+    fn count(&mut self, operations: u64) -> Result<(), Fault> {
+        self.work += operations;
+        match self.work >= BULK {
+            true => self.limits.work(std::mem::take(&mut self.work)),
+            false => Ok(()),
+        }
+    }
+
+    fn list(&mut self, list: &'p [Instr]) -> Result<Flow, Fault> {
+        self.count((list.len() as u64 + 1) * self.shape.total as u64)?;
+        for instr in list {
+            let flow = match instr {
+                Instr::For(of) => self.for_(of)?,
+                Instr::If { cond, then, otherwise } => self.if_(*cond, then, otherwise)?,
+                Instr::While { head, cond, body } => self.while_(head, *cond, body)?,
+                Instr::Break => Flow::Break,
+                Instr::Continue => Flow::Continue,
+                Instr::Return(reg) => Flow::Return(reg.and_then(|reg| self.number(reg))),
+                other => {
+                    self.compute(other)?;
+                    continue;
+                }
+            };
+            if !matches!(flow, Flow::Next) {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn number(&self, reg: Reg) -> Option<Number> {
+        let at = reg.index();
+        let int = self.ints[at].at(0, &self.shape);
+        Some(match self.program.registers[at] {
+            Scalar::Bool => Number::Bool(int != 0),
+            Scalar::Int(_) => Number::Int(int),
+            Scalar::UInt(_) => Number::UInt(int as u64),
+            Scalar::F64 => Number::Float(self.doubles[at].at(0)),
+            _ => Number::Float(self.singles[at].at(0).into()),
+        })
+    }
+
+    /// The value of a form that is the same in all lanes.
+    pub(super) fn value(&self, form: &Affine) -> i64 {
+        form.terms.iter().fold(form.constant, |sum, (reg, factor)| {
+            sum.wrapping_add(self.ints[reg.index()].at(0, &self.shape).wrapping_mul(*factor))
+        })
+    }
+
+    fn for_(&mut self, of: &'p Loop) -> Result<Flow, Fault> {
+        let (min, extent) = (self.value(&of.min), self.value(&of.extent));
+        if of.lanes > 0 && self.use_lanes && self.shape.total == 1 && self.mask.is_none() && self.lanes(of)? {
+            return Ok(Flow::Next);
+        }
+        for i in 0..extent {
+            self.ints[of.var.index()].set(min.wrapping_add(i));
+            match self.list(&of.body)? {
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => break,
+                flow => return Ok(flow),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Runs a loop, and those directly in it, many iterations at a time. False if there are too few for that.
+    fn lanes(&mut self, of: &'p Loop) -> Result<bool, Fault> {
+        let mut loops: [Option<(Reg, i64, i64)>; DIMS] = [None; DIMS];
+        let mut next = Some(of);
+        for of in loops.iter_mut().skip(DIMS - usize::from(of.lanes).min(DIMS)) {
+            let Some(current) = next else { break };
+            *of = Some((current.var, self.value(&current.min), self.value(&current.extent)));
+            next = match &current.body[..] {
+                [Instr::For(inner)] => Some(inner),
+                _ => None,
+            };
+        }
+        let extents = loops.map(|of| of.map_or(1, |(.., extent)| extent.max(0)));
+        let mut tile = [1i64; DIMS];
+        let mut total = 1i64;
+        for dim in (0..DIMS).rev() {
+            if total < ENOUGH[dim] {
+                tile[dim] = extents[dim].min(MOST_LANES as i64 / total);
+                total *= tile[dim].max(1);
+            }
+        }
+        if total < 2 || extents.contains(&0) {
+            return Ok(false);
+        }
+        let mut innermost = of;
+        for _ in 1..of.lanes {
+            if let [Instr::For(inner)] = &innermost.body[..] {
+                innermost = inner;
+            }
+        }
+        let done = self.tiles(&loops, extents, tile, &innermost.body);
+        (self.shape, self.mask) = (Shape::new([1; DIMS]), None);
+        done.map(|()| true)
+    }
+
+    fn tiles(
+        &mut self,
+        loops: &[Option<(Reg, i64, i64)>; DIMS],
+        extents: [i64; DIMS],
+        tile: [i64; DIMS],
+        body: &'p [Instr],
+    ) -> Result<(), Fault> {
+        let mut start = [0i64; DIMS];
+        loop {
+            let size: [i64; DIMS] = std::array::from_fn(|dim| tile[dim].min(extents[dim] - start[dim]));
+            self.shape = Shape::new(size.map(|n| n as usize));
+            for (dim, of) in loops.iter().enumerate() {
+                if let Some((var, min, _)) = of {
+                    let mut strides = [0; DIMS];
+                    strides[dim] = 1;
+                    self.ints[var.index()].set_linear(min.wrapping_add(start[dim]), strides);
+                }
+            }
+            self.list(body)?;
+            let mut dim = DIMS;
+            loop {
+                if dim == 0 {
+                    return Ok(());
+                }
+                dim -= 1;
+                start[dim] += tile[dim];
+                if start[dim] < extents[dim] {
+                    break;
+                }
+                start[dim] = 0;
+            }
+        }
+    }
+
+    fn if_(&mut self, cond: Reg, then: &'p [Instr], otherwise: &'p [Instr]) -> Result<Flow, Fault> {
+        if let Some(cond) = self.ints[cond.index()].uniform() {
+            return self.list(if cond != 0 { then } else { otherwise });
+        }
+        let [yes, no] = self.divided(cond);
+        let all = self.mask.take();
+        for (list, runs, others) in [(then, &yes, &no), (otherwise, &no, &yes)] {
+            if runs.is_empty() || list.is_empty() {
+                continue;
+            }
+            self.mask = if others.is_empty() { all.clone() } else { Some(runs.clone()) };
+            let done = self.list(list);
+            self.mask = None;
+            done?;
+        }
+        self.mask = all;
+        Ok(Flow::Next)
+    }
+
+    /// The lanes that take part and for which a condition holds, and those for which it does not.
+    fn divided(&self, cond: Reg) -> [Vec<Range<usize>>; 2] {
+        let cond = &self.ints[cond.index()];
+        let whole = std::iter::once(0..self.shape.total);
+        let runs: Vec<Range<usize>> = self.mask.clone().unwrap_or_else(|| whole.collect());
+        let mut out: [Vec<Range<usize>>; 2] = Default::default();
+        for run in runs {
+            let mut lane = run.start;
+            while lane < run.end {
+                let truth = cond.at(lane, &self.shape) != 0;
+                let end = (lane + 1..run.end).find(|at| (cond.at(*at, &self.shape) != 0) != truth).unwrap_or(run.end);
+                out[usize::from(!truth)].push(lane..end);
+                lane = end;
+            }
+        }
+        out
+    }
+
+    fn while_(&mut self, head: &'p [Instr], cond: Reg, body: &'p [Instr]) -> Result<Flow, Fault> {
+        loop {
+            self.list(head)?;
+            if self.ints[cond.index()].at(0, &self.shape) == 0 {
+                return Ok(Flow::Next);
+            }
+            match self.list(body)? {
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => return Ok(Flow::Next),
+                flow => return Ok(flow),
+            }
+        }
+    }
+
+    pub(super) fn allocate(
+        &mut self,
+        storage: u32,
+        element: Scalar,
+        elements: &Affine,
+        place: u32,
+    ) -> Result<(), Fault> {
+        let elements = self.value(elements).max(0) as u64;
+        let at = storage as usize;
+        self.memory[at] = Memory::None;
+        let bytes = elements.saturating_mul(element.bytes());
+        let charge = self.limits.memory(bytes).map_err(|fault| self.at(fault, place))?;
+        let too_much = || {
+            let (limit, place) = (self.limits.memory_limit(), crate::fault::Place::default());
+            self.at(Fault::OutOfMemory { needed: bytes, limit, place }, 0)
+        };
+        let words = usize::try_from(bytes.div_ceil(8)).map_err(|_| too_much())?;
+        Vec::<u64>::new().try_reserve_exact(words).map_err(|_| too_much())?;
+        self.memory[at] = Memory::Own(vec![0; words], bytes as usize, charge);
+        Ok(())
+    }
+}

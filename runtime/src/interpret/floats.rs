@@ -1,0 +1,209 @@
+//! Float operations. `float16` and `bfloat16` are computed in `float32` and rounded after each operation.
+
+use super::columns::{Floats, Ints, Shape};
+use crate::math;
+use crate::program::{Binary, Math, Scalar, Unary};
+use plugin_api::prelude::{Bf16, F16};
+
+/// A `float32` rounded to a type.
+pub(super) fn round(of: Scalar, value: f32) -> f32 {
+    match of {
+        Scalar::F16 => round_f16(value),
+        Scalar::Bf16 => Bf16::from_f32(value).to_f32(),
+        _ => value,
+    }
+}
+
+/// As [`F16::from_f32`] and back, but quick where the result is a normal number.
+fn round_f16(value: f32) -> f32 {
+    let bits = value.to_bits();
+    match value.abs() {
+        6.103_515_6e-5..65520.0 => f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff),
+        _ => F16::from_f32(value).to_f32(),
+    }
+}
+
+/// The bits of a number that is a `float16` already.
+pub(super) fn to_f16(value: f32) -> u16 {
+    let bits = value.to_bits();
+    match value.abs() {
+        6.103_515_6e-5..65520.0 => (bits >> 16 & 0x8000) as u16 | (((bits & 0x7fff_ffff) - 0x3800_0000) >> 13) as u16,
+        _ => F16::from_f32(value).0,
+    }
+}
+
+/// The number that bits of a `float16` are.
+pub(super) fn of_f16(bits: u16) -> f32 {
+    match bits >> 10 & 0x1f {
+        1..31 => f32::from_bits(u32::from(bits & 0x8000) << 16 | ((u32::from(bits & 0x7fff) << 13) + 0x3800_0000)),
+        _ => F16(bits).to_f32(),
+    }
+}
+
+/// An operation on two `float32` registers, rounded to their type.
+pub(super) fn binary_single(op: Binary, of: Scalar, [a, b]: [&Floats<f32>; 2], out: &mut Floats<f32>, shape: &Shape) {
+    match of {
+        Scalar::F16 => rounded(op, [a, b], out, shape, round_f16),
+        Scalar::Bf16 => rounded(op, [a, b], out, shape, |value| Bf16::from_f32(value).to_f32()),
+        _ => rounded(op, [a, b], out, shape, |value| value),
+    }
+}
+
+fn rounded(
+    op: Binary,
+    [a, b]: [&Floats<f32>; 2],
+    out: &mut Floats<f32>,
+    shape: &Shape,
+    round: impl Fn(f32) -> f32 + Copy,
+) {
+    match op {
+        Binary::Add => out.zip(a, b, shape, |a, b| round(a + b)),
+        Binary::Sub => out.zip(a, b, shape, |a, b| round(a - b)),
+        Binary::Mul => out.zip(a, b, shape, |a, b| round(a * b)),
+        Binary::Div => out.zip(a, b, shape, |a, b| round(a / b)),
+        Binary::Min => out.zip(a, b, shape, |a, b| if a < b { a } else { b }),
+        Binary::Max => out.zip(a, b, shape, |a, b| if a > b { a } else { b }),
+        op => {
+            let f = math::of_two_f32(op);
+            out.zip(a, b, shape, |a, b| round(f(a, b)));
+        }
+    }
+}
+
+/// An operation on two `float64` registers.
+pub(super) fn binary_double(op: Binary, [a, b]: [&Floats<f64>; 2], out: &mut Floats<f64>, shape: &Shape) {
+    match op {
+        Binary::Add => out.zip(a, b, shape, |a, b| a + b),
+        Binary::Mul => out.zip(a, b, shape, |a, b| a * b),
+        op => {
+            let f = math::of_two_f64(op);
+            out.zip(a, b, shape, f);
+        }
+    }
+}
+
+/// A comparison, or logic on floats: those other than 0 are true.
+pub(super) fn compare<T: Copy + Default + PartialOrd>(
+    op: Binary,
+    [a, b]: [&Floats<T>; 2],
+    out: &mut Ints,
+    shape: &Shape,
+) {
+    let zero = T::default();
+    let truth = |a: T, b: T| match op {
+        Binary::And => a != zero && b != zero,
+        Binary::Or => a != zero || b != zero,
+        op => math::compare(op, a, b),
+    };
+    if !a.varying && !b.varying {
+        return out.set(truth(a.value, b.value).into());
+    }
+    for (lane, out) in out.vary(shape).iter_mut().enumerate() {
+        *out = truth(a.at(lane), b.at(lane)).into();
+    }
+}
+
+/// An operation on one `float32` register, rounded to its type.
+pub(super) fn unary_single(op: Unary, of: Scalar, a: &Floats<f32>, out: &mut Floats<f32>, shape: &Shape) {
+    match op {
+        Unary::Abs => out.map(a, shape, f32::abs),
+        Unary::Math(Math::Sqrt) => out.map(a, shape, |a| round(of, a.sqrt())),
+        Unary::Math(function) => {
+            let f = math::of_f32(function);
+            out.map(a, shape, |a| round(of, f(a)));
+        }
+        _ => out.map(a, shape, |a| a),
+    }
+}
+
+/// An operation on one `float64` register.
+pub(super) fn unary_double(op: Unary, a: &Floats<f64>, out: &mut Floats<f64>, shape: &Shape) {
+    match op {
+        Unary::Abs => out.map(a, shape, f64::abs),
+        Unary::Math(function) => {
+            let f = math::of_f64(function);
+            out.map(a, shape, f);
+        }
+        _ => out.map(a, shape, |a| a),
+    }
+}
+
+/// What is asked of a float.
+pub(super) fn question<T: Copy + Default + Into<f64>>(op: Unary, a: &Floats<T>, out: &mut Ints, shape: &Shape) {
+    let answer = |a: T| {
+        let a: f64 = a.into();
+        i64::from(match op {
+            Unary::IsNan => a.is_nan(),
+            Unary::IsInf => a.is_infinite(),
+            Unary::IsFinite => a.is_finite(),
+            Unary::Not => a == 0.0,
+            _ => a != 0.0,
+        })
+    };
+    convert(a, out, shape, answer);
+}
+
+/// Floats as integers.
+pub(super) fn convert<T: Copy + Default>(a: &Floats<T>, out: &mut Ints, shape: &Shape, f: impl Fn(T) -> i64) {
+    if !a.varying {
+        return out.set(f(a.value));
+    }
+    let a = &a.lanes[..shape.total];
+    out.vary(shape).iter_mut().zip(a).for_each(|(out, a)| *out = f(*a));
+}
+
+/// A float as an integer of a type: cut towards 0; what is beyond its range becomes its least or greatest number.
+pub(super) fn to_int(to: Scalar, value: f64) -> i64 {
+    match to {
+        Scalar::Bool => (value != 0.0).into(),
+        Scalar::UInt(64) => value as u64 as i64,
+        to => {
+            let (low, high) = to.range();
+            (value as i64).clamp(low, high)
+        }
+    }
+}
+
+/// An integer as a `float32`, rounded once, and then to the type.
+pub(super) fn single_of(from: Scalar, to: Scalar, value: i64) -> f32 {
+    round(to, if from == Scalar::UInt(64) { value as u64 as f32 } else { value as f32 })
+}
+
+/// An integer as a `float64`.
+pub(super) fn double_of(from: Scalar, value: i64) -> f64 {
+    if from == Scalar::UInt(64) { value as u64 as f64 } else { value as f64 }
+}
+
+/// A `float64` as one of the narrower types, rounded once.
+pub(super) fn narrow(to: Scalar, value: f64) -> f32 {
+    match to {
+        Scalar::F16 => F16::from_f64(value).to_f32(),
+        to => round(to, value as f32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_conversions_of_float16_are_the_exact_ones() {
+        for bits in 0..=u16::MAX {
+            let value = F16(bits).to_f32();
+            assert!(of_f16(bits) == value || value.is_nan() && of_f16(bits).is_nan(), "{bits:#x}");
+            assert!(to_f16(value) == bits || value.is_nan(), "{bits:#x}");
+            for near in [value, f32::from_bits(value.to_bits() + 0x1000), f32::from_bits(value.to_bits() + 0xfff)] {
+                let (quick, exact) = (round_f16(near), F16::from_f32(near).to_f32());
+                assert!(quick.to_bits() == exact.to_bits() || exact.is_nan(), "{near}: {quick} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn floats_become_integers_within_their_range() {
+        assert_eq!(to_int(Scalar::Int(8), 300.7), 127);
+        assert_eq!((to_int(Scalar::Int(32), -1.9), to_int(Scalar::Int(64), f64::NAN)), (-1, 0));
+        assert_eq!((to_int(Scalar::UInt(8), -5.0), to_int(Scalar::UInt(64), 1e19)), (0, 1e19 as u64 as i64));
+        assert_eq!(single_of(Scalar::UInt(64), Scalar::F32, -1), 1.844_674_4e19);
+    }
+}

@@ -1,0 +1,212 @@
+//! Memory of a run, and how elements come from it into registers and back.
+
+use super::columns::{DIMS, Floats, Ints, Mask, Shape, rows};
+use super::floats::{of_f16, to_f16};
+use crate::limits::Charge;
+use crate::program::Scalar;
+use bytemuck::Pod;
+use plugin_api::prelude::{Bf16, F16};
+
+/// A storage of a program while it runs.
+pub(super) enum Memory<'m> {
+    /// An allocation that was not executed yet.
+    None,
+    /// A tensor that is only read.
+    Read(&'m [u64], usize),
+    /// A tensor that may be written.
+    Write(&'m mut [u64], usize),
+    /// An allocation.
+    Own(Vec<u64>, usize, #[expect(dead_code, reason = "its drop ends the charge")] Charge),
+}
+
+impl Memory<'_> {
+    fn elements<T: Pod>(&self) -> &[T] {
+        let (words, bytes): (&[u64], usize) = match self {
+            Memory::None => (&[], 0),
+            Memory::Read(words, bytes) => (words, *bytes),
+            Memory::Write(words, bytes) => (words, *bytes),
+            Memory::Own(words, bytes, _) => (words, *bytes),
+        };
+        &bytemuck::cast_slice(words)[..bytes / size_of::<T>()]
+    }
+
+    fn elements_mut<T: Pod>(&mut self) -> &mut [T] {
+        let (words, bytes): (&mut [u64], usize) = match self {
+            Memory::None | Memory::Read(..) => (&mut [], 0),
+            Memory::Write(words, bytes) => (words, *bytes),
+            Memory::Own(words, bytes, _) => (words, *bytes),
+        };
+        &mut bytemuck::cast_slice_mut(words)[..bytes / size_of::<T>()]
+    }
+}
+
+/// Where the elements of all lanes are: a linear form, or a position for each lane.
+#[derive(Debug, Default)]
+pub(super) struct Positions {
+    pub(super) varying: bool,
+    pub(super) base: i64,
+    pub(super) strides: [i64; DIMS],
+    pub(super) lanes: Vec<i64>,
+}
+
+impl Positions {
+    pub(super) fn at(&self, lane: usize, shape: &Shape) -> i64 {
+        if self.varying { self.lanes[lane] } else { shape.at(self.base, &self.strides, lane) }
+    }
+
+    fn is_uniform(&self) -> bool {
+        !self.varying && self.strides == [0; DIMS]
+    }
+
+    /// As [`rows`].
+    fn rows(&self, shape: &Shape, mask: &Mask, mut f: impl FnMut(usize, usize, i64, i64) -> Option<()>) -> Option<()> {
+        if !self.varying {
+            return rows(shape, self.base, &self.strides, mask, f);
+        }
+        match mask {
+            None => (0..shape.total).try_for_each(|lane| f(lane, 1, self.lanes[lane], 1)),
+            Some(runs) => runs.iter().cloned().flatten().try_for_each(|lane| f(lane, 1, self.lanes[lane], 1)),
+        }
+    }
+}
+
+/// Lanes and memory that an access works on.
+pub(super) type Place<'p> = (&'p Positions, &'p Shape, &'p Mask);
+
+/// Reads elements into the lanes that take part. `None` beyond the memory.
+fn gather<M: Pod, R>(
+    memory: &Memory<'_>,
+    (at, shape, mask): Place<'_>,
+    out: &mut [R],
+    f: impl Fn(M) -> R + Copy,
+) -> Option<()> {
+    let elements = memory.elements::<M>();
+    at.rows(shape, mask, |lane, n, start, step| {
+        let out = &mut out[lane..lane + n];
+        let start = usize::try_from(start).ok()?;
+        if step == 1 || n == 1 {
+            let source = elements.get(start..start.checked_add(n)?)?;
+            out.iter_mut().zip(source).for_each(|(out, element)| *out = f(*element));
+            return Some(());
+        }
+        let last = i64::try_from(start).ok()?.checked_add(step.checked_mul(n as i64 - 1)?)?;
+        let last = usize::try_from(last).ok()?;
+        if start.max(last) >= elements.len() {
+            return None;
+        }
+        match usize::try_from(step) {
+            Ok(0) => {
+                let element = elements[start];
+                out.iter_mut().for_each(|out| *out = f(element));
+            }
+            Ok(step) => out.iter_mut().zip(elements[start..].iter().step_by(step)).for_each(|(out, e)| *out = f(*e)),
+            Err(_) => {
+                let back = elements[..=start].iter().rev().step_by(step.unsigned_abs() as usize);
+                out.iter_mut().zip(back).for_each(|(out, element)| *out = f(*element));
+            }
+        }
+        Some(())
+    })
+}
+
+/// Writes the lanes that take part, in order. `None` beyond the memory.
+fn scatter<M: Pod>(
+    memory: &mut Memory<'_>,
+    (at, shape, mask): Place<'_>,
+    element: impl Fn(usize) -> M,
+    slice: Option<&[M]>,
+) -> Option<()> {
+    let elements = memory.elements_mut::<M>();
+    at.rows(shape, mask, |lane, n, start, step| {
+        if step == 1 || n == 1 {
+            let start = usize::try_from(start).ok()?;
+            let target = elements.get_mut(start..start.checked_add(n)?)?;
+            match slice {
+                Some(source) => target.copy_from_slice(&source[lane..lane + n]),
+                None => target.iter_mut().zip(lane..).for_each(|(target, lane)| *target = element(lane)),
+            }
+            return Some(());
+        }
+        for i in 0..n {
+            let at = usize::try_from(start.checked_add(step.checked_mul(i as i64)?)?).ok()?;
+            *elements.get_mut(at)? = element(lane + i);
+        }
+        Some(())
+    })
+}
+
+/// Registers by kind.
+pub(super) enum Column<'c> {
+    Int(&'c mut Ints),
+    Single(&'c mut Floats<f32>),
+    Double(&'c mut Floats<f64>),
+}
+
+macro_rules! load_as {
+    ($memory:expr, $place:expr, $out:expr, $element:ty, $f:expr) => {{
+        let (at, shape, mask) = $place;
+        if at.is_uniform() {
+            let element = usize::try_from(at.base).ok().and_then(|i| $memory.elements::<$element>().get(i).copied())?;
+            $out.set($f(element));
+            return Some(());
+        }
+        gather::<$element, _>($memory, (at, shape, mask), $out.vary(shape), $f)
+    }};
+}
+
+/// Reads elements of a type into a register. `None` beyond the memory.
+pub(super) fn load(memory: &Memory<'_>, element: Scalar, place: Place<'_>, out: Column<'_>) -> Option<()> {
+    match (element, out) {
+        (Scalar::F32, Column::Single(out)) => load_as!(memory, place, out, f32, |v| v),
+        (Scalar::F64, Column::Double(out)) => load_as!(memory, place, out, f64, |v| v),
+        (Scalar::F16, Column::Single(out)) => load_as!(memory, place, out, u16, of_f16),
+        (Scalar::Bf16, Column::Single(out)) => load_as!(memory, place, out, u16, |v| Bf16(v).to_f32()),
+        (Scalar::Bool, Column::Int(out)) => load_as!(memory, place, out, u8, |v: u8| i64::from(v != 0)),
+        (Scalar::Int(8), Column::Int(out)) => load_as!(memory, place, out, i8, i64::from),
+        (Scalar::Int(16), Column::Int(out)) => load_as!(memory, place, out, i16, i64::from),
+        (Scalar::Int(32), Column::Int(out)) => load_as!(memory, place, out, i32, i64::from),
+        (Scalar::UInt(8), Column::Int(out)) => load_as!(memory, place, out, u8, i64::from),
+        (Scalar::UInt(16), Column::Int(out)) => load_as!(memory, place, out, u16, i64::from),
+        (Scalar::UInt(32), Column::Int(out)) => load_as!(memory, place, out, u32, i64::from),
+        (_, Column::Int(out)) => load_as!(memory, place, out, i64, |v| v),
+        _ => None,
+    }
+}
+
+/// Writes a register into elements of a type. `None` beyond the memory.
+pub(super) fn store(memory: &mut Memory<'_>, element: Scalar, place: Place<'_>, from: Column<'_>) -> Option<()> {
+    let shape = place.1;
+    match (element, from) {
+        (Scalar::F32, Column::Single(from)) => {
+            let slice = from.varying.then(|| &from.lanes[..shape.total]);
+            scatter(memory, place, |lane| from.at(lane), slice)
+        }
+        (Scalar::F64, Column::Double(from)) => {
+            let slice = from.varying.then(|| &from.lanes[..shape.total]);
+            scatter(memory, place, |lane| from.at(lane), slice)
+        }
+        (Scalar::F16, Column::Single(from)) => scatter(memory, place, |lane| to_f16(from.at(lane)), None),
+        (Scalar::Bf16, Column::Single(from)) => scatter(memory, place, |lane| Bf16::from_f32(from.at(lane)).0, None),
+        (Scalar::Bool | Scalar::Int(8) | Scalar::UInt(8), Column::Int(from)) => {
+            scatter(memory, place, |lane| from.at(lane, shape) as u8, None)
+        }
+        (Scalar::Int(16) | Scalar::UInt(16), Column::Int(from)) => {
+            scatter(memory, place, |lane| from.at(lane, shape) as u16, None)
+        }
+        (Scalar::Int(32) | Scalar::UInt(32), Column::Int(from)) => {
+            scatter(memory, place, |lane| from.at(lane, shape) as u32, None)
+        }
+        (_, Column::Int(from)) => scatter(memory, place, |lane| from.at(lane, shape), None),
+        _ => None,
+    }
+}
+
+/// The bits of a float as an integer of as many bits, and back.
+pub(super) fn bits_of(scalar: Scalar, value: f64) -> i64 {
+    match scalar {
+        Scalar::F16 => F16::from_f64(value).0.into(),
+        Scalar::Bf16 => Bf16::from_f32(value as f32).0.into(),
+        Scalar::F32 => (value as f32).to_bits().into(),
+        _ => value.to_bits() as i64,
+    }
+}

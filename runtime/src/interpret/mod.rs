@@ -1,0 +1,95 @@
+//! The interpreter: the backend that is always there.
+//!
+//! It executes a loop program instruction by instruction. Where a loop is data-parallel, it takes up to 512 iterations at
+//! a time, the *lanes*: each instruction does its work for all of them in one tight loop before the next instruction is
+//! looked at. Within each lane the order of operations is that of the program, so results have the same bits as without
+//! lanes. Conditions that differ between lanes become masks: the lanes that take part in an instruction.
+//!
+//! | file | what |
+//! |---|---|
+//! | `bind` | arguments and variables of shapes |
+//! | `exec` | statements, loops, lanes, masks |
+//! | `compute` | instructions on registers |
+//! | `access` | loads and stores, bounds |
+//! | `columns`, `memory` | registers of many lanes; elements of storages |
+//! | `ints`, `floats` | operations |
+
+mod access;
+mod bind;
+mod columns;
+mod compute;
+mod exec;
+mod floats;
+mod ints;
+mod memory;
+
+use crate::fault::Fault;
+use crate::kernel::{Arg, Backend, Kernel};
+use crate::limits::Limits;
+use crate::program::{Program, lower};
+use plugin_api::ir::constant::Number;
+use plugin_api::prelude::Body;
+use std::sync::Arc;
+
+/// Executes loop programs itself: exact, deterministic, on any machine.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use plugin_api::tir::prim_func;
+/// use runtime::{Arg, Backend, Interpreter, Limits, Tensor};
+///
+/// let body = prim_func(|t| {
+///     let (a, b) = (t.buffer_param("A", &[3], DType::F32), t.buffer_param("B", &[3], DType::F32));
+///     t.serial("i", 3, |i| t.store(b, [i], t.load(a, [i]) * 2.0));
+/// })?;
+/// let limits = Limits::unlimited();
+/// let a = Tensor::from_vec(&[3], vec![1.0f32, 2.0, 3.0])?;
+/// let mut b = Tensor::zeros(DType::F32, &[3], &limits)?;
+/// Interpreter.prepare(&body)?.run(&mut [Arg::In(&a), Arg::Out(&mut b)], &limits)?;
+/// assert_eq!(b.values::<f32>()?, [2.0, 4.0, 6.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Interpreter;
+
+/// The interpreter with one iteration at a time, also of loops that are data-parallel: what its results are compared with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneLane;
+
+impl Backend for Interpreter {
+    fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
+        Ok(Arc::new(Interpreted { program: lower(func)?, one_lane: false }))
+    }
+}
+
+impl Backend for OneLane {
+    fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
+        Ok(Arc::new(Interpreted { program: lower(func)?, one_lane: true }))
+    }
+}
+
+/// A PrimFunc as the interpreter executes it.
+struct Interpreted {
+    program: Program,
+    one_lane: bool,
+}
+
+/// Stack for the statements of one function, which may be nested 1,000 deep.
+const STACK: usize = 16 << 20;
+/// Less nesting than this needs no stack of its own.
+const SHALLOW: usize = 40;
+
+impl Kernel for Interpreted {
+    fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault> {
+        let program = &self.program;
+        let mut execute = || {
+            let bound = bind::bind(program, args, limits)?;
+            exec::Exec::new(program, bound, limits, !self.one_lane).run()
+        };
+        let out = if exec::depth(&program.body) < SHALLOW { execute() } else { stacker::grow(STACK, execute) };
+        match program.name.as_str() {
+            "" => out,
+            name => out.map_err(|fault| fault.in_function(name)),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What a backend makes of PrimFuncs, and how these are called.
+
+use crate::fault::Fault;
+use crate::limits::Limits;
+use crate::tensor::Tensor;
+use plugin_api::ir::constant::Number;
+use plugin_api::prelude::Body;
+use std::sync::Arc;
+
+/// Argument of a PrimFunc. Arguments come in the order of the parameters: a buffer takes a tensor, a scalar takes a
+/// number. Symbolic dimensions of buffers are bound from the shapes of the tensors.
+#[derive(Debug)]
+pub enum Arg<'a> {
+    /// A tensor that the function only reads. A function that writes to it is refused.
+    In(&'a Tensor),
+    /// A tensor that the function may read and write. Data that other tensors share is copied first.
+    Out(&'a mut Tensor),
+    /// An integer or truth value.
+    Int(i64),
+    /// A float.
+    Float(f64),
+}
+
+/// Prepares PrimFuncs for execution.
+pub trait Backend: Send + Sync {
+    /// Prepares a PrimFunc once, for any number of calls.
+    ///
+    /// # Errors
+    /// If the function has something in it that the backend does not execute.
+    fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault>;
+}
+
+/// A PrimFunc that can be executed, on several threads at once.
+pub trait Kernel: Send + Sync {
+    /// Executes it, and returns its result if it has one.
+    ///
+    /// # Errors
+    /// If the arguments do not fit the parameters, or something goes wrong within. Then the content of outputs is not
+    /// specified.
+    fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault>;
+}

@@ -1,0 +1,22 @@
+//! Executes modules exactly and deterministically: tensors, PrimFuncs as loop programs, and the interpreter of these.
+//!
+//! A PrimFunc is prepared once by a [`Backend`] and is then a [`Kernel`], which runs on tensors and scalars within
+//! [`Limits`]. What goes wrong is a [`Fault`], which names its cause and its place in the module.
+
+#![forbid(unsafe_code)]
+
+pub mod fault;
+pub mod files;
+pub mod interpret;
+pub mod kernel;
+pub mod limits;
+pub mod math;
+pub mod program;
+pub mod tensor;
+pub mod vm;
+
+pub use fault::{Fault, Place};
+pub use interpret::{Interpreter, OneLane};
+pub use kernel::{Arg, Backend, Kernel};
+pub use limits::Limits;
+pub use tensor::Tensor;

@@ -1,0 +1,145 @@
+//! How much a run may use: memory, work, and whether it goes on at all.
+
+use crate::fault::{Fault, Place};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+#[derive(Debug)]
+struct Shared {
+    memory: u64,
+    work: u64,
+    used: AtomicU64,
+    peak: AtomicU64,
+    done: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+/// Limits of a run. A clone counts into the same limits, so that all threads and kernels of a run share them.
+///
+/// ```
+/// use runtime::{Fault, Limits, Tensor};
+/// use plugin_api::prelude::DType;
+///
+/// let limits = Limits::new(1_000, 1_000_000);
+/// let small = Tensor::zeros(DType::F32, &[100], &limits)?;
+/// assert!(matches!(Tensor::zeros(DType::F32, &[200], &limits), Err(Fault::OutOfMemory { needed: 1200, .. })));
+/// drop(small);
+/// assert_eq!(limits.memory_used(), 0);
+/// # Ok::<(), Fault>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limits(Arc<Shared>);
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::unlimited()
+    }
+}
+
+impl Limits {
+    /// At most `memory` bytes of tensors at a time, and `work` scalar operations altogether.
+    pub fn new(memory: u64, work: u64) -> Limits {
+        let (used, peak, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        Limits(Arc::new(Shared { memory, work, used, peak, done, cancelled: AtomicBool::new(false) }))
+    }
+
+    /// No limits; memory and work are counted all the same.
+    pub fn unlimited() -> Limits {
+        Limits::new(u64::MAX, u64::MAX)
+    }
+
+    /// Most bytes that may be in use at a time.
+    pub fn memory_limit(&self) -> u64 {
+        self.0.memory
+    }
+
+    /// Bytes in use.
+    pub fn memory_used(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// Most bytes that were in use at a time.
+    pub fn memory_peak(&self) -> u64 {
+        self.0.peak.load(Ordering::Relaxed)
+    }
+
+    /// Scalar operations so far.
+    pub fn work_done(&self) -> u64 {
+        self.0.done.load(Ordering::Relaxed)
+    }
+
+    /// Ends the run at its next step, from any thread.
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts scalar operations before they are done.
+    ///
+    /// # Errors
+    /// If they are too many, or the run was cancelled.
+    pub fn work(&self, operations: u64) -> Result<(), Fault> {
+        let before = self.0.done.fetch_add(operations, Ordering::Relaxed);
+        if before.saturating_add(operations) > self.0.work {
+            return Err(Fault::TooMuchWork { limit: self.0.work, place: Place::default() });
+        }
+        if self.0.cancelled.load(Ordering::Relaxed) {
+            return Err(Fault::Cancelled { place: Place::default() });
+        }
+        Ok(())
+    }
+
+    /// Counts bytes until the charge is dropped.
+    ///
+    /// # Errors
+    /// If they are too many.
+    pub fn memory(&self, bytes: u64) -> Result<Charge, Fault> {
+        let before = self.0.used.fetch_add(bytes, Ordering::Relaxed);
+        let charge = Charge { limits: Some(self.clone()), bytes };
+        let needed = before.saturating_add(bytes);
+        if needed > self.0.memory {
+            return Err(Fault::OutOfMemory { needed, limit: self.0.memory, place: Place::default() });
+        }
+        self.0.peak.fetch_max(needed, Ordering::Relaxed);
+        Ok(charge)
+    }
+}
+
+/// Bytes that count until this is dropped.
+#[derive(Debug, Default)]
+pub struct Charge {
+    limits: Option<Limits>,
+    bytes: u64,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if let Some(limits) = &self.limits {
+            limits.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_not_counted() {
+        let limits = Limits::new(10, 10);
+        let six = limits.memory(6).expect("6 of 10");
+        assert!(limits.memory(5).is_err());
+        assert_eq!((limits.memory_used(), limits.memory_peak()), (6, 6));
+        drop(six);
+        assert!(limits.memory(10).is_ok());
+    }
+
+    #[test]
+    fn work_ends_at_its_limit_and_when_cancelled() {
+        let limits = Limits::new(0, 10);
+        assert!(limits.work(10).is_ok());
+        assert!(matches!(limits.work(1), Err(Fault::TooMuchWork { limit: 10, .. })));
+        let limits = Limits::unlimited();
+        limits.clone().cancel();
+        assert!(matches!(limits.work(1), Err(Fault::Cancelled { .. })));
+    }
+}

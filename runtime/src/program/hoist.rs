@@ -1,0 +1,97 @@
+//! What is the same in all iterations of a loop is computed before it.
+//!
+//! Only instructions that cannot fail move, and none moves in between loops that run together.
+
+use super::{Instr, Loop, Program, Reg};
+use std::collections::BTreeSet;
+
+/// Moves instructions of a program out of loops.
+pub(super) fn hoist(program: &mut Program) {
+    each_list(&mut program.body);
+}
+
+fn each_list(list: &mut Vec<Instr>) {
+    let mut out = Vec::with_capacity(list.len());
+    for mut instr in list.drain(..) {
+        match &mut instr {
+            Instr::For(of) => out.extend(out_of(of, of.lanes, &mut BTreeSet::new())),
+            Instr::If { then, otherwise, .. } => {
+                each_list(then);
+                each_list(otherwise);
+            }
+            Instr::While { head, body, .. } => {
+                each_list(head);
+                each_list(body);
+            }
+            _ => {}
+        }
+        out.push(instr);
+    }
+    *list = out;
+}
+
+/// Instructions that move before a loop, or before the first of several that run together.
+fn out_of(of: &mut Loop, together: u8, inside: &mut BTreeSet<Reg>) -> Vec<Instr> {
+    inside.insert(of.var);
+    if together > 1
+        && let [Instr::For(inner)] = &mut of.body[..]
+    {
+        return out_of(inner, together - 1, inside);
+    }
+    each_list(&mut of.body);
+    each_defined(&of.body, &mut |reg| {
+        inside.insert(reg);
+    });
+    let (mut out, mut rest) = (Vec::new(), Vec::new());
+    for instr in of.body.drain(..) {
+        match moved(&instr, inside) {
+            Some(dst) => {
+                inside.remove(&dst);
+                out.push(instr);
+            }
+            None => rest.push(instr),
+        }
+    }
+    of.body = rest;
+    out
+}
+
+/// The result of an instruction that cannot fail and depends on nothing inside.
+fn moved(instr: &Instr, inside: &BTreeSet<Reg>) -> Option<Reg> {
+    let outside = |regs: &[Reg]| regs.iter().all(|reg| !inside.contains(reg));
+    match instr {
+        Instr::Const { dst, .. } => Some(*dst),
+        Instr::Affine { dst, form } => form.terms.iter().all(|(reg, _)| !inside.contains(reg)).then_some(*dst),
+        Instr::Unary { dst, a, .. } => outside(&[*a]).then_some(*dst),
+        Instr::Binary { op, dst, a, b, .. } => (!op.divides() && outside(&[*a, *b])).then_some(*dst),
+        Instr::Select { dst, cond, then, otherwise } => outside(&[*cond, *then, *otherwise]).then_some(*dst),
+        _ => None,
+    }
+}
+
+fn each_defined(list: &[Instr], f: &mut impl FnMut(Reg)) {
+    for instr in list {
+        match instr {
+            Instr::Const { dst, .. }
+            | Instr::Affine { dst, .. }
+            | Instr::Unary { dst, .. }
+            | Instr::Binary { dst, .. }
+            | Instr::Select { dst, .. }
+            | Instr::Copy { dst, .. }
+            | Instr::Load { dst, .. } => f(*dst),
+            Instr::If { then, otherwise, .. } => {
+                each_defined(then, f);
+                each_defined(otherwise, f);
+            }
+            Instr::For(of) => {
+                f(of.var);
+                each_defined(&of.body, f);
+            }
+            Instr::While { head, body, .. } => {
+                each_defined(head, f);
+                each_defined(body, f);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Buffers: allocations, views, loads and stores.
+
+use super::params::buffer_type;
+use super::{Lower, dtype_of, lanes_of, name_of};
+use crate::fault::Fault;
+use crate::program::{Access, Affine, Instr, Reg, Unary};
+use plugin_api::arith::{index_to_dim, prim};
+use plugin_api::ir::BufferType;
+use plugin_api::ir::records::{buffer_of, kind};
+use plugin_api::prelude::*;
+
+impl Lower {
+    /// The buffer that a value is.
+    pub(super) fn buffer_of(&self, value: Value<'_>) -> Result<u32, Fault> {
+        let known = self.buffers.get(&value.word()).copied();
+        known.ok_or_else(|| Fault::unsupported(format!("`{}`, a buffer without memory", name_of(value))))
+    }
+
+    /// The memory that a pointer points to.
+    pub(super) fn storage_of(&self, pointer: Value<'_>) -> Option<u32> {
+        if let Expr::BufferPart { buffer, part: 0 } = pointer.view() {
+            let buffer = self.buffers.get(&buffer.word())?;
+            return Some(self.program.buffers[*buffer as usize].storage);
+        }
+        self.pointers.get(&pointer.word()).copied()
+    }
+
+    /// A statement that makes a buffer.
+    pub(super) fn buffer_statement(&mut self, value: Value<'_>) -> Result<(), Fault> {
+        let of = value.node().map_or(buffer_of::FREE, |node| node.a);
+        if self.buffers.contains_key(&value.word()) || of == buffer_of::FREE {
+            return Ok(());
+        }
+        // The type may speak of expressions that are written here.
+        for operand in value.operands().filter(|operand| operand.kind() != kind::ACCESS) {
+            if let Some(Dim::Var(sym)) = operand.ty().prims().pop()
+                && !self.symbols.contains_key(&sym.id)
+            {
+                let form = self.form(operand, 0)?;
+                self.symbols.insert(sym.id, form);
+            }
+        }
+        let mut ty = buffer_type(value)?;
+        if let Some(region) = value.matched_region() {
+            return self.matched(value, &ty, &region.buffer, &region.ranges);
+        }
+        let data = value.operand(0).and_then(|data| self.storage_of(data));
+        let views = matches!(of, buffer_of::DECL | buffer_of::VIEW | buffer_of::MATCH | buffer_of::PARAM);
+        match data.filter(|_| views) {
+            Some(storage) => self.buffer(value, &ty, storage),
+            None if views && value.operand(0).is_some_and(|data| dtype_of(data).code() == 3) => {
+                Err(Fault::unsupported(format!("`{}`, whose memory is made elsewhere", name_of(value))))
+            }
+            None => {
+                let storage = self.storage(name_of(value));
+                ty.elem_offset = None;
+                self.buffer(value, &ty, storage)?;
+                self.allocate(storage)
+            }
+        }
+    }
+
+    fn allocate(&mut self, storage: u32) -> Result<(), Fault> {
+        let Some(buffer) = self.program.buffers.last() else { return Ok(()) };
+        let (element, lanes, name) = (buffer.element, i64::from(buffer.lanes), buffer.name.clone());
+        let elements = match (buffer.shape.first().cloned(), buffer.strides.first().cloned()) {
+            (Some(extent), Some(stride)) => self.product(&extent, &stride).times(lanes),
+            _ => Affine::from(lanes),
+        };
+        let place = self.place(|| format!("allocation of `{name}`"));
+        self.emit(Instr::Allocate { storage, element, elements, place });
+        Ok(())
+    }
+
+    /// A buffer that is a region of another one: its strides are those of the last dimensions of the other one.
+    fn matched(
+        &mut self,
+        value: Value<'_>,
+        ty: &BufferType,
+        source: &Value<'_>,
+        ranges: &[(Value<'_>, Value<'_>)],
+    ) -> Result<(), Fault> {
+        let at = self.buffer_of(*source)? as usize;
+        let place = self.place(|| format!("region of `{}` as `{}`", name_of(*source), name_of(value)));
+        let mut offset = self.program.buffers[at].offset.clone();
+        let mut extents = Vec::new();
+        for (dim, (min, extent)) in ranges.iter().enumerate() {
+            let (min, extent) = (self.form(*min, 0)?, self.form(*extent, 0)?);
+            let (stride, whole) =
+                (self.program.buffers[at].strides[dim].clone(), self.program.buffers[at].shape[dim].clone());
+            let left = whole.plus(&extent, -1).plus(&Affine::from(1), 1);
+            let what = format!("region of `{}`", name_of(*source));
+            self.emit(Instr::Check { what, form: min.clone(), min: Affine::from(0), extent: left, place });
+            let moved = self.product(&min, &stride);
+            offset = offset.plus(&moved, 1);
+            extents.push(extent);
+        }
+        let skipped = ranges.len().checked_sub(ty.shape.len());
+        let skipped = skipped.ok_or_else(|| Fault::unsupported("a region of fewer dimensions than its buffer"))?;
+        let strides: Vec<Affine> = self.program.buffers[at].strides.iter().skip(skipped).cloned().collect();
+        let meant = ty.shape.iter().zip(&extents[skipped..]).chain(ty.strides.iter().zip(&strides));
+        let meant: Vec<(Dim, Affine)> = meant
+            .chain(ty.elem_offset.iter().map(|dim| (dim, &offset)))
+            .map(|(dim, form)| (dim.clone(), form.clone()))
+            .collect();
+        for (dim, form) in meant {
+            if let Dim::Var(sym) = dim {
+                self.symbols.entry(sym.id).or_insert(form);
+            }
+        }
+        let storage = self.program.buffers[at].storage;
+        self.buffer(value, &BufferType { strides: Vec::new(), elem_offset: None, ..ty.clone() }, storage)?;
+        if let Some(buffer) = self.program.buffers.last_mut() {
+            (buffer.strides, buffer.offset, buffer.is_compact) = (strides, offset, false);
+        }
+        Ok(())
+    }
+
+    /// Whether an index is known to be within an extent.
+    fn is_within(&mut self, index: Value<'_>, extent: &Dim) -> bool {
+        let bounds = self.analyzer().index_bounds(index);
+        if let Some(extent) = extent.as_int() {
+            return dtype_of(index).lanes() == 1 && bounds.min >= 0 && bounds.max < extent;
+        }
+        let Some(dim) = index_to_dim(index) else { return false };
+        let least = Dim::binary(prim::GE, dim.clone(), Dim::int(0, dim.dtype()));
+        bounds.min >= 0 && self.analyzer().can_prove(&Dim::binary(prim::LT, dim, extent.clone()))
+            || self.analyzer().can_prove(&Dim::binary(prim::LT, dim_of(index), extent.clone()))
+                && self.analyzer().can_prove(&least)
+    }
+
+    /// An element of a buffer; of a buffer of vectors, one of their lanes.
+    fn access(&mut self, buffer: Value<'_>, indices: &[Value<'_>], lane: usize, place: u32) -> Result<Access, Fault> {
+        let at = self.buffer_of(buffer)?;
+        let dims = buffer_type(buffer)?.shape;
+        let lanes = self.program.buffers[at as usize].lanes as usize;
+        if dims.len() != indices.len() {
+            return Err(Fault::unsupported(format!("{} indices of `{}`", indices.len(), name_of(buffer))));
+        }
+        let mut checked = Vec::new();
+        let mut index = Vec::with_capacity(indices.len());
+        let mut offset = self.program.buffers[at as usize].offset.clone();
+        for (dim, (of, extent)) in indices.iter().zip(&dims).enumerate() {
+            if !self.is_within(*of, extent) {
+                checked.push(dim as u8);
+            }
+            let form = self.form(*of, lane / lanes)?;
+            let stride = self.program.buffers[at as usize].strides[dim].clone();
+            let moved = self.product(&form, &stride);
+            offset = offset.plus(&moved, 1);
+            index.push(form);
+        }
+        let offset = offset.times(lanes as i64).plus(&Affine::from(1), (lane % lanes) as i64);
+        Ok(Access { buffer: at, offset, index, checked, place })
+    }
+
+    /// The indices and the predicate of a load or store.
+    fn indices<'v>(value: Value<'v>) -> (Vec<Value<'v>>, Option<Value<'v>>) {
+        let indices = value.as_element_access().map_or(Vec::new(), |access| access.indices);
+        let predicate = value.operands().last().filter(|_| value.node().is_some_and(|node| node.a == 1));
+        (indices, predicate)
+    }
+
+    pub(super) fn load(&mut self, value: Value<'_>, buffer: Value<'_>, lane: usize) -> Result<Reg, Fault> {
+        let (indices, predicate) = Lower::indices(value);
+        let element = self.program.buffers[self.buffer_of(buffer)? as usize].element;
+        let place = self.place(|| format!("load of `{}`", name_of(buffer)));
+        let load = |lower: &mut Lower| {
+            let access = lower.access(buffer, &indices, lane, place)?;
+            let dst = lower.reg(element);
+            lower.emit(Instr::Load { dst, access });
+            Ok(dst)
+        };
+        match predicate {
+            None => load(self),
+            Some(predicate) => {
+                let cond = self.expr(predicate, lane)?;
+                self.choice(cond, element, load, |lower| Ok(lower.zero(element)))
+            }
+        }
+    }
+
+    /// All lanes are computed before one is written.
+    pub(super) fn store(&mut self, stmt: Value<'_>, buffer: Value<'_>, value: Value<'_>) -> Result<(), Fault> {
+        let (indices, predicate) = Lower::indices(stmt);
+        let at = self.buffer_of(buffer)? as usize;
+        let (element, of_element) = (self.program.buffers[at].element, self.program.buffers[at].lanes as usize);
+        let storage = self.program.buffers[at].storage as usize;
+        self.program.storages[storage].is_written = true;
+        let place = self.place(|| format!("store to `{}`", name_of(buffer)));
+        let mut lanes = lanes_of(value)?;
+        for index in &indices {
+            lanes = lanes.max(lanes_of(*index)? * of_element);
+        }
+        let mut lowered = Vec::new();
+        for lane in 0..lanes {
+            let src = self.expr(value, lane)?;
+            let src = self.unary(Unary::Cast, element, src);
+            let cond = predicate.map(|predicate| self.expr(predicate, lane)).transpose()?;
+            let place = place.min(self.program.places.len() as u32 - 1);
+            lowered.push((src, cond, self.access(buffer, &indices, lane, place)?));
+        }
+        for (src, cond, access) in lowered {
+            let store = Instr::Store { src, access };
+            match cond {
+                None => self.emit(store),
+                Some(cond) => self.emit(Instr::If { cond, then: vec![store], otherwise: Vec::new() }),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn dim_of(index: Value<'_>) -> Dim {
+    index_to_dim(index).unwrap_or(Dim::Int(-1))
+}

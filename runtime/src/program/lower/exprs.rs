@@ -1,0 +1,287 @@
+//! Expressions. Of a vector, one lane at a time is lowered.
+
+use super::{Bound, Lower, dtype_of, lanes_of, scalar_of};
+use crate::fault::Fault;
+use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
+use plugin_api::arith::{index_to_dim, symbol_of};
+use plugin_api::ir::DimExpr;
+use plugin_api::ir::records::prim;
+use plugin_api::prelude::*;
+use std::sync::Arc;
+
+/// A float as its type has it.
+pub(super) fn rounded(value: f64, scalar: Scalar) -> f64 {
+    match scalar {
+        Scalar::F16 => F16::from_f64(value).to_f32().into(),
+        Scalar::Bf16 => Bf16::from_f32(value as f32).to_f32().into(),
+        Scalar::F32 => (value as f32).into(),
+        _ => value,
+    }
+}
+
+/// Whether an instruction has a result whatever its operands are.
+fn cannot_fail(instr: &Instr) -> bool {
+    match instr {
+        Instr::Const { .. } | Instr::Affine { .. } | Instr::Unary { .. } | Instr::Select { .. } => true,
+        Instr::Binary { op, .. } => !op.divides(),
+        Instr::Load { access, .. } => access.checked.is_empty(),
+        _ => false,
+    }
+}
+
+/// The opposite of a condition.
+pub(super) fn negated(condition: Option<&Dim>) -> Option<Dim> {
+    condition.map(|condition| Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, condition.clone()))))
+}
+
+impl Lower {
+    /// A lane of an expression; scalars have the same in every lane.
+    pub(super) fn expr(&mut self, value: Value<'_>, lane: usize) -> Result<Reg, Fault> {
+        // Expressions may be nested deeper than the stack allows.
+        stacker::maybe_grow(128 << 10, 2 << 20, || self.expr_here(value, lane))
+    }
+
+    fn expr_here(&mut self, value: Value<'_>, lane: usize) -> Result<Reg, Fault> {
+        if let Some(dim) = value.dim() {
+            return self.dim(&dim);
+        }
+        if let Some(bound) = self.known(value) {
+            return self.bound(&bound, value, lane);
+        }
+        match value.view() {
+            Expr::Load { buffer } => self.load(value, buffer, lane),
+            Expr::Arith { op, a, b } => self.arith(value, op, a, b, lane),
+            Expr::Select { cond, then, otherwise } => self.select(cond, [then, otherwise], lane),
+            Expr::Ramp { base, stride, .. } => {
+                let scalar = scalar_of(dtype_of(value))?;
+                let form = self.form(base, 0)?.plus(&self.form(stride, 0)?, lane as i64);
+                Ok(self.materialize(form, scalar))
+            }
+            Expr::Broadcast { value, .. } => self.expr(value, 0),
+            Expr::Shuffle { vectors } => self.shuffle(value, vectors as usize, lane),
+            Expr::Let { var, value, body } => {
+                self.define(var, value)?;
+                self.expr(body, lane)
+            }
+            Expr::BufferPart { buffer, part: part @ 1.. } => self.buffer_part(buffer, part),
+            Expr::Call(call) => self.call(call, lane),
+            _ => Err(Fault::unsupported(format!("`{}` as a number", super::name_of(value)))),
+        }
+    }
+
+    /// One of two values. TVM rewrites a `Select` of what may fail into a choice before it makes code, so a value that is
+    /// not chosen cannot fail here, either.
+    fn select(&mut self, cond: Value<'_>, values: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
+        let cond = self.expr(cond, lane)?;
+        let (a, mut then) = self.listed(|lower| lower.expr(values[0], lane))?;
+        let (b, mut otherwise) = self.listed(|lower| lower.expr(values[1], lane))?;
+        let dst = self.reg(self.scalar(a));
+        if then.iter().chain(&otherwise).all(cannot_fail) {
+            then.into_iter().chain(otherwise).for_each(|instr| self.emit(instr));
+            self.emit(Instr::Select { dst, cond, then: a, otherwise: b });
+        } else {
+            then.push(Instr::Copy { dst, src: a });
+            otherwise.push(Instr::Copy { dst, src: b });
+            self.emit(Instr::If { cond, then, otherwise });
+        }
+        Ok(dst)
+    }
+
+    /// What a variable is: by its own name, or as shapes call it.
+    pub(super) fn known(&self, value: Value<'_>) -> Option<Bound> {
+        let named = self.scalars.get(&value.word()).cloned();
+        named.or_else(|| Some(Bound::Form(self.symbols.get(&symbol_of(value)?.id)?.clone())))
+    }
+
+    fn bound(&mut self, bound: &Bound, value: Value<'_>, lane: usize) -> Result<Reg, Fault> {
+        match bound {
+            Bound::Form(form) => {
+                let scalar = scalar_of(dtype_of(value))?;
+                Ok(self.materialize(form.clone(), scalar))
+            }
+            Bound::Regs(regs) => {
+                let reg = regs.get(lane).or(regs.first());
+                reg.copied().ok_or_else(|| Fault::unsupported("a vector without elements"))
+            }
+        }
+    }
+
+    /// From now on a variable has the value of an expression.
+    pub(super) fn define(&mut self, var: Value<'_>, value: Value<'_>) -> Result<(), Fault> {
+        let lanes = lanes_of(value)?;
+        let is_int = Scalar::of(dtype_of(value)).is_some_and(|scalar| !scalar.is_float());
+        let bound = match lanes == 1 && is_int {
+            true => Bound::Form(self.form(value, 0)?),
+            false => Bound::Regs((0..lanes).map(|lane| self.expr(value, lane)).collect::<Result<Vec<Reg>, Fault>>()?),
+        };
+        self.bind(var, bound);
+        Ok(())
+    }
+
+    fn shuffle(&mut self, value: Value<'_>, vectors: usize, lane: usize) -> Result<Reg, Fault> {
+        let position = value.operand(vectors + lane).and_then(|at| at.dim()?.as_int());
+        let mut at = position
+            .and_then(|at| usize::try_from(at).ok())
+            .ok_or_else(|| Fault::unsupported("a shuffle whose positions are not known"))?;
+        for vector in value.operands().take(vectors) {
+            let lanes = lanes_of(vector)?;
+            if at < lanes {
+                return self.expr(vector, at);
+            }
+            at -= lanes;
+        }
+        Err(Fault::unsupported("a shuffle of elements that its vectors do not have"))
+    }
+
+    fn buffer_part(&mut self, buffer: Value<'_>, part: u32) -> Result<Reg, Fault> {
+        let at = self.buffer_of(buffer)?;
+        let view = &self.program.buffers[at as usize];
+        let form = match part {
+            1 => view.offset.clone(),
+            part => view.strides.get(part as usize - 2).cloned().unwrap_or(Affine::from(1)),
+        };
+        Ok(self.materialize(form, Scalar::Int(64)))
+    }
+
+    fn arith(
+        &mut self,
+        value: Value<'_>,
+        op: u16,
+        a: Value<'_>,
+        b: Option<Value<'_>>,
+        lane: usize,
+    ) -> Result<Reg, Fault> {
+        let scalar = scalar_of(dtype_of(value))?;
+        match (op, b) {
+            (prim::NOT, _) => {
+                let a = self.expr(a, lane)?;
+                Ok(self.unary(Unary::Not, Scalar::Bool, a))
+            }
+            (prim::CAST, _) => {
+                let a = self.expr(a, lane)?;
+                Ok(self.unary(Unary::Cast, scalar, a))
+            }
+            (prim::AND | prim::OR, Some(b)) => self.logic(op, [a, b], lane),
+            (op, Some(b)) => {
+                let (a, b) = (self.expr(a, lane)?, self.expr(b, lane)?);
+                self.operation(op, scalar, a, b)
+            }
+            _ => Err(Fault::unsupported("an operation without its second operand")),
+        }
+    }
+
+    /// Both, or either: the second condition cannot fail where the first one decides.
+    fn logic(&mut self, op: u16, [a, b]: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
+        let a = self.expr(a, lane)?;
+        let (b, mut list) = self.listed(|lower| lower.expr(b, lane))?;
+        if list.iter().all(cannot_fail) {
+            list.into_iter().for_each(|instr| self.emit(instr));
+            return self.operation(op, Scalar::Bool, a, b);
+        }
+        let dst = self.reg(Scalar::Bool);
+        let a = self.unary(Unary::Cast, Scalar::Bool, a);
+        self.code.push(list);
+        let b = self.unary(Unary::Cast, Scalar::Bool, b);
+        list = self.code.pop().unwrap_or_default();
+        list.push(Instr::Copy { dst, src: b });
+        let known = vec![Instr::Copy { dst, src: a }];
+        let (then, otherwise) = if op == prim::AND { (list, known) } else { (known, list) };
+        self.emit(Instr::If { cond: a, then, otherwise });
+        Ok(dst)
+    }
+
+    pub(super) fn unary(&mut self, op: Unary, result: Scalar, a: Reg) -> Reg {
+        if op == Unary::Cast && self.scalar(a) == result {
+            return a;
+        }
+        let dst = self.reg(result);
+        self.emit(Instr::Unary { op, dst, a });
+        dst
+    }
+
+    /// An operation of [`prim`] on two registers.
+    pub(super) fn operation(&mut self, op: u16, result: Scalar, a: Reg, b: Reg) -> Result<Reg, Fault> {
+        let float = self.scalar(a).is_float();
+        let op = match op {
+            prim::ADD => Binary::Add,
+            prim::SUB => Binary::Sub,
+            prim::MUL => Binary::Mul,
+            prim::DIV if float => Binary::Div,
+            prim::DIV | prim::TRUNCDIV => Binary::TruncDiv,
+            prim::TRUNCMOD => Binary::TruncMod,
+            prim::FLOORDIV => Binary::FloorDiv,
+            prim::FLOORMOD => Binary::FloorMod,
+            prim::MIN => Binary::Min,
+            prim::MAX => Binary::Max,
+            prim::EQ => Binary::Eq,
+            prim::NE => Binary::Ne,
+            prim::LT => Binary::Lt,
+            prim::LE => Binary::Le,
+            prim::GT => Binary::Gt,
+            prim::GE => Binary::Ge,
+            prim::AND => Binary::And,
+            prim::OR => Binary::Or,
+            prim::SHL => Binary::Shl,
+            prim::SHR => Binary::Shr,
+            prim::BITAND => Binary::BitAnd,
+            prim::BITOR => Binary::BitOr,
+            prim::BITXOR => Binary::BitXor,
+            _ => return Err(Fault::unsupported(format!("operation {op}"))),
+        };
+        self.binary_of(op, result, a, b)
+    }
+
+    /// An operation on two registers, the second one brought to the type of the first.
+    pub(super) fn binary_of(&mut self, op: Binary, result: Scalar, a: Reg, b: Reg) -> Result<Reg, Fault> {
+        let of = self.scalar(a);
+        let b = self.unary(Unary::Cast, of, b);
+        Ok(self.binary(op, if op.is_truth() { Scalar::Bool } else { result }, a, b))
+    }
+
+    /// One of two values, of which only one is evaluated.
+    pub(super) fn choice(
+        &mut self,
+        cond: Reg,
+        scalar: Scalar,
+        then: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
+        otherwise: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
+    ) -> Result<Reg, Fault> {
+        self.choice_under(cond, None, scalar, then, otherwise)
+    }
+
+    /// As [`Lower::choice`], with the condition as the analyser takes it.
+    pub(super) fn choice_under(
+        &mut self,
+        cond: Reg,
+        known: Option<Dim>,
+        scalar: Scalar,
+        then: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
+        otherwise: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
+    ) -> Result<Reg, Fault> {
+        let dst = self.reg(scalar);
+        let opposite = negated(known.as_ref());
+        let ((), then) = self.under(known, |lower| {
+            let src = then(lower)?;
+            lower.emit(Instr::Copy { dst, src });
+            Ok(())
+        })?;
+        let ((), otherwise) = self.under(opposite, |lower| {
+            let src = otherwise(lower)?;
+            lower.emit(Instr::Copy { dst, src });
+            Ok(())
+        })?;
+        self.emit(Instr::If { cond, then, otherwise });
+        Ok(dst)
+    }
+
+    /// A scalar condition in a register, and as the analyser takes it.
+    pub(super) fn condition(&mut self, value: Value<'_>) -> Result<(Reg, Option<Dim>), Fault> {
+        let known = index_to_dim(value);
+        Ok((self.expr(value, 0)?, known))
+    }
+
+    pub(super) fn zero(&mut self, scalar: Scalar) -> Reg {
+        let zero = if scalar.is_float() { Literal::Float(0.0) } else { Literal::Int(0) };
+        self.constant(zero, scalar)
+    }
+}

@@ -1,0 +1,218 @@
+//! From a PrimFunc to a loop program.
+
+mod buffers;
+mod calls;
+mod exprs;
+mod forms;
+mod params;
+mod stmts;
+
+use super::{Affine, Instr, Literal, Program, Reg, Scalar};
+use crate::fault::Fault;
+use plugin_api::arith::{Analyzer, FIRST_ATOM, symbol_of};
+use plugin_api::ir::records::{kind, prim};
+use plugin_api::prelude::*;
+use std::collections::HashMap;
+
+/// Lowers a PrimFunc.
+///
+/// # Errors
+/// If it is no PrimFunc, or has something in it that the runtime does not execute.
+pub fn lower(func: &Body) -> Result<Program, Fault> {
+    // Statements may be nested 1,000 deep.
+    stacker::grow(STACK, || lowered(func))
+}
+
+/// Stack for that.
+const STACK: usize = 32 << 20;
+
+fn lowered(func: &Body) -> Result<Program, Fault> {
+    if func.kind() != BodyKind::PrimFunc {
+        return Err(Fault::unsupported("this function: it is no PrimFunc"));
+    }
+    let root = func.root();
+    let name = root.attr("global_symbol").and_then(|attr| attr.as_str()).or(root.name()).unwrap_or_default();
+    let program = Program { name: name.to_string(), ..Program::default() };
+    let analyzers = vec![Analyzer::of_body(func)];
+    let (scalars, buffers, pointers, symbols) = Default::default();
+    let (code, blocks) = (vec![Vec::new()], Vec::new());
+    let mut lower = Lower { program, analyzers, scalars, buffers, pointers, symbols, code, blocks };
+    let placed = lower.function(root);
+    let place = lower.program.places.last().cloned();
+    let named = |fault: Fault| if name.is_empty() { fault } else { fault.in_function(name) };
+    placed.map_err(|fault| named(if let Some(place) = place { fault.at(place) } else { fault }))?;
+    lower.program.body = lower.code.pop().unwrap_or_default();
+    super::lanes::mark(&mut lower.program);
+    super::hoist::hoist(&mut lower.program);
+    Ok(lower.program)
+}
+
+/// A scalar with a name.
+#[derive(Clone)]
+enum Bound {
+    /// An integer.
+    Form(Affine),
+    /// A number, or the elements of a vector.
+    Regs(Vec<Reg>),
+}
+
+struct Lower {
+    program: Program,
+    /// What is known at the current place, the innermost condition last.
+    analyzers: Vec<Analyzer>,
+    /// By operand word.
+    scalars: HashMap<u32, Bound>,
+    buffers: HashMap<u32, u32>,
+    /// Storages that handles point to.
+    pointers: HashMap<u32, u32>,
+    symbols: HashMap<u32, Affine>,
+    /// Lists of instructions that are open, the innermost last.
+    code: Vec<Vec<Instr>>,
+    /// Names of blocks around the current place.
+    blocks: Vec<String>,
+}
+
+/// What an expression or statement is called in a message.
+fn name_of(value: Value<'_>) -> &str {
+    value.name().unwrap_or("_")
+}
+
+/// Data type of an expression.
+fn dtype_of(value: Value<'_>) -> DType {
+    if let Some(dim) = value.dim() {
+        return dim.dtype();
+    }
+    let dtype = value.ty().dtype();
+    let truth = matches!(value.view(), Expr::Arith { op, .. } if matches!(op, prim::EQ..=prim::NOT));
+    match dtype.is_known() {
+        true => dtype,
+        false if truth => DType::BOOL,
+        false => DType::I64,
+    }
+}
+
+/// Number of lanes of an expression.
+fn lanes_of(value: Value<'_>) -> Result<usize, Fault> {
+    match dtype_of(value).lanes() as i16 {
+        lanes @ 1.. => Ok(lanes as usize),
+        0 => Ok(1),
+        _ => Err(Fault::unsupported("vectors whose length is known only to a device")),
+    }
+}
+
+fn scalar_of(dtype: DType) -> Result<Scalar, Fault> {
+    Scalar::of(dtype).ok_or_else(|| Fault::unsupported(format!("numbers of {dtype}")))
+}
+
+impl Lower {
+    fn emit(&mut self, instr: Instr) {
+        if let Some(list) = self.code.last_mut() {
+            list.push(instr);
+        }
+    }
+
+    /// What `f` emits, as a list of its own.
+    fn listed<T>(&mut self, f: impl FnOnce(&mut Lower) -> Result<T, Fault>) -> Result<(T, Vec<Instr>), Fault> {
+        self.code.push(Vec::new());
+        let out = f(self);
+        let list = self.code.pop().unwrap_or_default();
+        Ok((out?, list))
+    }
+
+    /// As [`Lower::listed`], where a condition holds.
+    fn under<T>(
+        &mut self,
+        condition: Option<Dim>,
+        f: impl FnOnce(&mut Lower) -> Result<T, Fault>,
+    ) -> Result<(T, Vec<Instr>), Fault> {
+        let Some(condition) = condition else { return self.listed(f) };
+        let more = self.analyzer().under(&condition);
+        self.analyzers.push(more);
+        let out = self.listed(f);
+        self.analyzers.pop();
+        out
+    }
+
+    fn analyzer(&mut self) -> &mut Analyzer {
+        if self.analyzers.is_empty() {
+            self.analyzers.push(Analyzer::new());
+        }
+        let last = self.analyzers.len() - 1;
+        &mut self.analyzers[last]
+    }
+
+    fn reg(&mut self, scalar: Scalar) -> Reg {
+        let reg = Reg(self.program.registers.len() as u32);
+        self.program.registers.push(scalar);
+        reg
+    }
+
+    fn scalar(&self, reg: Reg) -> Scalar {
+        self.program.registers[reg.index()]
+    }
+
+    fn constant(&mut self, value: Literal, scalar: Scalar) -> Reg {
+        let dst = self.reg(scalar);
+        self.emit(Instr::Const { dst, value });
+        dst
+    }
+
+    /// A form in a register, wrapped to its type.
+    fn materialize(&mut self, form: Affine, scalar: Scalar) -> Reg {
+        if let Some(reg) = form.as_reg().filter(|reg| self.scalar(*reg) == scalar) {
+            return reg;
+        }
+        if let Some(value) = form.as_constant() {
+            return self.constant(Literal::Int(scalar.wrap(value)), scalar);
+        }
+        let dst = self.reg(scalar);
+        self.emit(Instr::Affine { dst, form });
+        dst
+    }
+
+    /// The current statement, for messages.
+    fn place(&mut self, what: impl FnOnce() -> String) -> u32 {
+        let block = self.blocks.last().map_or(String::new(), |block| format!(" in block `{block}`"));
+        let text = format!("{}{block}", what());
+        if self.program.places.last() != Some(&text) {
+            self.program.places.push(text);
+        }
+        self.program.places.len() as u32 - 1
+    }
+
+    /// From now on a scalar variable has a value; shapes may speak of it, too.
+    fn bind(&mut self, var: Value<'_>, bound: Bound) {
+        if let (Some(sym), Bound::Form(form)) = (symbol_of(var), &bound)
+            && sym.id < FIRST_ATOM
+        {
+            self.symbols.insert(sym.id, form.clone());
+        }
+        self.scalars.insert(var.word(), bound);
+    }
+
+    /// Makes a loop variable; what it is in the program is an integer of 64 bits if that is its type, else one of 32.
+    fn loop_var(&mut self, var: Value<'_>) -> Result<Reg, Fault> {
+        let scalar = scalar_of(dtype_of(var))?;
+        let reg = self.reg(scalar);
+        self.bind(var, Bound::Form(reg.into()));
+        Ok(reg)
+    }
+
+    fn is_kind(value: Value<'_>, kinds: &[u16]) -> bool {
+        kinds.contains(&value.kind())
+    }
+
+    /// The nodes directly in a region that do something by themselves.
+    fn region(&mut self, of: Value<'_>) -> Result<(), Fault> {
+        for child in of.region().children() {
+            let declares = Lower::is_kind(
+                child,
+                &[kind::LOOP_VAR, kind::ITER_VAR, kind::WHERE, kind::ACCESS, kind::ANNOTATE, kind::INIT, kind::PARAM],
+            );
+            if !declares {
+                self.child(child)?;
+            }
+        }
+        Ok(())
+    }
+}

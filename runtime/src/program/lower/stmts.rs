@@ -1,0 +1,297 @@
+//! Statements.
+
+use super::exprs::negated;
+use super::{Bound, Lower, dtype_of, name_of, scalar_of};
+use crate::fault::Fault;
+use crate::program::{Affine, Binary, Instr, Loop, LoopKind, Reg, Scalar, Unary};
+use plugin_api::arith::index_to_dim;
+use plugin_api::ir::records::{kind, prim};
+use plugin_api::prelude::*;
+use plugin_api::tir::BlockIter;
+
+impl Lower {
+    /// A node directly in a region.
+    pub(super) fn child(&mut self, value: Value<'_>) -> Result<(), Fault> {
+        let Some(stmt) = value.stmt() else {
+            return match value.kind() {
+                kind::BUFFER => self.buffer_statement(value),
+                kind::SCOPE => self.region(value),
+                // Expressions are lowered where they are used.
+                _ => Ok(()),
+            };
+        };
+        match stmt {
+            Stmt::For { var, min, extent, kind } => self.for_(value, var, min, extent, kind),
+            Stmt::Block => self.block(value),
+            Stmt::Store { buffer, value: stored } => self.store(value, buffer, stored),
+            Stmt::Evaluate(expr) => self.evaluate(expr),
+            Stmt::While { cond } => self.while_(value, cond),
+            Stmt::If { cond } => self.if_(value, cond),
+            Stmt::Attr { .. } => self.region(value),
+            Stmt::Launch { extent, .. } => self.launch(value, extent),
+            Stmt::Assert { cond } => self.assert(value, cond),
+            Stmt::Bind { value: bound } => self.bind_statement(value, bound),
+            Stmt::Return(result) => {
+                let result = result.map(|result| self.expr(result, 0)).transpose()?;
+                self.emit(Instr::Return(result));
+                Ok(())
+            }
+            Stmt::Break => {
+                self.emit(Instr::Break);
+                Ok(())
+            }
+            Stmt::Continue => {
+                self.emit(Instr::Continue);
+                Ok(())
+            }
+            _ => Err(Fault::unsupported("a statement of an unknown kind")),
+        }
+    }
+
+    fn for_(
+        &mut self,
+        stmt: Value<'_>,
+        var: Value<'_>,
+        min: Value<'_>,
+        extent: Value<'_>,
+        kind: &str,
+    ) -> Result<(), Fault> {
+        let (min, mut extent) = (self.form(min, 0)?, self.form(extent, 0)?);
+        let step = stmt.operand(2).map(|step| self.form(step, 0)).transpose()?;
+        if let Some(step) = &step {
+            // From `min` up to `min + extent`, in steps: as many as the quotient, rounded up.
+            let step = step.as_constant().filter(|step| *step > 0);
+            let step = step.ok_or_else(|| Fault::unsupported("a loop whose step is no positive constant"))?;
+            let scalar = Scalar::Int(64);
+            let last = self.materialize(extent.plus(&Affine::from(step - 1), 1), scalar);
+            let step = self.materialize(step.into(), scalar);
+            extent = match extent.as_constant().zip(Some(step)) {
+                Some((extent, _)) => self.ceil_div(extent, stmt),
+                None => self.binary(Binary::FloorDiv, scalar, last, step).into(),
+            };
+        }
+        let kind = match kind {
+            "parallel" => LoopKind::Parallel,
+            "vectorized" => LoopKind::Vectorized,
+            "unroll" => LoopKind::Unrolled,
+            "thread_binding" => LoopKind::ThreadBinding,
+            _ => LoopKind::Serial,
+        };
+        match step {
+            None => self.loop_over(stmt, var, min, extent, kind),
+            Some(step) => {
+                let counter = self.reg(Scalar::Int(64));
+                let factor = step.as_constant().unwrap_or(1);
+                self.bind(var, Bound::Form(min.plus(&counter.into(), factor)));
+                let ((), body) = self.listed(|lower| lower.region(stmt))?;
+                let of = Loop { var: counter, min: Affine::from(0), extent, body, lanes: 0, kind };
+                self.emit(Instr::For(Box::new(of)));
+                Ok(())
+            }
+        }
+    }
+
+    fn ceil_div(&self, extent: i64, stmt: Value<'_>) -> Affine {
+        let step = stmt.operand(2).and_then(|step| step.dim()?.as_int()).unwrap_or(1).max(1);
+        (extent.saturating_add(step - 1)).div_euclid(step).into()
+    }
+
+    fn loop_over(
+        &mut self,
+        stmt: Value<'_>,
+        var: Value<'_>,
+        min: Affine,
+        extent: Affine,
+        kind: LoopKind,
+    ) -> Result<(), Fault> {
+        let reg = self.loop_var(var)?;
+        // What the types of buffers call the variable, where it is known before the loop.
+        if let Some(known) = var.operand(0) {
+            self.bind(known, Bound::Form(reg.into()));
+        }
+        let ((), body) = self.listed(|lower| lower.region(stmt))?;
+        self.emit(Instr::For(Box::new(Loop { var: reg, min, extent, body, lanes: 0, kind })));
+        Ok(())
+    }
+
+    /// Threads run one after the other; what they would wait for is refused.
+    fn launch(&mut self, stmt: Value<'_>, extent: Value<'_>) -> Result<(), Fault> {
+        let extent = self.form(extent, 0)?;
+        let own = stmt.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
+        let var = own.or(stmt.operand(1)).ok_or_else(|| Fault::unsupported("threads without a variable"))?;
+        self.loop_over(stmt, var, Affine::from(0), extent, LoopKind::ThreadBinding)
+    }
+
+    fn while_(&mut self, stmt: Value<'_>, cond: Value<'_>) -> Result<(), Fault> {
+        let (cond, head) = self.listed(|lower| lower.expr(cond, 0))?;
+        let known = index_to_dim(stmt.operand(0).unwrap_or(stmt));
+        let ((), body) = self.under(known, |lower| lower.region(stmt))?;
+        self.emit(Instr::While { head, cond, body });
+        Ok(())
+    }
+
+    fn if_(&mut self, stmt: Value<'_>, cond: Value<'_>) -> Result<(), Fault> {
+        let (cond, known) = self.condition(cond)?;
+        let scopes: Vec<Value<'_>> = stmt.region().children().filter(|scope| scope.kind() == kind::SCOPE).collect();
+        let opposite = negated(known.as_ref());
+        let mut lists = Vec::new();
+        for (scope, known) in scopes.iter().zip([known, opposite]) {
+            let ((), list) = self.under(known, |lower| lower.region(*scope))?;
+            lists.push(list);
+        }
+        let otherwise = if lists.len() > 1 { lists.pop().unwrap_or_default() } else { Vec::new() };
+        self.emit(Instr::If { cond, then: lists.pop().unwrap_or_default(), otherwise });
+        Ok(())
+    }
+
+    fn assert(&mut self, stmt: Value<'_>, cond: Value<'_>) -> Result<(), Fault> {
+        let cond = self.expr(cond, 0)?;
+        let text = |value: Value<'_>| if let Expr::Str(text) = value.view() { Some(text.to_string()) } else { None };
+        let message: String = stmt.operands().skip(2).filter_map(text).collect();
+        let message = if message.is_empty() { "an assertion does not hold".to_string() } else { message };
+        let place = self.place(|| "assertion".to_string());
+        self.emit(Instr::Assert { cond, message, place });
+        Ok(())
+    }
+
+    fn bind_statement(&mut self, stmt: Value<'_>, value: Value<'_>) -> Result<(), Fault> {
+        if dtype_of(value).code() == 3 {
+            if let Some(storage) = self.storage_of(value) {
+                self.pointers.insert(stmt.word(), storage);
+            }
+            return Ok(());
+        }
+        self.place(|| format!("`{}`", name_of(stmt)));
+        self.define(stmt, value)?;
+        if let (Some(before), Some(bound)) = (stmt.operand(1), self.scalars.get(&stmt.word()).cloned()) {
+            self.bind(before, bound);
+        }
+        Ok(())
+    }
+
+    /// An expression for what it does: a call that does nothing else is a hint.
+    fn evaluate(&mut self, value: Value<'_>) -> Result<(), Fault> {
+        if value.dim().is_some() || matches!(value.view(), Expr::Str(_)) {
+            return Ok(());
+        }
+        if let Some(result) = value.as_call_to("tirx.ret").and_then(|call| call.arg(0)) {
+            let result = self.expr(result, 0)?;
+            self.emit(Instr::Return(Some(result)));
+            return Ok(());
+        }
+        match value.as_call().and_then(|call| call.op()) {
+            Some("tirx.break_loop") => {
+                self.emit(Instr::Break);
+                return Ok(());
+            }
+            Some("tirx.continue_loop") => {
+                self.emit(Instr::Continue);
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.place(|| "evaluated expression".to_string());
+        for lane in 0..super::lanes_of(value)? {
+            self.expr(value, lane)?;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, stmt: Value<'_>) -> Result<(), Fault> {
+        self.blocks.push(name_of(stmt).to_string());
+        let out = match stmt.block_condition() {
+            None => self.block_content(stmt),
+            Some(cond) => {
+                // A condition that speaks of iterators, rather than of the loops around the block, needs their values.
+                if stmt.block_iters().any(|iter| mentions(cond, iter.var)) {
+                    for iter in stmt.block_iters() {
+                        let form = self.form(iter.value, 0)?;
+                        self.bind(iter.var, Bound::Form(form));
+                    }
+                }
+                let (cond, known) = self.condition(cond)?;
+                let ((), then) = self.under(known, |lower| lower.block_content(stmt))?;
+                self.emit(Instr::If { cond, then, otherwise: Vec::new() });
+                Ok(())
+            }
+        };
+        self.blocks.pop();
+        out
+    }
+
+    fn block_content(&mut self, stmt: Value<'_>) -> Result<(), Fault> {
+        let mut first: Option<Reg> = None;
+        for iter in stmt.block_iters() {
+            self.block_iter(&iter)?;
+        }
+        for iter in stmt.block_iters().filter(|iter| iter.is_reduction) {
+            let (value, min) = (self.expr(iter.var, 0)?, self.form(iter.min, 0)?);
+            let min = self.materialize(min, self.scalar(value));
+            let is_min = self.binary(Binary::Eq, Scalar::Bool, value, min);
+            first = Some(match first {
+                None => is_min,
+                Some(others) => self.binary(Binary::And, Scalar::Bool, others, is_min),
+            });
+        }
+        // What the block allocates or matches may be in its initialization, too.
+        for buffer in stmt.region().children().filter(|value| value.kind() == kind::BUFFER) {
+            self.buffer_statement(buffer)?;
+        }
+        if let Some(init) = stmt.block_init() {
+            match first {
+                None => self.region(init)?,
+                Some(cond) => {
+                    let ((), then) = self.listed(|lower| lower.region(init))?;
+                    self.emit(Instr::If { cond, then, otherwise: Vec::new() });
+                }
+            }
+        }
+        self.region(stmt)
+    }
+
+    /// The variable is its value; that it lies within its range is checked, unless it is known.
+    fn block_iter(&mut self, iter: &BlockIter<'_>) -> Result<(), Fault> {
+        let [min, extent] = [self.form(iter.min, 0)?, self.form(iter.extent, 0)?];
+        let form = self.form(iter.value, 0)?;
+        if !self.is_in_range(iter) {
+            let what = format!("iterator `{}`", name_of(iter.var));
+            let place = self.place(|| what.clone());
+            self.emit(Instr::Check { what, form: form.clone(), min, extent, place });
+        }
+        let (from, to) = (scalar_of(dtype_of(iter.value))?, scalar_of(dtype_of(iter.var))?);
+        let form = match from == to || to == Scalar::Int(64) {
+            true => form,
+            false => {
+                let value = self.materialize(form, from);
+                self.unary(Unary::Cast, to, value).into()
+            }
+        };
+        self.bind(iter.var, Bound::Form(form));
+        Ok(())
+    }
+
+    fn is_in_range(&mut self, iter: &BlockIter<'_>) -> bool {
+        let bounds = self.analyzer().index_bounds(iter.value);
+        let constant = |value: Value<'_>| value.dim().and_then(|dim| dim.as_int());
+        if let (Some(min), Some(extent)) = (constant(iter.min), constant(iter.extent)) {
+            return bounds.min >= min && bounds.max < min.saturating_add(extent);
+        }
+        let dims = [iter.value, iter.min, iter.extent].map(index_to_dim);
+        let [Some(value), Some(min), Some(extent)] = dims else { return false };
+        let end = Dim::binary(prim::ADD, min.clone(), extent);
+        self.analyzer().can_prove(&Dim::binary(prim::GE, value.clone(), min))
+            && self.analyzer().can_prove(&Dim::binary(prim::LT, value, end))
+    }
+}
+
+/// Whether an expression has a value in it.
+fn mentions(root: Value<'_>, value: Value<'_>) -> bool {
+    let mut work = vec![root];
+    while let Some(next) = work.pop() {
+        if next == value {
+            return true;
+        }
+        work.extend(next.operands().filter(|operand| operand.is_nested() || *operand == value));
+    }
+    false
+}

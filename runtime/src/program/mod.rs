@@ -1,0 +1,259 @@
+//! PrimFuncs as loop programs: what every backend executes.
+//!
+//! A [`Program`] has typed registers, buffers over storages, and instructions with structured control flow. Every integer
+//! form that is linear (an index, a start, an extent) is an [`Affine`] over registers, so a backend can reduce it to
+//! increments. A product of matrices, of which `i` and `j` are data-parallel (`lanes 2`: this loop and the next one):
+//!
+//! ```text
+//! %3 = Int(0)
+//! for %0 from 0, 16 times lanes 2
+//!   for %1 from 0, 16 times
+//!     for %2 from 0, 16 times
+//!       %4 = Eq %2, %3
+//!       if %4
+//!         %5 = Float(0.0)
+//!         store C[16 %0 + %1] = %5
+//!       %6 = load C[16 %0 + %1]
+//!       %7 = load A[16 %0 + %2]
+//!       %8 = load B[%1 + 16 %2]
+//!       %9 = Mul %7, %8
+//!       %10 = Add %6, %9
+//!       store C[16 %0 + %1] = %10
+//! ```
+//!
+//! Indices whose bounds are not proven are followed by what is checked: `load A[%0 + 1] if %0 + 1 < 4`.
+//!
+//! | file | what |
+//! |---|---|
+//! | `affine`, `scalar` | linear forms; data types and operations of registers |
+//! | `print` | the text above |
+//! | `lower` | from a PrimFunc to a program |
+//! | `lanes` | which loops are data-parallel |
+//! | `hoist` | what is the same in all iterations moves before a loop |
+
+mod affine;
+mod hoist;
+mod lanes;
+mod lower;
+mod print;
+mod scalar;
+
+pub use affine::Affine;
+pub use lower::lower;
+pub use scalar::{Binary, Math, Scalar, Unary};
+
+use plugin_api::prelude::Dim;
+
+/// A register: written by one instruction, or by a [`Instr::Copy`] at the end of each of two branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reg(
+    /// Its number.
+    pub u32,
+);
+
+impl Reg {
+    /// Its number.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A PrimFunc, ready to be executed.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// Name of the function, if it has one.
+    pub name: String,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+    /// Data type of each register.
+    pub registers: Vec<Scalar>,
+    /// Memory: one for each parameter that is a buffer, and one for each allocation.
+    pub storages: Vec<Storage>,
+    /// Views of storages.
+    pub buffers: Vec<Buffer>,
+    /// Variables of shapes that parameters bind.
+    pub symbols: Vec<Symbol>,
+    /// Statements and blocks, for messages.
+    pub places: Vec<String>,
+    /// What is executed.
+    pub body: Vec<Instr>,
+}
+
+/// A parameter.
+#[derive(Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Number of the variable that shapes call it by, if it is a scalar.
+    pub symbol: Option<u32>,
+    /// What it is.
+    pub kind: ParamKind,
+}
+
+/// What a parameter is.
+#[derive(Debug)]
+pub enum ParamKind {
+    /// A number, and the register that it comes into.
+    Scalar(Reg),
+    /// A tensor.
+    Tensor(TensorParam),
+    /// A pointer to a tensor of any type.
+    Handle {
+        /// Its memory.
+        storage: u32,
+    },
+}
+
+/// A parameter that is a tensor.
+#[derive(Debug)]
+pub struct TensorParam {
+    /// Its memory.
+    pub storage: u32,
+    /// Data type of the elements.
+    pub dtype: plugin_api::prelude::DType,
+    /// The extents.
+    pub shape: Vec<Dim>,
+    /// The strides that the function asks for; empty: any, which is compact.
+    pub strides: Vec<Dim>,
+    /// The offset that the function asks for.
+    pub offset: Dim,
+}
+
+/// A variable of shapes.
+#[derive(Debug)]
+pub struct Symbol {
+    /// Its number in the body.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Where its value goes.
+    pub reg: Reg,
+}
+
+/// A piece of memory.
+#[derive(Debug)]
+pub struct Storage {
+    /// Name of the buffer that it is made for.
+    pub name: String,
+    /// Whether an instruction writes to it.
+    pub is_written: bool,
+}
+
+/// A view of a storage.
+#[derive(Debug)]
+pub struct Buffer {
+    /// Its name.
+    pub name: String,
+    /// Its memory.
+    pub storage: u32,
+    /// Data type of the elements in memory.
+    pub element: Scalar,
+    /// How many of these one index means: 1, except in buffers of vectors.
+    pub lanes: u32,
+    /// The extents.
+    pub shape: Vec<Affine>,
+    /// Elements from one index to the next, of each dimension.
+    pub strides: Vec<Affine>,
+    /// Position of the first element.
+    pub offset: Affine,
+    /// Whether the strides are those of the shape, without gaps.
+    pub is_compact: bool,
+}
+
+/// An element of a buffer.
+#[derive(Debug)]
+pub struct Access {
+    /// The buffer.
+    pub buffer: u32,
+    /// Position in the storage, in elements.
+    pub offset: Affine,
+    /// The index in each dimension.
+    pub index: Vec<Affine>,
+    /// Dimensions whose index may be outside of the extent; of the others it is proven that it is not.
+    pub checked: Vec<u8>,
+    /// The statement, in [`Program::places`].
+    pub place: u32,
+}
+
+/// A number that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Literal {
+    /// Of an integer or `bool` register.
+    Int(i64),
+    /// Of a float register.
+    Float(f64),
+}
+
+/// A loop of `extent` iterations.
+#[derive(Debug)]
+pub struct Loop {
+    /// Its variable.
+    pub var: Reg,
+    /// Where it starts.
+    pub min: Affine,
+    /// How many iterations it has; 0 and less: none.
+    pub extent: Affine,
+    /// What it does.
+    pub body: Vec<Instr>,
+    /// How many loops, beginning with this one and each the only content of the one before, are data-parallel together:
+    /// no iteration writes what another one writes or reads, and all of them do the same, so they can run at the same
+    /// time. 0: not known to be.
+    pub lanes: u8,
+    /// Whether `parallel`, `vectorized`, `unroll` or `thread_binding` was asked for.
+    pub kind: LoopKind,
+}
+
+/// What was asked of a loop. Results do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopKind {
+    /// Nothing.
+    Serial,
+    /// Several threads.
+    Parallel,
+    /// Vectors.
+    Vectorized,
+    /// That it is written out.
+    Unrolled,
+    /// Threads of a device.
+    ThreadBinding,
+}
+
+/// An instruction.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
+pub enum Instr {
+    /// A number.
+    Const { dst: Reg, value: Literal },
+    /// An integer form, wrapped to the type of the register.
+    Affine { dst: Reg, form: Affine },
+    /// An operation on one register, computed in the type of `a` (a cast: to the type of `dst`).
+    Unary { op: Unary, dst: Reg, a: Reg },
+    /// An operation on two registers of one type. Integer division by zero is a fault at `place`.
+    Binary { op: Binary, dst: Reg, a: Reg, b: Reg, place: u32 },
+    /// One of two registers.
+    Select { dst: Reg, cond: Reg, then: Reg, otherwise: Reg },
+    /// The same number in another register: how branches return values.
+    Copy { dst: Reg, src: Reg },
+    /// Reads an element.
+    Load { dst: Reg, access: Access },
+    /// Writes an element.
+    Store { src: Reg, access: Access },
+    /// A form must lie in a range, as the iterator of a block.
+    Check { what: String, form: Affine, min: Affine, extent: Affine, place: u32 },
+    /// Executes one of two lists.
+    If { cond: Reg, then: Vec<Instr>, otherwise: Vec<Instr> },
+    /// A loop of known length.
+    For(Box<Loop>),
+    /// As long as `cond` holds after `head`.
+    While { head: Vec<Instr>, cond: Reg, body: Vec<Instr> },
+    /// Leaves the innermost loop.
+    Break,
+    /// Goes on with the next iteration of the innermost loop.
+    Continue,
+    /// Ends the function.
+    Return(Option<Reg>),
+    /// New memory of as many elements, all zero.
+    Allocate { storage: u32, element: Scalar, elements: Affine, place: u32 },
+    /// A fault unless the condition holds.
+    Assert { cond: Reg, message: String, place: u32 },
+}

@@ -1,0 +1,320 @@
+//! Tensors: contiguous, row-major, in shared storage.
+
+mod random;
+mod storage;
+
+use crate::fault::{Fault, Place};
+use crate::limits::Limits;
+use plugin_api::ir::constant::{Element, Number};
+use plugin_api::prelude::{Bf16, DType, F16};
+use std::sync::Arc;
+use storage::Storage;
+
+/// A tensor of any data type: elements in row-major order, little-endian, `bool` as one byte that is 0 or 1. A clone
+/// shares the data; who writes to shared data gets a copy first.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use runtime::{Fault, Tensor};
+///
+/// let mut x = Tensor::from_vec(&[2, 2], vec![1.0f32, 2.0, 3.0, 4.0])?;
+/// let before = x.clone();
+/// x.bytes_mut()[..4].copy_from_slice(&9f32.to_le_bytes());
+/// assert_eq!(x.values::<f32>()?, [9.0, 2.0, 3.0, 4.0]);
+/// assert_eq!(before.values::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+/// # Ok::<(), Fault>(())
+/// ```
+#[derive(Clone)]
+pub struct Tensor {
+    dtype: DType,
+    shape: Arc<[i64]>,
+    bytes: usize,
+    storage: Arc<Storage>,
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({} {:?}, {:016x})", self.dtype, self.shape, self.checksum())
+    }
+}
+
+impl PartialEq for Tensor {
+    /// The same data type, shape and bytes; so NaN equals NaN, and 0.0 is not -0.0.
+    fn eq(&self, other: &Tensor) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape && self.bytes() == other.bytes()
+    }
+}
+
+/// Bytes of a tensor; `None` if no tensor is like that.
+pub fn size_of(dtype: DType, shape: &[i64]) -> Option<u64> {
+    let of_element = u64::try_from(dtype.bytes()).ok().filter(|_| dtype.is_known() && (dtype.lanes() as i16) > 0)?;
+    // Where one extent is 0, the others may be anything.
+    let extents = shape.iter().map(|extent| u64::try_from(*extent).ok()).collect::<Option<Vec<u64>>>()?;
+    if extents.contains(&0) {
+        return Some(0);
+    }
+    let bytes = extents.into_iter().try_fold(of_element, u64::checked_mul)?;
+    (bytes <= i64::MAX as u64).then_some(bytes)
+}
+
+fn no_tensor(dtype: DType, shape: &[i64], bytes: usize) -> Fault {
+    Fault::NoTensor { dtype, shape: shape.to_vec(), bytes: bytes as u64, place: Place::default() }
+}
+
+impl Tensor {
+    /// From its data.
+    ///
+    /// # Errors
+    /// If the data does not have the size that follows from data type and shape.
+    pub fn new(dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<Tensor, Fault> {
+        if size_of(dtype, shape) != Some(bytes.len() as u64) {
+            return Err(no_tensor(dtype, shape, bytes.len()));
+        }
+        Ok(Tensor { dtype, shape: shape.into(), bytes: bytes.len(), storage: Arc::new(Storage::of(bytes)) })
+    }
+
+    /// All bytes zero, counted against the limits until the last clone is dropped.
+    ///
+    /// # Errors
+    /// If no tensor has this shape, or there is not so much memory.
+    pub fn zeros(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
+        let bytes = size_of(dtype, shape).ok_or_else(|| no_tensor(dtype, shape, 0))?;
+        let storage = Storage::zeros(bytes, limits)?;
+        Ok(Tensor { dtype, shape: shape.into(), bytes: bytes as usize, storage: Arc::new(storage) })
+    }
+
+    /// From its elements.
+    ///
+    /// # Errors
+    /// If their number is not that of the shape.
+    pub fn from_vec<T: Element>(shape: &[i64], values: Vec<T>) -> Result<Tensor, Fault> {
+        let numbers = values.into_iter().map(Element::number);
+        Tensor::from_numbers(T::DTYPE, shape, numbers)
+    }
+
+    /// From numbers, converted to the data type as [`Element::of`] does.
+    ///
+    /// # Errors
+    /// If their number is not that of the shape, or Rust has no type for the elements.
+    pub fn from_numbers(
+        dtype: DType,
+        shape: &[i64],
+        numbers: impl IntoIterator<Item = Number>,
+    ) -> Result<Tensor, Fault> {
+        let mut bytes = Vec::new();
+        for number in numbers {
+            let (word, width) = word_of(dtype, number).ok_or_else(|| no_tensor(dtype, shape, 0))?;
+            bytes.extend_from_slice(&word.to_le_bytes()[..width]);
+        }
+        Tensor::new(dtype, shape, &bytes)
+    }
+
+    /// Data type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents; none of a scalar.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent as usize))
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    /// Bytes of its data.
+    pub fn nbytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Its data.
+    pub fn bytes(&self) -> &[u8] {
+        &self.storage.bytes()[..self.bytes]
+    }
+
+    /// Its data, to be written. Data that other tensors share is copied first; the copy is not counted.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let bytes = self.bytes;
+        &mut Arc::make_mut(&mut self.storage).bytes_mut()[..bytes]
+    }
+
+    /// Its data in words of 8 bytes, the last one filled up.
+    pub(crate) fn words(&self) -> &[u64] {
+        self.storage.words()
+    }
+
+    /// Its data in words of 8 bytes, to be written. Data that other tensors share is copied first, which is counted.
+    ///
+    /// # Errors
+    /// If the limits do not allow the copy.
+    pub(crate) fn words_mut(&mut self, limits: &Limits) -> Result<&mut [u64], Fault> {
+        if Arc::get_mut(&mut self.storage).is_none() {
+            let mut copy = Storage::zeros(self.bytes as u64, limits)?;
+            copy.words_mut().copy_from_slice(&self.storage.words()[..copy_len(self.bytes)]);
+            self.storage = Arc::new(copy);
+        }
+        Ok(Arc::make_mut(&mut self.storage).words_mut())
+    }
+
+    /// The same data with another shape of as many elements.
+    ///
+    /// # Errors
+    /// If the number of elements is another one.
+    pub fn reshaped(&self, shape: &[i64]) -> Result<Tensor, Fault> {
+        if size_of(self.dtype, shape) != Some(self.bytes as u64) {
+            return Err(no_tensor(self.dtype, shape, self.bytes));
+        }
+        Ok(Tensor { shape: shape.into(), ..self.clone() })
+    }
+
+    /// Its elements.
+    ///
+    /// # Errors
+    /// If they are of another data type.
+    pub fn values<T: Element>(&self) -> Result<Vec<T>, Fault> {
+        if T::DTYPE != self.dtype {
+            return Err(no_tensor(T::DTYPE, &self.shape, self.bytes));
+        }
+        Ok((0..self.len()).filter_map(|i| self.number(i)).map(T::of).collect())
+    }
+
+    /// One element by its position in row-major order; `None` beyond the end, and if Rust has no type for the elements.
+    pub fn number(&self, i: usize) -> Option<Number> {
+        let width = self.dtype.bytes();
+        let bytes = self.bytes().get(i.checked_mul(width)?..)?.get(..width)?;
+        let word = bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+        number_of(self.dtype, word)
+    }
+
+    /// All elements as numbers; nothing if Rust has no type for them.
+    pub fn numbers(&self) -> impl Iterator<Item = Number> + '_ {
+        (0..self.len()).map_while(|i| self.number(i))
+    }
+
+    /// A hash of data type, shape and data: the same on every machine.
+    pub fn checksum(&self) -> u64 {
+        let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        hash.update(&self.dtype.0.to_le_bytes());
+        self.shape.iter().for_each(|extent| hash.update(&extent.to_le_bytes()));
+        hash.update(self.bytes());
+        hash.digest()
+    }
+
+    /// Elements drawn from a seed, the same on every machine: floats from -1 to 1 (1 excluded), signed integers from -8
+    /// to 7, unsigned ones from 0 to 15, truth values.
+    ///
+    /// # Errors
+    /// If no tensor has this shape, there is not so much memory, or Rust has no type for the elements.
+    pub fn random(dtype: DType, shape: &[i64], seed: u64, limits: &Limits) -> Result<Tensor, Fault> {
+        let mut out = Tensor::zeros(dtype, shape, limits)?;
+        random::fill(dtype, seed, out.bytes_mut()).ok_or_else(|| no_tensor(dtype, shape, 0))?;
+        Ok(out)
+    }
+}
+
+/// Words of 8 bytes that hold as many bytes.
+pub(crate) fn copy_len(bytes: usize) -> usize {
+    bytes.div_ceil(8)
+}
+
+/// The number whose little-endian bytes are the lower ones of a word; `None` if Rust has no type for the data type.
+pub fn number_of(dtype: DType, word: u64) -> Option<Number> {
+    Some(match dtype {
+        DType::BOOL => Number::Bool(word as u8 != 0),
+        DType::I8 => Number::Int((word as i8).into()),
+        DType::I16 => Number::Int((word as i16).into()),
+        DType::I32 => Number::Int((word as i32).into()),
+        DType::I64 => Number::Int(word as i64),
+        DType::U8 => Number::UInt((word as u8).into()),
+        DType::U16 => Number::UInt((word as u16).into()),
+        DType::U32 => Number::UInt((word as u32).into()),
+        DType::U64 => Number::UInt(word),
+        DType::F32 => Number::Float(f32::from_bits(word as u32).into()),
+        DType::F64 => Number::Float(f64::from_bits(word)),
+        DType::F16 => Number::Float(F16(word as u16).to_f32().into()),
+        DType::BF16 => Number::Float(Bf16(word as u16).to_f32().into()),
+        _ => return None,
+    })
+}
+
+/// A number as the lower bytes of a word, and how many they are; `None` if Rust has no type for the data type.
+pub fn word_of(dtype: DType, number: Number) -> Option<(u64, usize)> {
+    let word = match dtype {
+        DType::BOOL => u64::from(bool::of(number)),
+        DType::I8 => i8::of(number) as u64,
+        DType::I16 => i16::of(number) as u64,
+        DType::I32 => i32::of(number) as u64,
+        DType::I64 => i64::of(number) as u64,
+        DType::U8 => u8::of(number).into(),
+        DType::U16 => u16::of(number).into(),
+        DType::U32 => u32::of(number).into(),
+        DType::U64 => u64::of(number),
+        DType::F32 => f32::of(number).to_bits().into(),
+        DType::F64 => f64::of(number).to_bits(),
+        DType::F16 => F16::of(number).0.into(),
+        DType::BF16 => Bf16::of(number).0.into(),
+        _ => return None,
+    };
+    Some((word, dtype.bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_come_back_as_they_went_in() {
+        let halves = vec![F16::from_f32(0.1), F16::from_f32(-2.0), F16::from_f32(f32::INFINITY)];
+        let tensor = Tensor::from_vec(&[3], halves.clone()).expect("three elements");
+        assert_eq!((tensor.nbytes(), tensor.values::<F16>().expect("of float16")), (6, halves));
+        assert_eq!(Tensor::from_vec(&[2], vec![true, false]).expect("two").bytes(), [1, 0]);
+        assert_eq!(Tensor::from_vec(&[], vec![-1i64]).expect("a scalar").number(0), Some(Number::Int(-1)));
+        assert!(tensor.values::<f32>().is_err());
+    }
+
+    #[test]
+    fn shapes_that_no_tensor_has_are_refused() {
+        for shape in [&[-1][..], &[i64::MAX, 2], &[3]] {
+            assert!(matches!(Tensor::new(DType::F32, shape, &[0; 8]), Err(Fault::NoTensor { .. })), "{shape:?}");
+        }
+        let empty = Tensor::zeros(DType::F32, &[0, i64::MAX, 9], &Limits::unlimited()).expect("empty");
+        assert_eq!((empty.len(), empty.bytes()), (0, &[][..]));
+        let huge = Tensor::zeros(DType::F32, &[25_000_000_000], &Limits::new(1 << 30, 0));
+        assert!(matches!(huge, Err(Fault::OutOfMemory { needed: 100_000_000_000, .. })), "{huge:?}");
+    }
+
+    #[test]
+    fn random_elements_depend_on_the_seed_alone() {
+        let limits = Limits::unlimited();
+        let draw = |seed| Tensor::random(DType::F32, &[1000], seed, &limits).expect("a tensor");
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+        assert_eq!(draw(1).checksum(), draw(1).checksum());
+        let values = draw(3).values::<f32>().expect("floats");
+        assert!(values.iter().all(|v| (-1.0..1.0).contains(v)));
+        let mean = values.iter().sum::<f32>() / 1000.0;
+        assert!(mean.abs() < 0.1, "{mean}");
+        let bools = Tensor::random(DType::BOOL, &[100], 0, &limits).expect("a tensor");
+        assert!(bools.bytes().iter().all(|b| *b <= 1) && bools.bytes().contains(&1) && bools.bytes().contains(&0));
+    }
+
+    #[test]
+    fn memory_is_freed_with_the_last_clone() {
+        let limits = Limits::new(100, 0);
+        let mut x = Tensor::zeros(DType::I8, &[60], &limits).expect("60 of 100");
+        let y = x.clone();
+        assert_eq!(limits.memory_used(), 60);
+        assert!(x.words_mut(&limits).is_err(), "a copy does not fit");
+        drop(y);
+        assert!(x.words_mut(&limits).is_ok());
+        drop(x);
+        assert_eq!(limits.memory_used(), 0);
+    }
+}

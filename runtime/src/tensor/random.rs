@@ -1,0 +1,37 @@
+//! Random elements, the same on every machine.
+
+use super::word_of;
+use plugin_api::ir::constant::Number;
+use plugin_api::prelude::DType;
+
+/// The generator SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+}
+
+/// Fills the data of a tensor. `None` if Rust has no type for the elements.
+pub(super) fn fill(dtype: DType, seed: u64, bytes: &mut [u8]) -> Option<()> {
+    let mut random = SplitMix(seed);
+    let scalar = DType::new(dtype.code(), dtype.bits(), 1);
+    word_of(scalar, Number::Int(0))?;
+    for element in bytes.chunks_exact_mut(scalar.bytes()) {
+        let draw = random.next();
+        let number = match scalar.code() {
+            6 => Number::Bool(draw >> 63 == 1),
+            0 => Number::Int((draw >> 60) as i64 - 8),
+            1 => Number::UInt(draw >> 60),
+            // 23 bits, so that the number is exact in float32.
+            _ => Number::Float((draw >> 41) as f64 / f64::from(1 << 22) - 1.0),
+        };
+        let (word, width) = word_of(scalar, number)?;
+        element.copy_from_slice(&word.to_le_bytes()[..width]);
+    }
+    Some(())
+}

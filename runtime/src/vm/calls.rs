@@ -1,0 +1,234 @@
+//! Calls: of functions, closures and packed functions, and of the operators that the machine executes itself.
+
+use super::failure::Cause;
+use super::kernels::told;
+use super::machine::{Frame, Machine, Next, Target};
+use super::observe::Observer;
+use super::packed::standard;
+use super::value::{Callee, Value};
+use crate::fault::{Fault, Place};
+use crate::tensor::Tensor;
+use plugin_api::ir::{BodyKind, Call, Value as Node};
+use plugin_api::prelude::Expr;
+
+impl Machine<'_> {
+    /// Any call.
+    pub(super) fn call(
+        &mut self,
+        frame: &mut Frame,
+        call: Call<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Next, Cause> {
+        match call.callee().view() {
+            Expr::Op(name) => self.operator(frame, call, name, observer),
+            Expr::GlobalVar(name) if self.function(name)?.kind() == BodyKind::PrimFunc => {
+                let next = self.call_prim_func(frame, name, call);
+                observer.called();
+                next
+            }
+            _ => {
+                let args = frame.values(call.args())?;
+                self.call_value(&frame.value(call.callee())?, args, observer)
+            }
+        }
+    }
+
+    /// A call of a value.
+    fn call_value(&mut self, callee: &Value, mut args: Vec<Value>, observer: &mut dyn Observer) -> Result<Next, Cause> {
+        match callee {
+            Value::Function(name) => {
+                let body = self.function(name)?;
+                match body.kind() {
+                    BodyKind::Function => Ok(Next::Call { callee: Target::Global(name.clone()), args }),
+                    BodyKind::Extern => {
+                        let symbol = body.root().operand(0).map(Node::view);
+                        let symbol = if let Some(Expr::ExternFunc(symbol)) = symbol { symbol } else { name };
+                        self.call_packed(symbol, &args, observer)
+                    }
+                    _ => Err(Fault::unsupported("a PrimFunc that is called as a value").into()),
+                }
+            }
+            Value::Closure(closure) => {
+                // As in TVM, what is bound comes last.
+                args.extend(closure.bound.iter().cloned());
+                let callee = match (&closure.callee, closure.unbound()) {
+                    (Callee::Global(name), _) => Target::Global(name.clone()),
+                    (_, nested) => Target::Nested(nested.unwrap_or_else(|| closure.clone())),
+                };
+                Ok(Next::Call { callee, args })
+            }
+            Value::Packed(name) => self.call_packed(name, &args, observer),
+            other => Err(Cause::mismatch("what is called", other.described(), "a function")),
+        }
+    }
+
+    /// A call of a packed function that returns a value.
+    pub(super) fn call_packed(
+        &mut self,
+        name: &str,
+        args: &[Value],
+        observer: &mut dyn Observer,
+    ) -> Result<Next, Cause> {
+        let value = match (name, args) {
+            ("relax.run.print", [Value::Str(format), args @ ..]) => {
+                observer.printed(&formatted(format, args));
+                Value::tuple(Vec::new())?
+            }
+            ("relax.run.assert_op", [condition, Value::Str(format), args @ ..]) => asserted(condition, format, args)?,
+            _ => self.packed.returning(name)?(args, &self.limits)?,
+        };
+        told(value, observer)
+    }
+
+    /// A call of an operator.
+    fn operator(
+        &mut self,
+        frame: &mut Frame,
+        call: Call<'_>,
+        name: &str,
+        observer: &mut dyn Observer,
+    ) -> Result<Next, Cause> {
+        match name {
+            "relax.call_tir" | "relax.call_tir_with_grad" => {
+                let value = self.call_tir(frame, call, &[])?;
+                told(value, observer)
+            }
+            "relax.call_tir_inplace" => {
+                let indices = call.attr("inplace_indices").map(|list| list.items().filter_map(|item| item.as_int()));
+                let indices: Vec<i64> = indices.into_iter().flatten().collect();
+                let value = self.call_tir(frame, call, &indices)?;
+                told(value, observer)
+            }
+            "relax.call_dps_packed" => {
+                let value = self.call_filling(frame, call)?;
+                told(value, observer)
+            }
+            "relax.call_packed" | "relax.call_pure_packed" | "relax.call_inplace_packed" => {
+                let mut args = frame.values(call.args())?;
+                let callee = if args.is_empty() { Value::Null } else { args.remove(0) };
+                self.call_value(&callee, args, observer)
+            }
+            "relax.call_builtin_with_ctx" | "relax.invoke_closure" | "relax.invoke_pure_closure" => {
+                let (callee, args) = callee_and_tuple(frame, call)?;
+                self.call_value(&callee, args, observer)
+            }
+            "relax.make_closure" => {
+                let (callee, bound) = callee_and_tuple(frame, call)?;
+                closure_of(&callee, bound).map(Next::Value)
+            }
+            "relax.print" | "relax.assert_op" => {
+                let args = frame.values(call.args())?;
+                let format = call.attr("format").and_then(|format| format.as_str()).unwrap_or_default();
+                match (name, args.as_slice()) {
+                    ("relax.assert_op", [condition, args @ ..]) => asserted(condition, format, args).map(Next::Value),
+                    (_, args) => {
+                        observer.printed(&formatted(format, args));
+                        Value::tuple(Vec::new()).map(Next::Value)
+                    }
+                }
+            }
+            _ => match self.simple_operator(frame, call, name)? {
+                Some(value) => Ok(Next::Value(value)),
+                None => {
+                    let next = self.call_lowered(frame, call, name, observer)?;
+                    observer.called();
+                    Ok(next)
+                }
+            },
+        }
+    }
+
+    /// Operators on shapes, devices and memory; `None` for all others.
+    fn simple_operator(&mut self, frame: &Frame, call: Call<'_>, name: &str) -> Result<Option<Value>, Cause> {
+        let value = |i: usize| match call.arg(i) {
+            Some(arg) => frame.value(arg),
+            None => Err(Cause::mismatch(format!("argument {i} of `{name}`"), "missing", "a value")),
+        };
+        Ok(Some(match name {
+            "relax.shape_of" => match value(0)? {
+                Value::Tensor(tensor) => Value::shape(tensor.shape()),
+                Value::Shape(extents) => Value::Shape(extents),
+                other => return Err(Cause::mismatch("the argument of `R.shape_of`", other.described(), "a tensor")),
+            },
+            "relax.tensor_to_shape" => standard::tensor_to_shape(&value(0)?)?,
+            "relax.shape_to_tensor" => standard::shape_to_tensor(&[value(0)?], &self.limits)?,
+            "relax.null_value" => Value::Null,
+            "relax.to_vdevice"
+            | "relax.hint_on_device"
+            | "relax.builtin.stop_lift_params"
+            | "relax.memory.ensure_zero_offset" => value(0)?,
+            "relax.builtin.alloc_tensor" => self.allocated(&value(0)?, &value(1)?)?,
+            "relax.memory.alloc_tensor" | "relax.vm.alloc_tensor" => self.allocated(&value(2)?, &value(3)?)?,
+            "relax.memory.alloc_storage" | "relax.vm.alloc_storage" => Value::Storage,
+            "relax.memory.kill_storage" | "relax.memory.kill_tensor" | "relax.vm.kill_object" => {
+                Value::tuple(Vec::new())?
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// A new tensor.
+    fn allocated(&self, shape: &Value, dtype: &Value) -> Result<Value, Cause> {
+        match (shape, dtype) {
+            (Value::Shape(extents), Value::DType(dtype)) => {
+                Ok(Value::Tensor(Tensor::zeros(*dtype, extents, &self.limits)?))
+            }
+            (Value::Shape(_), other) => Err(Cause::mismatch("what is allocated", other.described(), "a data type")),
+            (other, _) => Err(Cause::mismatch("what is allocated", other.described(), "a shape")),
+        }
+    }
+}
+
+/// The first argument, and the fields of the second one.
+fn callee_and_tuple(frame: &Frame, call: Call<'_>) -> Result<(Value, Vec<Value>), Cause> {
+    let mut args = frame.values(call.args())?.into_iter();
+    let callee = args.next().unwrap_or(Value::Null);
+    Ok(match args.next() {
+        Some(Value::Tuple(tuple)) => (callee, tuple.fields().to_vec()),
+        other => (callee, other.into_iter().collect()),
+    })
+}
+
+/// A function with some arguments bound.
+fn closure_of(callee: &Value, bound: Vec<Value>) -> Result<Value, Cause> {
+    match callee {
+        Value::Function(name) => Value::closure(Callee::Global(name.clone()), bound),
+        Value::Closure(closure) => {
+            let all = bound.into_iter().chain(closure.bound.iter().cloned()).collect();
+            Value::closure(closure.callee.clone(), all)
+        }
+        other => Err(Cause::mismatch("what a closure is made of", other.described(), "a function")),
+    }
+}
+
+/// A text with values in the places of `{}`; without places, the values after it.
+fn formatted(format: &str, args: &[Value]) -> String {
+    let mut out = String::new();
+    let mut args = args.iter();
+    let mut rest = format;
+    while let Some((before, after)) = rest.split_once("{}") {
+        out.push_str(before);
+        out.extend(args.next().map(ToString::to_string));
+        rest = after;
+    }
+    out.push_str(rest);
+    for arg in args {
+        out.push_str(if out.is_empty() { "" } else { " " });
+        out.push_str(&arg.to_string());
+    }
+    out
+}
+
+fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Cause> {
+    let Some(holds) = condition.as_int() else {
+        return Err(Cause::mismatch("the condition of an assertion", condition.described(), "one truth value"));
+    };
+    if holds != 0 {
+        return Value::tuple(Vec::new());
+    }
+    let message = match formatted(format, args) {
+        text if text.is_empty() => "an assertion does not hold".to_string(),
+        text => format!("an assertion does not hold: {text}"),
+    };
+    Err(Fault::Assertion { message, place: Place::default() }.into())
+}

@@ -1,0 +1,57 @@
+//! How much a function will call, as far as that is known before it runs.
+
+use plugin_api::ir::Call;
+use plugin_api::prelude::{BodyKind, Expr, Module};
+use std::collections::HashMap;
+
+/// Calls of functions are followed so deep.
+const DEEPEST: usize = 100;
+
+/// How many operators, PrimFuncs and packed functions a call of a Relax function executes if each of its bindings is
+/// executed once. A recursion counts for nothing.
+pub fn calls_of(module: &Module, function: &str) -> u64 {
+    count(module, function, &mut HashMap::new(), 0)
+}
+
+/// `known` has the functions that are counted, and 0 for those that are being counted.
+fn count<'m>(module: &'m Module, function: &'m str, known: &mut HashMap<&'m str, u64>, depth: usize) -> u64 {
+    let Some(body) = module.get(function).filter(|body| body.kind() == BodyKind::Function) else { return 1 };
+    if let Some(n) = known.get(function) {
+        return *n;
+    }
+    known.insert(function, 0);
+    if depth == DEEPEST {
+        return 0;
+    }
+    let calls = body.values().filter_map(|value| value.as_call());
+    let n = calls.map(|call| match call.callee().view() {
+        Expr::Op(name) => u64::from(takes_time(name)),
+        Expr::GlobalVar(name) => count(module, name, known, depth + 1),
+        _ => u64::from(is_packed(call)),
+    });
+    let n = n.fold(0, u64::saturating_add);
+    known.insert(function, n);
+    n
+}
+
+fn is_packed(call: Call<'_>) -> bool {
+    matches!(call.callee().view(), Expr::ExternFunc(_))
+}
+
+/// Whether an operator computes something, rather than to handle values.
+fn takes_time(name: &str) -> bool {
+    const SIMPLE: [&str; 10] = [
+        "relax.shape_of",
+        "relax.tensor_to_shape",
+        "relax.shape_to_tensor",
+        "relax.null_value",
+        "relax.to_vdevice",
+        "relax.hint_on_device",
+        "relax.make_closure",
+        "relax.print",
+        "relax.assert_op",
+        "relax.builtin.stop_lift_params",
+    ];
+    let families = ["relax.memory.", "relax.vm.", "relax.builtin.", "relax.invoke_"];
+    !SIMPLE.contains(&name) && !families.iter().any(|family| name.starts_with(family))
+}

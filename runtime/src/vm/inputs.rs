@@ -1,0 +1,313 @@
+//! Arguments of a function: arrays by the names of its parameters, and random ones for the others.
+
+use super::failure::Cause;
+use super::symbols::Symbols;
+use super::value::{Scalar, Value, shape_text};
+use crate::fault::Fault;
+use crate::limits::Limits;
+use crate::tensor::{Tensor, number_of, word_of};
+use plugin_api::ir::constant::{Element, Number};
+use plugin_api::ir::{Function, Sym, TensorType, Value as Node};
+use plugin_api::names::{did_you_mean, listed, nearest};
+use plugin_api::prelude::{Body, DType, Dim, Type};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The extent of a symbolic dimension that nothing else says.
+pub const USUAL_EXTENT: i64 = 8;
+
+/// Why a function has no arguments.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// Parameters for which there is no array.
+    #[error("no {} given for {}", if names.len() == 1 { "array is" } else { "arrays are" }, listed(names))]
+    Missing {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// An array for which there is no parameter.
+    #[error("the function has no parameter `{name}`{}", did_you_mean(near))]
+    Unknown {
+        /// Its name.
+        name: String,
+        /// Names of parameters that are like it.
+        near: Vec<String>,
+    },
+    /// An extent for a symbolic variable that the parameters do not have.
+    #[error("the parameters have no symbolic dimension `{name}`{}", did_you_mean(near))]
+    UnknownDim {
+        /// Its name.
+        name: String,
+        /// Names of symbolic variables that are like it.
+        near: Vec<String>,
+    },
+    /// An array cannot be the value of its parameter.
+    #[error("parameter `{name}` is {found}, but {wanted} is expected")]
+    Wrong {
+        /// Name of the parameter.
+        name: String,
+        /// What the array is.
+        found: String,
+        /// What it should be.
+        wanted: String,
+    },
+    /// A parameter whose type does not say enough for a random value.
+    #[error("parameter `{name}` has no random value: {why}")]
+    NotRandom {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// A dimension or a tensor cannot be made.
+    #[error(transparent)]
+    Cause(#[from] Cause),
+}
+
+impl From<Fault> for InputError {
+    fn from(fault: Fault) -> InputError {
+        InputError::Cause(fault.into())
+    }
+}
+
+/// What arguments are made of.
+///
+/// A parameter that is a tuple takes an array for each field: `x_0`, `x_1`. Shapes and numbers are arrays, too. Where a
+/// seed is given, what has no array is random, the same on every machine: floats from -1 to 1, those of weights (tensors
+/// of several dimensions after the first `num_input` parameters) scaled by the square root of 6 / elements of a row, and
+/// variances of batch normalizations from 0.5 to 1.5; integers from 0 to 3; truth values.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Arrays by name.
+    pub arrays: BTreeMap<String, Tensor>,
+    /// The seed of random values.
+    pub seed: Option<u64>,
+    /// Extents of symbolic dimensions by name; others are [`USUAL_EXTENT`].
+    pub dims: BTreeMap<String, i64>,
+}
+
+/// A part of a parameter that is one array.
+struct Part<'f> {
+    name: String,
+    /// The names of `numpy.savez` for arrays without one.
+    position: String,
+    ty: Type,
+    param: Node<'f>,
+    weight: bool,
+}
+
+impl Inputs {
+    /// The arguments of a function, in the order of its parameters.
+    ///
+    /// # Errors
+    /// If arrays are missing, unknown or do not fit, or a random value cannot be made.
+    pub fn arguments(mut self, body: &Body, limits: &Limits) -> Result<Vec<Value>, InputError> {
+        let Some(function) = body.function() else { return Ok(Vec::new()) };
+        let params: Vec<Node<'_>> = function.params().collect();
+        let parts = parts(function, &params);
+        self.check_names(&parts)?;
+        let symbols = self.symbols(body, &parts)?;
+        let variances = variances(body);
+        let missing: Vec<String> = parts.iter().filter(|part| !self.has(part)).map(|part| part.name.clone()).collect();
+        if !missing.is_empty() && self.seed.is_none() {
+            return Err(InputError::Missing { names: missing });
+        }
+        let mut values = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let array = self.arrays.remove(&part.name).or_else(|| self.arrays.remove(&part.position));
+            values.push(match array {
+                Some(array) => given(part, array)?,
+                None => {
+                    let seed = xxhash_rust::xxh3::xxh3_64_with_seed(part.name.as_bytes(), self.seed.unwrap_or(0));
+                    random(part, seed, variances.contains(&part.param.word()), (&symbols, body), limits)?
+                }
+            });
+        }
+        let mut values = values.into_iter();
+        params.iter().map(|param| joined(&param.ty().to_owned(), &mut values)).collect()
+    }
+
+    /// The data types of the parameters that arrays are for, by the names of the arrays.
+    pub fn dtypes(body: &Body) -> BTreeMap<String, DType> {
+        let Some(function) = body.function() else { return BTreeMap::new() };
+        let params: Vec<Node<'_>> = function.params().collect();
+        let tensors = parts(function, &params).into_iter().filter_map(|part| match part.ty {
+            Type::Tensor(ty) => Some([(part.position, ty.dtype), (part.name, ty.dtype)]),
+            _ => None,
+        });
+        tensors.flatten().collect()
+    }
+
+    fn has(&self, part: &Part<'_>) -> bool {
+        self.arrays.contains_key(&part.name) || self.arrays.contains_key(&part.position)
+    }
+
+    fn check_names(&self, parts: &[Part<'_>]) -> Result<(), InputError> {
+        let known: BTreeSet<&str> = parts.iter().flat_map(|part| [part.name.as_str(), &part.position]).collect();
+        match self.arrays.keys().find(|name| !known.contains(name.as_str())) {
+            None => Ok(()),
+            Some(name) => {
+                let near = nearest(name, parts.iter().map(|part| part.name.as_str()));
+                Err(InputError::Unknown { name: name.clone(), near })
+            }
+        }
+    }
+
+    /// Values of the symbolic variables of the parameters: those of arrays, those that are given, and the usual one.
+    fn symbols(&self, body: &Body, parts: &[Part<'_>]) -> Result<Symbols, InputError> {
+        let mut symbols = Symbols::default();
+        let mut names = BTreeSet::new();
+        for part in parts {
+            let array = self.arrays.get(&part.name).or_else(|| self.arrays.get(&part.position));
+            let extents: Vec<i64> = match (&part.ty, array) {
+                (Type::Tensor(_), Some(array)) => array.shape().to_vec(),
+                (_, Some(array)) => array.numbers().map(i64::of).collect(),
+                (_, None) => Vec::new(),
+            };
+            for (axis, dim) in dims_of(&part.ty).iter().enumerate() {
+                if let Dim::Var(sym) = dim
+                    && let Some(extent) = extents.get(axis)
+                    && symbols.get(*sym).is_none()
+                {
+                    symbols.set(*sym, *extent);
+                }
+                dim.vars(&mut |sym: Sym| {
+                    names.insert((body.sym_name(sym.id).unwrap_or("_"), sym));
+                });
+            }
+        }
+        if let Some(name) = self.dims.keys().find(|name| !names.iter().any(|(known, _)| known == name)) {
+            let near = nearest(name, names.iter().map(|(name, _)| *name));
+            return Err(InputError::UnknownDim { name: name.clone(), near });
+        }
+        for (name, sym) in names {
+            if symbols.get(sym).is_none() {
+                symbols.set(sym, self.dims.get(name).copied().unwrap_or(USUAL_EXTENT));
+            }
+        }
+        Ok(symbols)
+    }
+}
+
+fn dims_of(ty: &Type) -> Vec<Dim> {
+    match ty {
+        Type::Tensor(ty) => ty.shape.clone().unwrap_or_default(),
+        Type::Shape { dims, .. } => dims.clone().unwrap_or_default(),
+        Type::Prim { value, .. } => value.iter().cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
+    let inputs = function.attr("num_input").and_then(|n| n.as_int()).and_then(|n| usize::try_from(n).ok());
+    let mut out = Vec::new();
+    for (i, param) in params.iter().enumerate() {
+        let mut work = vec![(param.name().unwrap_or("_").to_string(), param.ty().to_owned())];
+        while let Some((name, ty)) = work.pop() {
+            if let Type::Tuple(fields) = &ty {
+                let fields = fields.iter().enumerate().map(|(i, field)| (format!("{name}_{i}"), field.clone()));
+                work.extend(fields.collect::<Vec<_>>().into_iter().rev());
+                continue;
+            }
+            let ty = match ty {
+                Type::DTensor(ty) => Type::Tensor(ty.tensor),
+                ty => ty,
+            };
+            let weight = inputs.is_some_and(|inputs| i >= inputs);
+            out.push(Part { name, position: format!("arr_{}", out.len()), ty, param: *param, weight });
+        }
+    }
+    out
+}
+
+/// The value of a parameter from those of its parts.
+fn joined(ty: &Type, values: &mut impl Iterator<Item = Value>) -> Result<Value, InputError> {
+    match ty {
+        Type::Tuple(fields) => {
+            let fields: Result<Vec<Value>, InputError> = fields.iter().map(|field| joined(field, values)).collect();
+            Ok(Value::tuple(fields?)?)
+        }
+        _ => Ok(values.next().unwrap_or(Value::Null)),
+    }
+}
+
+/// The parameters that are variances of batch normalizations, by use.
+fn variances(body: &Body) -> BTreeSet<u32> {
+    let calls = body.values().filter_map(|value| value.as_call_to("relax.nn.batch_norm"));
+    calls.filter_map(|call| call.arg(4)).map(Node::word).collect()
+}
+
+fn given(part: &Part<'_>, array: Tensor) -> Result<Value, InputError> {
+    let found = format!("an array of {} of shape {}", array.dtype(), shape_text(array.shape()));
+    let wrong = |wanted: &str| InputError::Wrong { name: part.name.clone(), found, wanted: wanted.to_string() };
+    match &part.ty {
+        Type::Shape { .. } => match array.shape().len() == 1 && array.dtype().is_int() {
+            true => Ok(Value::shape(&array.numbers().map(i64::of).collect::<Vec<_>>())),
+            false => Err(wrong("an array of integers of one dimension, because it is a shape")),
+        },
+        Type::Prim { dtype, .. } => match array.number(0).filter(|_| array.len() == 1 && array.dtype() == *dtype) {
+            Some(number) => Ok(Value::Scalar(Scalar { number, dtype: *dtype })),
+            None => Err(wrong(&format!("one number of {dtype}"))),
+        },
+        _ => Ok(Value::Tensor(array)),
+    }
+}
+
+fn random(
+    part: &Part<'_>,
+    seed: u64,
+    variance: bool,
+    (symbols, body): (&Symbols, &Body),
+    limits: &Limits,
+) -> Result<Value, InputError> {
+    let not = |why: &str| InputError::NotRandom { name: part.name.clone(), why: why.to_string() };
+    match &part.ty {
+        Type::Tensor(TensorType { shape: Some(dims), dtype, .. }) if dtype.is_known() => {
+            let shape = symbols.extents(dims, body)?;
+            // Caffe2 calls a running variance `riv`.
+            let says_so = |word: &str| word.starts_with("var") || word == "riv";
+            let variance = variance || part.name.split('_').any(says_so);
+            Ok(Value::Tensor(random_tensor(*dtype, &shape, seed, (variance, part.weight), limits)?))
+        }
+        Type::Tensor(_) => Err(not("its type does not say its shape and its data type")),
+        Type::Shape { dims: Some(dims), .. } => Ok(Value::shape(&symbols.extents(dims, body)?)),
+        Type::Shape { .. } => Err(not("its type does not say its dimensions")),
+        Type::Prim { dtype, value: Some(dim) } => {
+            Ok(Value::Scalar(Scalar { number: symbols.number(dim, body)?, dtype: *dtype }))
+        }
+        Type::Prim { dtype, value: None } if dtype.is_float() => {
+            Ok(Value::Scalar(Scalar { number: Number::Float(0.5), dtype: *dtype }))
+        }
+        Type::Prim { dtype, value: None } => Ok(Value::int(1, *dtype)),
+        _ => Err(not("only tensors, shapes, numbers and tuples of these have one")),
+    }
+}
+
+fn random_tensor(
+    dtype: DType,
+    shape: &[i64],
+    seed: u64,
+    (variance, weight): (bool, bool),
+    limits: &Limits,
+) -> Result<Tensor, InputError> {
+    let mut tensor = Tensor::random(dtype, shape, seed, limits)?;
+    let row: f64 = shape.iter().skip(1).map(|extent| *extent as f64).product();
+    let scale = if weight && shape.len() > 1 && row > 0.0 { (6.0 / row).sqrt() } else { 1.0 };
+    let range = |number: Number| match number {
+        Number::Float(value) if variance => Number::Float(1.0 + value / 2.0),
+        Number::Float(value) => Number::Float(value * scale),
+        Number::Int(value) => Number::Int(value & 3),
+        Number::UInt(value) => Number::UInt(value & 3),
+        truth => truth,
+    };
+    if dtype == DType::BOOL || dtype.is_float() && !variance && scale == 1.0 {
+        return Ok(tensor);
+    }
+    for element in tensor.bytes_mut().chunks_exact_mut(dtype.bytes().max(1)) {
+        let word = element.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+        if let Some((word, width)) = number_of(dtype, word).and_then(|number| word_of(dtype, range(number))) {
+            element.copy_from_slice(&word.to_le_bytes()[..width]);
+        }
+    }
+    Ok(tensor)
+}

@@ -1,0 +1,314 @@
+//! PrimFuncs: each is prepared once, whoever calls it, and called with tensors and numbers.
+
+use super::failure::Cause;
+use super::machine::{Frame, Machine, Next};
+use super::observe::Observer;
+use super::value::{Scalar, Value};
+use crate::fault::Fault;
+use crate::interpret::Interpreter;
+use crate::kernel::{Arg, Backend, Kernel};
+use crate::limits::Limits;
+use crate::tensor::Tensor;
+use plugin_api::ir::constant::Number;
+use plugin_api::ir::records::kind;
+use plugin_api::ir::{BodyKind, Call, Stmt, Value as Node};
+use plugin_api::prelude::{Body, DType, Dim, Expr, Type};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A PrimFunc with what became of it.
+type Prepared = (Body, Arc<dyn Kernel>);
+
+/// PrimFuncs that a backend prepared, by their content. Machines can share them.
+pub struct Kernels {
+    backend: Box<dyn Backend>,
+    known: Mutex<HashMap<u64, Vec<Prepared>>>,
+}
+
+impl Default for Kernels {
+    fn default() -> Kernels {
+        Kernels::new(Interpreter)
+    }
+}
+
+impl Kernels {
+    /// Of a backend.
+    pub fn new(backend: impl Backend + 'static) -> Kernels {
+        Kernels { backend: Box::new(backend), known: Mutex::default() }
+    }
+
+    /// A PrimFunc, prepared now or before.
+    ///
+    /// # Errors
+    /// If the backend does not execute it.
+    pub fn get(&self, function: &Body) -> Result<Arc<dyn Kernel>, Fault> {
+        let hash = function.structural_hash();
+        let known = |all: &HashMap<u64, Vec<Prepared>>| {
+            let same = all.get(&hash)?.iter().find(|(body, _)| body.structural_eq(function));
+            same.map(|(_, kernel)| Arc::clone(kernel))
+        };
+        if let Some(kernel) = known(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(kernel);
+        }
+        let kernel = self.backend.prepare(function)?;
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(hash).or_default().push((function.clone(), Arc::clone(&kernel)));
+        Ok(kernel)
+    }
+}
+
+/// A PrimFunc of the module.
+pub(super) struct PrimFunc {
+    kernel: Arc<dyn Kernel>,
+    /// The parameters that it writes to, by their positions.
+    written: BTreeSet<usize>,
+}
+
+/// The parameters whose buffers a PrimFunc stores to, or hands to something that may.
+fn written(function: &Body) -> BTreeSet<usize> {
+    let params: Vec<u32> =
+        function.values().filter(|value| value.kind() == kind::PARAM).map(|param| param.word()).collect();
+    let mut out = BTreeSet::new();
+    for value in function.values() {
+        let buffer = match (value.stmt(), value.view()) {
+            (Some(Stmt::Store { buffer, .. }), _) => buffer,
+            (None, Expr::BufferPart { buffer, part: 0 }) => buffer,
+            _ => continue,
+        };
+        // A buffer is made of another one, or of a parameter.
+        let mut source = Some(buffer);
+        while let Some(value) = source {
+            out.extend(params.iter().position(|param| *param == value.word()));
+            source = value.operand(0).filter(|of| matches!(value.kind(), kind::BUFFER | kind::ACCESS) && !of.is_leaf());
+        }
+    }
+    out
+}
+
+/// The tensors that a call makes.
+pub(super) struct Outputs {
+    pub(super) types: Vec<(DType, Vec<i64>)>,
+    /// Whether they are fields of a tuple.
+    pub(super) tuple: bool,
+}
+
+impl Outputs {
+    /// Those of the types that are written in a call.
+    pub(super) fn of_call(frame: &Frame, call: Call<'_>) -> Result<Outputs, Cause> {
+        let mut types: Vec<Type> = call.type_args().map(|ty| ty.to_owned()).collect();
+        let tuple = match types.as_slice() {
+            [Type::Tuple(fields)] => {
+                types = fields.to_vec();
+                true
+            }
+            types => types.len() != 1,
+        };
+        let types = types.iter().map(|ty| frame.tensor_type(ty)).collect::<Result<_, Cause>>()?;
+        Ok(Outputs { types, tuple })
+    }
+
+    /// The tensors, filled with zeros.
+    pub(super) fn made(&self, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
+        self.types.iter().map(|(dtype, shape)| Ok(Tensor::zeros(*dtype, shape, limits)?)).collect()
+    }
+
+    /// The tensors as the value of the call.
+    pub(super) fn value(&self, tensors: Vec<Tensor>) -> Result<Value, Cause> {
+        let mut values: Vec<Value> = tensors.into_iter().map(Value::Tensor).collect();
+        match values.len() {
+            1 if !self.tuple => Ok(values.swap_remove(0)),
+            _ => Value::tuple(values),
+        }
+    }
+}
+
+impl Frame {
+    /// Data type and extents of a tensor type whose dimensions have values.
+    pub(super) fn tensor_type(&self, ty: &Type) -> Result<(DType, Vec<i64>), Cause> {
+        let tensor = match ty {
+            Type::Tensor(tensor) => tensor,
+            Type::DTensor(tensor) => &tensor.tensor,
+            _ => return Err(Cause::mismatch("a result of the call", "of another type", "a tensor")),
+        };
+        let dims: &[Dim] = match &tensor.shape {
+            Some(dims) => dims,
+            None => return Err(Cause::mismatch("a result of the call", "of unknown shape", "a tensor of a known one")),
+        };
+        Ok((tensor.dtype, self.symbols.extents(dims, &self.plan.body)?))
+    }
+}
+
+/// A value as the argument of a PrimFunc that only reads it.
+pub(super) fn argument(value: &Value) -> Result<Arg<'_>, Cause> {
+    match value {
+        Value::Tensor(tensor) => Ok(Arg::In(tensor)),
+        Value::Scalar(scalar) => Ok(number(*scalar)),
+        other => Err(no_argument(other)),
+    }
+}
+
+fn no_argument(value: &Value) -> Cause {
+    Cause::mismatch("an argument of the PrimFunc", value.described(), "a tensor or a number")
+}
+
+fn number(scalar: Scalar) -> Arg<'static> {
+    match scalar.number {
+        Number::Bool(value) => Arg::Int(value.into()),
+        Number::Int(value) => Arg::Int(value),
+        Number::UInt(value) => Arg::Int(value as i64),
+        Number::Float(value) => Arg::Float(value),
+    }
+}
+
+impl Machine<'_> {
+    /// A PrimFunc of the module by its name.
+    fn prim_func(&mut self, name: &str) -> Result<Arc<PrimFunc>, Cause> {
+        if let Some(known) = self.prim_funcs.get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let body = self.function(name)?;
+        if body.kind() != BodyKind::PrimFunc {
+            let (name, found, wanted) = (name.to_string(), "no PrimFunc", "a PrimFunc");
+            return Err(Cause::OtherFunction { name, found, wanted });
+        }
+        let kernel = self.kernels.get(body).map_err(|fault| fault.in_function(name))?;
+        let function = Arc::new(PrimFunc { kernel, written: written(body) });
+        self.prim_funcs.insert(name.to_string(), Arc::clone(&function));
+        Ok(function)
+    }
+
+    /// `R.call_tir` and its kin: the results are new tensors. `in_place` has for each result the argument that it is
+    /// written to, or -1.
+    pub(super) fn call_tir(&mut self, frame: &Frame, call: Call<'_>, in_place: &[i64]) -> Result<Value, Cause> {
+        let name = match call.arg(0).map(Node::view) {
+            Some(Expr::GlobalVar(name)) => name,
+            _ => return Err(Fault::unsupported("a call of a PrimFunc that is not named").into()),
+        };
+        let function = self.prim_func(name)?;
+        let args = arguments(frame, call)?;
+        let scalars = match call.arg(2) {
+            Some(shape) => frame.value(shape)?.as_shape().unwrap_or_default().to_vec(),
+            None => Vec::new(),
+        };
+        let outputs = Outputs::of_call(frame, call)?;
+        let mut tensors = Vec::with_capacity(outputs.types.len());
+        for (i, (dtype, shape)) in outputs.types.iter().enumerate() {
+            let written = in_place.get(i).and_then(|at| usize::try_from(*at).ok()).and_then(|at| args.get(at));
+            tensors.push(match written {
+                Some(Value::Tensor(tensor)) => tensor.clone(),
+                _ => Tensor::zeros(*dtype, shape, &self.limits)?,
+            });
+        }
+        let mut rest: Vec<Option<&mut Tensor>> = tensors.iter_mut().map(Some).collect();
+        let mut list = Vec::with_capacity(args.len() + rest.len() + scalars.len());
+        for (i, value) in args.iter().enumerate() {
+            let output = in_place.iter().position(|at| *at == i as i64);
+            list.push(match output.and_then(|output| rest.get_mut(output)?.take()) {
+                Some(tensor) => Arg::Out(tensor),
+                None => argument(value)?,
+            });
+        }
+        list.extend(rest.into_iter().flatten().map(Arg::Out));
+        list.extend(scalars.into_iter().map(Arg::Int));
+        function.kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
+        outputs.value(tensors)
+    }
+
+    /// `R.call_dps_packed`: a packed function fills new tensors.
+    pub(super) fn call_filling(&mut self, frame: &Frame, call: Call<'_>) -> Result<Value, Cause> {
+        let Some(Expr::ExternFunc(name)) = call.arg(0).map(Node::view) else {
+            return Err(Fault::unsupported("a call of a packed function that is not named").into());
+        };
+        let function = self.packed.filling(name)?;
+        let args = arguments(frame, call)?;
+        let outputs = Outputs::of_call(frame, call)?;
+        let mut tensors = outputs.made(&self.limits)?;
+        function(&args, &mut tensors, &self.limits)?;
+        outputs.value(tensors)
+    }
+
+    /// A direct call of a PrimFunc, which may write to its arguments.
+    pub(super) fn call_prim_func(&mut self, frame: &mut Frame, name: &str, call: Call<'_>) -> Result<Next, Cause> {
+        let function = self.prim_func(name)?;
+        let mut args = Vec::new();
+        for (i, arg) in call.args().enumerate() {
+            let written = function.written.contains(&i);
+            args.push(if written { frame.take(arg)? } else { frame.value(arg)? });
+        }
+        let mut list = Vec::with_capacity(args.len());
+        for (i, value) in args.iter_mut().enumerate() {
+            match value {
+                Value::Tensor(tensor) => {
+                    let written = function.written.contains(&i);
+                    list.push(if written { Arg::Out(tensor) } else { Arg::In(tensor) });
+                }
+                // `R.shape([...])` gives its extents as numbers.
+                Value::Shape(extents) => list.extend(extents.iter().map(|extent| Arg::Int(*extent))),
+                Value::Scalar(scalar) => list.push(number(*scalar)),
+                other => return Err(no_argument(other)),
+            }
+        }
+        let result = function.kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
+        for (i, (arg, value)) in call.args().zip(args).enumerate() {
+            if function.written.contains(&i) {
+                frame.put_back(arg, value);
+            }
+        }
+        let dtype = call.ty().dtype();
+        Ok(Next::Value(match result {
+            Some(number) => Value::Scalar(Scalar { number, dtype }),
+            None => Value::tuple(Vec::new())?,
+        }))
+    }
+}
+
+impl Frame {
+    /// The value of a variable that a function writes to, taken out of it and of the variables that it is another name
+    /// of, so that the data need not be copied.
+    fn take(&mut self, variable: Node<'_>) -> Result<Value, Cause> {
+        let value = self.value(variable)?;
+        let mut source = Some(variable);
+        while let Some(node) = source {
+            if let Some(slot) = self.slot(node.word()).filter(|_| !node.is_leaf()) {
+                *slot = None;
+            }
+            source = other_name(node);
+        }
+        Ok(value)
+    }
+
+    /// Gives them the value that was written.
+    fn put_back(&mut self, variable: Node<'_>, value: Value) {
+        let mut source = Some(variable);
+        while let Some(node) = source {
+            if let Some(slot) = self.slot(node.word()).filter(|_| !node.is_leaf()) {
+                *slot = Some(value.clone());
+            }
+            source = other_name(node);
+        }
+    }
+}
+
+/// The variable that a variable is another name of.
+fn other_name(node: Node<'_>) -> Option<Node<'_>> {
+    match node.view() {
+        Expr::Alias(of) | Expr::MatchCast(of) => Some(of),
+        _ => None,
+    }
+}
+
+/// The arguments of `R.call_tir` and the like: a tuple, or one value.
+fn arguments(frame: &Frame, call: Call<'_>) -> Result<Vec<Value>, Cause> {
+    let Some(args) = call.arg(1) else { return Ok(Vec::new()) };
+    let args = frame.value(args)?;
+    Ok(match args.as_tuple() {
+        Some(fields) => fields.to_vec(),
+        None => vec![args],
+    })
+}
+
+/// Tells that something was executed.
+pub(super) fn told(value: Value, observer: &mut dyn Observer) -> Result<Next, Cause> {
+    observer.called();
+    Ok(Next::Value(value))
+}

@@ -1,0 +1,336 @@
+//! Operators through their legalizations: the call with the types that its arguments have now becomes a PrimFunc.
+
+use super::failure::Cause;
+use super::kernels::{Outputs, argument};
+use super::machine::{Frame, Machine, Next};
+use super::observe::Observer;
+use super::value::{Scalar, Value};
+use crate::fault::Fault;
+use crate::kernel::{Arg, Kernel};
+use crate::tensor::Tensor;
+use plugin_api::arith::substitute;
+use plugin_api::ir::constant::Number;
+use plugin_api::ir::records::kind;
+use plugin_api::ir::{Attr, Call, Sym, Value as Node};
+use plugin_api::prelude::{AttrsId, Body, BodyBuilder, Dim, Legalized, Type, TypeId, V};
+use plugin_api::typing::legalized::{LegalizedArg, Replacement};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Says how an operator is computed: the host, with the plugins that declare operators.
+pub trait Lower {
+    /// The type of a call. Its arguments have their types already.
+    ///
+    /// # Errors
+    /// If the operator is unknown, or the call does not fit it.
+    fn infer(&self, call: Call<'_>) -> Result<Type, String>;
+
+    /// The legalization of a call; `None` if its operator has none.
+    ///
+    /// # Errors
+    /// If the operator is unknown, or this call cannot be legalized.
+    fn lower(&self, call: Call<'_>) -> Result<Option<Legalized>, String>;
+}
+
+/// For modules without operators.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoLegalization;
+
+impl Lower for NoLegalization {
+    fn infer(&self, _: Call<'_>) -> Result<Type, String> {
+        Err("no plugin with operators is loaded".to_string())
+    }
+
+    fn lower(&self, _: Call<'_>) -> Result<Option<Legalized>, String> {
+        Err("no plugin with operators is loaded".to_string())
+    }
+}
+
+/// Where a value comes from: an argument of the call, then fields of tuples; or a number that is written.
+#[derive(Debug)]
+pub(super) enum Source {
+    Path(Vec<usize>),
+    Value(Value),
+}
+
+/// What takes the place of a call with certain types.
+pub(super) enum Lowered {
+    PrimFunc { kernel: Arc<dyn Kernel>, args: Vec<Source>, outputs: Outputs },
+    Argument(Source),
+    Constant(Value),
+    Packed(String),
+}
+
+/// A call in a body of its own, with parameters of the types that the arguments have.
+struct Alone {
+    body: Body,
+    call: u32,
+    /// Where the values of parameters and tuples come from, by their words.
+    paths: HashMap<u32, Vec<usize>>,
+}
+
+impl Machine<'_> {
+    /// A call of an operator that has a legalization.
+    pub(super) fn call_lowered(
+        &mut self,
+        frame: &Frame,
+        call: Call<'_>,
+        name: &str,
+        observer: &mut dyn Observer,
+    ) -> Result<Next, Cause> {
+        let args = frame.values(call.args())?;
+        let not = |why: String| Cause::NotExecuted { name: name.to_string(), why };
+        let alone = self.alone(frame, call, name, &args)?;
+        let lowered = match self.known(&alone.body) {
+            Some(lowered) => lowered,
+            None => {
+                let lowered = Arc::new(self.lowered_call(&alone).map_err(|cause| match cause {
+                    Refused::Why(why) => not(why),
+                    Refused::Fault(fault) => fault.in_function(name).into(),
+                })?);
+                let hash = alone.body.structural_hash();
+                self.lowered.entry(hash).or_default().push((alone.body, Arc::clone(&lowered)));
+                lowered
+            }
+        };
+        match &*lowered {
+            Lowered::Argument(source) => Ok(Next::Value(source.find(&args).clone())),
+            Lowered::Constant(value) => Ok(Next::Value(value.clone())),
+            Lowered::Packed(packed) => self.call_packed(packed, &args, observer),
+            Lowered::PrimFunc { kernel, args: sources, outputs } => {
+                let mut tensors = outputs.made(&self.limits)?;
+                let mut list: Vec<Arg<'_>> =
+                    sources.iter().map(|source| argument(source.find(&args))).collect::<Result<_, Cause>>()?;
+                list.extend(tensors.iter_mut().map(Arg::Out));
+                kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
+                drop(list);
+                outputs.value(tensors).map(Next::Value)
+            }
+        }
+    }
+
+    fn known(&self, body: &Body) -> Option<Arc<Lowered>> {
+        let same = self.lowered.get(&body.structural_hash())?;
+        same.iter().find(|(known, _)| known.structural_eq(body)).map(|(_, lowered)| Arc::clone(lowered))
+    }
+
+    /// The call in a body of its own.
+    fn alone(&self, frame: &Frame, call: Call<'_>, name: &str, args: &[Value]) -> Result<Alone, Cause> {
+        let mut writer = Writer { b: BodyBuilder::new(), params: HashMap::new(), paths: HashMap::new() };
+        writer.b.begin_function(0, AttrsId::NONE, None);
+        for (i, value) in args.iter().enumerate() {
+            writer.params(value, &mut vec![i])?;
+        }
+        writer.b.begin_block();
+        let mut operands = Vec::with_capacity(args.len());
+        for (i, value) in args.iter().enumerate() {
+            operands.push(writer.operand(value, &mut vec![i]).ok_or_else(|| Cause::NotExecuted {
+                name: name.to_string(),
+                why: format!("its argument {i} is {}", value.described()),
+            })?);
+        }
+        for ty in call.type_args() {
+            let ty = frame.constant_type(&ty.to_owned())?;
+            let ty = writer.b.ty(&ty);
+            operands.push(writer.b.type_arg(ty));
+        }
+        let mut attrs = Vec::new();
+        for (key, attr) in call.attrs().iter() {
+            attrs.push((key, frame.constant_attr(attr.to_owned())?));
+        }
+        let Writer { mut b, paths, .. } = writer;
+        let (attrs, op) = (b.attrs(attrs), b.op(name));
+        let v = b.call(op, &operands, attrs, TypeId::NONE, call.value().has_effect(), Some("y"));
+        let inferred = b.with(v, |value| value.as_call().map(|call| self.lower.infer(call)));
+        let why = |why: String| Cause::NotExecuted { name: name.to_string(), why };
+        let ty = inferred.unwrap_or_else(|| Err("it is no call".to_string())).map_err(why)?;
+        let ty = b.ty(&ty);
+        b.set_type(v, ty);
+        b.end();
+        b.end_function(v, ty);
+        let call = v.word();
+        Ok(Alone { body: b.finish().map_err(|error| why(error.to_string()))?, call, paths })
+    }
+
+    fn lowered_call(&self, alone: &Alone) -> Result<Lowered, Refused> {
+        let value = Node::of_word(&alone.body, alone.call);
+        let Some(call) = value.as_call() else { return Err(Refused::Why("it is no call".to_string())) };
+        let no_legalization = || Refused::Why("it has no legalization".to_string());
+        let legalized = self.lower.lower(call).map_err(Refused::Why)?.ok_or_else(no_legalization)?;
+        let unknown = || Refused::Why("its legalization has an argument that the call does not have".to_string());
+        let source = |arg: LegalizedArg| alone.source(arg).ok_or_else(unknown);
+        Ok(match legalized.replacement() {
+            Some(Replacement::Argument(arg)) => Lowered::Argument(source(arg)?),
+            Some(Replacement::Constant(array)) => {
+                let array = array.view();
+                let tensor = Tensor::new(array.dtype(), array.shape(), array.bytes()).map_err(Refused::Fault)?;
+                Lowered::Constant(Value::Tensor(tensor))
+            }
+            Some(Replacement::Packed(name)) => Lowered::Packed(name),
+            Some(Replacement::Function(function)) if legalized.symbols.is_empty() => {
+                let args: Vec<Source> = legalized.args.iter().map(|arg| source(*arg)).collect::<Result<_, _>>()?;
+                let outputs = outputs_of(function, args.len(), call.ty().is_tuple())?;
+                let kernel = self.kernels.get(function).map_err(Refused::Fault)?;
+                Lowered::PrimFunc { kernel, args, outputs }
+            }
+            _ => return Err(Refused::Why("its legalization depends on symbolic variables".to_string())),
+        })
+    }
+}
+
+enum Refused {
+    Why(String),
+    Fault(Fault),
+}
+
+/// The buffers after those of the arguments.
+fn outputs_of(function: &Body, n_args: usize, tuple: bool) -> Result<Outputs, Refused> {
+    let params = function.values().filter(|value| value.kind() == kind::PARAM).skip(n_args);
+    let mut types = Vec::new();
+    for param in params {
+        let Type::Buffer(ty) = param.ty().to_owned() else { continue };
+        let shape: Option<Vec<i64>> = ty.shape.iter().map(Dim::as_int).collect();
+        let unknown = || Refused::Why("the shape of its result depends on values".to_string());
+        types.push((ty.dtype, shape.ok_or_else(unknown)?));
+    }
+    Ok(Outputs { types, tuple })
+}
+
+impl Source {
+    fn find<'v>(&'v self, args: &'v [Value]) -> &'v Value {
+        let path = match self {
+            Source::Path(path) => path,
+            Source::Value(value) => return value,
+        };
+        let mut fields = args;
+        let mut found = &Value::Null;
+        for at in path {
+            found = fields.get(*at).unwrap_or(&Value::Null);
+            fields = found.as_tuple().unwrap_or_default();
+        }
+        found
+    }
+}
+
+impl Alone {
+    /// Where the argument of a legalization comes from.
+    fn source(&self, arg: LegalizedArg) -> Option<Source> {
+        let (value, field) = arg.value(&self.body);
+        if let Some(path) = self.paths.get(&value.word()) {
+            return Some(Source::Path(path.iter().copied().chain(field.map(|field| field as usize)).collect()));
+        }
+        let dim = value.dim().filter(|_| field.is_none())?;
+        let number = match &dim {
+            Dim::Int(value) => Number::Int(*value),
+            other => match other.as_int() {
+                Some(value) => Number::Int(value),
+                None => match other {
+                    Dim::Expr(expr) => match **expr {
+                        plugin_api::ir::DimExpr::Float(bits, _) => Number::Float(f64::from_bits(bits)),
+                        _ => return None,
+                    },
+                    _ => return None,
+                },
+            },
+        };
+        Some(Source::Value(Value::Scalar(Scalar { number, dtype: dim.dtype() })))
+    }
+}
+
+struct Writer {
+    b: BodyBuilder,
+    /// By their paths.
+    params: HashMap<Vec<usize>, V>,
+    paths: HashMap<u32, Vec<usize>>,
+}
+
+impl Writer {
+    /// Adds a parameter for each tensor, also within tuples.
+    fn params(&mut self, value: &Value, path: &mut Vec<usize>) -> Result<(), Cause> {
+        let ty = match value {
+            Value::Tensor(tensor) => Type::tensor(tensor.shape().iter().copied(), tensor.dtype()),
+            Value::Null | Value::Storage => Type::Object,
+            Value::Tuple(tuple) => {
+                for (i, field) in tuple.fields().iter().enumerate() {
+                    path.push(i);
+                    self.params(field, path)?;
+                    path.pop();
+                }
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        let ty = self.b.ty(&ty);
+        let v = self.b.param(&format!("p{}", self.params.len()), ty);
+        self.paths.insert(v.word(), path.clone());
+        self.params.insert(path.clone(), v);
+        Ok(())
+    }
+
+    /// The operand for a value; `None` for functions.
+    fn operand(&mut self, value: &Value, path: &mut Vec<usize>) -> Option<V> {
+        Some(match value {
+            Value::Tensor(_) | Value::Null | Value::Storage => *self.params.get(path)?,
+            Value::Tuple(tuple) => {
+                let mut items = Vec::with_capacity(tuple.fields().len());
+                for (i, field) in tuple.fields().iter().enumerate() {
+                    path.push(i);
+                    items.push(self.operand(field, path)?);
+                    path.pop();
+                }
+                let v = self.b.tuple(&items, None);
+                self.paths.insert(v.word(), path.clone());
+                v
+            }
+            Value::Shape(extents) => self.b.shape(&extents.iter().map(|extent| Dim::Int(*extent)).collect::<Vec<_>>()),
+            Value::Scalar(Scalar { number, dtype }) => self.b.prim_value(&match *number {
+                Number::Float(value) => Dim::float(value, *dtype),
+                Number::Bool(value) => Dim::int(value.into(), *dtype),
+                Number::Int(value) => Dim::int(value, *dtype),
+                Number::UInt(value) => Dim::int(value as i64, *dtype),
+            }),
+            Value::Str(text) => self.b.string(text),
+            Value::DType(dtype) => self.b.dtype(*dtype),
+            Value::Function(_) | Value::Closure(_) | Value::Packed(_) => return None,
+        })
+    }
+}
+
+impl Frame {
+    /// A type with the values of its symbolic variables, and without devices, which the body does not know.
+    fn constant_type(&self, ty: &Type) -> Result<Type, Cause> {
+        let dims = |dims: &Option<Vec<Dim>>| -> Result<Option<Vec<Dim>>, Cause> {
+            let constant = |dim: &Dim| self.symbols.constant(dim, &self.plan.body);
+            dims.as_ref().map(|dims| dims.iter().map(constant).collect()).transpose()
+        };
+        Ok(match ty {
+            Type::Tensor(tensor) => Type::Tensor(plugin_api::ir::TensorType {
+                shape: dims(&tensor.shape)?,
+                vdevice: None,
+                ..tensor.clone()
+            }),
+            Type::DTensor(tensor) => self.constant_type(&Type::Tensor(tensor.tensor.clone()))?,
+            Type::Shape { ndim, dims: extents } => Type::Shape { ndim: *ndim, dims: dims(extents)? },
+            Type::Prim { dtype, .. } => Type::Prim { dtype: *dtype, value: None },
+            Type::Tuple(fields) => {
+                Type::tuple(fields.iter().map(|field| self.constant_type(field)).collect::<Result<Vec<_>, _>>()?)
+            }
+            _ => Type::Object,
+        })
+    }
+
+    /// An attribute with the values of its symbolic variables.
+    fn constant_attr(&self, attr: Attr) -> Result<Attr, Cause> {
+        Ok(match attr {
+            Attr::Dim(dim) => {
+                let value = |sym: Sym| self.symbols.get(sym).map(|value| Dim::int(value, sym.dtype));
+                Attr::Dim(substitute(&dim, &value))
+            }
+            Attr::Type(ty) => Attr::Type(self.constant_type(&ty)?),
+            Attr::List(items) => {
+                Attr::List(items.iter().map(|item| self.constant_attr(item.clone())).collect::<Result<_, _>>()?)
+            }
+            other => other,
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! Packed functions: Rust functions by the names that modules call.
+
+use super::failure::Cause;
+use super::value::Value;
+use crate::limits::Limits;
+use crate::tensor::Tensor;
+use plugin_api::names::nearest;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(super) mod standard;
+
+/// A function that returns a value.
+pub type Returning = dyn Fn(&[Value], &Limits) -> Result<Value, Cause> + Send + Sync;
+/// A function that fills tensors, for `R.call_dps_packed`.
+pub type Filling = dyn Fn(&[Value], &mut [Tensor], &Limits) -> Result<(), Cause> + Send + Sync;
+
+/// Packed functions by name.
+///
+/// ```
+/// use runtime::vm::{Packed, Value};
+///
+/// let mut packed = Packed::standard();
+/// packed.add("my.first", |args, _| Ok(args.first().cloned().unwrap_or(Value::Null)));
+/// assert!(packed.names().any(|name| name == "my.first"));
+/// assert!(packed.names().any(|name| name == "relax.run.unique"));
+/// ```
+#[derive(Clone, Default)]
+pub struct Packed {
+    returning: BTreeMap<String, Arc<Returning>>,
+    filling: BTreeMap<String, Arc<Filling>>,
+}
+
+impl Packed {
+    /// Those that LegalizeOps and the passes that lower Relax write into modules.
+    pub fn standard() -> Packed {
+        let mut packed = Packed::default();
+        standard::add_to(&mut packed);
+        packed
+    }
+
+    /// Adds a function that returns a value, or replaces the one of that name.
+    pub fn add(
+        &mut self,
+        name: impl Into<String>,
+        function: impl Fn(&[Value], &Limits) -> Result<Value, Cause> + Send + Sync + 'static,
+    ) {
+        self.returning.insert(name.into(), Arc::new(function));
+    }
+
+    /// Adds a function that fills tensors, or replaces the one of that name.
+    pub fn add_filling(
+        &mut self,
+        name: impl Into<String>,
+        function: impl Fn(&[Value], &mut [Tensor], &Limits) -> Result<(), Cause> + Send + Sync + 'static,
+    ) {
+        self.filling.insert(name.into(), Arc::new(function));
+    }
+
+    /// The names of all functions, sorted within each of both kinds.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.returning.keys().chain(self.filling.keys()).map(String::as_str)
+    }
+
+    pub(super) fn returning(&self, name: &str) -> Result<Arc<Returning>, Cause> {
+        self.returning.get(name).cloned().ok_or_else(|| self.missing(name))
+    }
+
+    pub(super) fn filling(&self, name: &str) -> Result<Arc<Filling>, Cause> {
+        self.filling.get(name).cloned().ok_or_else(|| self.missing(name))
+    }
+
+    fn missing(&self, name: &str) -> Cause {
+        Cause::NotRegistered { name: name.to_string(), near: nearest(name, self.names()) }
+    }
+}

@@ -1,0 +1,174 @@
+//! Symbolic variables, and the value of dimensions that mention them.
+
+use super::failure::Cause;
+use crate::fault::{Fault, Place};
+use plugin_api::arith::{fold, prim};
+use plugin_api::ir::constant::{Element, Number};
+use plugin_api::ir::{DimExpr, Sym};
+use plugin_api::prelude::{Body, DType, Dim};
+use std::collections::BTreeMap;
+
+/// Values of symbolic variables by their number in the body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Symbols(BTreeMap<u32, i64>);
+
+impl Symbols {
+    pub(super) fn get(&self, sym: Sym) -> Option<i64> {
+        self.0.get(&sym.id).copied()
+    }
+
+    pub(super) fn set(&mut self, sym: Sym, value: i64) {
+        self.0.insert(sym.id, value);
+    }
+
+    /// The value of a dimension.
+    pub(super) fn number(&self, dim: &Dim, body: &Body) -> Result<Number, Cause> {
+        match dim {
+            Dim::Int(value) => Ok(Number::Int(*value)),
+            Dim::Var(sym) => self
+                .get(*sym)
+                .map(Number::Int)
+                .ok_or_else(|| Cause::Unbound { name: body.sym_name(sym.id).unwrap_or("_").to_string() }),
+            Dim::Expr(expr) => self.compound(expr, body),
+        }
+    }
+
+    /// The value of a dimension that is an integer.
+    pub(super) fn extent(&self, dim: &Dim, body: &Body) -> Result<i64, Cause> {
+        integer(self.number(dim, body)?).ok_or_else(|| Cause::NoExtent { why: "it is not an integer".to_string() })
+    }
+
+    /// The values of dimensions.
+    pub(super) fn extents(&self, dims: &[Dim], body: &Body) -> Result<Vec<i64>, Cause> {
+        dims.iter().map(|dim| self.extent(dim, body)).collect()
+    }
+
+    /// The dimension as a number.
+    pub(super) fn constant(&self, dim: &Dim, body: &Body) -> Result<Dim, Cause> {
+        Ok(match self.number(dim, body)? {
+            Number::Float(value) => Dim::float(value, dim.dtype()),
+            number => Dim::int(integer(number).unwrap_or(0), dim.dtype()),
+        })
+    }
+
+    fn compound(&self, expr: &DimExpr, body: &Body) -> Result<Number, Cause> {
+        match expr {
+            DimExpr::Int(value, dtype) => Ok(typed(Number::Int(*value), *dtype)),
+            DimExpr::Float(bits, _) => Ok(Number::Float(f64::from_bits(*bits))),
+            DimExpr::Unary(prim::NOT, _, a) => Ok(Number::Bool(!bool::of(self.number(a, body)?))),
+            DimExpr::Unary(_, dtype, a) => Ok(typed(self.number(a, body)?, *dtype)),
+            DimExpr::Binary(prim::IF, _, cond, both) => {
+                let Dim::Expr(both) = both else { return self.number(both, body) };
+                let DimExpr::Binary(prim::ELSE, _, then, other) = &**both else { return self.compound(both, body) };
+                self.number(if bool::of(self.number(cond, body)?) { then } else { other }, body)
+            }
+            DimExpr::Binary(op, dtype, a, b) => {
+                let (a, b) = (self.number(a, body)?, self.number(b, body)?);
+                Ok(typed(operation(*op, a, b)?, *dtype))
+            }
+        }
+    }
+}
+
+fn integer(number: Number) -> Option<i64> {
+    match number {
+        Number::Bool(value) => Some(value.into()),
+        Number::Int(value) => Some(value),
+        Number::UInt(value) => i64::try_from(value).ok(),
+        Number::Float(_) => None,
+    }
+}
+
+/// A number as one of a data type.
+fn typed(number: Number, dtype: DType) -> Number {
+    if dtype.is_float() {
+        Number::Float(f64::of(number))
+    } else if dtype == DType::BOOL {
+        Number::Bool(bool::of(number))
+    } else {
+        Number::Int(i64::of(number))
+    }
+}
+
+fn operation(op: u16, a: Number, b: Number) -> Result<Number, Cause> {
+    let (Some(x), Some(y)) = (integer(a), integer(b)) else { return of_floats(op, f64::of(a), f64::of(b)) };
+    let divides = matches!(op, prim::FLOORDIV | prim::FLOORMOD | prim::TRUNCDIV | prim::TRUNCMOD | prim::DIV);
+    if divides && y == 0 {
+        return Err(Fault::DivisionByZero { place: Place::default() }.into());
+    }
+    let value = match op {
+        prim::SHL => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)),
+        prim::SHR => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)),
+        prim::BITAND => Some(x & y),
+        prim::BITOR => Some(x | y),
+        prim::BITXOR => Some(x ^ y),
+        prim::DIV => x.checked_div(y),
+        op => fold(op, x, y),
+    };
+    value.map(Number::Int).ok_or_else(|| Cause::NoExtent { why: format!("it does not fit 64 bits ({x} and {y})") })
+}
+
+fn of_floats(op: u16, x: f64, y: f64) -> Result<Number, Cause> {
+    Ok(match op {
+        prim::ADD => Number::Float(x + y),
+        prim::SUB => Number::Float(x - y),
+        prim::MUL => Number::Float(x * y),
+        prim::DIV => Number::Float(x / y),
+        prim::MIN => Number::Float(x.min(y)),
+        prim::MAX => Number::Float(x.max(y)),
+        prim::EQ => Number::Bool(x == y),
+        prim::NE => Number::Bool(x != y),
+        prim::LT => Number::Bool(x < y),
+        prim::LE => Number::Bool(x <= y),
+        prim::GT => Number::Bool(x > y),
+        prim::GE => Number::Bool(x >= y),
+        _ => return Err(Cause::NoExtent { why: "it mixes floats with an operation on integers".to_string() }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugin_api::prelude::*;
+
+    fn with_n(n: i64) -> (Body, Dim, Symbols) {
+        let mut b = BodyBuilder::new();
+        let sym = b.sym("n", DType::I64);
+        b.begin_function(0, AttrsId::NONE, None);
+        let ty = b.ty(&Type::shape(vec![Dim::Var(sym)]));
+        let x = b.param("x", ty);
+        b.end_function(x, ty);
+        let mut symbols = Symbols::default();
+        symbols.set(sym, n);
+        (b.finish().expect("a body"), Dim::Var(sym), symbols)
+    }
+
+    #[test]
+    fn dimensions_have_the_values_of_their_variables() {
+        let (body, n, symbols) = with_n(7);
+        for (dim, expected) in [
+            (n.clone() * 2 + 1, 15),
+            ((n.clone() - 9).floor_div(2), -1),
+            ((n.clone() - 8).floor_mod(3), 2),
+            (Dim::if_then_else(Dim::binary(prim::LT, n.clone(), Dim::Int(7)), Dim::Int(1), n.clone()), 7),
+        ] {
+            assert_eq!(symbols.extent(&dim, &body).expect("a value"), expected, "{dim:?}");
+        }
+        let error = Symbols::default().extent(&n, &body).expect_err("no value");
+        assert_eq!(error.to_string(), "the symbolic variable `n` has no value here");
+        let zero = Dim::binary(prim::FLOORDIV, n.clone(), Dim::Int(0));
+        assert!(matches!(symbols.extent(&zero, &body), Err(Cause::Fault(Fault::DivisionByZero { .. }))));
+        let (body, n, symbols) = with_n(i64::MAX);
+        let large = Dim::binary(prim::MUL, n, Dim::Int(2));
+        assert!(matches!(symbols.extent(&large, &body), Err(Cause::NoExtent { .. })));
+    }
+
+    /// The branch that is not taken may divide by zero.
+    #[test]
+    fn only_one_branch_is_evaluated() {
+        let (body, n, symbols) = with_n(0);
+        let quotient = Dim::binary(prim::FLOORDIV, Dim::Int(4), n.clone());
+        let dim = Dim::if_then_else(Dim::binary(prim::EQ, n, Dim::Int(0)), Dim::Int(9), quotient);
+        assert_eq!(symbols.extent(&dim, &body).expect("a value"), 9);
+    }
+}

@@ -1,0 +1,250 @@
+//! Values of the virtual machine.
+
+use super::failure::Cause;
+use super::plan::Plan;
+use super::symbols::Symbols;
+use crate::tensor::Tensor;
+use plugin_api::ir::constant::Number;
+use plugin_api::prelude::DType;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+/// Deepest nesting of tuples and closures, so that a value can be dropped and compared without a deep stack.
+pub const DEEPEST_VALUE: u32 = 1_000;
+
+/// A value of Relax while it is executed. A clone shares its data.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Value {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A tuple.
+    Tuple(Tuple),
+    /// A shape.
+    Shape(Arc<[i64]>),
+    /// A number: `R.prim_value`, or a symbolic dimension.
+    Scalar(Scalar),
+    /// A string.
+    Str(Arc<str>),
+    /// A data type.
+    DType(DType),
+    /// A function of the module, by its name.
+    Function(Arc<str>),
+    /// A function that is nested in another one, or a function with some arguments bound.
+    Closure(Arc<Closure>),
+    /// An external function, by its name.
+    Packed(Arc<str>),
+    /// A piece of memory. Tensors in it have memory of their own.
+    Storage,
+    /// No value.
+    Null,
+}
+
+/// A number with its data type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scalar {
+    /// The number.
+    pub number: Number,
+    /// Its data type.
+    pub dtype: DType,
+}
+
+/// The fields of a tuple.
+#[derive(Clone, Debug)]
+pub struct Tuple {
+    fields: Arc<[Value]>,
+    depth: u32,
+}
+
+impl Tuple {
+    /// Its fields in order.
+    pub fn fields(&self) -> &[Value] {
+        &self.fields
+    }
+}
+
+/// A function with the values that it uses from outside.
+#[derive(Clone, Debug)]
+pub struct Closure {
+    pub(super) callee: Callee,
+    /// Arguments that come after those of a call.
+    pub(super) bound: Vec<Value>,
+    depth: u32,
+}
+
+/// What a closure calls.
+#[derive(Clone, Debug)]
+pub(super) enum Callee {
+    /// A function of the module, by its name.
+    Global(Arc<str>),
+    /// A nested function, with values from outside by their nodes, and symbolic variables that have a value there.
+    Nested { plan: Arc<Plan>, captured: BTreeMap<u32, Value>, symbols: Symbols },
+}
+
+impl Closure {
+    /// The nested function without bound arguments: what it sees of itself. `None` of a function of the module.
+    pub(super) fn unbound(self: &Arc<Closure>) -> Option<Arc<Closure>> {
+        match &self.callee {
+            Callee::Global(_) => None,
+            Callee::Nested { .. } if self.bound.is_empty() => Some(Arc::clone(self)),
+            nested => Some(Arc::new(Closure { callee: nested.clone(), bound: Vec::new(), depth: self.depth })),
+        }
+    }
+}
+
+fn depth_of<'v>(values: impl Iterator<Item = &'v Value>) -> u32 {
+    let depth = |value: &Value| match value {
+        Value::Tuple(tuple) => tuple.depth,
+        Value::Closure(closure) => closure.depth,
+        _ => 0,
+    };
+    values.map(depth).max().unwrap_or(0)
+}
+
+fn within(depth: u32) -> Result<(), Cause> {
+    if depth > DEEPEST_VALUE { Err(Cause::NestedValue { limit: DEEPEST_VALUE }) } else { Ok(()) }
+}
+
+impl Value {
+    /// A tuple.
+    ///
+    /// # Errors
+    /// If its fields are nested too deeply.
+    pub fn tuple(fields: Vec<Value>) -> Result<Value, Cause> {
+        let depth = depth_of(fields.iter()) + 1;
+        within(depth)?;
+        Ok(Value::Tuple(Tuple { fields: fields.into(), depth }))
+    }
+
+    /// A closure.
+    ///
+    /// # Errors
+    /// If it is nested too deeply.
+    pub(super) fn closure(callee: Callee, bound: Vec<Value>) -> Result<Value, Cause> {
+        let captured = match &callee {
+            Callee::Nested { captured, .. } => depth_of(captured.values()),
+            Callee::Global(_) => 0,
+        };
+        let depth = captured.max(depth_of(bound.iter())) + 1;
+        within(depth)?;
+        Ok(Value::Closure(Arc::new(Closure { callee, bound, depth })))
+    }
+
+    /// An integer of a data type.
+    pub fn int(value: i64, dtype: DType) -> Value {
+        let number = if dtype == DType::BOOL { Number::Bool(value != 0) } else { Number::Int(value) };
+        Value::Scalar(Scalar { number, dtype })
+    }
+
+    /// A shape.
+    pub fn shape(extents: &[i64]) -> Value {
+        Value::Shape(extents.into())
+    }
+
+    /// As a tensor.
+    pub fn as_tensor(&self) -> Option<&Tensor> {
+        match self {
+            Value::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// Fields of a tuple.
+    pub fn as_tuple(&self) -> Option<&[Value]> {
+        match self {
+            Value::Tuple(tuple) => Some(tuple.fields()),
+            _ => None,
+        }
+    }
+
+    /// Extents of a shape.
+    pub fn as_shape(&self) -> Option<&[i64]> {
+        match self {
+            Value::Shape(extents) => Some(extents),
+            _ => None,
+        }
+    }
+
+    /// As an integer: an integer or truth value, or a tensor that has one element of such a type.
+    pub fn as_int(&self) -> Option<i64> {
+        let number = match self {
+            Value::Scalar(scalar) => scalar.number,
+            Value::Tensor(tensor) if tensor.len() == 1 => tensor.number(0)?,
+            _ => return None,
+        };
+        match number {
+            Number::Bool(value) => Some(value.into()),
+            Number::Int(value) => Some(value),
+            Number::UInt(value) => i64::try_from(value).ok(),
+            Number::Float(_) => None,
+        }
+    }
+
+    /// What it is, for messages: `a tensor of float32 of shape (2, 3)`.
+    pub fn described(&self) -> String {
+        match self {
+            Value::Tensor(tensor) => format!("a tensor of {} of shape {}", tensor.dtype(), shape_text(tensor.shape())),
+            Value::Tuple(tuple) => match tuple.fields.len() {
+                1 => "a tuple of 1 value".to_string(),
+                n => format!("a tuple of {n} values"),
+            },
+            Value::Shape(extents) => format!("the shape {}", shape_text(extents)),
+            Value::Scalar(scalar) => format!("the {} {}", scalar.dtype, number_text(scalar.number)),
+            Value::Str(_) => "a string".to_string(),
+            Value::DType(dtype) => format!("the data type {dtype}"),
+            Value::Function(name) => format!("the function `{name}`"),
+            Value::Closure(_) => "a closure".to_string(),
+            Value::Packed(name) => format!("the packed function `{name}`"),
+            Value::Storage => "a piece of memory".to_string(),
+            Value::Null => "no value".to_string(),
+        }
+    }
+}
+
+/// `(2, 3)`, `(2,)` or `()`, as Python writes a shape.
+pub fn shape_text(extents: &[i64]) -> String {
+    let list = extents.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    if extents.len() == 1 { format!("({list},)") } else { format!("({list})") }
+}
+
+/// A number as a text that a person reads.
+pub fn number_text(number: Number) -> String {
+    match number {
+        Number::Bool(value) => if value { "True" } else { "False" }.to_string(),
+        Number::Int(value) => value.to_string(),
+        Number::UInt(value) => value.to_string(),
+        Number::Float(value) => value.to_string(),
+    }
+}
+
+/// At most this many elements of a tensor are printed.
+const PRINTED: usize = 100;
+
+/// As `R.print` shows it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Tensor(tensor) => {
+                let numbers: Vec<String> = tensor.numbers().take(PRINTED).map(number_text).collect();
+                let more = if tensor.len() > PRINTED { ", ..." } else { "" };
+                match tensor.shape() {
+                    [] => f.write_str(&numbers.concat()),
+                    shape => write!(f, "[{}{more}] of shape {}", numbers.join(", "), shape_text(shape)),
+                }
+            }
+            Value::Tuple(tuple) => {
+                f.write_char('(')?;
+                for (i, field) in tuple.fields.iter().enumerate() {
+                    write!(f, "{}{field}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_char(')')
+            }
+            Value::Shape(extents) => f.write_str(&shape_text(extents)),
+            Value::Scalar(scalar) => f.write_str(&number_text(scalar.number)),
+            Value::Str(text) => f.write_str(text),
+            Value::DType(dtype) => write!(f, "{dtype}"),
+            other => f.write_str(&other.described()),
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Constructs of TIR, each in a small function, with results that are known; and what goes wrong.
+
+use plugin_api::ir::constant::Number;
+use plugin_api::prelude::*;
+use runtime::program::lower;
+use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
+use script::NoOps;
+
+fn func(text: &str) -> Body {
+    let head = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n@I.ir_module\nclass Module:\n";
+    let lines: Vec<String> = text.lines().map(|line| format!("    {line}\n")).collect();
+    let module = script::read(&format!("{head}{}", lines.concat()), &NoOps).unwrap_or_else(|error| panic!("{error}"));
+    module.functions().next().expect("a function").1.clone()
+}
+
+fn limits() -> Limits {
+    Limits::new(1 << 30, 1 << 30)
+}
+
+/// Runs a function on tensors that it may write.
+fn run(text: &str, tensors: &mut [Tensor]) -> Result<Option<Number>, Fault> {
+    let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
+    Interpreter.prepare(&func(text))?.run(&mut args, &limits())
+}
+
+fn floats(shape: &[i64], values: &[f32]) -> Tensor {
+    Tensor::from_vec(shape, values.to_vec()).expect("a tensor")
+}
+
+fn ints(values: &[i32]) -> Tensor {
+    Tensor::from_vec(&[values.len() as i64], values.to_vec()).expect("a tensor")
+}
+
+const SYMBOLIC: &str = "\
+@T.prim_func(s_tir=True)
+def f(a: T.handle, b: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n, T.int64(2)), \"float32\")
+    B = T.match_buffer(b, (n,), \"float32\")
+    for i, j in T.grid(n, T.int64(2)):
+        with T.sblock(\"sum\"):
+            vi, vj = T.axis.remap(\"SR\", [i, j])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vj]
+";
+
+#[test]
+fn shapes_are_bound_from_arguments_and_checked() {
+    let mut tensors = [floats(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), floats(&[3], &[9.0; 3])];
+    run(SYMBOLIC, &mut tensors).expect("it runs");
+    assert_eq!(tensors[1].values::<f32>().expect("floats"), [3.0, 7.0, 11.0]);
+    let mut empty = [floats(&[0, 2], &[]), floats(&[0], &[])];
+    run(SYMBOLIC, &mut empty).expect("no rows are fine");
+    let text = |tensors: &mut [Tensor]| run(SYMBOLIC, tensors).expect_err("a fault").to_string();
+    assert_eq!(
+        text(&mut [floats(&[2, 2], &[0.0; 4]), floats(&[3], &[0.0; 3])]),
+        "parameter `b` is a tensor of float32 and shape [2], but the argument is a tensor of float32 and shape [3]"
+    );
+    assert_eq!(
+        text(&mut [floats(&[4], &[0.0; 4]), floats(&[3], &[0.0; 3])]),
+        "parameter `a` is a tensor of float32 with 2 dimensions, but the argument is a tensor of float32 and shape [4]"
+    );
+    assert_eq!(text(&mut [floats(&[0], &[])]), "2 arguments are needed, found 1");
+    let wrong = Tensor::zeros(DType::I32, &[3], &limits()).expect("a tensor");
+    let found = text(&mut [floats(&[3, 2], &[0.0; 6]), wrong]);
+    assert!(found.contains("a tensor of float32 with 1 dimensions") && found.contains("int32"), "{found}");
+}
+
+#[test]
+fn what_is_written_is_no_input() {
+    let (a, b) = (floats(&[1, 2], &[1.0, 2.0]), floats(&[1], &[0.0]));
+    let kernel = Interpreter.prepare(&func(SYMBOLIC)).expect("it lowers");
+    let found = kernel.run(&mut [Arg::In(&a), Arg::In(&b)], &limits());
+    assert!(matches!(found, Err(Fault::WrongArgument { .. })), "{found:?}");
+    let mut shared = b.clone();
+    kernel.run(&mut [Arg::In(&a), Arg::Out(&mut shared)], &limits()).expect("it runs");
+    assert_eq!((b.number(0), shared.number(0)), (Some(Number::Float(0.0)), Some(Number::Float(3.0))));
+    let found = kernel.run(&mut [Arg::In(&a), Arg::Int(3)], &limits());
+    assert!(matches!(found, Err(Fault::WrongArgument { .. })), "{found:?}");
+}
+
+#[test]
+fn padding_reads_nothing_outside() {
+    let text = "\
+@T.prim_func(s_tir=True)
+def f(A: T.Buffer((4,), \"float32\"), B: T.Buffer((8,), \"float32\")):
+    for i in range(8):
+        with T.sblock(\"pad\"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = T.if_then_else(2 <= vi and vi < 6, A[vi - 2], T.float32(-1))
+";
+    let mut tensors = [floats(&[4], &[1.0, 2.0, 3.0, 4.0]), floats(&[8], &[0.0; 8])];
+    run(text, &mut tensors).expect("it runs");
+    assert_eq!(tensors[1].values::<f32>().expect("floats"), [-1.0, -1.0, 1.0, 2.0, 3.0, 4.0, -1.0, -1.0]);
+    let program = lower(&func(text)).expect("it lowers").to_string();
+    assert!(!program.contains(" if %") || program.contains("  if %"), "no index is checked:\n{program}");
+    assert!(program.contains("lanes 1"), "{program}");
+}
+
+#[test]
+fn views_are_regions_of_other_buffers() {
+    let text = "\
+@T.prim_func(s_tir=True)
+def f(A: T.Buffer((4, 6), \"int32\")):
+    for i, j in T.grid(2, 3):
+        with T.sblock(\"tile\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            T.reads()
+            T.writes(A[vi * 2:vi * 2 + 2, vj * 2:vj * 2 + 2])
+            B = T.match_buffer(A[vi * 2:vi * 2 + 2, vj * 2:vj * 2 + 2], (2, 2), \"int32\", strides=[6, 1], offset_factor=1)
+            for x, y in T.grid(2, 2):
+                B[x, y] = vi * 100 + vj * 10 + x * 2 + y
+";
+    let mut tensors = [Tensor::zeros(DType::I32, &[4, 6], &limits()).expect("a tensor")];
+    run(text, &mut tensors).expect("it runs");
+    let found = tensors[0].values::<i32>().expect("integers");
+    assert_eq!(found[..6], [0, 1, 10, 11, 20, 21]);
+    assert_eq!(found[18..], [102, 103, 112, 113, 122, 123]);
+}
+
+#[test]
+fn vectors_are_read_before_they_are_written() {
+    let text = "\
+@T.prim_func(s_tir=True)
+def f(A: T.Buffer((8,), \"int32\")):
+    A[1:5] = A[0:4] + T.Broadcast(10, 4)
+";
+    let mut tensors = [ints(&[1, 2, 3, 4, 5, 6, 7, 8])];
+    run(text, &mut tensors).expect("it runs");
+    assert_eq!(tensors[0].values::<i32>().expect("integers"), [1, 11, 12, 13, 14, 6, 7, 8]);
+}
+
+#[test]
+fn iterations_that_depend_on_each_other_stay_in_order() {
+    let text = "\
+@T.prim_func(s_tir=True)
+def f(A: T.Buffer((6,), \"int32\"), B: T.Buffer((1,), \"int32\")):
+    for i in range(5):
+        A[i + 1] = A[i] * 2
+    for i in range(6):
+        B[0] = B[0] * 3 + A[i]
+    while B[0] > 5:
+        B[0] = B[0] // 2
+        if B[0] % 7 == 3:
+            break
+";
+    let mut tensors = [ints(&[1; 6]), ints(&[0])];
+    run(text, &mut tensors).expect("it runs");
+    assert_eq!(tensors[0].values::<i32>().expect("integers"), [1, 2, 4, 8, 16, 32]);
+    // 665 → 332 = 7 * 47 + 3.
+    assert_eq!(tensors[1].values::<i32>().expect("integers"), [332]);
+}
+
+#[test]
+fn a_result_is_returned() {
+    let text = "\
+@T.prim_func
+def f(n: T.int64) -> T.int64:
+    return n * T.int64(3) // T.int64(2)
+";
+    let kernel = Interpreter.prepare(&func(text)).expect("it lowers");
+    assert_eq!(kernel.run(&mut [Arg::Int(-5)], &limits()), Ok(Some(Number::Int(-8))));
+    let more = 1i64 << 53;
+    assert_eq!(kernel.run(&mut [Arg::Int(more + 1)], &limits()), Ok(Some(Number::Int((more + 1) * 3 / 2))));
+}
+
+#[test]
+fn halves_are_rounded_after_each_operation() {
+    let text = "\
+@T.prim_func(s_tir=True)
+def f(A: T.Buffer((2,), \"float16\")):
+    for i in range(2):
+        A[i] = (A[i] + T.float16(2048)) - T.float16(2048)
+";
+    let mut tensors = [Tensor::from_vec(&[2], vec![F16::from_f32(1.0), F16::from_f32(2.0)]).expect("a tensor")];
+    run(text, &mut tensors).expect("it runs");
+    let found: Vec<f32> = tensors[0].values::<F16>().expect("halves").into_iter().map(F16::to_f32).collect();
+    assert_eq!(found, [0.0, 2.0], "2049 is 2048 in float16");
+}
+
+fn fault(text: &str, tensors: &mut [Tensor]) -> String {
+    run(text, tensors).expect_err("a fault").to_string()
+}
+
+#[test]
+fn faults_name_their_cause_and_place() {
+    let at = |index: &str| {
+        format!(
+            "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((4,), \"int32\")):\n    T.func_attr({{\"global_symbol\": \"shift\"}})\n    for i in range(4):\n        with T.sblock(\"b\"):\n            vi = T.axis.spatial(4, i)\n            A[vi] = {index}\n"
+        )
+    };
+    assert_eq!(
+        fault(&at("A[vi + 1]"), &mut [ints(&[1; 4])]),
+        "index [4] is outside of `A`, whose shape is [4]; at `load of `A` in block `b``; in `shift`"
+    );
+    assert_eq!(
+        fault(&at("vi // A[0]"), &mut [ints(&[0; 4])]),
+        "division of an integer by zero; at `load of `A` in block `b``; in `shift`"
+    );
+    let beyond = "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((4,), \"int32\")):\n    for i in range(8):\n        with T.sblock(\"b\"):\n            vi = T.axis.spatial(4, i)\n            A[vi] = 1\n";
+    let found = fault(beyond, &mut [ints(&[1; 4])]);
+    assert!(found.starts_with("index [4] is outside of `iterator `vi``"), "{found}");
+}
+
+#[test]
+fn limits_end_a_run() {
+    let endless =
+        "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((1,), \"int32\")):\n    while A[0] == 0:\n        A[0] = 0\n";
+    let mut a = ints(&[0]);
+    let kernel = Interpreter.prepare(&func(endless)).expect("it lowers");
+    let found = kernel.run(&mut [Arg::Out(&mut a)], &Limits::new(u64::MAX, 1_000_000));
+    assert!(matches!(found, Err(Fault::TooMuchWork { limit: 1_000_000, .. })), "{found:?}");
+    let huge = "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((1,), \"int32\")):\n    B = T.sblock_alloc_buffer((T.int64(25000000000),), \"int32\")\n    A[0] = 1\n";
+    let kernel = Interpreter.prepare(&func(huge)).expect("it lowers");
+    let limits = Limits::new(1 << 32, u64::MAX);
+    let found = kernel.run(&mut [Arg::Out(&mut a)], &limits).expect_err("too large").to_string();
+    assert_eq!(found, "100000000000 bytes are needed, and the limit is 4294967296 bytes; at `allocation of `B``");
+    assert_eq!(limits.memory_used(), 0, "what was refused does not count");
+}
+
+#[test]
+fn what_is_not_executed_is_refused_by_name() {
+    let text = "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((1,), \"int32\")):\n    T.evaluate(T.call_extern(\"int32\", \"printf\", A[0]))\n";
+    let found = Interpreter.prepare(&func(text)).err().expect("refused").to_string();
+    assert!(found.starts_with("the runtime does not execute `T.call_extern`"), "{found}");
+}
+
+#[test]
+fn a_value_that_is_not_selected_cannot_fail() {
+    let text = "\
+@T.prim_func(s_tir=True)
+def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((4,), \"int32\")):
+    for i in range(4):
+        with T.sblock(\"rotate\"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = T.Select(vi < 2, 0 - A[vi + 2], A[vi - 2])
+";
+    let mut tensors = [ints(&[1, 2, 3, 4]), ints(&[0; 4])];
+    run(text, &mut tensors).expect("it runs");
+    assert_eq!(tensors[1].values::<i32>().expect("integers"), [-3, -4, 1, 2]);
+}
+
+#[test]
+fn a_block_may_be_executed_where_its_iterators_say() {
+    let text = "\
+@T.prim_func(s_tir=True)
+def f(A: T.Buffer((4,), \"int32\")):
+    for i in range(4):
+        with T.sblock(\"some\"):
+            vi = T.axis.spatial(4, i)
+            T.where(vi < 2)
+            A[vi] = 7
+    for i in range(4):
+        if A[i] == 0:
+            T.evaluate(T.break_loop())
+        A[i] = A[i] + 1
+";
+    let mut tensors = [ints(&[0; 4])];
+    run(text, &mut tensors).expect("it runs");
+    assert_eq!(tensors[0].values::<i32>().expect("integers"), [8, 8, 0, 0]);
+}
+
+#[test]
+fn depth_costs_no_stack() {
+    let body = plugin_api::tir::prim_func(|t| {
+        let a = t.buffer_param("A", &[1], DType::I32);
+        let sum = (0..20_000).fold(t.load(a, [0]), |sum, _| sum + 1);
+        t.store(a, [0], sum);
+    });
+    let mut a = ints(&[5]);
+    let kernel = Interpreter.prepare(&body.expect("a function")).expect("it lowers");
+    kernel.run(&mut [Arg::Out(&mut a)], &limits()).expect("it runs");
+    assert_eq!(a.number(0), Some(Number::Int(20_005)));
+}
+
+#[test]
+fn a_condition_that_does_not_decide_cannot_fail() {
+    let text = "\
+@T.prim_func(s_tir=True)
+def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((5,), \"int32\")):
+    for i in range(5):
+        if i < 4 and A[i] > 2:
+            B[i] = 1
+    for i in range(5):
+        if i == 4 or A[i] > 3:
+            B[i] = B[i] + 2
+";
+    let mut tensors = [ints(&[1, 2, 3, 4]), ints(&[0; 5])];
+    run(text, &mut tensors).expect("it runs");
+    assert_eq!(tensors[1].values::<i32>().expect("integers"), [0, 0, 1, 3, 2]);
+}

@@ -1,0 +1,228 @@
+//! Every pass of the default manifest, over generated modules.
+
+use super::{brief, cases, choices, made, shown};
+use passhost::verify::verify_module;
+use passhost::{RunReport, Runner};
+use passhost_tests::engine;
+use passhost_tests::generate::{Choices, algebra_module, bytes_of, wide_module};
+use plugin_api::prelude::*;
+use proptest::prelude::*;
+use registry::{Pipeline, Plan, Request};
+use std::collections::BTreeMap;
+
+/// A pass as it is tried.
+struct Trial {
+    pass: &'static str,
+    /// Passes that have to run before it, as its documentation says, or without which it finds nothing to do.
+    before: &'static str,
+    /// The pass with the options without which it does nothing.
+    text: String,
+}
+
+/// All passes, composite ones too. `PROPTEST_PASS` says a single one.
+fn trials() -> Vec<Trial> {
+    let asked = std::env::var("PROPTEST_PASS").ok();
+    let wanted = |name: &&str| asked.as_deref().is_none_or(|asked| asked == *name);
+    engine().registry().passes().map(|(_, pass)| pass.name.as_str()).filter(wanted).map(trial).collect()
+}
+
+fn trial(pass: &'static str) -> Trial {
+    let before = match pass {
+        "relax.RemovePurityChecking" => "relax.ToNonDataflow",
+        "relax.CallTIRRewrite" => "relax.ToNonDataflow,relax.RemovePurityChecking",
+        "relax.RewriteDataflowReshape" => "relax.LegalizeOps",
+        "relax.FuseOps" => "relax.LegalizeOps,relax.AnnotateTIROpPattern",
+        "relax.FuseTIR" => "relax.LegalizeOps,relax.AnnotateTIROpPattern,relax.FuseOps",
+        _ => "",
+    };
+    let options = match pass {
+        "relax.FuseOpsByPattern" => r#"{patterns=["acme.conv2d_relu", "acme.matmul"]}"#,
+        "relax.BindParams" => r#"{params=["s=2"]}"#,
+        "relax.BindSymbolicVars" => r#"{binding_map=["n=16"]}"#,
+        _ => "",
+    };
+    Trial { pass, before, text: format!("{pass}{options}") }
+}
+
+impl Trial {
+    /// What the pass gets; `None` if what runs before it refuses the module.
+    fn prepared(&self, module: &Module) -> Option<Module> {
+        match self.pass {
+            "relax.NormalizeGlobalVar" => Some(visible_elsewhere(module)),
+            _ => run(self.before, module, 1).ok(),
+        }
+    }
+
+    /// What the pass returns.
+    fn run(&self, module: &Module, jobs: usize) -> Result<Module, String> {
+        run(&self.text, module, jobs)
+    }
+
+    /// Runs the pass and looks at what it returned; `None` if it refused the module.
+    fn checked(&self, module: &Module) -> Option<Module> {
+        let pass = self.pass;
+        let once = match self.run(module, 1) {
+            Ok(once) => once,
+            Err(error) => {
+                let blamed = ["ill-formed", "panicked", "contract"].iter().any(|word| error.contains(word));
+                assert!(!blamed, "{pass}: {error}\n{}", brief(module));
+                return None;
+            }
+        };
+        assert_eq!(verify_module(&once, engine()), Ok(()), "{pass}: {}", brief(&once));
+        let printed = shown(&once);
+        let read = script::read(&printed, engine());
+        assert!(read.is_ok(), "{pass}: {}\n{printed}", read.err().map(|error| error.to_string()).unwrap_or_default());
+        let again = self.run(module, 1).expect("ran before");
+        assert_eq!(shown(&again), printed, "{pass}");
+        if once.structural_eq(module) && shown(module) == printed {
+            assert!(once.same(module), "{pass} returns a copy of\n{}", brief(module));
+        }
+        Some(once)
+    }
+}
+
+/// The module with functions that have another name outside. Only NormalizeGlobalVar takes such a module.
+fn visible_elsewhere(module: &Module) -> Module {
+    let renamed = module.map_functions(|name, body| match body.root().attr("global_symbol") {
+        None if body.function().is_some() && !body.is_private() => {
+            let mut edit = body.edit();
+            edit.set_attr(body.root(), "global_symbol", Attr::Str(format!("{name}_outside")));
+            edit.finish()
+        }
+        _ => Ok(body.clone()),
+    });
+    renamed.expect("the attribute fits")
+}
+
+/// Runs passes of the standard plugins.
+fn report(passes: &str, module: &Module, jobs: usize) -> RunReport {
+    let pipeline = Pipeline::parse(passes).expect("a pipeline");
+    let request = Request { pipeline, ..Request::default() };
+    let plan = Plan::new(&request, engine().registry()).expect("a plan");
+    Runner::new(engine(), BTreeMap::new()).jobs(jobs).run(&plan, module.clone()).expect("plugins open")
+}
+
+fn run(passes: &str, module: &Module, jobs: usize) -> Result<Module, String> {
+    let report = report(passes, module, jobs);
+    report.error.map_or(Ok(report.module), |error| Err(error.to_string()))
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    /// A pass may refuse a module with an error of its own. What it returns is well-formed, is read from its text again, and
+    /// is the same every time. If that is equal to what it got, it is the same handle.
+    #[test]
+    fn every_pass_leaves_well_formed_modules(bytes in choices(), which in any::<prop::sample::Index>()) {
+        let trials = trials();
+        let trial = &trials[which.index(trials.len())];
+        if let Some(module) = trial.prepared(&made(&bytes)) {
+            trial.checked(&module);
+        }
+    }
+}
+
+/// Seeds of the modules that are tried, from 1: StmtSimplify takes minutes for that of seed 0. And how many of the modules a
+/// pass must change.
+const SEEDS: u64 = 400;
+const ENOUGH: usize = 3;
+
+/// Passes of which a second run finds more to do on some generated modules, or refuses what the first one returned, as
+/// there is nothing left to bind.
+const NOT_IDEMPOTENT: &[&str] = &[
+    "relax.CanonicalizeBindings",
+    "relax.ConvertToDataflow",
+    "relax.EliminateCommonSubexpr",
+    "relax.MergeCompositeFunctions",
+    "relax.BindParams",
+    "relax.BindSymbolicVars",
+    "tirx.StmtSimplify",
+    "s_tir.StmtSimplify",
+    "s_tir.HoistIfThenElse",
+    "s_tir.CompactBufferAllocation",
+    "tirx.FlattenBuffer",
+    // Of a vectorized loop in another one, the inner one is left, as TVM leaves it.
+    "tirx.VectorizeLoop",
+];
+
+/// Passes that change no generated module: PrintIR changes nothing, and for the others see [`TEXTS`].
+const RARE: &[&str] = &["transform.PrintIR", "tirx.ConvertSSA"];
+
+/// Modules with what the generator cannot make.
+const TEXTS: &[&str] = &[
+    // The same variable, defined several times.
+    r#"@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((4,), "int32")):
+        n: T.let[T.int32] = 1
+        A[0] = n
+        n = 2
+        A[1] = n
+"#,
+];
+
+/// Modules of the generator, and those of texts. What the reader adds to calls, as attributes with defaults, passes of
+/// algebra look at.
+fn modules() -> Vec<Module> {
+    let read = |text: &str| script::read(text, engine()).expect("a module");
+    let algebra = (0..SEEDS / 4).map(|seed| algebra_module(&Choices::new(&bytes_of(seed, 60)), engine()));
+    let algebra = algebra.map(|module| read(&shown(&module)));
+    let any = (1..SEEDS).map(|seed| made(&bytes_of(seed, 500)));
+    TEXTS.iter().map(|text| read(text)).chain(algebra).chain(any).collect()
+}
+
+/// The generator reaches every pass. What a pass claims by its contract holds on each module that it changes: the host does
+/// not repeat a pass whose effect is still valid, so a second run changes nothing.
+#[test]
+fn every_pass_changes_modules_and_a_second_run_changes_nothing() {
+    let modules = modules();
+    let mut wrong = Vec::new();
+    for trial in trials() {
+        let (mut changed, mut tried, mut repeated) = (0, 0, 0);
+        for module in modules.iter().filter_map(|module| trial.prepared(module)) {
+            tried += 1;
+            let is_changed = |once: &Module| !once.structural_eq(&module);
+            if trial.run(&module, 1).ok().is_none_or(|once| !is_changed(&once)) {
+                continue;
+            }
+            let Some(once) = trial.checked(&module) else { continue };
+            changed += 1;
+            for jobs in [2, 8] {
+                let other = trial.run(&module, jobs).map(|other| shown(&other));
+                assert_eq!(other.as_ref(), Ok(&shown(&once)), "{} with {jobs} jobs", trial.text);
+            }
+            let twice = trial.run(&once, 1);
+            repeated += usize::from(!twice.is_ok_and(|twice| twice.structural_eq(&once)));
+            if changed == ENOUGH {
+                break;
+            }
+        }
+        if changed < ENOUGH && !RARE.contains(&trial.pass) {
+            wrong.push(format!("{}: changes only {changed} of {tried} modules", trial.text));
+        }
+        if repeated > 0 && !NOT_IDEMPOTENT.contains(&trial.pass) {
+            wrong.push(format!("{}: {repeated} of {changed} second runs change something", trial.text));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Many functions, so that the threads of a run have something to share. What they return, report and count is the same.
+#[test]
+fn every_pass_does_the_same_with_any_number_of_jobs() {
+    for trial in trials() {
+        let module = wide_module(&Choices::new(&bytes_of(5, 10_000)), engine(), 16);
+        let pipeline = [trial.before, &trial.text].join(",");
+        let of = |jobs: usize| {
+            let report = report(pipeline.trim_start_matches(','), &module, jobs);
+            let error = report.error.as_ref().map(ToString::to_string);
+            (shown(&report.module), error, report.diagnostics, report.statistics)
+        };
+        let one = of(1);
+        for jobs in [2, 8] {
+            assert!(of(jobs) == one, "{} with {jobs} jobs", trial.text);
+        }
+    }
+}
