@@ -182,6 +182,7 @@ pub struct Services {
     statistic: extern "C" fn(u64, RawBytes, u64),
     show_module: extern "C" fn(u64, *const ModuleHdr, RawBytes) -> u32,
     legalize: extern "C" fn(*const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
+    evaluate: extern "C" fn(u64, *const BodyHdr, u64, u64, *mut *const BodyHdr, Sink) -> u32,
 }
 
 #[repr(C)]
