@@ -2,7 +2,7 @@
 
 use crate::ir::constant::Array;
 use crate::ir::make::import::Importer;
-use crate::ir::records::kind;
+use crate::ir::records::{flag, kind};
 use crate::ir::{AttrsId, Body, BodyBuilder, Call, Dim, Expr, NodeSpec, Type, V, Value};
 use crate::rewrite::Edit;
 use std::fmt;
@@ -245,6 +245,8 @@ pub(crate) fn closed<'v>(
     let wrong = |why: &dyn fmt::Display| EvaluationError::new(Reason::Wrong, format!("the call is not valid: {why}"));
     let v = importer.copy_with(&mut b, value, &operands).ok_or_else(|| wrong(&"it is no call"))?;
     b.bind(v, value.name().unwrap_or("y"));
+    // It may be a variable of a dataflow block, which this block is not.
+    b.clear_flags(v, flag::INNER);
     b.end();
     let ty = b.type_of(v);
     b.end_function(v, ty);

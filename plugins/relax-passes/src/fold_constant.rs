@@ -4,7 +4,7 @@
 //! lets the constants of a function grow beyond a budget.
 
 use plugin_api::prelude::*;
-use plugin_api::typing::infer_types::infer_types;
+use plugin_api::typing::infer_types::{infer_types, narrow_results};
 use std::collections::HashMap;
 
 declare_pass! {
@@ -214,7 +214,11 @@ impl<'b> Folder<'b> {
             }
             Action::Keep
         })?;
-        let typed = if rewritten.same(self.body) { rewritten } else { infer_types(&rewritten, self.ctx)? };
+        let typed = if rewritten.same(self.body) {
+            rewritten
+        } else {
+            narrow_results(&infer_types(&rewritten, self.ctx)?, self.ctx)?
+        };
         Ok(remove_all_unused(&typed)?)
     }
 

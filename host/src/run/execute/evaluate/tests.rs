@@ -79,11 +79,6 @@ class Module:
         y: R.Tensor((), "int64") = cls.recursive()
         return y
 
-    @R.function
-    def packed():
-        y = R.call_pure_packed("my.f", R.const(1, "int64"), ty_args=(R.Tensor((), "int64"),))
-        return y
-
     @R.function(pure=False)
     def effect():
         y = R.call_packed("my.f", R.const(1, "int64"), ty_args=(R.Tensor((), "int64"),))
@@ -141,7 +136,6 @@ fn what_fails_is_refused_with_reason_and_place() {
         ("forever", Reason::Work, Some("endless")),
         ("megabyte", Reason::Memory, None),
         ("recursive", Reason::Work, Some("recursive")),
-        ("packed", Reason::NotExecuted, None),
         ("effect", Reason::Effect, None),
         ("parameter", Reason::NotKnown, None),
         ("closure", Reason::NotExecuted, None),
