@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 import tvm
+import tvm_ffi
 from tvm import relax
 
 import workers
@@ -33,7 +34,7 @@ def equal(case):
     """Whether TVM's pass returns the module after."""
     _, _, before, after = case
     before, after = (tvm.script.from_source(HEAD + text) for text in (before, after))
-    return tvm.ir.structural_equal(relax.transform.FoldConstant()(before), after, map_free_vars=True)
+    return tvm_ffi.structural_equal(relax.transform.FoldConstant()(before), after, map_free_vars=True)
 
 
 def main():

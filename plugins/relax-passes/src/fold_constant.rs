@@ -58,7 +58,7 @@ fn fold_constant(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, Pass
     loop {
         let folded = folder.rewritten()?;
         let after = Constants::of(&folded);
-        let excess = after.bytes - before.bytes - options.max_growth.max(0);
+        let excess = (after.bytes - before.bytes).saturating_sub(options.max_growth.max(0));
         if excess <= 0 {
             ctx.statistic("calls folded", folder.folds.len());
             return Ok(folded);
@@ -112,10 +112,8 @@ impl<'b> ScopeVisitor<'b> for Folder<'b> {
     }
 }
 
-/// Operators that execute PrimFuncs.
-const CALL_TIR: [&str; 2] = ["relax.call_tir", "relax.call_tir_with_grad"];
 /// Beginnings of operators that call, allocate or mark something.
-const MORE_THAN_A_VALUE: [&str; 8] = [
+const MORE_THAN_A_VALUE: [&str; 9] = [
     "relax.call_",
     "relax.invoke_",
     "relax.make_closure",
@@ -124,6 +122,7 @@ const MORE_THAN_A_VALUE: [&str; 8] = [
     "relax.vm.",
     "relax.null_value",
     "relax.hint_on_device",
+    "relax.to_vdevice",
 ];
 /// Operators whose result may differ each time.
 const RANDOM: [&str; 1] = ["relax.nn.dropout"];
@@ -170,7 +169,7 @@ impl<'b> Folder<'b> {
                 Some(n) if n > MOST_FROM_SHAPE && is_made_of_shape() => {
                     format!("it makes {n} elements of a shape alone, which takes less than a constant of them")
                 }
-                _ if CALL_TIR.contains(&op) => return Ok(()),
+                _ if op == "relax.call_tir" => return Ok(()),
                 _ if MORE_THAN_A_VALUE.iter().any(|start| op.starts_with(start)) => {
                     format!("`{op}` does more than compute a value")
                 }
