@@ -248,21 +248,22 @@ struct Known<'b> {
     sources: ValueMap<'b, Value<'b>>,
     /// Values that calls write to: another name for a constant is not one for long.
     written: Written<'b>,
-    /// End of the nested function that is open: what it uses from outside may have symbolic variables that it does not.
-    function_end: usize,
+    root: Value<'b>,
+    /// The last nested function: what it uses from outside may have symbolic variables that it does not.
+    nested: Option<Region<'b>>,
 }
 
 impl<'b> Known<'b> {
     fn new(body: &'b Body) -> Known<'b> {
         let (values, sources) = (ValueMap::new(body), ValueMap::new(body));
-        Known { values, sources, written: Written::of(body), function_end: 0 }
+        Known { values, sources, written: Written::of(body), root: body.root(), nested: None }
     }
 
     /// Goes on to the next value in program order. Whether it is another name for a constant or a shape.
     fn see(&mut self, value: Value<'b>) -> bool {
         let source = match value.view() {
-            Expr::Function(_) if value.index() != Some(0) => {
-                self.function_end = self.function_end.max(value.end());
+            Expr::Function(_) if value != self.root && !self.is_nested(value) => {
+                self.nested = Some(value.region());
                 return false;
             }
             Expr::Alias(_) | Expr::TupleGet { .. } if self.written.has(value) => return false,
@@ -285,6 +286,10 @@ impl<'b> Known<'b> {
             Some(tensor @ ConstantValue::Tensor(_)) => self.values.insert(value, tensor).is_none(),
             _ => matches!(source.view(), Expr::Shape),
         }
+    }
+
+    fn is_nested(&self, value: Value<'b>) -> bool {
+        self.nested.is_some_and(|function| function.contains(value))
     }
 
     fn source(&self, value: Value<'b>) -> Value<'b> {
@@ -335,7 +340,7 @@ impl<'b> Known<'b> {
 
     /// Writes shapes themselves into a call in the place of variables that are other names for them.
     fn use_shapes(&self, call: Call<'b>, rw: &mut Rewriter<'b>) {
-        let nested = call.value().index().is_some_and(|at| at < self.function_end);
+        let nested = self.is_nested(call.value());
         for (at, operand) in call.value().operands().enumerate().filter(|(_, operand)| !operand.is_leaf()) {
             let source = self.source(operand);
             let shape = match (self.values.get(source), source.view()) {
