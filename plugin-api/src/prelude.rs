@@ -22,6 +22,7 @@ pub use crate::rewrite::grouping::{Constants, GroupedFunctions, Groups};
 pub use crate::rewrite::mutators::{Action, ExprMutator, Rewriter, StmtMutator};
 pub use crate::rewrite::remove_unused::remove_all_unused;
 pub use crate::rewrite::{Edit, Operand};
+pub use crate::services::evaluation::{ConstantValue, Evaluated, EvaluationError, EvaluationLimits, Reason};
 pub use crate::typing::legalized::Legalized;
 pub use crate::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::walk::functor::ExprFunctor;
