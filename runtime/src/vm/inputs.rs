@@ -76,8 +76,8 @@ impl From<Fault> for InputError {
 /// seed is given, what has no array is random, the same on every machine: floats from -1 to 1, those of weights (tensors
 /// of several dimensions after the first `num_input` parameters) scaled by the square root of 6 / elements of a row, and
 /// variances of batch normalizations from 0.5 to 1.5; integers from 0 to 3; truth values. Coarse ones are integers from -8
-/// to 7 (from 0 to 15 if they have no sign), and floats from -4 to 4 that are multiples of 0.5, so that some of them are
-/// equal, some are 0, and sums of them are exact.
+/// to 7 (from 0 to 15 if they have no sign), and floats from -1.5 to 1.5 that are multiples of 0.5, so that some of them
+/// are equal, some are 0, and sums of them are exact.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Arrays by name.
@@ -316,9 +316,9 @@ struct Draw {
     coarse: bool,
 }
 
-/// A multiple of 0.5 from -4 to 4, of a float from -1 to 1.
+/// A multiple of 0.5 from -1.5 to 1.5, of a float from -1 to 1.
 fn coarse(value: f64) -> f64 {
-    (value * 8.0).round() / 2.0
+    (value * 3.0).round() / 2.0
 }
 
 fn random_tensor(

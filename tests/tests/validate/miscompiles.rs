@@ -28,11 +28,16 @@ fn engine() -> &'static Engine {
 /// What was found of a fault: whether it was detected, and whether at the right place; and what was said.
 fn tried(planted: &Planted) -> (bool, bool, String) {
     let pass = format!("wrong.{}", planted.pass);
-    let module =
-        script::read(&planted.module, engine()).unwrap_or_else(|error| panic!("{pass}: {error}\n{}", planted.module));
-    let (steps, error) = validation::steps(engine(), &pass, &module).unwrap_or_else(|error| panic!("{pass}: {error}"));
-    assert!(error.is_none(), "{pass}: {error:?}");
-    let step = steps.last().unwrap_or_else(|| panic!("{pass} did not run"));
+    let module = match script::read(&planted.module, engine()) {
+        Ok(module) => module,
+        Err(error) => return (false, false, format!("{pass}: the module is not read: {error}")),
+    };
+    let steps = match validation::steps(engine(), &pass, &module) {
+        Ok((steps, None)) => steps,
+        Ok((_, Some(error))) => return (false, false, format!("{pass}: {error}")),
+        Err(error) => return (false, false, format!("{pass}: {error}")),
+    };
+    let Some(step) = steps.last() else { return (false, false, format!("{pass} did not run")) };
     let verdict = validation::verdict(engine(), step, 1);
     let Verdict::Different(difference) = &verdict else { return (false, false, format!("{pass}: {verdict:?}")) };
     let found = match &difference.binding {

@@ -50,14 +50,14 @@ miscompiles! {
     function LOGICAL = "wrong.Logical": "Takes or for and.", |f, _| renamed(f, "logical_and", "logical_or");
     function SUM_AXIS = "wrong.SumAxis": "Sums over another axis.", |f, _| with_attr(f, "sum", "axis", ints(ONE));
     function SOFTMAX_AXIS = "wrong.SoftmaxAxis": "Normalizes along another axis.", |f, _| with_attr(f, "nn.softmax", "axis", Attr::Int(0));
-    function CUMSUM_AXIS = "wrong.CumsumAxis": "Accumulates along another axis.", |f, _| with_attr(f, "cumsum", "axis", Attr::Int(0));
+    function MAX_AXIS = "wrong.MaxAxis": "Takes the largest along another axis.", |f, _| with_attr(f, "max", "axis", ints(ONE));
     function FLIP_AXIS = "wrong.FlipAxis": "Flips another axis.", |f, _| with_attr(f, "flip", "axis", Attr::Int(0));
     function TAKE_AXIS = "wrong.TakeAxis": "Takes along another axis.", |f, _| with_attr(f, "take", "axis", Attr::Int(1));
     function AXES = "wrong.Axes": "Permutes other axes of a cube.", |f, _| with_attr(f, "permute_dims", "axes", ints(&[1, 0, 2]));
     function PADDING = "wrong.Padding": "Shifts the padding of a convolution by one.", |f, _| with_attr(f, "nn.conv2d", "padding", ints(&[0, 0, 2, 2]));
     function POOL_PADDING = "wrong.PoolPadding": "Shifts the padding of a pooling by one.", |f, _| with_attr(f, "nn.max_pool2d", "padding", ints(&[0, 0, 2, 2]));
     function EPSILON = "wrong.Epsilon": "Has another epsilon.", |f, _| with_attr(f, "nn.layer_norm", "epsilon", Attr::Float(0.1));
-    function EXCLUSIVE = "wrong.Exclusive": "Accumulates without the element itself.", |f, _| with_attr(f, "cumsum", "exclusive", Attr::Bool(true));
+    function SLOPE = "wrong.Slope": "Has another slope.", |f, _| with_attr(f, "nn.leakyrelu", "alpha", Attr::Float(0.2));
     function CONSTANT = "wrong.Constant": "Folds into another constant.", |f, _| with_constant(f, "multiply", 1, &[], &[3.0f32]);
     function GATHER = "wrong.Gather": "Gathers other rows.", |f, _| with_constant(f, "take", 1, &[4], &[0i64, 1, 2, 3]);
     // Values and their users.
