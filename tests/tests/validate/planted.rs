@@ -175,7 +175,7 @@ class Module:
         cls = Module
         with R.dataflow():
             a = R.nn.relu(v)
-            b = R.call_tir(cls.scaled, (a,), R.shape([n, m]), out_ty=R.Tensor((4,), "float32"))
+            b = R.call_tir(cls.scaled, (a, R.shape([n, m])), out_ty=R.Tensor((4,), "float32"))
             gv = R.negative(b)
             R.output(gv)
         return gv

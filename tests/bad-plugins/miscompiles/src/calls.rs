@@ -178,12 +178,18 @@ pub(crate) fn outputs(body: &Body, order: [usize; 2]) -> Result<Body, PassError>
 /// The variables that a call passes to a PrimFunc, in the other order.
 pub(crate) fn symbol(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
-    if let Some(call) = first(body, "call_tir")
-        && let Some(mut dims) = call.arg(2).and_then(Value::dims)
-    {
-        dims.reverse();
-        let shape = edit.builder().shape(&dims);
-        edit.set_operand(call.value(), 3, shape);
+    if let Some(call) = first(body, "call_tir") {
+        // As an operand of the call, or the last one of its arguments.
+        let users = [Some(call.value()), call.arg(1)];
+        let shapes = users.into_iter().flatten().filter_map(|user| {
+            let last = user.operands().rposition(|operand| operand.dims().is_some())?;
+            Some((user, last, user.operand(last)?.dims()?))
+        });
+        for (user, last, mut dims) in shapes.collect::<Vec<_>>() {
+            dims.reverse();
+            let shape = edit.builder().shape(&dims);
+            edit.set_operand(user, last, shape);
+        }
     }
     Ok(edit.finish()?)
 }

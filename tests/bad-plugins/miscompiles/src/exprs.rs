@@ -16,8 +16,9 @@ pub(crate) fn removed(body: &Body, kind: u16, at: usize) -> Result<Body, PassErr
     Ok(edit.finish()?)
 }
 
+/// Without the last loop, and the stores in it.
 pub(crate) fn last_store(body: &Body, _: &Ctx) -> Result<Body, PassError> {
-    removed(body, kind::STORE, of_kind(body, kind::STORE).count().saturating_sub(1))
+    removed(body, kind::FOR, of_kind(body, kind::FOR).count().saturating_sub(1))
 }
 
 /// The last loop begins so much later, and ends so much earlier.
@@ -28,8 +29,8 @@ pub(crate) fn loop_bounds(body: &Body, later: i64, earlier: i64) -> Result<Body,
             (value.operand(0).and_then(Value::dim), value.operand(1).and_then(Value::dim))
         && let (Some(start), Some(n)) = (min.as_int(), extent.as_int())
     {
-        let start = edit.builder().prim_value(&Dim::int(start + later, min.dtype()));
-        let n = edit.builder().prim_value(&Dim::int(n - later - earlier, extent.dtype()));
+        let start = edit.builder().scalar(&Dim::int(start + later, min.dtype()));
+        let n = edit.builder().scalar(&Dim::int(n - later - earlier, extent.dtype()));
         edit.set_operand(value, 0, start);
         edit.set_operand(value, 1, n);
     }
@@ -97,7 +98,7 @@ pub(crate) fn stale(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 pub(crate) fn guard(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(cond) = of_kind(body, kind::COND).next() {
-        let holds = edit.builder().prim_value(&Dim::int(1, DType::BOOL));
+        let holds = edit.builder().scalar(&Dim::int(1, DType::BOOL));
         edit.set_operand(cond, 0, holds);
     }
     Ok(edit.finish()?)
@@ -107,7 +108,7 @@ pub(crate) fn guard(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 pub(crate) fn first_index(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(load) = of_kind(body, kind::LOAD).next() {
-        let zero = edit.builder().prim_value(&Dim::int(0, DType::I64));
+        let zero = edit.builder().scalar(&Dim::int(0, DType::I64));
         edit.set_operand(load, 1, zero);
     }
     Ok(edit.finish()?)

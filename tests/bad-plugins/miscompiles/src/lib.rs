@@ -73,7 +73,7 @@ miscompiles! {
     function CONDITION = "wrong.Condition": "Takes the other branch of an If.", |f, _| renamed(f, "greater", "less_equal");
     // PrimFuncs.
     prim_func REDUCTION_INIT = "wrong.ReductionInit": "Loses the initialization of a reduction.", |f, _| removed(f, kind::INIT, 0);
-    prim_func STORE = "wrong.Store": "Removes the last store.", last_store;
+    prim_func STORE = "wrong.Store": "Removes the last loop of stores.", last_store;
     prim_func EXTENT = "wrong.Extent": "Ends the last loop early.", |f, _| loop_bounds(f, 0, 1);
     prim_func START = "wrong.Start": "Begins the last loop late.", |f, _| loop_bounds(f, 1, 0);
     prim_func FLOOR_DIV = "wrong.FloorDiv": "Truncates a division.", |f, _| operation(f, prim::FLOORDIV, prim::TRUNCDIV);
