@@ -161,12 +161,12 @@ fn values() -> Vec<Planted> {
 const SYMBOL: &str = r#"@I.ir_module
 class Module:
     @T.prim_func(private=True)
-    def scaled(var_a: T.handle, var_b: T.handle, n: T.int64, m: T.int64):
+    def scaled(var_a: T.handle, var_b: T.handle, n: T.int64):
         k = T.int64()
         A = T.match_buffer(var_a, (k,), "float32")
         B = T.match_buffer(var_b, (k,), "float32")
         for i in range(k):
-            B[i] = A[i] * T.Cast("float32", n - m)
+            B[i] = A[i] * T.Cast("float32", n)
 
     @R.function
     def main(x: R.Tensor(("n", "m"), "float32"), v: R.Tensor((4,), "float32")):
@@ -175,7 +175,7 @@ class Module:
         cls = Module
         with R.dataflow():
             a = R.nn.relu(v)
-            b = R.call_tir(cls.scaled, (a, R.shape([n, m])), out_ty=R.Tensor((4,), "float32"))
+            b = R.call_tir(cls.scaled, (a, R.shape([n])), out_ty=R.Tensor((4,), "float32"))
             gv = R.negative(b)
             R.output(gv)
         return gv

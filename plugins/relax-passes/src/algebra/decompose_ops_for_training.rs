@@ -36,7 +36,8 @@ declare_pass! {
             /// The only function that is changed; all of them if it is empty.
             func_name: String = "",
         },
-        tolerance: Tolerance::Reassociated { rtol: 1e-5, atol: 1e-6 },
+        // Batch normalizations change between training and inference.
+        tolerance: Tolerance::Unchecked,
         run: decompose_ops_for_training,
     }
 }

@@ -175,20 +175,23 @@ pub(crate) fn outputs(body: &Body, order: [usize; 2]) -> Result<Body, PassError>
     Ok(edit.finish()?)
 }
 
-/// The variables that a call passes to a PrimFunc, in the other order.
+/// The shape that a call passes to a PrimFunc gets the last dimension of the first parameter.
 pub(crate) fn symbol(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
-    if let Some(call) = first(body, "call_tir") {
+    let param = body.function().and_then(|function| function.params().next());
+    let dims = match param.map(|param| param.ty().to_owned()) {
+        Some(Type::Tensor(TensorType { shape: Some(dims), .. })) => dims,
+        _ => Vec::new(),
+    };
+    if let Some(call) = first(body, "call_tir")
+        && let (Some(args), Some(other)) = (call.arg(1), dims.last())
+    {
         // As an operand of the call, or the last one of its arguments.
-        let users = [Some(call.value()), call.arg(1)];
-        let shapes = users.into_iter().flatten().filter_map(|user| {
-            let last = user.operands().rposition(|operand| operand.dims().is_some())?;
-            Some((user, last, user.operand(last)?.dims()?))
-        });
-        for (user, last, mut dims) in shapes.collect::<Vec<_>>() {
-            dims.reverse();
-            let shape = edit.builder().shape(&dims);
-            edit.set_operand(user, last, shape);
+        for user in [call.value(), args] {
+            if let Some(last) = user.operands().rposition(|operand| operand.dims().is_some()) {
+                let shape = edit.builder().shape(std::slice::from_ref(other));
+                edit.set_operand(user, last, shape);
+            }
         }
     }
     Ok(edit.finish()?)
