@@ -26,11 +26,9 @@ fn entry(out: &mut String, plugin: &str, info: &PassInfo) {
     list(out, "establishes", info.contract.establishes.clone());
     list(out, "preserves", info.contract.preserves.clone());
     list(out, "invalidates", info.contract.invalidates.clone());
-    list(
-        out,
-        "tolerance",
-        Some(info.tolerance).filter(|it| *it != Tolerance::Exact).iter().map(ToString::to_string).collect(),
-    );
+    if info.tolerance != Tolerance::Exact {
+        list(out, "tolerance", [info.tolerance.to_string()]);
+    }
     for option in &info.options {
         let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default `{value}`"));
         let doc = option.doc.trim().lines().map(str::trim).collect::<Vec<_>>().join(" ");
