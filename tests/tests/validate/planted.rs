@@ -153,29 +153,20 @@ fn values() -> Vec<Planted> {
         within("ScaleTwice", IMAGE, &[conv, "s = R.multiply(c, v)", "gv = R.nn.relu(s)"], &["square", "folded"]),
         two("Output"),
         two("OutputOrder"),
-        Planted { pass: "Symbol", module: SYMBOL.to_string(), first: &["b"] },
+        Planted { pass: "Symbol", module: SYMBOL.to_string(), first: &["t"] },
         Planted { pass: "Condition", module: CONDITION.to_string(), first: &["holds"] },
     ]
 }
 
 const SYMBOL: &str = r#"@I.ir_module
 class Module:
-    @T.prim_func(private=True)
-    def scaled(var_a: T.handle, var_b: T.handle, n: T.int64):
-        k = T.int64()
-        A = T.match_buffer(var_a, (k,), "float32")
-        B = T.match_buffer(var_b, (k,), "float32")
-        for i in range(k):
-            B[i] = A[i] * T.Cast("float32", n)
-
     @R.function
-    def main(x: R.Tensor(("n", "m"), "float32"), v: R.Tensor((4,), "float32")):
+    def main(x: R.Tensor(("n", "m"), "float32")):
         n = T.int64()
         m = T.int64()
-        cls = Module
         with R.dataflow():
-            a = R.nn.relu(v)
-            b = R.call_tir(cls.scaled, (a, R.shape([n])), out_ty=R.Tensor((4,), "float32"))
+            t = R.shape_to_tensor(R.shape([n, m]))
+            b = R.astype(t, "float32")
             gv = R.negative(b)
             R.output(gv)
         return gv

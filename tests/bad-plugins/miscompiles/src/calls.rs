@@ -175,24 +175,15 @@ pub(crate) fn outputs(body: &Body, order: [usize; 2]) -> Result<Body, PassError>
     Ok(edit.finish()?)
 }
 
-/// The shape that a call passes to a PrimFunc gets the last dimension of the first parameter.
+/// A shape with its dimensions in the other order becomes a tensor.
 pub(crate) fn symbol(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
-    let param = body.function().and_then(|function| function.params().next());
-    let dims = match param.map(|param| param.ty().to_owned()) {
-        Some(Type::Tensor(TensorType { shape: Some(dims), .. })) => dims,
-        _ => Vec::new(),
-    };
-    if let Some(call) = first(body, "call_tir")
-        && let (Some(args), Some(other)) = (call.arg(1), dims.last())
+    if let Some(call) = first(body, "shape_to_tensor")
+        && let Some(mut dims) = call.arg(0).and_then(Value::dims)
     {
-        // As an operand of the call, or the last one of its arguments.
-        for user in [call.value(), args] {
-            if let Some(last) = user.operands().rposition(|operand| operand.dims().is_some()) {
-                let shape = edit.builder().shape(std::slice::from_ref(other));
-                edit.set_operand(user, last, shape);
-            }
-        }
+        dims.reverse();
+        let shape = edit.builder().shape(&dims);
+        edit.set_operand(call.value(), 1, shape);
     }
     Ok(edit.finish()?)
 }

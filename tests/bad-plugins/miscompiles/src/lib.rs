@@ -69,7 +69,7 @@ miscompiles! {
     function SCALE_TWICE = "wrong.ScaleTwice": "Folds the square of a scale into a weight.", |f, _| scale_fold(f, true);
     function OUTPUT = "wrong.Output": "Returns the first output twice.", |f, _| outputs(f, [0, 0]);
     function OUTPUT_ORDER = "wrong.OutputOrder": "Returns two outputs in the other order.", |f, _| outputs(f, [1, 0]);
-    function SYMBOL = "wrong.Symbol": "Passes another symbolic dimension to a PrimFunc.", symbol;
+    function SYMBOL = "wrong.Symbol": "Mixes up two symbolic dimensions.", symbol;
     function CONDITION = "wrong.Condition": "Takes the other branch of an If.", |f, _| renamed(f, "greater", "less_equal");
     // PrimFuncs.
     prim_func REDUCTION_INIT = "wrong.ReductionInit": "Loses the initialization of a reduction.", |f, _| removed(f, kind::INIT, 0);
