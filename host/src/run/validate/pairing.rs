@@ -212,7 +212,7 @@ fn starts<'e>(call: &Call<'e>, after: &'e [Entry]) -> Vec<Node<'e>> {
     let own = call.entries.clone().filter(|i| after[*i].depth == call.depth && after[*i].body.same(call.body));
     let result = call.body.function().and_then(|function| function.result());
     let is_nested = |node: u32| call.body.values().any(|f| f.word() > 0 && f.as_function().is_some() && holds(f, node));
-    match own.clone().last() {
+    match own.clone().next_back() {
         Some(last) if is_nested(after[last].node) => own.map(|i| call.body.value_at(after[i].node as usize)).collect(),
         _ => result.into_iter().collect(),
     }

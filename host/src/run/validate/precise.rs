@@ -24,7 +24,7 @@ pub(super) fn explains(
 ) -> bool {
     let precise = || {
         let module = in_float64(&step.before)?;
-        let args: Option<Vec<Value>> = args.iter().map(|arg| widened(arg)).collect();
+        let args: Option<Vec<Value>> = args.iter().map(widened).collect();
         let kernels = Arc::new(Kernels::default());
         execute(engine, &module, unit, &args?, limits, &kernels, &mut ()).ok()
     };
