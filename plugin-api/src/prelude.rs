@@ -12,7 +12,7 @@ pub use crate::ir::{
     Dict, Dim, Expr, F16, Function, Module, NodeSpec, Region, SealError, Stmt, Sym, Tensor, TensorType, Ty, Type,
     TypeId, UseCounts, V, Value,
 };
-pub use crate::metadata::Granularity;
+pub use crate::metadata::{Granularity, Tolerance};
 pub use crate::names::{FreshNames, did_you_mean, nearest};
 pub use crate::pattern::{
     Capture, Match, Matcher, Pattern, is_call, is_call_of_function, is_call_tir, is_call_tir_of, is_call_to, is_chain,

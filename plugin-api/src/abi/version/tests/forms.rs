@@ -166,6 +166,7 @@ const fn pass(name: &'static str, run: RunFn) -> PassDecl {
         establishes: &["t.e"],
         preserves: &["t.p"],
         invalidates: &["t.i"],
+        tolerance: Tolerance::Reassociated { rtol: 0.5, atol: 0.25 },
         options: &[],
         run,
     }
