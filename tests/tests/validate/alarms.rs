@@ -30,7 +30,7 @@ fn pipeline(pass: &str) -> String {
 }
 
 fn generated(seed: u64) -> Module {
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         let made = algebra_module(&Choices::new(&bytes_of(seed, 60)), engine());
         // The reader adds attributes with their defaults, which passes of algebra look at.
         return script::read(&script::print(&made, engine()).expect("a text"), engine()).expect("a module");

@@ -1,13 +1,13 @@
 //! A module for each pass of `tests/bad-plugins/miscompiles`, and where its fault is.
 
 /// A pass with one fault.
-pub struct Planted {
+pub(crate) struct Planted {
     /// Its name without `wrong.`.
-    pub pass: &'static str,
+    pub(crate) pass: &'static str,
     /// The module.
-    pub module: String,
+    pub(crate) module: String,
     /// Bindings of which one is the first whose value differs; of a pass over PrimFuncs the function.
-    pub first: &'static [&'static str],
+    pub(crate) first: &'static [&'static str],
 }
 
 const PARAMS: &str =
@@ -39,7 +39,7 @@ fn within(pass: &'static str, params: &str, lines: &[&str], first: &'static [&'s
 }
 
 /// All of them.
-pub fn all() -> Vec<Planted> {
+pub(crate) fn all() -> Vec<Planted> {
     let mut out = operators();
     out.extend(attributes());
     out.extend(values());
