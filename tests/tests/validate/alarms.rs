@@ -7,7 +7,7 @@ use passhost_tests::{engine, validation};
 use plugin_api::prelude::Module;
 
 /// How many modules, unless the environment says otherwise.
-const USUAL: u64 = 24;
+const USUAL: u64 = 8;
 
 /// What a pass needs before it, and the options without which it does nothing.
 fn pipeline(pass: &str) -> String {
