@@ -1,9 +1,8 @@
 //! What a pass changed: the functions that have to be looked at again, and that their texts read as the same functions.
 
 use crate::verify::KnownCalls;
-use crate::verify::function::{Before, global_fault, well_formed};
+use crate::verify::function::{Before, Callees, well_formed};
 use crate::verify::{Kept, KeptParts, Unverified, Violation, of_module, verify_meta};
-use plugin_api::ir::records::LEAF_BIT;
 use plugin_api::ir::{Body, Dict, Module};
 use script::Operators;
 
@@ -138,15 +137,10 @@ fn verify_result(
 /// Checks only that the functions that `body` names are there with the types that it says.
 fn verify_globals(name: &str, body: &Body, module: &Module) -> Result<(), Violation> {
     // Leaves that nothing uses any more stay in the table, so the uses decide.
-    let mut right = vec![false; body.raw().leaves().len()];
+    let mut callees = Callees::of(body);
     for user in body.values() {
-        for operand in user.operands().filter(|operand| operand.is_leaf()) {
-            let Some(right) = right.get_mut((operand.word() & !LEAF_BIT) as usize) else { continue };
-            if !std::mem::replace(right, true)
-                && let Some(message) = global_fault(operand, module)
-            {
-                return Err(Violation { function: name.to_string(), node: user.index().unwrap_or(0), message });
-            }
+        if let Some(message) = callees.fault(user, module) {
+            return Err(Violation { function: name.to_string(), node: user.index().unwrap_or(0), message });
         }
     }
     match script::stale_callee(body, module) {

@@ -4,7 +4,7 @@ use crate::verify::function_attrs::{attribute_fault, symbol_fault};
 use crate::verify::plain::PlainFunction;
 use crate::verify::symbols::{Symbols, all_symbols};
 use crate::verify::{Kept, Violation, tir, verify_kind};
-use plugin_api::ir::records::{flag, kind, leaf, tykind};
+use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
 use plugin_api::ir::{AttrView, Body, BodyKind, Call, Expr, Function, Module, Ty, Type, Value};
 use plugin_api::names::{function_name, is_function_name, suggestions};
 use plugin_api::typing::operators::{Infer, InferError};
@@ -52,6 +52,7 @@ pub(super) fn well_formed(
         module,
         infer,
         plain: ops.and_then(|ops| PlainFunction::of(body, module, ops)),
+        callees: Callees::of(body),
         seen: HashSet::default(),
         hasher: RandomState::new(),
         symbols: Symbols::default(),
@@ -77,8 +78,33 @@ fn contradicts_itself(body: &Body) -> bool {
     })
 }
 
+/// Leaves of a body that name functions of the module. Many calls have one callee, so each leaf is looked at once.
+pub(super) struct Callees {
+    /// For each leaf whether it was found right.
+    right: Vec<bool>,
+}
+
+impl Callees {
+    pub(super) fn of(body: &Body) -> Callees {
+        Callees { right: vec![false; body.raw().leaves().len()] }
+    }
+
+    /// What is wrong with those among the operands of a value.
+    pub(super) fn fault(&mut self, user: Value<'_>, module: &Module) -> Option<String> {
+        user.operands().filter(|operand| operand.is_leaf()).find_map(|operand| {
+            let right = self.right.get_mut((operand.word() & !LEAF_BIT) as usize)?;
+            if *right {
+                return None;
+            }
+            let fault = callee_fault(operand, module);
+            *right = fault.is_none();
+            fault
+        })
+    }
+}
+
 /// What is wrong with a leaf that names a function of the module.
-pub(super) fn global_fault(value: Value<'_>, module: &Module) -> Option<String> {
+fn callee_fault(value: Value<'_>, module: &Module) -> Option<String> {
     let Expr::GlobalVar(target) = value.view() else { return None };
     let Some(callee) = module.get(target) else {
         return Some(format!("calls `{target}`, which is not in the module"));
@@ -113,6 +139,7 @@ struct Check<'a> {
     infer: &'a dyn Infer,
     /// The function, as long as everything found so far has a text that is known to read as itself.
     plain: Option<PlainFunction<'a>>,
+    callees: Callees,
     /// Hashes of calls (callee, operands or their types, attributes, result type) that were found right.
     seen: HashSet<u64, foldhash::fast::RandomState>,
     hasher: RandomState,
@@ -125,12 +152,8 @@ impl Check<'_> {
         if was_there && self.body.raw().var_names().is_empty() {
             return Ok(());
         }
-        for operand in value.operands().filter(|operand| operand.is_leaf()) {
-            if operand.leaf().is_some_and(|leaf| leaf.kind == leaf::GLOBAL_VAR)
-                && let Some(fault) = global_fault(operand, self.module)
-            {
-                return Err(fault);
-            }
+        if let Some(fault) = self.callees.fault(value, self.module) {
+            return Err(fault);
         }
         self.symbols.come_to(value);
         match value.view() {

@@ -1,21 +1,60 @@
 //! A map whose entries go when their scope ends: what common subexpression elimination and the like need.
 
-use std::collections::HashMap;
-use std::hash::Hash;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use std::hash::{BuildHasher, Hash};
 
 /// A map with scopes. An inner entry hides an outer one of the same key until its scope ends.
 pub struct ScopedMap<K, T> {
-    map: HashMap<K, Vec<(usize, T)>, foldhash::fast::RandomState>,
-    scopes: Vec<Vec<K>>,
+    /// Where the slot of each key is.
+    index: HashTable<usize>,
+    hasher: RandomState,
+    slots: Vec<Slot<K, T>>,
+    /// The slots that got an entry in each open scope.
+    scopes: Vec<Vec<usize>>,
 }
 
-impl<K: Hash + Eq + Clone, T> Default for ScopedMap<K, T> {
-    fn default() -> Self {
-        ScopedMap { map: HashMap::default(), scopes: vec![Vec::new()] }
+/// The entries of a key, with the scope of each. Most keys have one.
+struct Slot<K, T> {
+    key: K,
+    outermost: Option<(usize, T)>,
+    /// The other ones, the outer ones first.
+    inner: Vec<(usize, T)>,
+}
+
+impl<K, T> Slot<K, T> {
+    fn innermost(&self) -> Option<&T> {
+        self.inner.last().or(self.outermost.as_ref()).map(|(_, value)| value)
+    }
+
+    fn level(&self) -> Option<usize> {
+        self.outermost.as_ref().map(|(level, _)| *level)
+    }
+
+    fn insert(&mut self, level: usize, value: T) {
+        if self.level().is_some_and(|outermost| outermost <= level) {
+            let behind = self.inner.partition_point(|(known, _)| *known <= level);
+            self.inner.insert(behind, (level, value));
+        } else if let Some(second) = self.outermost.replace((level, value)) {
+            self.inner.insert(0, second);
+        }
+    }
+
+    fn remove_innermost(&mut self) {
+        if self.inner.pop().is_none() {
+            self.outermost = None;
+        }
     }
 }
 
-impl<K: Hash + Eq + Clone, T> ScopedMap<K, T> {
+impl<K, T> Default for ScopedMap<K, T> {
+    fn default() -> Self {
+        let (index, hasher) = (HashTable::new(), RandomState::default());
+        ScopedMap { index, hasher, slots: Vec::new(), scopes: vec![Vec::new()] }
+    }
+}
+
+impl<K: Hash + Eq, T> ScopedMap<K, T> {
     /// An empty map with one scope.
     pub fn new() -> Self {
         Self::default()
@@ -28,13 +67,8 @@ impl<K: Hash + Eq + Clone, T> ScopedMap<K, T> {
 
     /// Ends the innermost scope; its entries go.
     pub fn leave(&mut self) {
-        for key in self.scopes.pop().unwrap_or_default() {
-            if let Some(entries) = self.map.get_mut(&key) {
-                entries.pop();
-                if entries.is_empty() {
-                    self.map.remove(&key);
-                }
-            }
+        for slot in self.scopes.pop().unwrap_or_default() {
+            self.slots[slot].remove_innermost();
         }
     }
 
@@ -45,27 +79,59 @@ impl<K: Hash + Eq + Clone, T> ScopedMap<K, T> {
 
     /// The innermost entry of a key.
     pub fn get(&self, key: &K) -> Option<&T> {
-        self.map.get(key)?.last().map(|(_, value)| value)
+        self.slot_of(key)?.innermost()
     }
 
     /// The outermost scope that has an entry of a key (0 is the outermost).
     pub fn level_of(&self, key: &K) -> Option<usize> {
-        self.map.get(key)?.first().map(|(level, _)| *level)
+        self.slot_of(key)?.level()
     }
 
     /// Adds an entry to the innermost scope.
     pub fn insert(&mut self, key: K, value: T) {
-        let depth = self.scopes.len();
-        self.insert_at(depth - 1, key, value);
+        self.insert_at(self.scopes.len() - 1, key, value);
     }
 
     /// Adds an entry to the scope `level` (0 is the outermost); entries of inner scopes go on hiding it.
     pub fn insert_at(&mut self, level: usize, key: K, value: T) {
+        let slot = self.slot(key);
+        self.insert_into(slot, level, value);
+    }
+
+    /// Adds an entry to the scope `level`, unless that scope or one around it has an entry of the key. Returns the innermost
+    /// entry that the key had before.
+    pub fn insert_if_new(&mut self, level: usize, key: K, value: T) -> Option<T>
+    where
+        T: Clone,
+    {
+        let slot = self.slot(key);
+        let known = self.slots[slot].innermost().cloned();
+        if self.slots[slot].level().is_none_or(|outermost| outermost > level) {
+            self.insert_into(slot, level, value);
+        }
+        known
+    }
+
+    fn insert_into(&mut self, slot: usize, level: usize, value: T) {
         let Some(scope) = self.scopes.get_mut(level) else { return };
-        scope.push(key.clone());
-        let entries = self.map.entry(key).or_default();
-        let behind = entries.partition_point(|(known, _)| *known <= level);
-        entries.insert(behind, (level, value));
+        scope.push(slot);
+        self.slots[slot].insert(level, value);
+    }
+
+    fn slot_of(&self, key: &K) -> Option<&Slot<K, T>> {
+        let slot = self.index.find(self.hasher.hash_one(key), |slot| self.slots[*slot].key == *key)?;
+        self.slots.get(*slot)
+    }
+
+    /// Where the slot of a key is; a key that has none gets an empty one.
+    fn slot(&mut self, key: K) -> usize {
+        let (hash, new) = (self.hasher.hash_one(&key), self.slots.len());
+        let hash_of = |slot: &usize| self.hasher.hash_one(&self.slots[*slot].key);
+        let slot = *self.index.entry(hash, |slot| self.slots[*slot].key == key, hash_of).or_insert(new).get();
+        if slot == new {
+            self.slots.push(Slot { key, outermost: None, inner: Vec::new() });
+        }
+        slot
     }
 }
 

@@ -27,11 +27,20 @@ impl<'a> Value<'a> {
     /// # Ok::<(), SealError>(())
     /// ```
     pub fn each_use(self, mut f: impl FnMut(Value<'a>, usize, Value<'a>)) {
-        let mut work = vec![(self, 0)];
-        while let Some((user, at)) = work.pop() {
-            let Some(operand) = user.operand(at) else { continue };
-            work.push((user, at + 1));
-            if operand.is_nested() { work.push((operand, 0)) } else { f(user, at, operand) }
+        // The operands that come next, and those of the expressions around.
+        let (mut user, mut operands, mut around) = (self, self.operands().enumerate(), Vec::new());
+        loop {
+            match operands.next() {
+                Some((_, operand)) if operand.is_nested() => {
+                    around.push((user, std::mem::replace(&mut operands, operand.operands().enumerate())));
+                    user = operand;
+                }
+                Some((at, operand)) => f(user, at, operand),
+                None => match around.pop() {
+                    Some(outer) => (user, operands) = outer,
+                    None => break,
+                },
+            }
         }
         let content = self.region();
         for user in content.nodes() {

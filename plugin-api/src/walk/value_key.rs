@@ -10,21 +10,26 @@ use std::collections::BTreeMap;
 pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -> Vec<u32> {
     let mut key = Vec::with_capacity(4 + value.n_operands());
     add_head(value, &mut key);
-    let mut rest: Vec<Value<'a>> = value.operands().rev().collect();
+    // The operands that come next, and those of the expressions around.
+    let (mut operands, mut around) = (value.operands(), Vec::new());
     // More than a valid body can use up: while a pass edits, nested expressions can be a cycle.
     let mut left = value.raw.nodes().len();
-    while let Some(operand) = rest.pop() {
-        if operand.is_nested() && left > 0 {
-            left -= 1;
-            // No operand word is this number, and the count tells where the nested expression ends.
-            key.extend([u32::MAX, operand.n_operands() as u32]);
-            add_head(operand, &mut key);
-            rest.extend(operand.operands().rev());
-        } else {
-            key.push(same(operand).word());
+    loop {
+        match operands.next() {
+            Some(operand) if operand.is_nested() && left > 0 => {
+                left -= 1;
+                // No operand word is this number, and the count tells where the nested expression ends.
+                key.extend([u32::MAX, operand.n_operands() as u32]);
+                add_head(operand, &mut key);
+                around.push(std::mem::replace(&mut operands, operand.operands()));
+            }
+            Some(operand) => key.push(same(operand).word()),
+            None => match around.pop() {
+                Some(outer) => operands = outer,
+                None => return key,
+            },
         }
     }
-    key
 }
 
 /// What a value computes apart from which values it uses.

@@ -134,11 +134,7 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
         let repeated = self.scopes.last_mut().and_then(Option::as_mut);
         // An output of a dataflow block is visible after it, though a variable of the block may replace it inside.
         let level = self.seen.depth() - if repeated.is_some() && !value.is_dataflow_var() { 2 } else { 1 };
-        let first = self.seen.get(&key).copied();
-        if self.seen.level_of(&key).is_none_or(|known| known > level) {
-            self.seen.insert_at(level, key, value);
-        }
-        let Some(first) = first else { return };
+        let Some(first) = self.seen.insert_if_new(level, key, value) else { return };
         self.edit.make_alias(value, first);
         self.repeats.first.insert(value, first);
         self.merged += 1;

@@ -1,6 +1,7 @@
 //! Makes functions of groups of bindings: what operator fusion, fusion by patterns and the merging of composite functions
 //! end with. [`Edit::outline`] does the same for one group whose place and name a pass decides.
 
+mod form;
 mod order;
 mod write;
 
@@ -29,10 +30,13 @@ pub struct Groups<'b> {
     body: &'b Body,
     group_of: ValueMap<'b, usize>,
     groups: Vec<Group<'b>>,
+    /// Attributes of functions; groups that are added one after the other share them.
+    attrs: Vec<Vec<(String, Attr)>>,
 }
 
 struct Group<'b> {
-    attrs: Vec<(String, Attr)>,
+    /// Which attributes its function has.
+    attrs: usize,
     /// In program order.
     members: Vec<Value<'b>>,
 }
@@ -40,7 +44,7 @@ struct Group<'b> {
 impl<'b> Groups<'b> {
     /// No groups yet.
     pub fn new(body: &'b Body) -> Groups<'b> {
-        Groups { body, group_of: ValueMap::new(body), groups: Vec::new() }
+        Groups { body, group_of: ValueMap::new(body), groups: Vec::new(), attrs: Vec::new() }
     }
 
     /// Adds a group of bindings, in program order; the function that is made of it has these attributes. Bindings that are
@@ -50,8 +54,12 @@ impl<'b> Groups<'b> {
         for member in &members {
             self.group_of.insert(*member, self.groups.len());
         }
-        let attrs = attrs.iter().map(|(key, attr)| (key.to_string(), attr.clone())).collect();
-        self.groups.push(Group { attrs, members });
+        let same = |(known, attr): (&(String, Attr), &(&str, Attr))| known.0 == attr.0 && known.1 == attr.1;
+        let known = |last: &Vec<(String, Attr)>| last.len() == attrs.len() && last.iter().zip(attrs).all(same);
+        if !self.attrs.last().is_some_and(known) {
+            self.attrs.push(attrs.iter().map(|(key, attr)| (key.to_string(), attr.clone())).collect());
+        }
+        self.groups.push(Group { attrs: self.attrs.len() - 1, members });
     }
 
     /// Whether a binding is in a group.
@@ -124,12 +132,20 @@ pub struct GroupedFunctions {
     known: HashMap<u64, Vec<String>>,
     /// For each name the first number that may be free after it.
     numbers: HashMap<String, usize>,
+    /// What groups of the function that is being changed call, by their forms.
+    callees: HashMap<Vec<u32>, V, foldhash::fast::RandomState>,
 }
 
 impl GroupedFunctions {
     /// The module as it is.
     pub fn new(module: &Module, constants: Constants) -> GroupedFunctions {
-        GroupedFunctions { functions: module.edit(), constants, known: HashMap::new(), numbers: HashMap::new() }
+        GroupedFunctions {
+            functions: module.edit(),
+            constants,
+            known: HashMap::new(),
+            numbers: HashMap::new(),
+            callees: HashMap::default(),
+        }
     }
 
     /// Makes functions of the groups of the function `name`, and calls of them.
@@ -140,6 +156,7 @@ impl GroupedFunctions {
         if groups.is_empty() {
             return Ok(());
         }
+        self.callees.clear();
         let mut edit = groups.body.edit();
         let mut plans = Plans::of(groups);
         for block in groups.body.dataflow_blocks() {
@@ -181,20 +198,34 @@ impl GroupedFunctions {
         Ok(())
     }
 
-    /// Writes the function of a group, and its call at the current place.
+    /// Puts the call of a group at the current place.
     fn outline<'b>(&mut self, group: usize, plans: &Plans<'_, 'b>, edit: &mut Edit<'b>) -> Result<(), PassError> {
         let outputs = plans.outputs(group);
         if !outputs.is_empty() {
-            let outlined = Outlined::of(group, plans.groups, outputs, self.constants)?;
-            let name = self.add(&outlined);
-            put_call(&name, &outlined, outputs, edit);
+            let outlined = Outlined::of(group, plans.groups, outputs, self.constants);
+            let callee = self.callee(&outlined, edit)?;
+            put_call(callee, &outlined, edit);
         }
         plans.groups.groups[group].members.iter().for_each(|member| edit.remove(*member));
         Ok(())
     }
 
+    /// The function of a group. It is written if no group of the same form came before.
+    fn callee(&mut self, outlined: &Outlined<'_, '_>, edit: &mut Edit<'_>) -> Result<V, PassError> {
+        let form = outlined.form();
+        if let Some(callee) = form.as_ref().and_then(|form| self.callees.get(form)) {
+            return Ok(*callee);
+        }
+        let function = outlined.function()?;
+        let name = self.add(&function, &outlined.hint());
+        let ty = Importer::of(&function).ty(edit.builder(), function.root().ty());
+        let callee = edit.builder().global_var(&name, ty);
+        self.callees.extend(form.map(|form| (form, callee)));
+        Ok(callee)
+    }
+
     /// Adds a function, or finds an equal one; returns its name.
-    fn add(&mut self, outlined: &Outlined<'_>) -> String {
+    fn add(&mut self, function: &Body, hint: &str) -> String {
         if self.known.is_empty() {
             let functions: Vec<String> = self.functions.names().map(str::to_string).collect();
             for name in functions {
@@ -202,13 +233,12 @@ impl GroupedFunctions {
                 self.known.entry(hash).or_default().push(name);
             }
         }
-        let function = &outlined.function;
         let same = self.known.entry(function.structural_hash()).or_default();
         let functions = &self.functions;
         if let Some(name) = same.iter().find(|name| functions.get(name).is_some_and(|f| f.structural_eq(function))) {
             return name.clone();
         }
-        let hint = function_name(&outlined.hint);
+        let hint = function_name(hint);
         let mut name = hint.clone();
         let number = self.numbers.entry(hint.clone()).or_insert(0);
         while self.functions.get(&name).is_some() {
@@ -222,11 +252,9 @@ impl GroupedFunctions {
 }
 
 /// Calls the function of a group; what used the outputs uses the results.
-fn put_call<'b>(name: &str, outlined: &Outlined<'b>, outputs: &[Value<'b>], edit: &mut Edit<'b>) {
-    let mut importer = Importer::of(&outlined.function);
-    let ty = importer.ty(edit.builder(), outlined.function.root().ty());
-    let callee = edit.builder().global_var(name, ty);
-    let mut args: Vec<V> = outlined.inputs.iter().map(|input| argument(input, edit)).collect();
+fn put_call<'b>(callee: V, outlined: &Outlined<'b, '_>, edit: &mut Edit<'b>) {
+    let outputs = outlined.outputs;
+    let mut args: Vec<V> = outlined.inputs.all.iter().map(|input| argument(input, edit)).collect();
     if !outlined.symbols.is_empty() {
         let dims: Vec<Dim> = outlined.symbols.iter().map(|sym| Dim::Var(*sym)).collect();
         args.push(edit.builder().shape(&dims));

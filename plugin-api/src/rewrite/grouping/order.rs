@@ -156,8 +156,9 @@ impl<'g, 'b> Plans<'g, 'b> {
         let mut sorted = Vec::with_capacity(needs.len());
         // Whether what it needs is being written, and whether it is written.
         let (mut begun, mut done) = (vec![false; needs.len()], vec![false; needs.len()]);
+        let mut work = Vec::new();
         for root in 0..needs.len() {
-            let mut work = vec![(root, 0)];
+            work.push((root, 0));
             while let Some((item, at)) = work.pop() {
                 if done[item] {
                     continue;

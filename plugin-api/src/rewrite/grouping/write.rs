@@ -4,7 +4,7 @@ use super::{Constants, Group, Groups};
 use crate::PassError;
 use crate::ir::import::Importer;
 use crate::ir::records::flag;
-use crate::ir::{Body, BodyBuilder, Dim, Expr, Sym, Ty, Type, TypeId, V, Value};
+use crate::ir::{Attr, Body, BodyBuilder, Dim, Expr, Sym, Ty, Type, TypeId, V, Value};
 use crate::rewrite::outline::{each_symbol, symbols_of, symbols_of_operands};
 use std::collections::{HashMap, HashSet};
 
@@ -16,77 +16,89 @@ pub(super) enum Input<'b> {
     Element { tuple: Value<'b>, index: u32, ty: Ty<'b> },
 }
 
-/// The function of a group, and what its call passes.
-pub(super) struct Outlined<'b> {
-    pub(super) function: Body,
-    pub(super) hint: String,
-    pub(super) inputs: Vec<Input<'b>>,
+/// A group whose function can be written, and what a call of it passes.
+pub(super) struct Outlined<'b, 'g> {
+    body: &'b Body,
+    attrs: &'g [(String, Attr)],
+    pub(super) group: &'g Group<'b>,
+    pub(super) outputs: &'g [Value<'b>],
+    pub(super) inputs: Inputs<'b>,
     /// Symbolic variables that the inputs do not tell.
     pub(super) symbols: Vec<Sym>,
 }
 
-impl<'b> Outlined<'b> {
+impl<'b, 'g> Outlined<'b, 'g> {
     pub(super) fn of(
-        group: usize,
-        groups: &Groups<'b>,
-        outputs: &[Value<'b>],
+        number: usize,
+        groups: &'g Groups<'b>,
+        outputs: &'g [Value<'b>],
         constants: Constants,
-    ) -> Result<Outlined<'b>, PassError> {
-        let body = groups.body;
-        let members = &groups.groups[group].members;
+    ) -> Outlined<'b, 'g> {
+        let (body, group) = (groups.body, &groups.groups[number]);
         let mut inputs = Inputs::new(constants);
-        for member in members {
+        for member in &group.members {
             member.each_use(|user, at, used| {
-                if groups.group_of.get(used) != Some(&group) {
+                if groups.group_of.get(used) != Some(&number) {
                     inputs.add(*member, user, at, used);
                 }
             });
         }
         inputs.split_tuples();
-        let symbols = free_symbols(&inputs, members);
-        let names = |sym: Sym| body.sym_name(sym.id).unwrap_or("n").to_string();
-        let function = Writer::new(body, &inputs).write(&groups.groups[group], &symbols, outputs, names)?;
-        Ok(Outlined { function, hint: hint(members), inputs: inputs.all, symbols })
+        let symbols =
+            if body.raw().var_names().is_empty() { Vec::new() } else { free_symbols(&inputs, &group.members) };
+        Outlined { body, attrs: &groups.attrs[group.attrs], group, outputs, inputs, symbols }
     }
-}
 
-/// The name of the function of a group: of what it calls.
-fn hint(members: &[Value<'_>]) -> String {
-    let mut hint = "fused".to_string();
-    for call in members.iter().filter_map(|member| member.as_call()) {
-        let called = match call.op() {
-            Some("relax.call_tir" | "relax.call_tir_inplace") => call.arg(0).and_then(Value::as_global),
-            Some(op) => Some(op),
-            None => call.global().map(|name| name.strip_prefix("fused_").unwrap_or(name)),
-        };
-        called.into_iter().for_each(|called| hint.extend(["_", called]));
+    /// Writes the function.
+    pub(super) fn function(&self) -> Result<Body, PassError> {
+        Writer::of(self).write()
     }
-    hint
+
+    /// The name of the function: of what it calls.
+    pub(super) fn hint(&self) -> String {
+        let mut hint = "fused".to_string();
+        for call in self.group.members.iter().filter_map(|member| member.as_call()) {
+            let called = match call.op() {
+                Some("relax.call_tir" | "relax.call_tir_inplace") => call.arg(0).and_then(Value::as_global),
+                Some(op) => Some(op),
+                None => call.global().map(|name| name.strip_prefix("fused_").unwrap_or(name)),
+            };
+            called.into_iter().for_each(|called| hint.extend(["_", called]));
+        }
+        hint
+    }
+
+    /// The bindings of the group that the function computes. The others are its parameters.
+    pub(super) fn computed(&self) -> impl Iterator<Item = Value<'b>> {
+        self.group.members.iter().copied().filter(|member| !self.inputs.elements.contains_key(&member.word()))
+    }
 }
 
 /// What a group uses and does not define.
-struct Inputs<'b> {
+pub(super) struct Inputs<'b> {
     constants: Constants,
-    all: Vec<Input<'b>>,
+    pub(super) all: Vec<Input<'b>>,
     /// Which input a variable or a leaf is, by its operand word.
-    known: HashMap<u32, usize>,
+    known: Map<u32, usize>,
     /// Tuples of which only elements are used so far, and the bindings of these.
-    partly: HashMap<usize, Vec<(Value<'b>, u32)>>,
+    partly: Map<usize, Vec<(Value<'b>, u32)>>,
     /// Which input a use of a leaf means: its user, and the number of the operand.
-    lifted: HashMap<(u32, usize), usize>,
+    lifted: Map<(u32, usize), usize>,
     /// Bindings of elements that are inputs themselves, by their operand words.
-    elements: HashMap<u32, usize>,
+    pub(super) elements: Map<u32, usize>,
 }
+
+type Map<K, T> = HashMap<K, T, foldhash::fast::RandomState>;
 
 impl<'b> Inputs<'b> {
     fn new(constants: Constants) -> Inputs<'b> {
         Inputs {
             constants,
             all: Vec::new(),
-            known: HashMap::new(),
-            partly: HashMap::new(),
-            lifted: HashMap::new(),
-            elements: HashMap::new(),
+            known: Map::default(),
+            partly: Map::default(),
+            lifted: Map::default(),
+            elements: Map::default(),
         }
     }
 
@@ -113,6 +125,11 @@ impl<'b> Inputs<'b> {
                 None => drop(self.partly.remove(&input)),
             }
         }
+    }
+
+    /// The input that a leaf means where it is an operand.
+    pub(super) fn lifted(&self, user: Value<'_>, at: usize) -> Option<usize> {
+        self.lifted.get(&(user.word(), at)).copied()
     }
 
     /// Whether a leaf becomes a parameter: a constant, or a shape or scalar with symbolic variables. The symbolic variables
@@ -174,7 +191,7 @@ fn is_symbolic(dim: &Dim) -> bool {
 
 impl<'b> Input<'b> {
     /// Its type; `None` of a scalar expression: its parameter is a symbolic variable of its own.
-    fn ty(&self) -> Option<Ty<'b>> {
+    pub(super) fn ty(&self) -> Option<Ty<'b>> {
         match self {
             Input::Value(value) => (!value.is_leaf() || value.dim().is_none()).then_some(value.ty()),
             Input::Element { ty, .. } => Some(*ty),
@@ -208,43 +225,38 @@ fn free_symbols(inputs: &Inputs<'_>, members: &[Value<'_>]) -> Vec<Sym> {
         if !part.is_nested() {
             each_symbol(part.ty(), false, &mut see);
         }
-        symbols_of_operands(part, |at| !inputs.lifted.contains_key(&(part.word(), at)), &mut see);
+        symbols_of_operands(part, |at| inputs.lifted(part, at).is_none(), &mut see);
         part.region().nodes().for_each(|inner| symbols_of(inner, &mut see));
     }
     free
 }
 
-struct Writer<'w, 'b> {
+struct Writer<'w, 'b, 'g> {
     b: BodyBuilder,
     importer: Importer<'b>,
-    inputs: &'w Inputs<'b>,
+    outlined: &'w Outlined<'b, 'g>,
     params: Vec<V>,
 }
 
-impl<'w, 'b> Writer<'w, 'b> {
-    fn new(body: &'b Body, inputs: &'w Inputs<'b>) -> Writer<'w, 'b> {
-        Writer { b: BodyBuilder::new(), importer: Importer::sparse(body), inputs, params: Vec::new() }
+impl<'w, 'b, 'g> Writer<'w, 'b, 'g> {
+    fn of(outlined: &'w Outlined<'b, 'g>) -> Writer<'w, 'b, 'g> {
+        let importer = Importer::sparse(outlined.body);
+        Writer { b: BodyBuilder::new(), importer, outlined, params: Vec::new() }
     }
 
-    fn write(
-        mut self,
-        group: &Group<'b>,
-        symbols: &[Sym],
-        outputs: &[Value<'b>],
-        names: impl Fn(Sym) -> String,
-    ) -> Result<Body, PassError> {
-        let attrs = self.b.attrs(group.attrs.iter().map(|(key, attr)| (key.as_str(), attr.clone())));
+    fn write(mut self) -> Result<Body, PassError> {
+        let Outlined { attrs, group, outputs, inputs, .. } = self.outlined;
+        let attrs = self.b.attrs(attrs.iter().map(|(key, attr)| (key.as_str(), attr.clone())));
         self.b.begin_function(flag::PRIVATE, attrs, None);
-        self.params(symbols, names);
-        let computed = group.members.iter().filter(|member| !self.inputs.elements.contains_key(&member.word()));
-        let computed: Vec<Value<'b>> = computed.copied().collect();
+        self.params();
         for member in &group.members {
-            if let Some(input) = self.inputs.elements.get(&member.word()) {
+            if let Some(input) = inputs.elements.get(&member.word()) {
                 self.importer.map(*member, self.params[*input]);
             }
         }
         let visible: HashSet<u32> = outputs.iter().map(|output| output.word()).collect();
-        if !computed.is_empty() {
+        let mut computed = self.outlined.computed().peekable();
+        if computed.peek().is_some() {
             self.b.begin_dataflow();
             for member in computed {
                 let v = self.member(member)?;
@@ -264,15 +276,16 @@ impl<'w, 'b> Writer<'w, 'b> {
         Ok(self.b.finish()?)
     }
 
-    fn params(&mut self, symbols: &[Sym], names: impl Fn(Sym) -> String) {
+    fn params(&mut self) {
+        let Outlined { body, inputs, symbols, .. } = self.outlined;
         // Before the types of the parameters are brought over: these may use them.
         let mut dims = Vec::new();
         for sym in symbols {
-            let new = self.b.sym(&names(*sym), sym.dtype);
+            let new = self.b.sym(body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
             self.importer.map_sym(sym.id, new.id);
             dims.push(Dim::Var(new));
         }
-        for input in &self.inputs.all {
+        for input in &inputs.all {
             let ty = match (input, input.ty()) {
                 (Input::Value(value), None) => {
                     let sym = self.b.sym("param", value.ty().dtype());
@@ -299,7 +312,7 @@ impl<'w, 'b> Writer<'w, 'b> {
             let ops: Option<Vec<V>> =
                 part.operands().enumerate().map(|(at, used)| self.operand(part, at, used)).collect();
             let ops = ops.ok_or_else(|| unreached(part))?;
-            let lifts = (0..ops.len()).any(|at| self.inputs.lifted.contains_key(&(part.word(), at)));
+            let lifts = (0..ops.len()).any(|at| self.outlined.inputs.lifted(part, at).is_some());
             let copied = if part.has(flag::REGION) {
                 self.importer.copy(&mut self.b, part)
             } else if lifts && part.is_nested() && matches!(part.view(), Expr::Tuple(_)) {
@@ -316,8 +329,8 @@ impl<'w, 'b> Writer<'w, 'b> {
     }
 
     fn operand(&mut self, user: Value<'b>, at: usize, used: Value<'b>) -> Option<V> {
-        match self.inputs.lifted.get(&(user.word(), at)) {
-            Some(input) => Some(self.params[*input]),
+        match self.outlined.inputs.lifted(user, at) {
+            Some(input) => Some(self.params[input]),
             None => {
                 let copied = self.importer.value_of(&mut self.b, used);
                 copied.or_else(|| self.importer.value_of(&mut self.b, known_shape(used)?))

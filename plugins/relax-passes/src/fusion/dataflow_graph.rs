@@ -18,12 +18,12 @@ struct Node<'b> {
 impl<'b> DataflowGraph<'b> {
     pub(super) fn of(body: &'b Body, module: &Module) -> DataflowGraph<'b> {
         let mut graph = DataflowGraph { nodes: Vec::new() };
-        let weights = weight_params(body);
+        let mut patterns = Patterns { module, weights: weight_params(body), of_callee: ValueMap::new(body) };
         let mut node_of: ValueMap<'b, usize> = ValueMap::new(body);
         let blocks = body.function().into_iter().flat_map(Function::blocks).filter_map(Value::as_block);
         for binding in blocks.filter(|block| block.is_dataflow()).flat_map(Block::bindings) {
             let node = graph.nodes.len();
-            graph.nodes.push(Node { binding, pattern: pattern_of(binding, module, &weights), users: Vec::new() });
+            graph.nodes.push(Node { binding, pattern: patterns.of(binding), users: Vec::new() });
             each_source(binding, |source| {
                 if let Some(source) = node_of.get(source) {
                     graph.nodes[*source].users.push(node);
@@ -56,22 +56,40 @@ impl<'b> DataflowGraph<'b> {
     }
 }
 
-/// What a binding does to the elements of its operands. To take a weight out of a tuple is nothing that a group does.
-fn pattern_of(binding: Value<'_>, module: &Module, weights: &ValueSet<'_>) -> Pattern {
-    match binding.view() {
-        Expr::Call(call) => {
-            let callee = called_prim_func(call).and_then(|name| module.get(name));
-            let number = callee.and_then(|callee| callee.root().attr("op_pattern")?.as_int());
-            number.map_or(Pattern::Opaque, Pattern::of_number)
+/// What bindings do to the elements of their operands.
+struct Patterns<'m, 'b> {
+    module: &'m Module,
+    weights: ValueSet<'b>,
+    /// The PrimFuncs that were called so far.
+    of_callee: ValueMap<'b, Pattern>,
+}
+
+impl<'b> Patterns<'_, 'b> {
+    /// To take a weight out of a tuple is nothing that a group does.
+    fn of(&mut self, binding: Value<'b>) -> Pattern {
+        match binding.view() {
+            Expr::Call(call) => called_prim_func(call).map_or(Pattern::Opaque, |callee| self.of_prim_func(callee)),
+            Expr::TupleGet { tuple, .. } if !self.weights.contains(tuple) => Pattern::Injective,
+            _ => Pattern::Opaque,
         }
-        Expr::TupleGet { tuple, .. } if !weights.contains(tuple) => Pattern::Injective,
-        _ => Pattern::Opaque,
+    }
+
+    fn of_prim_func(&mut self, callee: Value<'b>) -> Pattern {
+        if let Some(known) = self.of_callee.get(callee) {
+            return *known;
+        }
+        let body = callee.as_global().and_then(|name| self.module.get(name));
+        let number = body.and_then(|body| body.root().attr("op_pattern")?.as_int());
+        let pattern = number.map_or(Pattern::Opaque, Pattern::of_number);
+        self.of_callee.insert(callee, pattern);
+        pattern
     }
 }
 
-fn called_prim_func(call: Call<'_>) -> Option<&str> {
+/// The function that a call of a PrimFunc names.
+fn called_prim_func(call: Call<'_>) -> Option<Value<'_>> {
     let is_call_tir = matches!(call.op(), Some("relax.call_tir" | "relax.call_tir_inplace"));
-    call.arg(0).filter(|_| is_call_tir)?.as_global()
+    call.arg(0).filter(|callee| is_call_tir && callee.as_global().is_some())
 }
 
 /// The values with names that a binding is made of. A match_cast only looks at one, and symbolic variables are no tensors.
