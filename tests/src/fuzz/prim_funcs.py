@@ -112,6 +112,19 @@ class Module:
         T.ret(0)
         return T.Cast("int32", m)
 
+    @T.prim_func(private=True, s_tir=True)
+    def views(A: T.Buffer((4, T.int64(8)), "float32"), B: T.Buffer((T.int64(4), 8), "float32")):
+        A_1 = A.view(32)
+        B_1 = T.decl_buffer((8, 4), data=B.data)
+        C = T.alloc_buffer((32,), annotations={"buffer_allocated_addr": [], "buffer_data_alignment": 64})
+        D = C.view(2, 16)
+        E = T.alloc_buffer((32,), scope="shared")
+        F = T.decl_buffer((32,), data=E.data, scope="shared", align=16)
+        for i, j in T.grid(8, 4):
+            D[i // 4, i % 4 * 4 + j] = A_1[i * 4 + j]
+            F[i * 4 + j] = C[i * 4 + j]
+            B_1[i, j] = F[i * 4 + j]
+
     @T.prim_func
     def no_dimensions(A: T.Buffer((), "float64"), B: T.Buffer((), "bool")):
         A[()] = A[()] + T.float64(0.10000000000000001)

@@ -115,13 +115,23 @@ impl<'r> Expressions<'r> {
         self.value(op).filter(|operand| operand.dtype == DType::BOOL).map(drop)
     }
 
-    /// The pointer that a variable is.
-    pub(super) fn pointer_scope(&self, op: u32) -> Option<u32> {
+    /// The pointer that a parameter or the data of a buffer is: its data type and its scope.
+    pub(super) fn pointer(&self, op: u32) -> Option<(DType, u32)> {
         let node = self.raw.nodes().get(op as usize).filter(|_| op & LEAF_BIT == 0)?;
         match self.tables.ty(node.ty)? {
-            PlainType::Pointer { scope, .. } if node.kind == kind::PARAM => Some(scope),
+            PlainType::Pointer { dtype, scope } if matches!(node.kind, kind::PARAM | kind::BUFFER_PART) => {
+                Some((dtype, scope))
+            }
             _ => None,
         }
+    }
+
+    /// The data of a buffer that has dimensions.
+    pub(super) fn data(&self, node: &NodeRec) -> Plain {
+        ((node.flags, node.attrs, node.a) == (0, NONE, 0)).then_some(())?;
+        let [of] = *self.operands(node) else { return None };
+        let PlainBuffer { dtype, rank, scope, .. } = self.buffer(of)?;
+        (self.tables.ty(node.ty)? == PlainType::Pointer { dtype, scope } && rank > 0).then_some(())
     }
 
     /// The buffer that a parameter or declaration is.

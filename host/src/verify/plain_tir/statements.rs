@@ -78,6 +78,12 @@ fn entries<'r>(raw: &RawView<'r>, off: u32, len: u32) -> Option<&'r [AttrRec]> {
 }
 
 impl Statements<'_> {
+    /// Entries of a dict that is not empty.
+    fn entries(&self, id: u32) -> Option<&[AttrRec]> {
+        let dict = self.of.raw.dicts().get(id as usize)?;
+        entries(self.of.raw, dict.off, dict.len).filter(|entries| !entries.is_empty())
+    }
+
     fn param(&self, param: &NodeRec) -> Plain {
         let fields = (param.flags, param.n_ops, param.attrs, param.a);
         (fields == (flag::BOUND | flag::INNER, 0, NONE, 0)).then_some(())?;
@@ -131,6 +137,7 @@ impl Statements<'_> {
         let node = &self.nodes[at];
         match node.kind {
             kind::ARITH | kind::LOAD | kind::CALL | kind::SELECT => return self.of.nested(at, node),
+            kind::BUFFER_PART => return self.of.data(node),
             // The region that a buffer matches stands before it.
             kind::ACCESS if node.a == 2 => return self.of.region(node),
             kind::LOOP_VAR => return self.loop_var(at, node),
@@ -192,8 +199,10 @@ impl Statements<'_> {
     /// The kind of a loop, its thread and its annotations.
     fn loop_attrs(&self, id: u32) -> Plain {
         let raw = self.of.raw;
-        let Some(dict) = raw.dicts().get(id as usize) else { return Some(()) };
-        let entries = entries(raw, dict.off, dict.len).filter(|entries| !entries.is_empty())?;
+        if id == NONE {
+            return Some(());
+        }
+        let entries = self.entries(id)?;
         entries.is_sorted_by(|a, b| raw.str(a.key) < raw.str(b.key)).then_some(())?;
         let text = |entry: &AttrRec| if entry.kind == attr::STR { raw.str(entry.val as u32) } else { "" };
         let (mut thread, mut bound) = (false, false);
@@ -215,8 +224,7 @@ impl Statements<'_> {
     /// Annotations of a loop. Two of them have words of their own where they are the only one.
     fn annotations(&self, id: u32) -> Plain {
         let raw = self.of.raw;
-        let dict = raw.dicts().get(id as usize)?;
-        let entries = entries(raw, dict.off, dict.len).filter(|entries| !entries.is_empty())?;
+        let entries = self.entries(id)?;
         entries.iter().all(|entry| !matches!(raw.str(entry.key), "disable_unroll" | "pragma_unroll")).then_some(())?;
         plain_entries(raw, entries)
     }
@@ -224,8 +232,10 @@ impl Statements<'_> {
     /// What the text of a block does not say: whether reads, whether writes.
     fn unsaid(&self, block: &NodeRec) -> Option<[bool; 2]> {
         let raw = self.of.raw;
-        let Some(dict) = raw.dicts().get(block.attrs as usize) else { return Some([false; 2]) };
-        let entries = entries(raw, dict.off, dict.len).filter(|entries| !entries.is_empty())?;
+        if block.attrs == NONE {
+            return Some([false; 2]);
+        }
+        let entries = self.entries(block.attrs)?;
         entries.iter().all(|entry| (entry.kind, entry.val, entry.reserved) == (attr::BOOL, 1, 0)).then_some(())?;
         match entries.iter().map(|entry| raw.str(entry.key)).collect::<Vec<_>>()[..] {
             ["no_reads"] => Some([true, false]),
@@ -238,7 +248,7 @@ impl Statements<'_> {
     /// What has a name: an iterator of a block, a buffer, a value.
     fn named(&mut self, node: &NodeRec) -> Plain {
         let operands = self.of.operands(node);
-        (node.attrs == NONE).then_some(())?;
+        (node.attrs == NONE || node.kind == kind::BUFFER).then_some(())?;
         let flags = match node.kind {
             kind::BIND => {
                 let [value] = *operands else { return None };
@@ -269,17 +279,23 @@ impl Statements<'_> {
     fn buffer(&self, node: &NodeRec, operands: &[u32]) -> Plain {
         let PlainType::Buffer(buffer) = self.of.tables.ty(node.ty)? else { return None };
         (buffer.rank <= MOST_DIMS).then_some(())?;
+        if node.attrs != NONE {
+            (node.a == buffer_of::ALLOC).then_some(())?;
+            plain_entries(self.of.raw, self.entries(node.attrs)?)?;
+        }
+        let is = |source: u32, kind: u16| self.nodes.get(source as usize).is_some_and(|node| node.kind == kind);
         match (node.a, operands) {
             (buffer_of::BLOCK, []) => Some(()),
             // One of a single element is written as a variable, with the store after it.
             (buffer_of::ALLOC, []) => (!buffer.is_scalar).then_some(()),
-            (buffer_of::MATCH, [source]) => {
-                let region = self.nodes.get(*source as usize).is_some_and(|node| node.kind == kind::ACCESS);
-                (region || self.of.pointer_scope(*source).is_some()).then_some(())
-            }
-            // It is in the memory of its data.
+            (buffer_of::MATCH, [source]) if is(*source, kind::PARAM) => self.of.pointer(*source).map(drop),
+            (buffer_of::MATCH, [source]) => is(*source, kind::ACCESS).then_some(()),
             (buffer_of::DECL, [data]) => {
-                (!buffer.is_scalar && self.of.pointer_scope(*data)? == buffer.scope).then_some(())
+                let (dtype, scope) = self.of.pointer(*data)?;
+                // Over the data of another buffer it can be written as a view.
+                let fits = is(*data, kind::PARAM) || dtype == buffer.dtype && buffer.rank > 0;
+                // It is in the memory of its data.
+                (fits && !buffer.is_scalar && scope == buffer.scope).then_some(())
             }
             _ => None,
         }
@@ -302,10 +318,7 @@ impl Statements<'_> {
             }
             (kind::ANNOTATE, []) => {
                 self.directly_in(kind::SBLOCK)?;
-                let raw = self.of.raw;
-                let dict = raw.dicts().get(node.attrs as usize)?;
-                let entries = entries(raw, dict.off, dict.len).filter(|entries| !entries.is_empty())?;
-                plain_entries(raw, entries)?;
+                plain_entries(self.of.raw, self.entries(node.attrs)?)?;
             }
             (kind::RETURN, []) | (kind::BREAK | kind::CONTINUE, []) => {}
             (kind::RETURN, [value]) => drop(self.of.value(*value)?),

@@ -15,7 +15,10 @@ pub(super) enum PlainType {
     /// A number.
     Scalar(DType),
     /// A pointer into the memory of this scope, a string id; [`NONE`]: global.
-    Pointer { dtype: DType, scope: u32 },
+    Pointer {
+        dtype: DType,
+        scope: u32,
+    },
     Buffer(PlainBuffer),
 }
 
