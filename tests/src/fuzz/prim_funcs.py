@@ -78,7 +78,7 @@ class Module:
         local = T.alloc_local((64,))
         shared = T.alloc_shared((64,), "int8", align=128)
         work = T.alloc_buffer((64, 2), "uint8")
-        scalar = T.alloc_buffer((1,), "int32")
+        pair = T.alloc_buffer((2,), "int32")
         for i in T.thread_binding(64, thread="blockIdx.x"):
             cse_v1: T.let[T.int32] = i * 64
             for j in range(64):
@@ -90,11 +90,11 @@ class Module:
                 y = y + T.Cast("int64", j) % T.int64(7)
                 shared[j] = T.Cast("int8", j & 15)
                 work[j, 0] = T.Cast("uint8", j << 1) | T.uint8(1)
-                scalar[0] = T.truncmod(cse_v2, 3) - T.Div(cse_v2, -3)
+                pair[0] = T.truncmod(cse_v2, 3) - T.Div(cse_v2, -3)
             e: T.let[T.float32] = T.tanh(x)
             while y < T.int64(4):
                 y = y + T.int64(1)
-                if e == T.float32(0.0) or not T.Cast("bool", scalar[0]):
+                if e == T.float32(0.0) or not T.Cast("bool", pair[0]):
                     break
                 if T.bool(True):
                     continue
