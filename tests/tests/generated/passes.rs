@@ -19,9 +19,9 @@ struct Trial {
     text: String,
 }
 
-/// All passes, composite ones too. `PROPTEST_PASS` says a single one.
+/// All passes, composite ones too. `TRY_PASS` says a single one.
 fn trials() -> Vec<Trial> {
-    let asked = std::env::var("PROPTEST_PASS").ok();
+    let asked = std::env::var("TRY_PASS").ok();
     let wanted = |name: &&str| asked.as_deref().is_none_or(|asked| asked == *name);
     engine().registry().passes().map(|(_, pass)| pass.name.as_str()).filter(wanted).map(trial).collect()
 }

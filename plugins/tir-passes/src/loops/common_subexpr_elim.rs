@@ -1,12 +1,12 @@
 //! Gives expressions that are computed twice a name.
 //!
-//! *Expects* any PrimFunc. *Keeps* what reads memory, calls, conditions and vectors. *Never* computes an expression where
+//! *Expects* any PrimFunc. *Keeps* what reads memory, calls, conditions and vectors, and the heads of blocks. *Never* computes an expression where
 //! it was not computed before, except before the If or loop that has two of its uses; there never one that divides by
 //! what may be zero.
 
 mod plan;
 
-use plan::{ExprId, Plan, Source};
+use plan::{ExprId, Plan, Source, is_declared_here};
 use plugin_api::ir::{BufferType, DimExpr};
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
@@ -16,7 +16,7 @@ declare_pass! {
     /// Gives expressions that are computed twice a name.
     ///
     /// A name is given before the first use, in the innermost content that has all uses. Expects any PrimFunc. Keeps what
-    /// reads memory, calls, conditions and vectors, and divisions by what may be zero where a condition or a loop decides
+    /// reads memory, calls, conditions and vectors, what the head of a block says, and divisions by what may be zero where a condition or a loop decides
     /// whether they are computed.
     ///
     /// ```relax before
@@ -63,7 +63,7 @@ impl<'b> TirRewrite<'b> for Named<'b> {
             self.name(at, w)?;
         }
         match stmt.ty().to_owned() {
-            Type::Buffer(ty) if matches!(stmt.view(), Expr::Buffer) => {
+            Type::Buffer(ty) if is_declared_here(stmt) => {
                 let ops = w.operands(self, stmt)?;
                 w.retyped(stmt, &ops, &Type::Buffer(self.buffer(ty)));
                 Ok(())

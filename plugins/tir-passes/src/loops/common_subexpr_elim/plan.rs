@@ -34,7 +34,14 @@ pub(super) struct Plan<'b> {
     pub(super) dims: HashMap<Dim, ExprId>,
 }
 
-/// Content of a loop, a branch, or the function.
+/// Whether it is a buffer that is declared among the statements: before it, something can be computed. Before what is in the
+/// head of a block or of the function, nothing can.
+pub(super) fn is_declared_here(value: Value<'_>) -> bool {
+    let in_head = value.is_matched_param() || value.is_block_buffer() || value.matched_region().is_some();
+    matches!(value.view(), Expr::Buffer) && !in_head
+}
+
+/// Content of a loop, a branch, a block, or the function.
 struct Scope<'b> {
     parent: usize,
     depth: usize,
@@ -112,11 +119,11 @@ impl<'b> Planner<'b> {
         // The variables of `let` expressions are declared before the statement that has these.
         let mut declared = None;
         for child in stmt.region().children().filter(|child| !child.is_nested()) {
-            let own = matches!(stmt.stmt(), Some(Stmt::For { var, .. }) if var == child);
             let is_declared = child.stmt().is_none() && child.n_operands() == 0 && matches!(child.view(), Expr::Var);
+            let own = matches!(stmt.stmt(), Some(Stmt::For { var, .. }) if var == child);
             if is_declared && !own && !matches!(stmt.stmt(), Some(Stmt::Launch { .. })) {
                 declared.get_or_insert(child);
-            } else {
+            } else if child.stmt().is_some() || is_declared_here(child) {
                 self.place = declared.take();
                 self.visit(child);
             }
@@ -125,7 +132,7 @@ impl<'b> Planner<'b> {
 
     fn visit(&mut self, stmt: Value<'b>) {
         match stmt.stmt() {
-            Some(Stmt::For { .. } | Stmt::While { .. } | Stmt::Attr { .. } | Stmt::Launch { .. }) => {
+            Some(Stmt::For { .. } | Stmt::While { .. } | Stmt::Attr { .. } | Stmt::Launch { .. } | Stmt::Block) => {
                 self.parts(stmt);
                 self.inner(stmt, stmt);
             }
@@ -137,7 +144,7 @@ impl<'b> Planner<'b> {
             }
             _ => {
                 self.parts(stmt);
-                if matches!(stmt.view(), Expr::Buffer) {
+                if is_declared_here(stmt) {
                     self.buffer(stmt);
                 }
                 self.content(stmt);
