@@ -98,9 +98,11 @@ fn plain_type(raw: &RawView<'_>, rec: &TypeRec) -> Option<PlainType> {
         tykind::POINTER if alone && plain_dtype(dtype) => Some(PlainType::Pointer { dtype, scope: NONE }),
         tykind::POINTER if plain_dtype(dtype) && (rec.flags, rec.ndim, rec.aux) == (tyflag::TYPES, 0, NONE) => {
             let [inner] = raw.list(rec.off, rec.len) else { return None };
-            // The scope is that of a buffer without dimensions.
-            let (buffer, tiled) = plain_buffer(raw, raw.types().get(*inner as usize)?, plain_dtype)?;
-            let scoped = (buffer.dtype, buffer.rank, tiled) == (dtype, 0, false) && buffer.scope != NONE;
+            // The scope is that of a buffer without dimensions, of which a text says nothing else.
+            let rec = raw.types().get(*inner as usize)?;
+            let (buffer, tiled) = plain_buffer(raw, rec, plain_dtype)?;
+            let usual = raw.buffers().get(rec.aux as usize)?.align == ALIGN;
+            let scoped = (buffer.dtype, buffer.rank, tiled, usual) == (dtype, 0, false, true) && buffer.scope != NONE;
             scoped.then_some(PlainType::Pointer { dtype, scope: buffer.scope })
         }
         tykind::BUFFER => plain_buffer(raw, rec, is_number).map(|(buffer, _)| PlainType::Buffer(buffer)),
