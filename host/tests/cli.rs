@@ -72,6 +72,9 @@ mod readme;
 #[path = "cli/rounds.rs"]
 #[cfg(target_os = "linux")]
 mod rounds;
+#[path = "cli/validate.rs"]
+#[cfg(target_os = "linux")]
+mod validate;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the host lies in a folder of the workspace").to_path_buf()
@@ -104,7 +107,8 @@ fn build_standard_crates() -> &'static Path {
         let case = Case::empty("standard crates");
         let entry = |name: &str| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(name).display());
         let plugins = ["relax-ops", "relax-passes", "conv-grouping"].map(|name| format!("plugins/{name}"));
-        let crates = plugins.iter().map(String::as_str).chain(["tests/bad-plugins/misbehaves"]);
+        let crates =
+            plugins.iter().map(String::as_str).chain(["tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles"]);
         let case = case.file("passes.toml", crates.map(entry).collect::<String>());
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("standard-crates");
         for args in [&["lock"][..], &["build", "--locked"]] {

@@ -65,6 +65,7 @@ declare_pass! {
         establishes: ["example.seen"],
         requires: ["relax.anf"],
         invalidates: ["example.Other"],
+        tolerance: Tolerance::Precision { rtol: 0.01, atol: 0.001 },
         required: ["example.SameModule", "relax.Normalize (>= 0.1)"],
         run: with_options,
         opt_level: 3,

@@ -12,7 +12,7 @@ pub use crate::ir::{
     Dict, Dim, Expr, F16, Function, Module, NodeSpec, Region, SealError, Stmt, Sym, Tensor, TensorType, Ty, Type,
     TypeId, UseCounts, V, Value,
 };
-pub use crate::metadata::Granularity;
+pub use crate::metadata::{Granularity, Tolerance};
 pub use crate::names::{FreshNames, did_you_mean, nearest};
 pub use crate::pattern::{
     Capture, Match, Matcher, Pattern, is_call, is_call_of_function, is_call_tir, is_call_tir_of, is_call_to, is_chain,
@@ -22,6 +22,7 @@ pub use crate::rewrite::grouping::{Constants, GroupedFunctions, Groups};
 pub use crate::rewrite::mutators::{Action, ExprMutator, Rewriter, StmtMutator};
 pub use crate::rewrite::remove_unused::remove_all_unused;
 pub use crate::rewrite::{Edit, Operand};
+pub use crate::services::evaluation::{ConstantValue, Evaluated, EvaluationError, EvaluationLimits, Reason};
 pub use crate::typing::legalized::Legalized;
 pub use crate::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::walk::functor::ExprFunctor;

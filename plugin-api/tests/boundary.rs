@@ -11,7 +11,7 @@ use plugin_api::abi::host::*;
 use plugin_api::declare::pass::Ctx;
 use plugin_api::ir::records::{kind, prim};
 use plugin_api::ir::{AttrsId, Body, BodyBuilder, DType, Dim, Module, NodeSpec, Type};
-use plugin_api::metadata::{Granularity, OptionType, OptionValue, PluginMeta};
+use plugin_api::metadata::{Granularity, OptionType, OptionValue, PluginMeta, Tolerance};
 use plugin_api::typing::operators::Inferred;
 use std::process::Command;
 use std::sync::Mutex;
@@ -67,6 +67,7 @@ fn metadata_says_what_the_source_declares() {
     assert_eq!(pass.contract.establishes, ["example.seen"]);
     assert_eq!(pass.contract.preserves, ["all"]);
     assert_eq!(pass.contract.invalidates, ["example.Other"]);
+    assert_eq!(pass.tolerance, Tolerance::Precision { rtol: 0.01, atol: 0.001 });
     let options: Vec<_> = pass.options.iter().map(|o| format!("{}: {} = {:?}", o.name, o.ty, o.default)).collect();
     assert_eq!(options[3], r#"label: string = Some(Str("two\nlines, \"quoted\""))"#);
     assert_eq!(options[5], "axes: list of int = Some(List([Int(0), Int(-2)]))");

@@ -107,12 +107,14 @@ fn read_setting(setup: &mut Setup, line: &str) -> Result<(), String> {
         "config" => setup.config.push(value),
         "instrument" => setup.instruments.push(value),
         "requires" => setup.requires.push(value),
+        "missed" if value == "all" => setup.missed = true,
+        "missed" => return Err("`missed: all`, which shows all that passes report as missed".to_string()),
         "opt_level" => {
             let level = value.parse().map_err(|_| "a number after `opt_level:`".to_string())?;
             setup.opt_level = Some(level);
         }
         _ => {
-            let keys = "`passes:`, `config:`, `opt_level:`, `instrument:`, `requires:`";
+            let keys = "`passes:`, `config:`, `opt_level:`, `instrument:`, `requires:`, `missed:`";
             return Err(format!("one of {keys} or `-- before`"));
         }
     }
@@ -136,8 +138,7 @@ mod tests {
 
     #[test]
     fn a_case_has_settings() {
-        let head =
-            "passes: a.B\nconfig: a.c=4\nopt_level:  3\nconfig: a.d=[x, y]\ninstrument: a.E{f=1}\nrequires: a.g\n";
+        let head = "passes: a.B\nconfig: a.c=4\nopt_level:  3\nconfig: a.d=[x, y]\ninstrument: a.E{f=1}\nrequires: a.g\nmissed: all\n";
         let cases = cases(&format!("== one\n{head}-- before\nm\n-- unchanged\n")).expect("a case");
         assert_eq!(cases[0].head, head);
         let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -147,6 +148,7 @@ mod tests {
             opt_level: Some(3),
             instruments: texts(&["a.E{f=1}"]),
             requires: texts(&["a.g"]),
+            missed: true,
         };
         assert_eq!(cases[0].setup, setup);
     }
@@ -154,7 +156,7 @@ mod tests {
     /// A case that is misspelt must not be passed over.
     #[test]
     fn what_is_no_case_is_told() {
-        let keys = "one of `passes:`, `config:`, `opt_level:`, `instrument:`, `requires:` or `-- before`";
+        let keys = "one of `passes:`, `config:`, `opt_level:`, `instrument:`, `requires:`, `missed:` or `-- before`";
         for (text, expected) in [
             ("", "1: expected a case"),
             ("# one\n", "1: expected `== ` and a title"),

@@ -21,6 +21,8 @@ pub(crate) struct Setup {
     pub(crate) instruments: Vec<String>,
     /// Properties that must hold after the passes.
     pub(crate) requires: Vec<String>,
+    /// Whether what passes missed is among the diagnostics.
+    pub(crate) missed: bool,
 }
 
 impl Setup {
@@ -67,8 +69,8 @@ impl Tested {
     pub(crate) fn outcome(&self, setup: &Setup, module: &str) -> Result<Outcome, String> {
         let before = self.read(module)?;
         let (plan, config) = (self.plan(setup)?, self.config(setup)?);
-        let library = self.run(&plan, &config, &before, Way::Library)?;
-        let in_process = self.run(&plan, &config, &before, Way::InProcess)?;
+        let library = self.run(&plan, &config, &before, (Way::Library, setup.missed))?;
+        let in_process = self.run(&plan, &config, &before, (Way::InProcess, setup.missed))?;
         let (through_library, process) = (self.show(&library)?, self.show(&in_process)?);
         if through_library != process {
             let diff = diff(("through the library", &through_library), ("in-process", &process));
@@ -141,9 +143,9 @@ impl Tested {
         plan: &Plan,
         config: &BTreeMap<String, OptionValue>,
         module: &Module,
-        way: Way,
+        (way, missed): (Way, bool),
     ) -> Result<Run, String> {
-        let runner = Runner::new(&self.engine, config.clone()).deny_unknown_operators(true);
+        let runner = Runner::new(&self.engine, config.clone()).deny_unknown_operators(true).missed(missed);
         let runner = if way == Way::InProcess { runner.linked(self.plugin) } else { runner };
         let report = runner.run(plan, module.clone()).map_err(|error| text(&error))?;
         let RunReport { module, diagnostics, statistics, error, .. } = report;

@@ -155,6 +155,22 @@ impl Fault {
         }
     }
 
+    /// Where it happened.
+    pub fn place(&self) -> &Place {
+        match self {
+            Fault::OutOfBounds { place, .. }
+            | Fault::DivisionByZero { place }
+            | Fault::OutOfMemory { place, .. }
+            | Fault::TooMuchWork { place, .. }
+            | Fault::Cancelled { place }
+            | Fault::WrongArgument { place, .. }
+            | Fault::ArgumentCount { place, .. }
+            | Fault::NoTensor { place, .. }
+            | Fault::Assertion { place, .. }
+            | Fault::Unsupported { place, .. } => place,
+        }
+    }
+
     /// With its statement, unless one is known.
     #[must_use]
     pub fn at(mut self, statement: impl Into<String>) -> Fault {

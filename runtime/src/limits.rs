@@ -12,6 +12,8 @@ struct Shared {
     peak: AtomicU64,
     done: AtomicU64,
     cancelled: AtomicBool,
+    /// Each byte of memory that the module has not written yet.
+    fresh: u8,
 }
 
 /// Limits of a run. A clone counts into the same limits, so that all threads and kernels of a run share them.
@@ -39,8 +41,19 @@ impl Default for Limits {
 impl Limits {
     /// At most `memory` bytes of tensors at a time, and `work` scalar operations altogether.
     pub fn new(memory: u64, work: u64) -> Limits {
+        Limits::with_fresh_bytes(memory, work, 0)
+    }
+
+    /// The same, and memory that the module allocates holds this byte until the module writes to it, rather than 0: a
+    /// result that depends on such memory differs from run to run with different bytes.
+    pub fn with_fresh_bytes(memory: u64, work: u64, fresh: u8) -> Limits {
         let (used, peak, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        Limits(Arc::new(Shared { memory, work, used, peak, done, cancelled: AtomicBool::new(false) }))
+        Limits(Arc::new(Shared { memory, work, used, peak, done, cancelled: AtomicBool::new(false), fresh }))
+    }
+
+    /// Each byte of memory that the module has not written yet.
+    pub fn fresh_byte(&self) -> u8 {
+        self.0.fresh
     }
 
     /// No limits; memory and work are counted all the same.

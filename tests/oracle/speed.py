@@ -25,6 +25,8 @@ PASSES = {
     "relax.DeadCodeElimination": relax.transform.DeadCodeElimination,
     # The blocks of the module are dataflow blocks, so it has nothing to do.
     "relax.ConvertToDataflow": relax.transform.ConvertToDataflow,
+    # The module has no constants, so it has nothing to do either.
+    "relax.FoldConstant": relax.transform.FoldConstant,
 }
 # From operators to fused loops: each gets what the one before it returned.
 LOWERING = {
@@ -72,6 +74,35 @@ def built(functions, bindings):
     return builder.get()
 
 
+def constant(functions, bindings):
+    """A module whose bindings are all constant; no two are equal."""
+    lines = ["@I.ir_module", "class Module:"]
+    for f in range(functions):
+        lines += ["    @R.function", f"    def f{f:06}():", "        with R.dataflow():"]
+        last = "None"
+        for i in range(bindings):
+            rows = [[float(64 * f + 8 * i + row + column) for column in range(8)] for row in range(8)]
+            a = last if i else f'R.const({rows}, "float32")'
+            op = "multiply" if i % 2 else "add"
+            last = "gv" if i == bindings - 1 else f"lv{i}"
+            lines.append(f'            {last} = R.{op}({a}, R.const({rows[::-1]}, "float32"))')
+        lines += ["            R.output(gv)", "        return gv", ""]
+    return "\n".join(["# from tvm.script import ir as I", "# from tvm.script import relax as R", *lines])
+
+
+def folding(args, size="10x2"):
+    """Times FoldConstant where everything is folded."""
+    text = constant(*map(int, size.split("x")))
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "module.py"
+        path.write_text(text)
+        mine = times(args.times, path, ["relax.FoldConstant"])["relax.FoldConstant"]
+    module, fold = tvm.script.from_source(text), relax.transform.FoldConstant()
+    folded = fold(module)
+    assert all(not function.body.blocks for _, function in folded.functions_items()), "everything is folded"
+    return size + " const", [("relax.FoldConstant", best(lambda: fold(module)), mine)]
+
+
 def modules(functions, bindings, text, limit):
     """The module of a text twice, and how long TVM took to read it, if it did."""
     if functions * bindings > limit:
@@ -88,6 +119,11 @@ def times(binary, path, passes):
     """What `times` says of a module and passes: milliseconds by name."""
     done = subprocess.run([str(binary), str(path), *passes], capture_output=True, text=True, cwd=ROOT, check=True)
     return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}
+
+
+def report(size, rows):
+    for name, theirs, mine in rows:
+        print(f"{size:10} {name:32} {theirs:12.3f} {mine:12.3f} {theirs / max(mine, 1e-3):9.0f}", flush=True)
 
 
 def main():
@@ -122,8 +158,8 @@ def main():
                     one = make()
                     rows.append((name, best(lambda: one(module)), mine[name]))
                     module = one(module)
-            for name, theirs, mine in rows:
-                print(f"{size:10} {name:32} {theirs:12.3f} {mine:12.3f} {theirs / max(mine, 1e-3):9.0f}", flush=True)
+            report(size, rows)
+    report(*folding(args))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ pub mod generate;
 pub mod large;
 pub mod races;
 pub mod synthetic;
+pub mod validation;
 
 use passhost::{Engine, Manifest};
 use plugin_api::ir::Module;

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use passhost_tests::{engine, root};
-use plugin_api::metadata::{PassInfo, doc_lines};
+use plugin_api::metadata::{PassInfo, Tolerance, doc_lines};
 use registry::Registry;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -26,6 +26,9 @@ fn entry(out: &mut String, plugin: &str, info: &PassInfo) {
     list(out, "establishes", info.contract.establishes.clone());
     list(out, "preserves", info.contract.preserves.clone());
     list(out, "invalidates", info.contract.invalidates.clone());
+    if info.tolerance != Tolerance::Exact {
+        list(out, "tolerance", [info.tolerance.to_string()]);
+    }
     for option in &info.options {
         let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default `{value}`"));
         let doc = option.doc.trim().lines().map(str::trim).collect::<Vec<_>>().join(" ");

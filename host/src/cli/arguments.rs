@@ -4,6 +4,7 @@ use super::messages::Format;
 use super::{instruments, new, probe};
 use crate::files::Output;
 use crate::report::error::Error;
+use crate::run::validate::USUAL_WORK;
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ use std::path::PathBuf;
     name = "passhost",
     version,
     after_help = "Exit codes: 0 success; 1 the input module is wrong; 2 the request is wrong; 3 a plugin failed; \
-                  4 passhost or the system failed"
+                  4 passhost or the system failed; 5 `validate` could not compare all values"
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
@@ -59,6 +60,19 @@ pub(super) enum Command {
   passhost exec model.py --inputs weights.npz -o results.npz
   passhost exec model.py --random 1 --dim n=5 --passes relax.LegalizeOps --json")]
     Exec(ExecArgs),
+    /// Runs passes over a module, and checks that each of them preserved what the module computes.
+    ///
+    /// The functions that a pass changed are executed before and after it, with random inputs: several extents for each
+    /// symbolic dimension, among them 0, 1 and a prime. The results are compared within the tolerance that the pass
+    /// declares (`passhost explain PASS` shows it). Of a difference, the report has the output, the largest error, and the
+    /// first binding whose value differs. The module is not written.
+    ///
+    /// The exit code is 1 if a value differs, 4 if the check itself failed, and 5 if values of a pass could not be compared.
+    #[command(after_help = "Examples:
+  passhost validate model.py
+  passhost validate model.py --passes 'relax.LegalizeOps,relax.FuseOps,relax.FuseTIR' --dim n=16
+  passhost validate model.py --passes acme.GroupConvolutions --seed 7 --json")]
+    Validate(ValidateArgs),
     /// Shows which steps would run, and why. Builds, loads and runs nothing.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
@@ -212,6 +226,10 @@ pub(super) struct RunArgs {
     /// After each pass, checks that the pass did not write to its input, and undoes what it wrote.
     #[arg(long)]
     pub(super) paranoid: bool,
+    /// After the run, checks that each pass preserved what the module computes, as `passhost validate` does. If a value
+    /// differs, the result is written, and the exit code is 1.
+    #[arg(long)]
+    pub(super) validate: bool,
     /// Also reports what passes missed: each place at which a pattern of a pass began to match, and why it did not match.
     #[arg(long)]
     pub(super) missed: bool,
@@ -270,6 +288,32 @@ pub(super) struct ExecArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000_000)]
     pub(super) limit_work: u64,
     /// Prints the results as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) select: Select,
+}
+
+#[derive(Args)]
+pub(super) struct ValidateArgs {
+    /// The module as TVMScript; `-` reads standard input.
+    pub(super) input: PathBuf,
+    /// The function to execute. Default: each public function that reaches what a pass changed.
+    #[arg(long, value_name = "NAME")]
+    pub(super) function: Option<String>,
+    /// The seed of the inputs. They are the same for each seed on every machine.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Extent of a symbolic dimension: 'n=16'. Without it, a dimension gets several. May be repeated.
+    #[arg(long, value_name = "NAME=N")]
+    pub(super) dim: Vec<String>,
+    /// Most bytes that tensors may take at a time. Default: half of the memory of this machine.
+    #[arg(long, value_name = "BYTES")]
+    pub(super) limit_memory: Option<u64>,
+    /// Most scalar operations for each function and pass.
+    #[arg(long, value_name = "N", default_value_t = USUAL_WORK)]
+    pub(super) limit_work: u64,
+    /// Prints the verdicts as JSON.
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]

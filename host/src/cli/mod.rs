@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run code of plugins, or write temporary files.
-const SUPERVISED: [&str; 5] = ["run", "exec", "check", "lock", "explain-match"];
+const SUPERVISED: [&str; 6] = ["run", "exec", "validate", "check", "lock", "explain-match"];
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -152,6 +152,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
     match command {
         Command::Run(args) => return args.look.seen(args, messages, |seen| run::run(args, seen, messages)),
         Command::Exec(args) => return run::exec::exec(args, messages),
+        Command::Validate(args) => return run::validate::validate(args, messages),
         Command::Plan(args) => run::plan(args, messages),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins, messages)?)),
         Command::Config(args) => to_stdout(&catalog::config(listed(&args.plugins, messages)?.registry())),

@@ -115,6 +115,7 @@ pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
             vec!["establishes".to_string(), or_dash(info.contract.establishes.clone())],
             vec!["preserves".to_string(), or_dash(info.contract.preserves.clone())],
             vec!["invalidates".to_string(), or_dash(info.contract.invalidates.clone())],
+            vec!["tolerance".to_string(), info.tolerance.to_string()],
         ]),
     }
     let inside = registry.passes().filter(|(id, _)| {

@@ -18,6 +18,8 @@ pub mod exit {
     pub const PLUGIN: u8 = 3;
     /// A fault of passhost itself, or of the system under it.
     pub const FAULT: u8 = 4;
+    /// Passes ran, and what they did to values could not be compared.
+    pub const NOT_VALIDATED: u8 = 5;
 }
 
 /// One thing that is wrong in a manifest.

@@ -14,6 +14,7 @@ mod rows;
 mod services;
 mod statistics;
 mod steps;
+pub mod validate;
 mod wholes;
 
 use crate::context::missed::Missed;

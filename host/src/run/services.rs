@@ -1,5 +1,6 @@
 //! What passes, checkers and instruments ask the host for, on whichever thread they run.
 
+use super::execute::evaluate::Evaluations;
 use super::marks::{Marks, Rules};
 use super::statistics::Counters;
 use super::{PassDiagnostic, ShownPlace};
@@ -11,6 +12,7 @@ use plugin_api::abi::host::{Diagnostic, HostServices, Wanted};
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::{Body, Call, Module};
 use plugin_api::metadata::OptionValue;
+use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits};
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use serde_json::json;
@@ -65,19 +67,29 @@ fn is_on_request(severity: Severity) -> bool {
     matches!(severity, Severity::Missed | Severity::Matched)
 }
 
-/// A module on which passes are run, and it as text, once a place in it was reported.
+/// A module on which passes are run, it as text, once a place in it was reported, and what was evaluated on it.
 pub(super) struct Input {
     module: Module,
     shown: OnceLock<Shown>,
+    evaluations: OnceLock<Evaluations>,
 }
 
 impl Input {
     pub(super) fn new(module: Module) -> Input {
-        Input { module, shown: OnceLock::new() }
+        Input { module, shown: OnceLock::new(), evaluations: OnceLock::new() }
     }
 
     fn place(&self, engine: &Engine, function: &str, node: usize) -> Option<ShownPlace> {
         self.shown.get_or_init(|| Shown::new(engine, &self.module, "before the pass")).place(function, node)
+    }
+
+    fn evaluate(
+        &self,
+        engine: &Engine,
+        function: &Body,
+        limits: EvaluationLimits,
+    ) -> Result<Evaluated, EvaluationError> {
+        self.evaluations.get_or_init(Evaluations::default).evaluate(engine, &self.module, function, limits)
     }
 }
 
@@ -111,6 +123,10 @@ impl HostServices for Services<'_> {
 
     fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         self.engine.legalize(call)
+    }
+
+    fn evaluate(&self, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
+        self.input.evaluate(self.engine, function, limits)
     }
 
     fn print(&self, body: &Body) -> String {
@@ -245,6 +261,10 @@ impl HostServices for RunServices<'_> {
 
     fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         self.engine.legalize(call)
+    }
+
+    fn evaluate(&self, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
+        self.input().evaluate(self.engine, function, limits)
     }
 
     fn print(&self, body: &Body) -> String {

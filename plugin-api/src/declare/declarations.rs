@@ -5,7 +5,7 @@ use crate::declare::contributions::Contributions;
 use crate::declare::pass::{Batch, Ctx};
 use crate::ir::{Body, Module, Value};
 use crate::metadata::wire::{FORMAT, MAGIC, Writer, tag, value};
-use crate::metadata::{Granularity, OptionType, OptionValue};
+use crate::metadata::{Granularity, OptionType, OptionValue, Tolerance};
 pub use crate::names::syntax::is_full_name;
 use crate::names::syntax::{ALL, is_option_name, is_plugin_name, is_required, required_name};
 use crate::rewrite::Edit;
@@ -58,6 +58,8 @@ pub struct PassDecl {
     pub preserves: &'static [&'static str],
     /// Properties and passes that it makes invalid.
     pub invalidates: &'static [&'static str],
+    /// How far it may change what a module computes.
+    pub tolerance: Tolerance,
     /// Options.
     pub options: &'static [OptionDecl],
     /// Its body.
@@ -172,7 +174,21 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
     write_strs(w, tag::ESTABLISHES, pass.establishes);
     write_strs(w, tag::PRESERVES, pass.preserves);
     write_strs(w, tag::INVALIDATES, pass.invalidates);
+    write_tolerance(w, pass.tolerance);
     write_options(w, pass.options);
+    w.close(at);
+}
+
+/// Nothing where values stay the same, as of a pass that was declared before there were tolerances.
+const fn write_tolerance<const N: usize>(w: &mut Writer<N>, tolerance: Tolerance) {
+    if matches!(tolerance, Tolerance::Exact) {
+        return;
+    }
+    let (rtol, atol) = tolerance.limits();
+    let at = w.open(tag::TOLERANCE);
+    w.byte(tolerance.number());
+    w.bytes(&rtol.to_bits().to_le_bytes());
+    w.bytes(&atol.to_bits().to_le_bytes());
     w.close(at);
 }
 
@@ -295,6 +311,9 @@ impl PassDecl {
         check_contract(name, "establishes", self.establishes, false);
         check_contract(name, "preserves", self.preserves, true);
         check_contract(name, "invalidates", self.invalidates, false);
+        if !self.tolerance.is_sensible() {
+            fail(&["`tolerance` of pass `", name, "` needs an rtol from 0 to 1, and an atol of 0 or more"]);
+        }
         check_options("pass", name, self.options);
         self
     }

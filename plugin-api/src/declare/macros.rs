@@ -39,7 +39,8 @@
 ///
 /// Without `options` the body has no such argument. The facts `opt_level` and `run` must be given; `required`,
 /// `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable`, `sequential` (the host never
-/// runs it on two functions at a time) and `options` may be. Their order is free. An option is a `bool`, `i64`, `f64` or
+/// runs it on two functions at a time), `tolerance` (how far it may change what a module computes, a
+/// [`Tolerance`](crate::metadata::Tolerance)) and `options` may be. Their order is free. An option is a `bool`, `i64`, `f64` or
 /// `String`, or a `Vec` of one of these.
 ///
 /// The name of an option has letters, digits and `_`, and is there once. The pass and each option must have documentation.
@@ -52,7 +53,7 @@ macro_rules! declare_pass {
         $vis:vis $granularity:ident pass $NAME:ident = $name:literal { $($facts:tt)* }
     ) => {
         $crate::__pass! {
-            @facts { [$($doc)*] [$vis] $granularity $NAME $name } { [] [] [] [] [] [] [] [] [] [] } $($facts)* ,
+            @facts { [$($doc)*] [$vis] $granularity $NAME $name } { [] [] [] [] [] [] [] [] [] [] [] } $($facts)* ,
         }
     };
     ($($other:tt)*) => {
@@ -63,39 +64,42 @@ macro_rules! declare_pass {
 }
 
 /// Parts of [`declare_pass!`]; not for direct use. `@facts` sorts the facts into slots: level, traceable, required,
-/// requires, establishes, preserves, invalidates, options, run, sequential.
+/// requires, establishes, preserves, invalidates, options, run, sequential, tolerance.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __pass {
-    (@facts $h:tt { [] $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt } opt_level: $v:expr, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { [$v] $t $q $r $e $p $i $o $f $s } $($rest)* }
+    (@facts $h:tt { [] $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt $n:tt } opt_level: $v:expr, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { [$v] $t $q $r $e $p $i $o $f $s $n } $($rest)* }
     };
-    (@facts $h:tt { $l:tt [] $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt } traceable: $v:literal, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l [$v] $q $r $e $p $i $o $f $s } $($rest)* }
+    (@facts $h:tt { $l:tt [] $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt $n:tt } traceable: $v:literal, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l [$v] $q $r $e $p $i $o $f $s $n } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt [] $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt } required: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t [$v] $r $e $p $i $o $f $s } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt [] $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt $n:tt } required: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t [$v] $r $e $p $i $o $f $s $n } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt [] $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt } requires: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q [$v] $e $p $i $o $f $s } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt [] $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt $n:tt } requires: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q [$v] $e $p $i $o $f $s $n } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt [] $p:tt $i:tt $o:tt $f:tt $s:tt } establishes: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r [$v] $p $i $o $f $s } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt [] $p:tt $i:tt $o:tt $f:tt $s:tt $n:tt } establishes: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r [$v] $p $i $o $f $s $n } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt [] $i:tt $o:tt $f:tt $s:tt } preserves: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r $e [$v] $i $o $f $s } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt [] $i:tt $o:tt $f:tt $s:tt $n:tt } preserves: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e [$v] $i $o $f $s $n } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt [] $o:tt $f:tt $s:tt } invalidates: $v:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r $e $p [$v] $o $f $s } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt [] $o:tt $f:tt $s:tt $n:tt } invalidates: $v:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p [$v] $o $f $s $n } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt [] $f:tt $s:tt } options: $v:ident $w:tt, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i [$v $w] $f $s } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt [] $f:tt $s:tt $n:tt } options: $v:ident $w:tt, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i [$v $w] $f $s $n } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] $s:tt } run: $v:expr, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o [$v] $s } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] $s:tt $n:tt } run: $v:expr, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o [$v] $s $n } $($rest)* }
     };
-    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt [] } sequential: $v:literal, $($rest:tt)*) => {
-        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o $f [$v] } $($rest)* }
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt [] $n:tt } sequential: $v:literal, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o $f [$v] $n } $($rest)* }
+    };
+    (@facts $h:tt { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt $f:tt $s:tt [] } tolerance: $v:expr, $($rest:tt)*) => {
+        $crate::__pass! { @facts $h { $l $t $q $r $e $p $i $o $f $s [$v] } $($rest)* }
     };
     (@facts $h:tt $slots:tt $(,)?) => { $crate::__pass! { @declare $h $slots } };
     (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => { $crate::__pass! { @wrong $key $($rest)* } };
@@ -117,11 +121,12 @@ macro_rules! __pass {
         $crate::__pass! { @once options "options: Options { /// How often.\n times: i64 = 1 }" }
     };
     (@wrong sequential $($rest:tt)*) => { $crate::__pass! { @once sequential "sequential: true" } };
+    (@wrong tolerance $($rest:tt)*) => { $crate::__pass! { @once tolerance "tolerance: Tolerance::Exact" } };
     (@wrong run $($rest:tt)*) => { $crate::__pass! { @once run "run: a_function" } };
     (@wrong $key:ident $($rest:tt)*) => {
         compile_error!(concat!(
             "a pass has no fact `", stringify!($key), "`; it has `opt_level`, `run`, `options`, `traceable`, \
-             `sequential`, and the lists of strings `required`, `requires`, `establishes`, `preserves`, `invalidates`"
+             `sequential`, `tolerance`, and the lists of strings `required`, `requires`, `establishes`, `preserves`, `invalidates`"
         ));
     };
     (@once $key:ident $example:literal) => {
@@ -132,13 +137,13 @@ macro_rules! __pass {
         compile_error!(concat!("`opt_level` of pass `", $name, "` is missing; write, for example, `opt_level: 1,`"));
     };
     (@declare { $doc:tt $vis:tt $g:ident $NAME:ident $name:literal }
-        { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] $s:tt }) => {
+        { $l:tt $t:tt $q:tt $r:tt $e:tt $p:tt $i:tt $o:tt [] $s:tt $n:tt }) => {
         compile_error!(concat!("`run` of pass `", $name, "` is missing; it names the function that is its body"));
     };
     (@declare { [$($doc:literal)*] [$vis:vis] $granularity:ident $NAME:ident $name:literal } {
         [$level:expr] [$($traceable:literal)?]
         [$($required:tt)?] [$($requires:tt)?] [$($establishes:tt)?] [$($preserves:tt)?] [$($invalidates:tt)?]
-        [$($Options:ident $fields:tt)?] [$run:expr] [$($sequential:literal)?]
+        [$($Options:ident $fields:tt)?] [$run:expr] [$($sequential:literal)?] [$($tolerance:expr)?]
     }) => {
         $($crate::__options! { [$vis] $Options $name $fields })?
 
@@ -154,6 +159,7 @@ macro_rules! __pass {
             establishes: $crate::__pass!(@list establishes $($establishes)?),
             preserves: $crate::__pass!(@list preserves $($preserves)?),
             invalidates: $crate::__pass!(@list invalidates $($invalidates)?),
+            tolerance: $crate::__pass!(@tolerance $($tolerance)?),
             options: $crate::__pass!(@decls $($Options)?),
             run: $crate::__pass!(@run $granularity $run $(, $Options)?),
         }
@@ -167,6 +173,9 @@ macro_rules! __pass {
             "`", stringify!($key), "` is a list of strings, as `", stringify!($key), ": [\"relax.Normalize\"]`"
         ))
     };
+
+    (@tolerance) => { $crate::metadata::Tolerance::Exact };
+    (@tolerance $tolerance:expr) => { $tolerance };
 
     (@decls) => { &[] };
     (@decls $Options:ident) => { $Options::DECLS };

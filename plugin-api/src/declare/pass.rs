@@ -6,6 +6,7 @@ use crate::ir::{AttrsId, Body, BodyBuilder, Call, Module, TypeId, Value};
 use crate::metadata::OptionValue;
 use crate::metadata::wire::read_value;
 use crate::pattern::Wanted;
+use crate::services::evaluation::{ConstantValue, Evaluated, EvaluationError, EvaluationLimits, closed};
 use crate::services::{self, Current, Place, Query, function_key};
 use crate::typing::legalized::Legalized;
 use crate::typing::operators::{Infer, InferError, Inferred};
@@ -163,6 +164,46 @@ impl Ctx {
     /// If the operator is unknown, or this call cannot be legalized; the error says why.
     pub fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         services::legalize(call)
+    }
+
+    /// Executes a Relax function without parameters, and returns what it returns. It may call functions and PrimFuncs of
+    /// the module as it was before the pass, and operators that have a legalization. What has an effect and packed
+    /// functions are refused. The same function is executed once, however often passes ask for it during one step.
+    ///
+    /// # Errors
+    /// Why it has no value: [`EvaluationError::reason`] says it as data. A kernel that fails or does not end is an error,
+    /// and so is what needs more than the limits allow.
+    pub fn evaluate(&self, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
+        services::evaluate(self.run, function, limits)
+    }
+
+    /// Executes one call. `known` returns the values of arguments that are variables or nested expressions; constants,
+    /// shapes and numbers among the arguments are known by themselves.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// /// Counts calls that have a value before the module runs.
+    /// fn count(function: &Body, ctx: &Ctx) -> usize {
+    ///     let calls = function.values().filter_map(Value::as_call);
+    ///     let values = calls.filter_map(|call| {
+    ///         // Variables are not looked up here; `relax.FoldConstant` does.
+    ///         let evaluated = ctx.evaluate_call(call, |_| None, EvaluationLimits::default()).ok()?;
+    ///         evaluated.value()
+    ///     });
+    ///     values.count()
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Ctx::evaluate`]; and if an argument is not known.
+    pub fn evaluate_call<'v>(
+        &self,
+        call: Call<'v>,
+        mut known: impl FnMut(Value<'v>) -> Option<ConstantValue>,
+        limits: EvaluationLimits,
+    ) -> Result<Evaluated, EvaluationError> {
+        self.evaluate(&closed(call, &mut known)?, limits)
     }
 
     /// Adds to a counter of the running pass, which `passhost run --statistics` shows: what it found or changed, under a

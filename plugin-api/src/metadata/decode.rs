@@ -387,9 +387,24 @@ fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
             preserves: record.names(tag::PRESERVES, "preserves", true)?,
             invalidates: record.names(tag::INVALIDATES, "invalidates", false)?,
         },
+        tolerance: tolerance(&record)?,
         options: record.parts(tag::OPTION, "option", option, |option| &option.name)?,
         doc: record.text(tag::DOC, "doc")?,
     })
+}
+
+/// What a pass promises of values; without it, that they stay the same.
+fn tolerance(record: &Record<'_>) -> Result<Tolerance, MetaError> {
+    let Some(bytes) = record.optional::<17>(tag::TOLERANCE, "tolerance")? else { return Ok(Tolerance::Exact) };
+    let [number, limits @ ..] = bytes;
+    let (rtol, atol) = limits.split_at(8);
+    let float = |bytes: &[u8]| f64::from_le_bytes(std::array::from_fn(|i| bytes[i]));
+    let tolerance =
+        Tolerance::of(number, float(rtol), float(atol)).ok_or_else(|| record.unknown("tolerance", number))?;
+    match tolerance.is_sensible() {
+        true => Ok(tolerance),
+        false => Err(record.declared("tolerance", "needs rtol from 0 to 1, and atol of 0 or more")),
+    }
 }
 
 fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {

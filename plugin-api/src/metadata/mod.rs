@@ -4,6 +4,7 @@
 //! build them: the export macro derives them from the declarations of the passes and operators.
 
 pub(crate) mod decode;
+mod tolerance;
 pub mod wire;
 
 use crate::ir::nested::{Nests, Parts};
@@ -11,6 +12,8 @@ use crate::names::syntax::{ALL, is_full_name};
 use semver::{Version, VersionReq};
 use std::collections::HashSet;
 use std::fmt::{self, Write};
+
+pub use tolerance::Tolerance;
 
 /// Everything in one metadata section.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,6 +110,8 @@ pub struct PassInfo {
     pub granularity: Granularity,
     /// What it needs, gives and keeps.
     pub contract: Contract,
+    /// How far it may change what a module computes.
+    pub tolerance: Tolerance,
     /// Its options with defaults.
     pub options: Vec<OptionInfo>,
     /// Documentation; the first line is the summary.
@@ -124,6 +129,7 @@ impl PassInfo {
             sequential: false,
             granularity: Granularity::Module,
             contract: Contract::default(),
+            tolerance: Tolerance::Exact,
             options: Vec::new(),
             doc: String::new(),
         }
@@ -150,7 +156,10 @@ impl PassInfo {
             ("invalidates", invalidates, false),
         ];
         let contract = || lists.into_iter().find_map(|(list, names, all)| Some((list, wrong_names(names, all)?)));
-        required.or_else(contract)
+        let sensible = self.tolerance.is_sensible();
+        let tolerance =
+            || (!sensible).then(|| ("tolerance", "needs rtol from 0 to 1, and atol of 0 or more".to_string()));
+        required.or_else(contract).or_else(tolerance)
     }
 }
 

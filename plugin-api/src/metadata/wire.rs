@@ -45,6 +45,17 @@ pub mod tag {
     pub const CHECKED: u16 = 51;
     pub const MEMBER: u16 = 52;
     pub const BY_NAME: u16 = 53;
+    pub const TOLERANCE: u16 = 54;
+}
+
+/// The first byte of a tolerance. Eight bytes of `rtol` and of `atol` follow.
+pub mod tolerance {
+    #![allow(missing_docs, reason = "each is named like the variant of `Tolerance`")]
+    pub const EXACT: u8 = 0;
+    pub const REASSOCIATED: u8 = 1;
+    pub const PRECISION: u8 = 2;
+    pub const SIGNATURE: u8 = 3;
+    pub const UNCHECKED: u8 = 4;
 }
 
 /// What the bytes of a value are: the first one says.

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod constants;
+mod dtypes;
 pub mod edit;
 mod functions;
 pub mod grouping;

@@ -4,6 +4,7 @@
 //! initialized. Without a host (a plugin's unit tests, and the host itself) sealing works here, and everything else
 //! answers that there is no host.
 
+pub mod evaluation;
 pub(crate) mod inferred;
 
 use crate::ir::storage::body_handle::{Body, BodyHdr};
@@ -13,6 +14,7 @@ use crate::ir::storage::sealer::{self, Sealer};
 use crate::ir::storage::sections::RawView;
 use crate::ir::storage::tensor::{Tensor, TensorHdr};
 use crate::ir::{Call, SealError};
+use crate::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits, decode_evaluation};
 use crate::typing::legalized::{Legalized, decode_legalized};
 use crate::typing::operators::{InferError, Inferred};
 use std::ffi::c_void;
@@ -255,6 +257,9 @@ pub struct Services {
     pub(crate) show_module: extern "C" fn(u64, *const ModuleHdr, RawBytes) -> u32,
     /// The legalization of a call: sections, call, place for the PrimFunc, answer.
     pub(crate) legalize: extern "C" fn(*const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
+    /// Executes a function without parameters: run, function, bytes and operations that it may use, place for a function
+    /// that returns the result, answer.
+    pub(crate) evaluate: extern "C" fn(u64, *const BodyHdr, u64, u64, *mut *const BodyHdr, Sink) -> u32,
 }
 
 layout!(RawBytes { ptr, len });
@@ -284,7 +289,8 @@ layout!(Services {
     span,
     statistic,
     show_module,
-    legalize
+    legalize,
+    evaluate
 });
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
@@ -409,6 +415,18 @@ pub(crate) fn legalized_answer(answer: Result<Option<Legalized>, InferError>) ->
             (status, bytes, std::ptr::null())
         }
     }
+}
+
+/// Asks the host to execute a function without parameters.
+pub(crate) fn evaluate(run: u64, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
+    let Some(table) = context_table() else { return Err(EvaluationError::no_host()) };
+    let mut result = std::ptr::null();
+    let place = &raw mut result;
+    let ask = |sink| (table.evaluate)(run, function.as_ptr(), limits.memory, limits.work, place, sink);
+    let (status, bytes) = Sink::to(ask);
+    // SAFETY: the host gives a new handle, whose ownership passes to us, or null.
+    let result = unsafe { Body::from_ptr(result) };
+    decode_evaluation(status, &bytes, result)
 }
 
 /// A body as text, by the host.

@@ -8,6 +8,7 @@ pub mod convert_to_dataflow;
 pub mod dead_code_elimination;
 mod devices;
 pub mod eliminate_common_subexpr;
+pub mod fold_constant;
 pub mod functions;
 pub mod fusion;
 pub mod legalize_ops;
@@ -43,6 +44,7 @@ export_plugin! {
         to_non_dataflow::TO_NON_DATAFLOW,
         print_ir::PRINT_IR,
         legalize_ops::LEGALIZE_OPS,
+        fold_constant::FOLD_CONSTANT,
         attach_global_symbol::ATTACH_GLOBAL_SYMBOL,
         normalize_global_var::NORMALIZE_GLOBAL_VAR,
         remove_purity_checking::REMOVE_PURITY_CHECKING,

@@ -291,7 +291,10 @@ impl<'p, 'm> Exec<'p, 'm> {
         };
         let words = usize::try_from(bytes.div_ceil(8)).map_err(|_| too_much())?;
         Vec::<u64>::new().try_reserve_exact(words).map_err(|_| too_much())?;
-        self.memory[at] = Memory::Own(vec![0; words], bytes as usize, charge);
+        let byte = self.limits.fresh_byte();
+        // A truth value is 0 or 1.
+        let byte = if element == Scalar::Bool { byte & 1 } else { byte };
+        self.memory[at] = Memory::Own(vec![u64::from_ne_bytes([byte; 8]); words], bytes as usize, charge);
         Ok(())
     }
 }

@@ -83,6 +83,21 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), bytes: bytes as usize, storage: Arc::new(storage) })
     }
 
+    /// Memory of a module that was not written yet: what it holds is up to the limits.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn fresh(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
+        let mut out = Tensor::zeros(dtype, shape, limits)?;
+        match limits.fresh_byte() {
+            0 => {}
+            // A truth value is 0 or 1.
+            byte if dtype == DType::BOOL => out.bytes_mut().fill(byte & 1),
+            byte => out.bytes_mut().fill(byte),
+        }
+        Ok(out)
+    }
+
     /// From its elements.
     ///
     /// # Errors

@@ -171,7 +171,7 @@ impl Machine<'_> {
     fn allocated(&self, shape: &Value, dtype: &Value) -> Result<Value, Cause> {
         match (shape, dtype) {
             (Value::Shape(extents), Value::DType(dtype)) => {
-                Ok(Value::Tensor(Tensor::zeros(*dtype, extents, &self.limits)?))
+                Ok(Value::Tensor(Tensor::fresh(*dtype, extents, &self.limits)?))
             }
             (Value::Shape(_), other) => Err(Cause::mismatch("what is allocated", other.described(), "a data type")),
             (other, _) => Err(Cause::mismatch("what is allocated", other.described(), "a shape")),

@@ -75,7 +75,9 @@ impl From<Fault> for InputError {
 /// A parameter that is a tuple takes an array for each field: `x_0`, `x_1`. Shapes and numbers are arrays, too. Where a
 /// seed is given, what has no array is random, the same on every machine: floats from -1 to 1, those of weights (tensors
 /// of several dimensions after the first `num_input` parameters) scaled by the square root of 6 / elements of a row, and
-/// variances of batch normalizations from 0.5 to 1.5; integers from 0 to 3; truth values.
+/// variances of batch normalizations from 0.5 to 1.5; integers from 0 to 3; truth values. Coarse ones are integers from -8
+/// to 7 (from 0 to 15 if they have no sign), and floats from -1.5 to 1.5 that are multiples of 0.5, so that some of them
+/// are equal, some are 0, and sums of them are exact.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Arrays by name.
@@ -84,6 +86,8 @@ pub struct Inputs {
     pub seed: Option<u64>,
     /// Extents of symbolic dimensions by name; others are [`USUAL_EXTENT`].
     pub dims: BTreeMap<String, i64>,
+    /// Whether random values are coarse.
+    pub coarse: bool,
 }
 
 /// A part of a parameter that is one array.
@@ -119,7 +123,8 @@ impl Inputs {
                 Some(array) => given(part, array)?,
                 None => {
                     let seed = xxhash_rust::xxh3::xxh3_64_with_seed(part.name.as_bytes(), self.seed.unwrap_or(0));
-                    random(part, seed, variances.contains(&part.param.word()), (&symbols, body), limits)?
+                    let draw = Draw { variance: variances.contains(&part.param.word()), coarse: self.coarse };
+                    random(part, seed, draw, (&symbols, body), limits)?
                 }
             });
         }
@@ -136,6 +141,27 @@ impl Inputs {
             _ => None,
         });
         tensors.flatten().collect()
+    }
+
+    /// One random tensor.
+    ///
+    /// # Errors
+    /// If there is no such tensor, or not so much memory.
+    pub fn tensor(dtype: DType, shape: &[i64], seed: u64, coarse: bool, limits: &Limits) -> Result<Tensor, InputError> {
+        random_tensor(dtype, shape, seed, (Draw { variance: false, coarse }, false), limits)
+    }
+
+    /// The names of the symbolic dimensions of the parameters.
+    pub fn symbolic_dims(body: &Body) -> BTreeSet<String> {
+        let Some(function) = body.function() else { return BTreeSet::new() };
+        let params: Vec<Node<'_>> = function.params().collect();
+        let mut names = BTreeSet::new();
+        for dim in parts(function, &params).iter().flat_map(|part| dims_of(&part.ty)) {
+            dim.vars(&mut |sym: Sym| {
+                names.insert(body.sym_name(sym.id).unwrap_or("_").to_string());
+            });
+        }
+        names
     }
 
     fn has(&self, part: &Part<'_>) -> bool {
@@ -256,7 +282,7 @@ fn given(part: &Part<'_>, array: Tensor) -> Result<Value, InputError> {
 fn random(
     part: &Part<'_>,
     seed: u64,
-    variance: bool,
+    draw: Draw,
     (symbols, body): (&Symbols, &Body),
     limits: &Limits,
 ) -> Result<Value, InputError> {
@@ -266,8 +292,8 @@ fn random(
             let shape = symbols.extents(dims, body)?;
             // Caffe2 calls a running variance `riv`.
             let says_so = |word: &str| word.starts_with("var") || word == "riv";
-            let variance = variance || part.name.split('_').any(says_so);
-            Ok(Value::Tensor(random_tensor(*dtype, &shape, seed, (variance, part.weight), limits)?))
+            let draw = Draw { variance: draw.variance || part.name.split('_').any(says_so), ..draw };
+            Ok(Value::Tensor(random_tensor(*dtype, &shape, seed, (draw, part.weight), limits)?))
         }
         Type::Tensor(_) => Err(not("its type does not say its shape and its data type")),
         Type::Shape { dims: Some(dims), .. } => Ok(Value::shape(&symbols.extents(dims, body)?)),
@@ -283,24 +309,38 @@ fn random(
     }
 }
 
+/// How the elements of a tensor are drawn.
+#[derive(Clone, Copy)]
+struct Draw {
+    variance: bool,
+    coarse: bool,
+}
+
+/// A multiple of 0.5 from -1.5 to 1.5, of a float from -1 to 1.
+fn coarse(value: f64) -> f64 {
+    (value * 3.0).round() / 2.0
+}
+
 fn random_tensor(
     dtype: DType,
     shape: &[i64],
     seed: u64,
-    (variance, weight): (bool, bool),
+    (draw, weight): (Draw, bool),
     limits: &Limits,
 ) -> Result<Tensor, InputError> {
     let mut tensor = Tensor::random(dtype, shape, seed, limits)?;
     let row: f64 = shape.iter().skip(1).map(|extent| *extent as f64).product();
     let scale = if weight && shape.len() > 1 && row > 0.0 { (6.0 / row).sqrt() } else { 1.0 };
     let range = |number: Number| match number {
-        Number::Float(value) if variance => Number::Float(1.0 + value / 2.0),
+        Number::Float(value) if draw.variance => Number::Float(1.0 + value / 2.0),
+        Number::Float(value) if draw.coarse => Number::Float(coarse(value)),
+        number if draw.coarse => number,
         Number::Float(value) => Number::Float(value * scale),
         Number::Int(value) => Number::Int(value & 3),
         Number::UInt(value) => Number::UInt(value & 3),
         truth => truth,
     };
-    if dtype == DType::BOOL || dtype.is_float() && !variance && scale == 1.0 {
+    if dtype == DType::BOOL || dtype.is_float() && !draw.variance && !draw.coarse && scale == 1.0 {
         return Ok(tensor);
     }
     for element in tensor.bytes_mut().chunks_exact_mut(dtype.bytes().max(1)) {

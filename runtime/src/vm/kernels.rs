@@ -107,9 +107,9 @@ impl Outputs {
         Ok(Outputs { types, tuple })
     }
 
-    /// The tensors, filled with zeros.
+    /// The tensors, not written yet.
     pub(super) fn made(&self, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
-        self.types.iter().map(|(dtype, shape)| Ok(Tensor::zeros(*dtype, shape, limits)?)).collect()
+        self.types.iter().map(|(dtype, shape)| Ok(Tensor::fresh(*dtype, shape, limits)?)).collect()
     }
 
     /// The tensors as the value of the call.
@@ -196,7 +196,7 @@ impl Machine<'_> {
             let written = in_place.get(i).and_then(|at| usize::try_from(*at).ok()).and_then(|at| args.get(at));
             tensors.push(match written {
                 Some(Value::Tensor(tensor)) => tensor.clone(),
-                _ => Tensor::zeros(*dtype, shape, &self.limits)?,
+                _ => Tensor::fresh(*dtype, shape, &self.limits)?,
             });
         }
         let mut rest: Vec<Option<&mut Tensor>> = tensors.iter_mut().map(Some).collect();

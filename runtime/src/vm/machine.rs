@@ -220,9 +220,32 @@ impl<'m> Machine<'m> {
     /// # Errors
     /// Why it has no result, and where in the module. Without a place, the function or its arguments are wrong.
     pub fn run(&mut self, function: &str, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
+        self.run_target(Target::Global(function.into()), args, observer)
+    }
+
+    /// Calls a Relax function that is not one of the module, but may call those. `name` is its name in messages.
+    ///
+    /// # Errors
+    /// As [`Machine::run`].
+    pub fn run_function(
+        &mut self,
+        name: &str,
+        function: &Body,
+        args: Vec<Value>,
+        observer: &mut dyn Observer,
+    ) -> Result<Value, Failure> {
+        if function.kind() != BodyKind::Function {
+            let (found, wanted) = ("no Relax function", "a Relax function");
+            return Err(Cause::OtherFunction { name: name.to_string(), found, wanted }.into());
+        }
+        let plan = Plan::new(&name.into(), function, 0).map_err(Cause::from)?;
+        let closure = Closure::of_function(Arc::new(plan));
+        self.run_target(Target::Nested(Arc::new(closure)), args, observer)
+    }
+
+    fn run_target(&mut self, callee: Target, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
         let mut frames = Vec::new();
-        let start = Next::Call { callee: Target::Global(function.into()), args };
-        let result = self.execute(start, &mut frames, observer);
+        let result = self.execute(Next::Call { callee, args }, &mut frames, observer);
         result.map_err(|cause| {
             let at = |frame: &Frame| At {
                 function: frame.plan.name.to_string(),

@@ -83,6 +83,12 @@ pub(super) enum Callee {
 }
 
 impl Closure {
+    /// A function that uses nothing from outside.
+    pub(super) fn of_function(plan: Arc<Plan>) -> Closure {
+        let callee = Callee::Nested { plan, captured: BTreeMap::new(), symbols: Symbols::default() };
+        Closure { callee, bound: Vec::new(), depth: 1 }
+    }
+
     /// The nested function without bound arguments: what it sees of itself. `None` of a function of the module.
     pub(super) fn unbound(self: &Arc<Closure>) -> Option<Arc<Closure>> {
         match &self.callee {

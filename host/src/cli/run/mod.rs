@@ -3,6 +3,7 @@
 pub(super) mod exec;
 mod expected;
 pub(super) mod explain_match;
+pub(super) mod validate;
 
 use self::expected::expected;
 use super::arguments::{PlanArgs, RunArgs};
@@ -17,6 +18,7 @@ use crate::plugins::manifest::Manifest;
 use crate::process;
 use crate::report::Report;
 use crate::report::error::{Error, Kept, exit};
+use crate::run::validate::ChangedSteps;
 use crate::run::{RunReport, Runner};
 use crate::text::{self, Input};
 use plugin_api::ir::Module;
@@ -76,7 +78,9 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
     let runner = runner.missed(args.missed);
     let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
-    let runner = looking.into_iter().fold(runner, Runner::instrument);
+    let steps = args.validate.then(ChangedSteps::default);
+    let collecting = steps.iter().map(|steps| validate::collecting(steps, &engine));
+    let runner = looking.into_iter().chain(collecting).fold(runner, Runner::instrument);
     let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
     let report = seen.timing.span("passes", || runner.run(&plan, module))?;
     in_the_original_process()?;
@@ -84,6 +88,7 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
         expected.iter().filter_map(|it| it.check(&report.statistics, engine.registry()).err()).collect();
     let code = conclude(args, &engine, report, &output, seen, messages)?;
     let unmet = if code == exit::DONE { unmet } else { Vec::new() };
+    let code = if let Some(steps) = steps { code.max(validate::after_run(&engine, &steps, messages)) } else { code };
     Error::unless_any(unmet, Ok(code))
 }
 

@@ -1,6 +1,8 @@
 //! Executing functions of a module: operators through the legalizations of the plugins, and failures as errors with their
 //! place in the module.
 
+pub(super) mod evaluate;
+
 use super::services::Shown;
 use crate::engine::Engine;
 use crate::report::error::{Error, exit};

@@ -22,6 +22,7 @@ use crate::ir::storage::module_handle::{Module, ModuleHdr};
 use crate::ir::storage::sections::RawView;
 use crate::metadata::{OptionValue, PluginMeta};
 pub use crate::pattern::Wanted;
+use crate::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits};
 use crate::services::inferred::decode_inferred;
 use crate::services::{self, CtxRecord, RawBytes, Sink};
 use crate::typing::legalized::Legalized;
@@ -48,6 +49,13 @@ pub trait HostServices {
     /// If the operator is unknown, or this call cannot be legalized.
     fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         Err(InferError::NoHost(call.op().unwrap_or("a call").to_string()))
+    }
+    /// Executes a function without parameters. Without this, nothing is evaluated.
+    ///
+    /// # Errors
+    /// Why it has no value.
+    fn evaluate(&self, _function: &Body, _limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
+        Err(EvaluationError::no_host())
     }
     /// A function as TVMScript.
     fn print(&self, body: &Body) -> String;

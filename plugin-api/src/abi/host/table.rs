@@ -9,6 +9,7 @@ use crate::ir::storage::sections::RawView;
 use crate::ir::storage::tensor::{Tensor, TensorHdr};
 use crate::ir::{Call, Value};
 use crate::metadata::wire::value_bytes;
+use crate::services::evaluation::{EvaluationError, EvaluationLimits, Reason, encode_evaluation};
 use crate::services::inferred::encode_inferred;
 use crate::services::{
     DiagnosticRecord, LABEL, LogRecord, NO_NODE, NO_SPAN, Query, RawBytes, Services, Sink, SpanRecord, answer,
@@ -47,6 +48,7 @@ pub(crate) static SERVICES: Services = Services {
     statistic: host_statistic,
     show_module: host_show_module,
     legalize: host_legalize,
+    evaluate: host_evaluate,
 };
 
 /// The table of sections that a plugin gave, copied: what is looked at is what is used, whatever the plugin writes into
@@ -173,6 +175,32 @@ extern "C" fn host_legalize(raw: *const RawView<'static>, node: u32, function: *
         let (status, bytes, handle) = crate::services::legalized_answer(answer);
         // SAFETY: the plugin gives a place for one handle.
         unsafe { function.write(handle) };
+        out.put(&bytes);
+        status
+    })
+}
+
+extern "C" fn host_evaluate(
+    run: u64,
+    function: *const BodyHdr,
+    memory: u64,
+    work: u64,
+    result: *mut *const BodyHdr,
+    out: Sink,
+) -> u32 {
+    guarded(Reason::NoHost as u32, || {
+        let answer = match Body::borrowed(function) {
+            Some(function) => {
+                let limits = EvaluationLimits { memory, work };
+                let answer = with_run(run, |frame| frame.services.evaluate(&function, limits));
+                answer.unwrap_or_else(|| Err(EvaluationError::no_host()))
+            }
+            None => Err(EvaluationError::new(Reason::Wrong, "what is to be evaluated is not a function of this host")),
+        };
+        let (status, bytes) = encode_evaluation(&answer);
+        let handle = answer.map_or(std::ptr::null(), |evaluated| evaluated.function.into_ptr());
+        // SAFETY: the plugin gives a place for one handle.
+        unsafe { result.write(handle) };
         out.put(&bytes);
         status
     })

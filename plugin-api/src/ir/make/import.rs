@@ -51,7 +51,12 @@ impl<'a> Importer<'a> {
 
     /// From a few values of a body that may be large: costs what is brought over, not what is there.
     pub fn sparse(body: &'a crate::ir::Body) -> Importer<'a> {
-        Importer::with(body.raw(), &Slots::Sparse(HashMap::default()))
+        Importer::of_few(body.raw())
+    }
+
+    /// The same of sections.
+    pub(crate) fn of_few(from: &'a RawView<'a>) -> Importer<'a> {
+        Importer::with(from, &Slots::Sparse(HashMap::default()))
     }
 
     pub(crate) fn new(from: &'a RawView<'a>) -> Importer<'a> {

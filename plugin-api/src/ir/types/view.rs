@@ -105,6 +105,11 @@ impl<'a> Ty<'a> {
         self.kind() == tykind::TUPLE
     }
 
+    /// Whether it is a shape.
+    pub fn is_shape(self) -> bool {
+        self.rec().is_some_and(|rec| rec.kind == tykind::SHAPE)
+    }
+
     /// Whether both are the same type, though the table of a body may have it twice.
     pub fn same(self, other: Ty<'_>) -> bool {
         self.is_surely(other) || self.to_owned() == other.to_owned()

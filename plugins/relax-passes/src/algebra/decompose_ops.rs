@@ -34,6 +34,8 @@ declare_pass! {
             /// The only function that is changed; all of them if it is empty.
             func_name: String = "",
         },
+        // Batch normalizations change between training and inference.
+        tolerance: Tolerance::Unchecked,
         run: decompose_ops_for_inference,
     }
 }

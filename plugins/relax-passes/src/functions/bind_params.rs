@@ -32,6 +32,7 @@ declare_pass! {
             /// The parameters, each with its value, such as `w=[[1, 2], [3, 4]]`.
             params: Vec<String> = [],
         },
+        tolerance: Tolerance::Signature,
         run: bind_params,
     }
 }

@@ -31,6 +31,7 @@ declare_pass! {
             /// The one function that changes; empty: all.
             func_name: String = "",
         },
+        tolerance: Tolerance::Signature,
         run: bind_symbolic_vars,
     }
 }

@@ -50,6 +50,7 @@ fn pass(info: PassInfo) -> PassDecl {
         establishes: &[],
         preserves: &[],
         invalidates: &[],
+        tolerance: Tolerance::Exact,
         options: &[],
         run: RunFn::Module(count),
     }

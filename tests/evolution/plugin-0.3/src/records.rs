@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// Hash over the records and the contract of 0.3, which a test of `plugin-api` compares and BLESS=1 writes.
-pub const FINGERPRINT: u64 = 0x02af_2928_1a17_6b36;
+pub const FINGERPRINT: u64 = 0xa8fb_b60b_48c6_498a;
 pub const ENTRY_MAGIC: u64 = 0x5041_5353_484f_5354;
 pub const SLOTS: usize = 24;
 
@@ -182,6 +182,7 @@ pub struct Services {
     statistic: extern "C" fn(u64, RawBytes, u64),
     show_module: extern "C" fn(u64, *const ModuleHdr, RawBytes) -> u32,
     legalize: extern "C" fn(*const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
+    evaluate: extern "C" fn(u64, *const BodyHdr, u64, u64, *mut *const BodyHdr, Sink) -> u32,
 }
 
 #[repr(C)]

@@ -8,8 +8,12 @@ const USUAL_MEMORY: u64 = 8 << 30;
 
 /// The limits that are asked for.
 pub(super) fn of(args: &ExecArgs) -> Limits {
-    let memory = args.limit_memory.unwrap_or_else(|| memory_of_machine().map_or(USUAL_MEMORY, |bytes| bytes / 2));
-    Limits::new(memory, args.limit_work)
+    Limits::new(memory(args.limit_memory), args.limit_work)
+}
+
+/// The memory that is asked for, or half of what the machine has.
+pub(in crate::cli::run) fn memory(asked: Option<u64>) -> u64 {
+    asked.unwrap_or_else(|| memory_of_machine().map_or(USUAL_MEMORY, |bytes| bytes / 2))
 }
 
 /// Bytes of memory that the machine has, where the system says so in a file.

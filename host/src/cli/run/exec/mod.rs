@@ -1,6 +1,6 @@
 //! The command `exec`: executes a function of a module, and shows its results.
 
-mod limits;
+pub(super) mod limits;
 mod progress;
 mod show;
 
@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// Reads the module and the inputs, executes the function, and shows and writes its results; gives the exit code.
 pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Error> {
     let output = output(args)?;
-    let dims = dims(args)?;
+    let dims = dims(&args.dim)?;
     let (engine, module) = module(args, messages)?;
     let limits = limits::of(args);
     let values = inputs(args, dims, &module, &limits)?;
@@ -65,9 +65,9 @@ fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
 }
 
 /// The extents of `--dim`.
-fn dims(args: &ExecArgs) -> Result<BTreeMap<String, i64>, Error> {
+pub(super) fn dims(given: &[String]) -> Result<BTreeMap<String, i64>, Error> {
     let mut out = BTreeMap::new();
-    for given in &args.dim {
+    for given in given {
         let parsed = given.split_once('=').and_then(|(name, n)| Some((name.trim(), n.trim().parse::<i64>().ok()?)));
         match parsed.filter(|(name, extent)| !name.is_empty() && *extent >= 0) {
             Some((name, extent)) => out.insert(name.to_string(), extent),
@@ -107,7 +107,7 @@ fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits:
     // The machine says what is wrong with a function that is not there, or of another kind.
     let Some(body) = module.get(&args.function) else { return Ok(Vec::new()) };
     let arrays = args.inputs.as_deref().map(|path| arrays(path, body, limits)).transpose()?.unwrap_or_default();
-    let inputs = Inputs { arrays, seed: args.random, dims };
+    let inputs = Inputs { arrays, seed: args.random, dims, coarse: false };
     inputs.arguments(body, limits).map_err(|error| {
         let of = args.inputs.as_ref().map_or(String::new(), |path| format!("inputs {}: ", path.display()));
         let (help, of) = match &error {

@@ -14,6 +14,7 @@ use crate::ir::storage::tensor::Tensor;
 use crate::ir::*;
 use crate::metadata::wire::{Fields, MAGIC, Writer, put_field, read_value, tag, value_bytes};
 use crate::metadata::*;
+use crate::services::evaluation::{Evaluated, EvaluationError, Reason, decode_evaluation, encode_evaluation};
 use crate::services::inferred::{decode_inferred, encode_inferred};
 use crate::services::{NO_NODE, Sink, function_key, read_function_key};
 use crate::typing::legalized::{Legalized, LegalizedArg, decode_legalized, encode_legalized};
@@ -165,6 +166,7 @@ const fn pass(name: &'static str, run: RunFn) -> PassDecl {
         establishes: &["t.e"],
         preserves: &["t.p"],
         invalidates: &["t.i"],
+        tolerance: Tolerance::Reassociated { rtol: 0.5, atol: 0.25 },
         options: &[],
         run,
     }
@@ -342,8 +344,32 @@ fn legalizations(text: &mut String) {
     assert_eq!(read.variables, answer.variables);
 }
 
+/// The answer to an evaluation; its result crosses as a handle.
+fn evaluations(text: &mut String) {
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let shape = b.shape(&[Dim::Int(2)]);
+    let ty = b.type_of(shape);
+    b.end_function(shape, ty);
+    let function = b.finish().expect("a body");
+    let (status, written) = encode_evaluation(&Ok(Evaluated { function: function.clone(), work: 7 }));
+    text.push_str(&format!("bytes evaluated.result = {status} {}\n", hex(&written)));
+    let read = decode_evaluation(status, &written, Some(function.clone())).expect("a result");
+    assert_eq!((read.work, read.function.same(&function)), (7, true));
+    let place = (Some("f".to_string()), Some("B[0] = 1".to_string()));
+    let error =
+        EvaluationError { function: place.0, statement: place.1, ..EvaluationError::new(Reason::OutOfBounds, "why") };
+    for (name, error) in [("placed", error), ("error", EvaluationError::new(Reason::Wrong, "why"))] {
+        let (status, written) = encode_evaluation(&Err(error.clone()));
+        text.push_str(&format!("bytes evaluated.{name} = {status} {}\n", hex(&written)));
+        assert_eq!(decode_evaluation(status, &written, None).err(), Some(error));
+    }
+    assert!(decode_evaluation(0, &written, None).is_err(), "a result without its function");
+}
+
 fn answers(text: &mut String) {
     legalizations(text);
+    evaluations(text);
     let mut put = |name: &str, answer: Result<Inferred, InferError>| {
         let (status, written) = encode_inferred(&answer);
         text.push_str(&format!("bytes inferred.{name} = {status} {}\n", hex(&written)));

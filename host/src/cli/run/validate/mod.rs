@@ -1,0 +1,121 @@
+//! The command `validate`: runs passes, and checks that each of them preserved what the module computes. `run --validate`
+//! does the same after a run.
+
+mod show;
+
+use self::show::Checked;
+use super::exec::{dims, limits};
+use super::{engine, in_the_original_process, open, read, read_input};
+use crate::cli::arguments::ValidateArgs;
+use crate::cli::messages::Messages;
+use crate::cli::select::request;
+use crate::cli::{load, lock, show as tables};
+use crate::engine::Engine;
+use crate::files::to_stdout;
+use crate::instruments::Instrument;
+use crate::plugins::lock::Mode;
+use crate::report::Report;
+use crate::report::error::{Error, exit};
+use crate::run::Runner;
+use crate::run::validate::{ChangedSteps, Validation, Validator, Verdict};
+use indicatif::{ProgressBar, ProgressStyle};
+use plugin_api::ir::Module;
+use plugin_api::names::visible::visible_line;
+use plugin_api::names::{did_you_mean, nearest};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The seed of `run --validate`.
+const USUAL_SEED: u64 = 1;
+
+/// Runs the passes, and shows a verdict on each; gives the exit code.
+pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Result<u8, Error> {
+    let how = Validation {
+        dims: dims(&args.dim)?,
+        function: args.function.clone(),
+        work: args.limit_work,
+        ..Validation::new(args.seed, limits::memory(args.limit_memory))
+    };
+    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
+    let request = request(&args.select, &manifest)?;
+    let input = read_input(&args.input)?;
+    let engine = engine(&manifest, keeper, messages)?;
+    let (context, written) = request.context(&manifest, &engine)?;
+    let plan = written.plan(&context, &engine)?;
+    messages.reports(plan.warnings.iter().map(tables::plan_warning), "warnings");
+    lock::tell(engine.lock(), messages);
+    open(&engine, &plan, messages)?;
+    let module = read(&engine, &input, messages)?;
+    known_function(args.function.as_deref(), &module)?;
+    let steps = ChangedSteps::default();
+    let runner = Runner::in_context(&engine, &context).verified_input(true);
+    let hears = Arc::clone(&engine);
+    let runner =
+        runner.hears(move |diagnostic| messages.report(&tables::pass_diagnostic(diagnostic, hears.registry())));
+    let report = runner.instrument(collecting(&steps, &engine)).run(&plan, module)?;
+    messages.reports(report.warnings.iter().map(Report::warning), "warnings");
+    let checked = check(&engine, &steps, how, messages);
+    in_the_original_process()?;
+    to_stdout(&if args.json { show::json(&checked, args.seed) } else { show::text(&checked, args.seed) })?;
+    report.error.map_or(Ok(code(&checked)), Err)
+}
+
+/// The instrument that collects what is validated.
+pub(super) fn collecting(steps: &ChangedSteps, engine: &Engine) -> Instrument {
+    Instrument::new("passhost.validate", steps.instrument(engine.registry()))
+}
+
+/// Validates the passes of a run that is over, and shows the verdicts on standard error; gives the exit code. That values
+/// could not be compared does not spoil the run.
+pub(super) fn after_run(engine: &Arc<Engine>, steps: &ChangedSteps, messages: Messages) -> u8 {
+    let checked = check(engine, steps, Validation::new(USUAL_SEED, limits::memory(None)), messages);
+    messages.table("validation", || show::text(&checked, USUAL_SEED), || show::values(&checked));
+    match code(&checked) {
+        exit::NOT_VALIDATED => exit::DONE,
+        code => code,
+    }
+}
+
+fn known_function(name: Option<&str>, module: &Module) -> Result<(), Error> {
+    let Some(name) = name.filter(|name| module.get(name).is_none()) else { return Ok(()) };
+    let near = did_you_mean(&nearest(name, module.functions().map(|(name, _)| name)));
+    let message = format!("the module has no function `{name}`{near}");
+    Err(Error::Request { message, help: "--function NAME names a function of the module before all passes".into() })
+}
+
+/// All verdicts, in the order of the passes.
+fn check(engine: &Engine, steps: &ChangedSteps, how: Validation, messages: Messages) -> Vec<Checked> {
+    let steps = steps.take();
+    let on_terminal = std::io::stderr().is_terminal() && !messages.is_json();
+    let bar = on_terminal.then(|| ProgressBar::new(steps.len() as u64));
+    let style = "{bar:30} {pos} of {len} passes, {elapsed}  {wide_msg}";
+    if let (Some(bar), Ok(style)) = (&bar, ProgressStyle::with_template(style)) {
+        bar.set_style(style);
+        bar.enable_steady_tick(Duration::from_millis(250));
+    }
+    let mut validator = Validator::new(engine, how);
+    let mut checked = Vec::with_capacity(steps.len());
+    for step in steps {
+        let verdict = validator.check(&step, &mut |text| {
+            bar.iter().for_each(|bar| bar.set_message(visible_line(text).into_owned()));
+        });
+        bar.iter().for_each(|bar| bar.inc(1));
+        checked.push(Checked::new(&step, verdict));
+    }
+    bar.iter().for_each(ProgressBar::finish_and_clear);
+    checked
+}
+
+fn code(checked: &[Checked]) -> u8 {
+    let any = |is: fn(&Verdict) -> bool| checked.iter().any(|checked| is(&checked.verdict));
+    if any(|verdict| matches!(verdict, Verdict::Different(_))) {
+        exit::INPUT
+    } else if any(|verdict| matches!(verdict, Verdict::CheckerFailed { .. })) {
+        exit::FAULT
+    } else if any(|verdict| matches!(verdict, Verdict::NotValidated { .. })) {
+        exit::NOT_VALIDATED
+    } else {
+        exit::DONE
+    }
+}

@@ -1,0 +1,195 @@
+//! Evaluation for passes: executes functions without parameters on the module before the pass, each once.
+
+use super::executing;
+use crate::engine::Engine;
+use plugin_api::ir::constant::Number;
+use plugin_api::ir::{AttrsId, Body, BodyBuilder, Dim, Module, Tensor, Type, V};
+use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits, Reason};
+use runtime::vm::{Cause, Failure, Kernels, Machine, Packed, Value};
+use runtime::{Fault, Limits};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What no pass can exceed, whatever limits it sets: 4 GiB, and operations of about a minute.
+const MOST: EvaluationLimits = EvaluationLimits { memory: 4 << 30, work: 10_000_000_000 };
+
+/// Evaluations on one module. Threads share them.
+#[derive(Default)]
+pub(in crate::run) struct Evaluations {
+    kernels: Arc<Kernels>,
+    /// By the hash of the function.
+    known: Mutex<HashMap<u64, Vec<Arc<Evaluation>>>>,
+    /// How often something was executed.
+    executed: AtomicUsize,
+}
+
+/// A function with what it evaluated to. The lock is held while it is executed, so that no other thread does the same.
+struct Evaluation {
+    function: Body,
+    outcome: Mutex<Option<Outcome>>,
+}
+
+#[derive(Clone)]
+struct Outcome {
+    answer: Result<Evaluated, EvaluationError>,
+    /// What it used at most, or was allowed to use if that was not enough.
+    memory: u64,
+    work: u64,
+}
+
+impl Outcome {
+    /// Whether the outcome would be the same with these limits.
+    fn holds_for(&self, limits: EvaluationLimits) -> bool {
+        let fits = self.work <= limits.work && self.memory <= limits.memory;
+        match &self.answer {
+            Err(error) if error.reason == Reason::Work => limits.work == self.work && limits.memory == self.memory,
+            Err(error) if error.reason == Reason::Memory => limits.work == self.work && limits.memory == self.memory,
+            _ => fits,
+        }
+    }
+}
+
+impl Evaluations {
+    /// Executes a function without parameters, unless that was done before.
+    pub(in crate::run) fn evaluate(
+        &self,
+        engine: &Engine,
+        module: &Module,
+        function: &Body,
+        limits: EvaluationLimits,
+    ) -> Result<Evaluated, EvaluationError> {
+        let limits = EvaluationLimits { memory: limits.memory.min(MOST.memory), work: limits.work.min(MOST.work) };
+        check(function)?;
+        let evaluation = self.of(function);
+        let mut outcome = evaluation.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = outcome.as_ref().filter(|known| known.holds_for(limits)) {
+            return known.answer.clone();
+        }
+        let new = self.executed(engine, module, function, limits);
+        outcome.insert(new).answer.clone()
+    }
+
+    fn of(&self, function: &Body) -> Arc<Evaluation> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = known.entry(function.structural_hash()).or_default();
+        if let Some(evaluation) = same.iter().find(|known| known.function.structural_eq(function)) {
+            return Arc::clone(evaluation);
+        }
+        let new = Arc::new(Evaluation { function: function.clone(), outcome: Mutex::default() });
+        same.push(Arc::clone(&new));
+        new
+    }
+
+    fn executed(&self, engine: &Engine, module: &Module, function: &Body, limits: EvaluationLimits) -> Outcome {
+        let n = self.executed.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::debug!(target: LOG, n, "evaluates");
+        let used = Limits::new(limits.memory, limits.work);
+        let result = executing(engine, || {
+            let machine = Machine::new(module, engine).limits(&used).kernels(&self.kernels);
+            machine.packed(Packed::default()).run_function(NAME, function, Vec::new(), &mut ())
+        });
+        let (memory, work) = (used.memory_peak(), used.work_done());
+        let answer = result.map_err(|failure| error(&failure)).and_then(|value| {
+            let function = returning(&value)?;
+            Ok(Evaluated { function, work })
+        });
+        match &answer {
+            // A limit that was reached says nothing of how much more it takes.
+            Err(error) if matches!(error.reason, Reason::Work | Reason::Memory) => {
+                Outcome { answer, memory: limits.memory, work: limits.work }
+            }
+            _ => Outcome { answer, memory, work },
+        }
+    }
+}
+
+/// What messages of the log name as their source.
+const LOG: &str = "passhost::evaluate";
+/// What the function is called where it has to have a name.
+const NAME: &str = "evaluation";
+
+/// Whether a function may be executed.
+fn check(function: &Body) -> Result<(), EvaluationError> {
+    let wrong = |message: &str| Err(EvaluationError::new(Reason::Wrong, message));
+    let Some(relax) = function.function() else { return wrong("only Relax functions are evaluated") };
+    if relax.params().next().is_some() {
+        return Err(EvaluationError::new(Reason::NotKnown, "a function with parameters has no value of its own"));
+    }
+    match function.values().find(|value| value.index() != Some(0) && value.has_effect()) {
+        Some(effect) => {
+            let what = effect.as_call().and_then(|call| call.op().or_else(|| call.global()));
+            let message = format!("`{}` has an effect", what.unwrap_or("a call"));
+            Err(EvaluationError::new(Reason::Effect, message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A function that returns a value.
+fn returning(value: &Value) -> Result<Body, EvaluationError> {
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let v = written(&mut b, value).ok_or_else(|| {
+        let message = format!("the result is {}, which no expression says", value.described());
+        EvaluationError::new(Reason::NotExecuted, message)
+    })?;
+    let ty = b.type_of(v);
+    b.end_function(v, ty);
+    b.finish().map_err(|why| EvaluationError::new(Reason::Wrong, format!("the result is not valid: {why}")))
+}
+
+fn written(b: &mut BodyBuilder, value: &Value) -> Option<V> {
+    Some(match value {
+        Value::Tensor(tensor) => {
+            let ty = Type::tensor(tensor.shape().iter().copied(), tensor.dtype());
+            b.constant(&Tensor::new(tensor.bytes()), &ty)
+        }
+        Value::Shape(extents) => b.shape(&extents.iter().copied().map(Dim::Int).collect::<Vec<_>>()),
+        Value::Scalar(scalar) => b.prim_value(&match scalar.number {
+            Number::Bool(value) => Dim::int(value.into(), scalar.dtype),
+            Number::Int(value) => Dim::int(value, scalar.dtype),
+            Number::UInt(value) => Dim::int(i64::try_from(value).ok()?, scalar.dtype),
+            Number::Float(value) => Dim::float(value, scalar.dtype),
+        }),
+        // The machine bounds how deep tuples are nested.
+        Value::Tuple(tuple) => {
+            let fields = tuple.fields().iter().map(|field| written(b, field)).collect::<Option<Vec<V>>>()?;
+            b.tuple(&fields, None)
+        }
+        _ => return None,
+    })
+}
+
+fn error(failure: &Failure) -> EvaluationError {
+    let place = if let Cause::Fault(fault) = &failure.cause { Some(fault.place()) } else { None };
+    let called = || failure.at.first().map(|at| at.function.clone()).filter(|name| name != NAME);
+    EvaluationError {
+        reason: reason(&failure.cause),
+        message: failure.cause.to_string(),
+        function: place.and_then(|place| place.function.clone()).or_else(called),
+        statement: place.and_then(|place| place.statement.clone()),
+    }
+}
+
+fn reason(cause: &Cause) -> Reason {
+    match cause {
+        Cause::Fault(fault) => match fault {
+            Fault::OutOfBounds { .. } => Reason::OutOfBounds,
+            Fault::DivisionByZero { .. } => Reason::DivisionByZero,
+            Fault::OutOfMemory { .. } => Reason::Memory,
+            Fault::TooMuchWork { .. } | Fault::Cancelled { .. } => Reason::Work,
+            Fault::Assertion { .. } => Reason::Assertion,
+            Fault::Unsupported { .. } => Reason::NotExecuted,
+            _ => Reason::Wrong,
+        },
+        Cause::NotRegistered { .. } | Cause::NotExecuted { .. } => Reason::NotExecuted,
+        Cause::Unbound { .. } => Reason::NotKnown,
+        // A recursion without an end is work without an end.
+        Cause::TooDeep { .. } => Reason::Work,
+        _ => Reason::Wrong,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! The inputs to execute a function with.
+
+use super::Validation;
+use super::units::Unit;
+use plugin_api::arith::substitute;
+use plugin_api::ir::records::kind;
+use plugin_api::prelude::{Body, BodyKind, Dim, Module, Sym, Type};
+use runtime::vm::{Inputs, USUAL_EXTENT, Value};
+use runtime::{Limits, Tensor};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Case {
+    /// Its number among the inputs of the function.
+    pub number: usize,
+    /// The seed of its values.
+    pub seed: u64,
+    /// Extents of symbolic dimensions by name.
+    pub dims: BTreeMap<String, i64>,
+    /// Whether values are coarse, so that some are equal and some are 0; see [`Inputs`].
+    pub coarse: bool,
+    /// What memory holds that the module has not written.
+    pub fresh: u8,
+}
+
+/// Extents of the first input: different primes, so that no two dimensions are mixed up.
+const PRIMES: [i64; 6] = [7, 5, 11, 3, 13, 2];
+/// Extents of another input: no primes.
+const COMPOSITES: [i64; 6] = [4, 6, 9, 8, 10, 12];
+/// Of so many variables, each is 0 and 1 in an input.
+const VARIED: usize = 3;
+
+/// Bytes of a finite float that is large and positive, or large and negative, in each width.
+const FRESH: [u8; 2] = [0x5a, 0xda];
+
+/// The inputs of a function: several extents for each symbolic dimension, with 0, 1 and a prime.
+pub(super) fn of(body: &Body, how: &Validation) -> Vec<Case> {
+    let names = match body.kind() {
+        BodyKind::Function => Inputs::symbolic_dims(body),
+        _ => prim_func_symbols(body).into_values().collect(),
+    };
+    let free: Vec<&String> = names.iter().filter(|name| !how.dims.contains_key(*name)).collect();
+    let with = |extent: &dyn Fn(usize) -> i64| -> BTreeMap<String, i64> {
+        let given = how.dims.iter().filter(|(name, _)| names.contains(*name)).map(|(name, n)| (name.clone(), *n));
+        given.chain(free.iter().enumerate().map(|(i, name)| ((*name).clone(), extent(i)))).collect()
+    };
+    let prime = |i: usize| PRIMES[i % PRIMES.len()];
+    let mut all = vec![(with(&prime), false), (with(&prime), true)];
+    if !free.is_empty() {
+        all.push((with(&|i| COMPOSITES[i % COMPOSITES.len()]), true));
+        all.push((with(&|_| USUAL_EXTENT), false));
+        all.push((with(&|_| 1), true));
+        for one in 0..free.len().min(VARIED) {
+            for extent in [0, 1] {
+                all.push((with(&|i| if i == one { extent } else { prime(i) }), false));
+            }
+        }
+    }
+    let case = |(number, (dims, coarse)): (usize, (BTreeMap<String, i64>, bool))| Case {
+        number,
+        seed: how.seed.wrapping_mul(1_000).wrapping_add(number as u64),
+        dims,
+        coarse,
+        fresh: FRESH[number % FRESH.len()],
+    };
+    all.into_iter().enumerate().map(case).collect()
+}
+
+/// The arguments of a function.
+///
+/// # Errors
+/// Why there are none.
+pub(super) fn arguments(module: &Module, unit: &Unit, case: &Case, limits: &Limits) -> Result<Vec<Value>, String> {
+    let body = module.get(unit.name()).ok_or("there is no such function")?;
+    match unit {
+        Unit::Function(_) => {
+            let (seed, dims, coarse) = (Some(case.seed), case.dims.clone(), case.coarse);
+            let inputs = Inputs { arrays: BTreeMap::new(), seed, dims, coarse };
+            inputs.arguments(body, limits).map_err(|error| error.to_string())
+        }
+        Unit::PrimFunc(_) => prim_func_arguments(body, case, limits),
+    }
+}
+
+/// The variables of the shapes of parameters, by their numbers, with their names.
+fn prim_func_symbols(body: &Body) -> BTreeMap<u32, String> {
+    let mut out = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for buffer in body.root().param_buffers() {
+        let Type::Buffer(ty) = buffer.ty().to_owned() else { continue };
+        for dim in ty.shape.iter().chain(&ty.strides).chain(&ty.elem_offset) {
+            dim.vars(&mut |sym: Sym| {
+                if seen.insert(sym.id) {
+                    let name = body.sym_name(sym.id).filter(|name| !name.is_empty());
+                    out.insert(sym.id, name.map_or_else(|| format!("#{}", sym.id), str::to_string));
+                }
+            });
+        }
+    }
+    out
+}
+
+/// Tensors for all buffers, also those that the function writes to, and numbers.
+fn prim_func_arguments(body: &Body, case: &Case, limits: &Limits) -> Result<Vec<Value>, String> {
+    let root = body.root();
+    let (buffers, symbols) = (root.param_buffers(), prim_func_symbols(body));
+    let value_of = |sym: Sym| {
+        // Strides and offsets are those of compact tensors, which the runtime checks.
+        symbols.get(&sym.id).and_then(|name| case.dims.get(name)).map(|extent| Dim::int(*extent, sym.dtype))
+    };
+    let params = root.region().children().filter(|value| value.kind() == kind::PARAM && !value.is_nested());
+    let mut out = Vec::new();
+    for (i, param) in params.enumerate() {
+        let name = param.name().unwrap_or("_").to_string();
+        let buffer = buffers.iter().find(|buffer| **buffer == param || buffer.operand(0) == Some(param));
+        let seed = case.seed.wrapping_mul(31).wrapping_add(i as u64);
+        match buffer.map_or_else(|| param.ty().to_owned(), |buffer| buffer.ty().to_owned()) {
+            Type::Buffer(ty) => {
+                let extent = |dim: &Dim| substitute(dim, &value_of).as_int();
+                let shape: Option<Vec<i64>> = ty.shape.iter().map(extent).collect();
+                let shape = shape.ok_or_else(|| format!("the shape of the parameter `{name}` is not known"))?;
+                out.push(Value::Tensor(tensor(ty.dtype, &shape, seed, case, limits)?));
+            }
+            Type::Prim { dtype, .. } => {
+                let extent = param.symbol().and_then(value_of).and_then(|dim| dim.as_int());
+                out.push(Value::int(extent.unwrap_or(1), dtype));
+            }
+            _ => return Err(format!("the parameter `{name}` is neither a buffer nor a number")),
+        }
+    }
+    Ok(out)
+}
+
+fn tensor(
+    dtype: plugin_api::prelude::DType,
+    shape: &[i64],
+    seed: u64,
+    case: &Case,
+    limits: &Limits,
+) -> Result<Tensor, String> {
+    Inputs::tensor(dtype, shape, seed, case.coarse, limits).map_err(|error| error.to_string())
+}

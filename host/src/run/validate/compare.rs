@@ -1,0 +1,317 @@
+//! Comparing two values: integers exactly, floats within a tolerance.
+
+use plugin_api::ir::constant::{Element, Number};
+use plugin_api::metadata::Tolerance;
+use runtime::Tensor;
+use runtime::vm::{Value, number_text, shape_text};
+
+/// How far values may differ.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    rtol: f64,
+    atol: f64,
+    /// Floats may have another float type.
+    any_float: bool,
+}
+
+impl Allowed {
+    /// What a contract allows.
+    pub(super) fn of(tolerance: Tolerance) -> Allowed {
+        let (rtol, atol) = tolerance.limits();
+        Allowed { rtol, atol, any_float: matches!(tolerance, Tolerance::Precision { .. }) }
+    }
+
+    /// Whether floats may differ at all.
+    pub(super) fn is_loose(&self) -> bool {
+        self.rtol > 0.0 || self.atol > 0.0
+    }
+
+    /// How far floats of a tensor may differ: relative to its largest finite element, because what is added up in another
+    /// order errs by as much.
+    fn of_tensor(&self, tensor: &Tensor) -> f64 {
+        if !self.is_loose() {
+            return 0.0;
+        }
+        let sizes = tensor.numbers().map(|number| f64::of(number).abs()).filter(|size| size.is_finite());
+        self.atol + self.rtol * sizes.fold(0.0, f64::max)
+    }
+}
+
+/// How two values differ.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// They are of different kinds, types or shapes.
+    Kind {
+        /// What it was.
+        before: String,
+        /// What it is.
+        after: String,
+    },
+    /// Some of their elements differ.
+    Elements {
+        /// The element that differs most, by its indices.
+        index: Vec<i64>,
+        /// What it was.
+        before: String,
+        /// What it is.
+        after: String,
+        /// The difference; infinite if only one of them is a finite number.
+        error: f64,
+        /// The largest difference that is allowed.
+        allowed: f64,
+        /// How many elements differ by more than that.
+        wrong: usize,
+        /// How many there are.
+        of: usize,
+    },
+}
+
+impl Mismatch {
+    /// How bad it is: the output with the worst one is reported.
+    fn badness(&self) -> f64 {
+        match self {
+            Mismatch::Kind { .. } => f64::INFINITY,
+            Mismatch::Elements { error, .. } => *error,
+        }
+    }
+}
+
+/// What was found out about all outputs.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    /// The output that differs most, by more than is allowed.
+    pub(super) worst: Option<(String, Mismatch)>,
+    /// The largest difference, allowed or not.
+    pub(super) largest: f64,
+}
+
+/// Compares the outputs of a function, fields of tuples one by one.
+pub(super) fn outputs(before: &Value, after: &Value, allowed: &Allowed) -> Compared {
+    let mut out = Compared::default();
+    let mut work = vec![("output".to_string(), before, after)];
+    while let Some((name, before, after)) = work.pop() {
+        if let (Some(old), Some(new)) = (before.as_tuple(), after.as_tuple())
+            && old.len() == new.len()
+        {
+            let fields = old.iter().zip(new).enumerate().rev();
+            work.extend(fields.map(|(i, (old, new))| (format!("{name}_{i}"), old, new)));
+            continue;
+        }
+        let (mismatch, largest) = one(before, after, allowed);
+        out.largest = out.largest.max(largest);
+        if let Some(mismatch) = mismatch
+            && out.worst.as_ref().is_none_or(|(_, worst)| worst.badness() < mismatch.badness())
+        {
+            out.worst = Some((name, mismatch));
+        }
+    }
+    out
+}
+
+/// Whether two values are the same within what is allowed.
+pub(super) fn is_same(before: &Value, after: &Value, allowed: &Allowed) -> bool {
+    outputs(before, after, allowed).worst.is_none()
+}
+
+fn one(before: &Value, after: &Value, allowed: &Allowed) -> (Option<Mismatch>, f64) {
+    let kinds = || (Some(Mismatch::Kind { before: before.described(), after: after.described() }), 0.0);
+    let same = |same: bool| if same { (None, 0.0) } else { kinds() };
+    match (before, after) {
+        (Value::Tensor(old), Value::Tensor(new)) => {
+            let floats = allowed.any_float && old.dtype().is_float() && new.dtype().is_float();
+            match old.shape() == new.shape() && (old.dtype() == new.dtype() || floats) {
+                true => tensors(old, new, allowed.of_tensor(old)),
+                false => kinds(),
+            }
+        }
+        (Value::Scalar(old), Value::Scalar(new)) => {
+            let differs = differs(old.number, new.number).is_some_and(|error| error > allowed.atol);
+            same(old.dtype == new.dtype && !differs)
+        }
+        (Value::Shape(old), Value::Shape(new)) => same(old == new),
+        (Value::Str(old), Value::Str(new)) => same(old == new),
+        (Value::DType(old), Value::DType(new)) => same(old == new),
+        // What a function computes is seen where it is called.
+        (
+            Value::Function(_) | Value::Closure(_) | Value::Packed(_),
+            Value::Function(_) | Value::Closure(_) | Value::Packed(_),
+        ) => (None, 0.0),
+        (Value::Storage, Value::Storage) | (Value::Null, Value::Null) => (None, 0.0),
+        _ => kinds(),
+    }
+}
+
+/// By how much two numbers differ; `None` if they are the same. Zeros of both signs are the same, and so are all NaNs.
+pub(super) fn differs(before: Number, after: Number) -> Option<f64> {
+    match (before, after) {
+        (Number::Float(_), _) | (_, Number::Float(_)) => {
+            let (old, new) = (f64::of(before), f64::of(after));
+            if old == new || old.is_nan() && new.is_nan() {
+                return None;
+            }
+            let error = (old - new).abs();
+            Some(if error.is_nan() { f64::INFINITY } else { error })
+        }
+        _ if before == after => None,
+        _ => Some((i128::from(i64::of(before)) - i128::from(i64::of(after))).unsigned_abs() as f64),
+    }
+}
+
+fn tensors(before: &Tensor, after: &Tensor, allowed: f64) -> (Option<Mismatch>, f64) {
+    if before.dtype() == after.dtype() && before.bytes() == after.bytes() {
+        return (None, 0.0);
+    }
+    let integers = !before.dtype().is_float();
+    let (mut wrong, mut worst, mut largest) = (0, (0, 0.0), 0.0f64);
+    let mut n = 0;
+    for (at, (old, new)) in before.numbers().zip(after.numbers()).enumerate() {
+        n += 1;
+        let Some(error) = differs(old, new) else { continue };
+        largest = largest.max(error);
+        if integers || error > allowed {
+            wrong += 1;
+            if wrong == 1 || error > worst.1 {
+                worst = (at, error);
+            }
+        }
+    }
+    // Of a type that Rust has no numbers for, the bytes say that they differ.
+    if n == 0 && !before.is_empty() {
+        let kind = |tensor: &Tensor| format!("{}, checksum {:016x}", tensor.dtype(), tensor.checksum());
+        return (Some(Mismatch::Kind { before: kind(before), after: kind(after) }), 0.0);
+    }
+    if wrong == 0 {
+        return (None, largest);
+    }
+    let text = |tensor: &Tensor| tensor.number(worst.0).map_or_else(|| "?".to_string(), number_text);
+    let index = indices(worst.0, before.shape());
+    let (before, after) = (text(before), text(after));
+    (Some(Mismatch::Elements { index, before, after, error: worst.1, allowed, wrong, of: n }), largest)
+}
+
+/// The indices of an element by its position in row-major order.
+fn indices(mut at: usize, shape: &[i64]) -> Vec<i64> {
+    let mut out = vec![0; shape.len()];
+    for (index, extent) in out.iter_mut().zip(shape).rev() {
+        let extent = (*extent).max(1) as usize;
+        (*index, at) = ((at % extent) as i64, at / extent);
+    }
+    out
+}
+
+/// A value in a few words.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Tensor(tensor) if tensor.len() == 1 => {
+            let number = tensor.number(0).map_or_else(|| "?".to_string(), number_text);
+            format!("{number}, {} {}", tensor.dtype(), shape_text(tensor.shape()))
+        }
+        Value::Tensor(tensor) => {
+            let first: Vec<String> = tensor.numbers().take(3).map(number_text).collect();
+            let more = if tensor.len() > 3 { ", ..." } else { "" };
+            format!("[{}{more}], {} {}", first.join(", "), tensor.dtype(), shape_text(tensor.shape()))
+        }
+        other => other.described(),
+    }
+}
+
+/// Whether each element that differs by more than is allowed is nearer to the precise value than it was, or as near.
+pub(super) fn is_nearer(before: &Value, after: &Value, precise: &Value, allowed: &Allowed) -> bool {
+    let mut work = vec![(before, after, precise)];
+    while let Some((before, after, precise)) = work.pop() {
+        match (before, after, precise) {
+            (Value::Tuple(old), Value::Tuple(new), Value::Tuple(exact)) => {
+                let (old, new, exact) = (old.fields(), new.fields(), exact.fields());
+                if old.len() != new.len() || old.len() != exact.len() {
+                    return false;
+                }
+                work.extend(old.iter().zip(new).zip(exact).map(|((old, new), exact)| (old, new, exact)));
+            }
+            (Value::Tensor(old), Value::Tensor(new), Value::Tensor(exact)) if old.dtype().is_float() => {
+                if old.shape() != new.shape() || old.shape() != exact.shape() {
+                    return false;
+                }
+                let most = allowed.of_tensor(old);
+                let all = old.numbers().zip(new.numbers()).zip(exact.numbers());
+                for ((old, new), exact) in all {
+                    if differs(old, new).is_none_or(|error| error <= most) {
+                        continue;
+                    }
+                    let far = |number: Number| differs(number, exact).unwrap_or(0.0);
+                    if far(new) > far(old) + most || !far(new).is_finite() {
+                        return false;
+                    }
+                }
+            }
+            (old, new, _) => {
+                if one(old, new, allowed).0.is_some() {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugin_api::prelude::DType;
+
+    fn value(values: Vec<f32>) -> Value {
+        Value::Tensor(Tensor::from_vec(&[values.len() as i64], values).expect("a tensor"))
+    }
+
+    const LOOSE: Allowed = Allowed { rtol: 1e-3, atol: 0.0, any_float: false };
+    const EXACT: Allowed = Allowed { rtol: 0.0, atol: 0.0, any_float: false };
+
+    #[test]
+    fn zeros_and_nans_of_all_kinds_are_the_same() {
+        let before = value(vec![0.0, f32::NAN, f32::INFINITY, 1.0]);
+        let after = value(vec![-0.0, -f32::NAN, f32::INFINITY, 1.0]);
+        assert!(is_same(&before, &after, &EXACT));
+        let other = value(vec![0.0, 1.0, f32::INFINITY, 1.0]);
+        assert!(!is_same(&before, &other, &LOOSE), "a NaN is not a number");
+        let other = value(vec![0.0, f32::NAN, f32::NEG_INFINITY, 1.0]);
+        assert!(!is_same(&before, &other, &LOOSE), "infinities have a sign");
+    }
+
+    #[test]
+    fn floats_may_differ_relative_to_the_largest_of_the_tensor() {
+        let before = value(vec![1000.0, 0.5]);
+        assert!(is_same(&before, &value(vec![1000.5, 0.0]), &LOOSE));
+        let found = outputs(&before, &value(vec![1000.0, 2.5]), &LOOSE);
+        let Some((name, Mismatch::Elements { index, before, after, error, wrong, of, .. })) = found.worst else {
+            panic!("2 is more than 1")
+        };
+        let text = (name.as_str(), before.as_str(), after.as_str());
+        assert_eq!((text, index, error, wrong, of), (("output", "0.5", "2.5"), vec![1], 2.0, 1, 2));
+    }
+
+    #[test]
+    fn integers_are_the_same_or_not_whatever_the_tolerance() {
+        let ints = |last: i64| Value::Tensor(Tensor::from_vec(&[2], vec![1i64 << 60, last]).expect("a tensor"));
+        assert!(!is_same(&ints(1 << 60), &ints((1 << 60) + 1), &LOOSE));
+        assert!(is_same(&ints(5), &ints(5), &EXACT));
+    }
+
+    #[test]
+    fn shapes_and_types_must_be_the_same() {
+        let (old, new) = (value(vec![1.0, 2.0]), value(vec![1.0]));
+        assert!(matches!(outputs(&old, &new, &LOOSE).worst, Some((_, Mismatch::Kind { .. }))));
+        let double = Value::Tensor(Tensor::from_vec(&[1], vec![1.0f64]).expect("a tensor"));
+        assert!(!is_same(&new, &double, &LOOSE));
+        assert!(is_same(&new, &double, &Allowed { any_float: true, ..LOOSE }));
+        assert_eq!(double.as_tensor().map(Tensor::dtype), Some(DType::F64));
+    }
+
+    #[test]
+    fn what_is_nearer_to_the_precise_value_is_not_blamed() {
+        let precise = Value::Tensor(Tensor::from_vec(&[1], vec![1.0f64]).expect("a tensor"));
+        let (far, near) = (value(vec![1.5]), value(vec![1.01]));
+        assert!(is_nearer(&far, &near, &precise, &LOOSE));
+        assert!(!is_nearer(&near, &far, &precise, &LOOSE));
+        assert!(!is_nearer(&far, &value(vec![f32::NAN]), &precise, &LOOSE));
+    }
+}

@@ -1,0 +1,229 @@
+//! Whether passes preserve what a module computes: the module is executed before and after each pass that changed it, and
+//! the values are compared within the tolerance that the pass declares.
+//!
+//! | file | what |
+//! |---|---|
+//! | `steps` | an instrument that keeps the modules before and after each pass |
+//! | `units` | the functions to execute for a change |
+//! | `cases` | the inputs to execute them with |
+//! | `sides` | executing a function before and after |
+//! | `compare` | comparing two values |
+//! | `pairing` | the first binding whose value differs |
+//! | `precise` | the same module in float64, so that a more accurate result is not blamed |
+//! | `verdict` | what is reported |
+
+mod cases;
+mod compare;
+mod pairing;
+mod precise;
+mod sides;
+mod steps;
+mod units;
+mod verdict;
+
+pub use self::cases::Case;
+pub use self::compare::Mismatch;
+pub use self::steps::{ChangedSteps, ValidatedStep};
+pub use self::verdict::{Difference, Divergence, Same, Verdict, What};
+
+use self::compare::Allowed;
+use self::sides::{Side, Sides};
+use self::units::Unit;
+use crate::engine::Engine;
+use crate::run::execute::executing;
+use plugin_api::abi::in_process::caught;
+use plugin_api::metadata::Tolerance;
+use plugin_api::prelude::{Body, Module};
+use runtime::Limits;
+use std::collections::BTreeMap;
+
+/// Most scalar operations for one pass, unless something else is said.
+pub const USUAL_WORK: u64 = 20_000_000_000;
+
+/// How passes are validated.
+#[derive(Clone, Debug)]
+pub struct Validation {
+    /// The seed of all inputs.
+    pub seed: u64,
+    /// Extents of symbolic dimensions by name; others get several.
+    pub dims: BTreeMap<String, i64>,
+    /// The function to execute; without one, each public function that a change reaches.
+    pub function: Option<String>,
+    /// Most bytes of tensors at a time.
+    pub memory: u64,
+    /// Most scalar operations for one pass.
+    pub work: u64,
+}
+
+impl Validation {
+    /// With these limits on memory, the usual work, and this seed.
+    pub fn new(seed: u64, memory: u64) -> Validation {
+        Validation { seed, dims: BTreeMap::new(), function: None, memory, work: USUAL_WORK }
+    }
+}
+
+/// Validates the passes of a run, one after the other: what was executed after a pass is not executed again before the
+/// next one.
+pub struct Validator<'e> {
+    engine: &'e Engine,
+    how: Validation,
+    sides: Sides,
+}
+
+impl<'e> Validator<'e> {
+    /// A validator that has executed nothing yet.
+    pub fn new(engine: &'e Engine, how: Validation) -> Validator<'e> {
+        Validator { engine, how, sides: Sides::default() }
+    }
+
+    /// Compares the modules before and after a pass. `progress` hears what is being executed.
+    pub fn check(&mut self, step: &ValidatedStep, progress: &mut dyn FnMut(&str)) -> Verdict {
+        if step.before.same(&step.after) || step.before.structural_eq(&step.after) {
+            return Verdict::Unchanged;
+        }
+        if step.tolerance == Tolerance::Unchecked {
+            return Verdict::NotValidated { why: "its contract promises nothing about values".to_string() };
+        }
+        let engine = self.engine;
+        match caught(|| executing(engine, || self.changed(step, progress))) {
+            Ok(verdict) => verdict,
+            Err(failure) => Verdict::CheckerFailed { why: failure.to_string() },
+        }
+    }
+
+    fn changed(&mut self, step: &ValidatedStep, progress: &mut dyn FnMut(&str)) -> Verdict {
+        let units = match units::of(step, self.how.function.as_deref()) {
+            Ok(units) => units,
+            Err(verdict) => return verdict,
+        };
+        let (mut same, mut missing) = (Same::default(), Vec::new());
+        for unit in &units {
+            match self.unit(step, unit, progress) {
+                Verdict::Same(more) => same.add(&more),
+                Verdict::NotValidated { why } => missing.push(format!("`{}`: {why}", unit.name())),
+                other => return other,
+            }
+        }
+        match missing.is_empty() {
+            true => Verdict::Same(same),
+            false => Verdict::NotValidated { why: missing.join("; ") },
+        }
+    }
+
+    /// One function, with all inputs.
+    fn unit(&mut self, step: &ValidatedStep, unit: &Unit, progress: &mut dyn FnMut(&str)) -> Verdict {
+        let Some(body) = step.before.get(unit.name()) else {
+            return Verdict::NotValidated { why: "the module before the pass does not have it".to_string() };
+        };
+        if let Some(verdict) = signature(step, unit, body) {
+            return verdict;
+        }
+        let cases = cases::of(body, &self.how);
+        let allowed = Allowed::of(step.tolerance);
+        let (mut same, mut unusable) = (Same::default(), None);
+        let mut work = self.how.work;
+        for case in &cases {
+            progress(&format!("{}: `{}`, input {} of {}", step.pass, unit.name(), case.number + 1, cases.len()));
+            let limits = Limits::with_fresh_bytes(self.how.memory, work, case.fresh);
+            match self.case(step, unit, case, &allowed, &limits) {
+                Tried::Same(largest) => same.one(largest),
+                Tried::Unusable(why) => {
+                    unusable.get_or_insert(why);
+                }
+                Tried::Verdict(Verdict::NotValidated { .. }) if same.inputs > 0 => break,
+                Tried::Verdict(verdict) => return verdict,
+            }
+            work = work.saturating_sub(limits.work_done());
+        }
+        match (same.inputs, unusable) {
+            (0, Some(why)) => Verdict::NotValidated { why: format!("no input can be executed before the pass: {why}") },
+            (0, None) => Verdict::NotValidated { why: "it has no inputs".to_string() },
+            _ => Verdict::Same(same),
+        }
+    }
+
+    /// One function, with one input.
+    fn case(&mut self, step: &ValidatedStep, unit: &Unit, case: &Case, allowed: &Allowed, limits: &Limits) -> Tried {
+        let args = match cases::arguments(&step.before, unit, case, limits) {
+            Ok(args) => args,
+            Err(why) => return Tried::Unusable(why),
+        };
+        let engine = self.engine;
+        let before = match self.sides.execute(engine, &step.before, unit, case, &args, limits) {
+            Side::Value(value) => value,
+            Side::Limit(why) => return Tried::Verdict(Verdict::NotValidated { why }),
+            Side::Cannot(why) | Side::Fails(why, _) => return Tried::Unusable(why),
+        };
+        let difference =
+            |what| Difference { function: unit.name().to_string(), case: case.clone(), what, binding: None };
+        let found = match self.sides.execute(engine, &step.after, unit, case, &args, limits) {
+            Side::Value(after) => {
+                let found = compare::outputs(&before, &after, allowed);
+                let Some((output, mismatch)) = found.worst else { return Tried::Same(found.largest) };
+                let is_better = || precise::explains(engine, step, unit, &args, (&before, &after), allowed, limits);
+                if allowed.is_loose() && is_better() {
+                    return Tried::Same(found.largest);
+                }
+                difference(What::Value { output, mismatch })
+            }
+            Side::Limit(why) => {
+                let why = format!("after the pass, {why}");
+                return Tried::Verdict(Verdict::NotValidated { why });
+            }
+            Side::Cannot(why) => {
+                let why = format!("after the pass, {why}");
+                return Tried::Verdict(Verdict::NotValidated { why });
+            }
+            Side::Fails(why, at) => {
+                let binding = at.and_then(|at| pairing::failing(engine, &step.after, &at));
+                Difference { binding, ..difference(What::Fails { why }) }
+            }
+        };
+        let binding = match found.binding {
+            Some(binding) => Some(binding),
+            None => pairing::first_difference(engine, step, unit, &args, allowed, limits),
+        };
+        Tried::Verdict(Verdict::Different(Box::new(Difference { binding, ..found })))
+    }
+}
+
+/// What one input leads to.
+enum Tried {
+    /// The values are the same, with this largest difference.
+    Same(f64),
+    /// The module before the pass cannot be executed with it.
+    Unusable(String),
+    Verdict(Verdict),
+}
+
+/// What follows if a function is not there after a pass, or has other parameters.
+fn signature(step: &ValidatedStep, unit: &Unit, before: &Body) -> Option<Verdict> {
+    let may = step.tolerance == Tolerance::Signature;
+    let (what, why) = match step.after.get(unit.name()) {
+        None => (What::Gone, "the module after the pass does not have it".to_string()),
+        Some(after) => {
+            let (before, after) = (units::parameters(before), units::parameters(after));
+            if before == after {
+                return None;
+            }
+            let why = format!("it takes ({}) after the pass, and ({}) before it", after.join(", "), before.join(", "));
+            (What::Signature { why: why.clone() }, why)
+        }
+    };
+    if may || !unit.is_public(&step.before) {
+        return Some(Verdict::NotValidated { why });
+    }
+    let (function, case) = (unit.name().to_string(), Case::default());
+    Some(Verdict::Different(Box::new(Difference { function, case, what, binding: None })))
+}
+
+/// The functions of a module that differ from those of another one, or that only one of them has.
+fn differing<'m>(before: &'m Module, after: &'m Module) -> Vec<&'m str> {
+    let differs = |(name, body): &(&str, &Body)| match after.get(name) {
+        Some(other) => !body.same(other) && !body.structural_eq(other),
+        None => true,
+    };
+    let gone = before.functions().filter(differs).map(|(name, _)| name);
+    let new = after.functions().filter(|(name, _)| before.get(name).is_none()).map(|(name, _)| name);
+    gone.chain(new).collect()
+}

@@ -1,0 +1,80 @@
+//! An instrument that keeps the modules before and after each pass.
+
+use plugin_api::PassError;
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
+use plugin_api::metadata::{Granularity, Tolerance};
+use plugin_api::prelude::Module;
+use registry::Registry;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A pass that ran, with the modules before and after it. Both share what the pass left alone.
+#[derive(Clone, Debug)]
+pub struct ValidatedStep {
+    /// Number of the step, as in the plan.
+    pub position: usize,
+    /// Full name of the pass.
+    pub pass: String,
+    /// The plugin that has it.
+    pub plugin: String,
+    /// What it works on.
+    pub granularity: Granularity,
+    /// What it promises of values.
+    pub tolerance: Tolerance,
+    /// The module before it.
+    pub before: Module,
+    /// The module after it.
+    pub after: Module,
+}
+
+/// The passes of a run that ended well, in their order. A composite pass is there with its members only.
+#[derive(Clone, Default)]
+pub struct ChangedSteps(Rc<RefCell<Vec<ValidatedStep>>>);
+
+impl ChangedSteps {
+    /// The instrument that collects them.
+    pub fn instrument(&self, registry: &Registry) -> Box<dyn PassInstrument> {
+        let tolerances = registry.passes().map(|(_, info)| (info.name.clone(), info.tolerance)).collect();
+        Box::new(Collector { steps: self.clone(), tolerances, open: Vec::new() })
+    }
+
+    /// What was collected; nothing is left.
+    pub fn take(&self) -> Vec<ValidatedStep> {
+        self.0.take()
+    }
+}
+
+struct Collector {
+    steps: ChangedSteps,
+    tolerances: HashMap<String, Tolerance>,
+    /// The module before each pass that runs now, and whether another one ran inside of it.
+    open: Vec<(Module, bool)>,
+}
+
+impl PassInstrument for Collector {
+    fn run_before(&mut self, module: &Module, _: &PassFacts<'_>) -> Result<(), PassError> {
+        self.open.iter_mut().for_each(|(_, has_inner)| *has_inner = true);
+        self.open.push((module.clone(), false));
+        Ok(())
+    }
+
+    fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        let Some((before, false)) = self.open.pop() else { return Ok(()) };
+        self.steps.0.borrow_mut().push(ValidatedStep {
+            position: pass.position,
+            pass: pass.name.to_string(),
+            plugin: pass.plugin.to_string(),
+            granularity: pass.granularity,
+            tolerance: self.tolerances.get(pass.name).copied().unwrap_or_default(),
+            before,
+            after: module.clone(),
+        });
+        Ok(())
+    }
+
+    fn run_failed(&mut self, _: &Module, _: &PassFacts<'_>, _: &str) -> Result<(), PassError> {
+        self.open.pop();
+        Ok(())
+    }
+}

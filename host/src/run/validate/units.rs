@@ -1,0 +1,144 @@
+//! The functions to execute for a change.
+
+use super::steps::ValidatedStep;
+use super::verdict::Verdict;
+use super::{Tolerance, differing};
+use plugin_api::ir::records::kind;
+use plugin_api::names::nearest;
+use plugin_api::prelude::{Body, BodyKind, Expr, Granularity, Module};
+use std::collections::BTreeSet;
+
+/// A function that is executed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Unit {
+    /// A Relax function.
+    Function(String),
+    /// A PrimFunc, called with tensors in the place of all its buffers.
+    PrimFunc(String),
+}
+
+impl Unit {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Unit::Function(name) | Unit::PrimFunc(name) => name,
+        }
+    }
+
+    /// Whether others can call it.
+    pub(super) fn is_public(&self, module: &Module) -> bool {
+        module.get(self.name()).is_some_and(|body| !body.is_private())
+    }
+}
+
+/// The functions that show what a pass did: of a pass over PrimFuncs these; of another one the public Relax functions that
+/// reach what changed, and what changed and none of them reaches.
+///
+/// # Errors
+/// The verdict, where there is none to execute.
+pub(super) fn of(step: &ValidatedStep, only: Option<&str>) -> Result<Vec<Unit>, Verdict> {
+    let (before, after) = (&step.before, &step.after);
+    if let Some(name) = only {
+        return match before.get(name).map(Body::kind) {
+            Some(BodyKind::Function) => Ok(vec![Unit::Function(name.to_string())]),
+            Some(BodyKind::PrimFunc) => Ok(vec![Unit::PrimFunc(name.to_string())]),
+            _ => {
+                let near = nearest(name, before.functions().map(|(name, _)| name));
+                let near = plugin_api::names::did_you_mean(&near);
+                Err(Verdict::NotValidated { why: format!("the module before the pass has no function `{name}`{near}") })
+            }
+        };
+    }
+    let changed: BTreeSet<&str> = differing(before, after).into_iter().collect();
+    let is = |name: &str, kind: BodyKind| before.get(name).is_some_and(|body| body.kind() == kind);
+    let prim_funcs = || changed.iter().filter(|name| is(name, BodyKind::PrimFunc));
+    if step.granularity == Granularity::PrimFunc && changed.len() == prim_funcs().count() {
+        return Ok(prim_funcs().map(|name| Unit::PrimFunc(name.to_string())).collect());
+    }
+    let mut units = BTreeSet::new();
+    let mut reached = BTreeSet::new();
+    for (name, body) in before.functions().filter(|(_, body)| body.kind() == BodyKind::Function && !body.is_private()) {
+        let all: BTreeSet<&str> = reach(before, name).union(&reach(after, name)).copied().collect();
+        if !all.is_disjoint(&changed) && body.function().is_some() {
+            units.insert(Unit::Function(name.to_string()));
+            reached.extend(all);
+        }
+    }
+    for name in changed.iter().filter(|name| !reached.contains(*name)) {
+        match before.get(name).map(Body::kind) {
+            // What nothing calls may be removed.
+            _ if after.get(name).is_none() && before.get(name).is_some_and(Body::is_private) => {}
+            Some(BodyKind::Function) => drop(units.insert(Unit::Function(name.to_string()))),
+            Some(BodyKind::PrimFunc) => drop(units.insert(Unit::PrimFunc(name.to_string()))),
+            // New, and nothing that can be executed reaches it.
+            _ => {}
+        }
+    }
+    match units.is_empty() {
+        false => Ok(units.into_iter().collect()),
+        true if changed.is_empty() => Ok(Vec::new()),
+        true => Err(Verdict::NotValidated { why: no_unit(step) }),
+    }
+}
+
+fn no_unit(step: &ValidatedStep) -> String {
+    match step.tolerance {
+        Tolerance::Signature => "no function has the same parameters before and after the pass".to_string(),
+        _ => "no function that changed can be executed before and after the pass".to_string(),
+    }
+}
+
+/// A function and all that it calls, by name.
+fn reach<'m>(module: &'m Module, from: &'m str) -> BTreeSet<&'m str> {
+    let mut out = BTreeSet::new();
+    let mut work = vec![from];
+    while let Some(name) = work.pop() {
+        if !out.insert(name) {
+            continue;
+        }
+        let Some(body) = module.get(name) else { continue };
+        for operand in body.values().flat_map(|value| value.operands()).filter(|operand| operand.is_leaf()) {
+            if let Expr::GlobalVar(callee) = operand.view() {
+                work.push(callee);
+            }
+        }
+    }
+    out
+}
+
+/// The types of the parameters, as text that does not depend on the numbers of symbolic variables.
+pub(super) fn parameters(body: &Body) -> Vec<String> {
+    let params = body.root().region().children().filter(|value| value.kind() == kind::PARAM && !value.is_nested());
+    params.map(|param| type_text(body, param)).collect()
+}
+
+fn type_text(body: &Body, param: plugin_api::ir::Value<'_>) -> String {
+    use plugin_api::prelude::{Dim, Type};
+    fn dims(body: &Body, dims: &[Dim]) -> String {
+        let dim = |dim: &Dim| match (dim, dim.as_int()) {
+            (Dim::Var(sym), _) => body.sym_name(sym.id).unwrap_or("_").to_string(),
+            (_, Some(extent)) => extent.to_string(),
+            _ => "...".to_string(),
+        };
+        dims.iter().map(dim).collect::<Vec<_>>().join(", ")
+    }
+    fn text(body: &Body, ty: &Type) -> String {
+        match ty {
+            Type::Tensor(ty) => match &ty.shape {
+                Some(shape) => format!("{} ({})", ty.dtype, dims(body, shape)),
+                None => format!("{} of {} dimensions", ty.dtype, ty.ndim),
+            },
+            Type::Buffer(ty) => format!("{} ({})", ty.dtype, dims(body, &ty.shape)),
+            Type::Prim { dtype, .. } => dtype.to_string(),
+            Type::Shape { dims: Some(extents), .. } => format!("shape ({})", dims(body, extents)),
+            Type::Shape { ndim, .. } => format!("shape of {ndim} dimensions"),
+            Type::Tuple(fields) => {
+                format!("({})", fields.iter().map(|field| text(body, field)).collect::<Vec<_>>().join(", "))
+            }
+            Type::Callable { .. } => "function".to_string(),
+            _ => "object".to_string(),
+        }
+    }
+    let buffers = body.root().param_buffers();
+    let buffer = buffers.iter().find(|buffer| **buffer == param || buffer.operand(0) == Some(param));
+    text(body, &buffer.copied().unwrap_or(param).ty().to_owned())
+}

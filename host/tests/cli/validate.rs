@@ -1,0 +1,78 @@
+//! `passhost validate` and `run --validate`: verdicts, the first binding whose value differs, and requests that are wrong.
+
+use super::Case;
+
+const MODULE: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor((4, 4), "float32"), v: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            a = R.matmul(x, y)
+            b = R.add(a, v)
+            c = R.nn.relu(b)
+            d = R.subtract(c, v)
+            gv = R.sum(d, axis=[1])
+            R.output(gv)
+        return gv
+"#;
+
+/// A module that calls what nothing executes.
+const CANNOT: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            a = R.call_dps_packed("nowhere", (x,), out_ty=R.Tensor((4,), "float32"))
+            dead = R.add(x, x)
+            R.output(a)
+        return a
+"#;
+
+fn case(name: &'static str, module: &str) -> Case {
+    let plugins = ["plugins/relax-ops", "plugins/relax-passes", "tests/bad-plugins/miscompiles"];
+    Case::new(name).file("m.py", module).crates(&plugins)
+}
+
+#[test]
+fn validate_names_the_first_binding() {
+    case("validate_names_the_first_binding", MODULE)
+        .check(&["validate", "m.py", "--passes", "relax.Normalize,wrong.Subtraction,relax.LegalizeOps"], b"");
+}
+
+#[test]
+fn validate_as_json() {
+    case("validate_as_json", MODULE)
+        .check(&["validate", "m.py", "--json", "--dim", "n=3", "--passes", "wrong.Relu,relax.LegalizeOps"], b"");
+}
+
+#[test]
+fn validate_a_function_that_is_not_there() {
+    case("validate_a_function_that_is_not_there", MODULE)
+        .check(&["validate", "m.py", "--function", "mian", "--passes", "relax.LegalizeOps"], b"");
+}
+
+#[test]
+fn validate_what_cannot_be_executed() {
+    case("validate_what_cannot_be_executed", CANNOT)
+        .check(&["validate", "m.py", "--passes", "relax.DeadCodeElimination"], b"");
+}
+
+#[test]
+fn validate_reaches_the_limit_of_work() {
+    case("validate_reaches_the_limit_of_work", MODULE)
+        .check(&["validate", "m.py", "--limit-work", "10", "--passes", "relax.LegalizeOps"], b"");
+}
+
+#[test]
+fn a_run_that_is_validated() {
+    let case = case("a_run_that_is_validated", MODULE);
+    let (_, said, code) =
+        case.run(&["run", "m.py", "-o", "out.py", "--validate", "--passes", "wrong.Subtraction"], b"");
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("wrong.Subtraction of plugin `passhost-miscompiles` changed what `main` computes"), "{said}");
+    let (_, said, code) =
+        case.run(&["run", "m.py", "-o", "out.py", "--validate", "--passes", "relax.LegalizeOps"], b"");
+    assert_eq!(code, 0, "{said}");
+}

@@ -1,0 +1,295 @@
+//! Values that are known before a module runs, and the bytes in which the host's answer to an evaluation crosses.
+
+use crate::ir::constant::Array;
+use crate::ir::make::import::Importer;
+use crate::ir::records::{flag, kind};
+use crate::ir::{AttrsId, Body, BodyBuilder, Call, Dim, Expr, NodeSpec, Type, V, Value};
+use crate::rewrite::Edit;
+use std::fmt;
+
+/// A value that is known before the module runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ConstantValue {
+    /// A tensor.
+    Tensor(Array),
+    /// A shape.
+    Shape(Vec<i64>),
+    /// A number: a [`Dim`] without variables.
+    Number(Dim),
+    /// A tuple.
+    Tuple(Vec<ConstantValue>),
+}
+
+/// Tuples are nested no deeper.
+const DEEPEST_TUPLE: u32 = 16;
+
+impl ConstantValue {
+    /// What an expression is by itself: a constant, a shape or number without variables, or a tuple of such. `None` of
+    /// a variable, and of what is computed.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let mut b = BodyBuilder::new();
+    /// let shape = b.shape(&[Dim::Int(2), Dim::Int(3)]);
+    /// let known = b.with(shape, ConstantValue::of);
+    /// assert!(matches!(known, Some(ConstantValue::Shape(extents)) if extents == [2, 3]));
+    /// ```
+    pub fn of(value: Value<'_>) -> Option<ConstantValue> {
+        ConstantValue::within(value, DEEPEST_TUPLE)
+    }
+
+    fn within(value: Value<'_>, depth: u32) -> Option<ConstantValue> {
+        match value.view() {
+            Expr::Const(_) => Some(ConstantValue::Tensor(value.as_constant()?.to_array())),
+            Expr::Shape => value.dims()?.iter().map(Dim::as_int).collect::<Option<_>>().map(ConstantValue::Shape),
+            Expr::Prim => value.dim().filter(has_no_variable).map(ConstantValue::Number),
+            Expr::Tuple(fields) => {
+                let depth = depth.checked_sub(1)?;
+                let fields = fields.operands().map(|field| ConstantValue::within(field, depth));
+                fields.collect::<Option<_>>().map(ConstantValue::Tuple)
+            }
+            _ => None,
+        }
+    }
+
+    /// The value as an expression at the current place of an edit; a tuple is one without a name.
+    pub fn write(&self, edit: &mut Edit<'_>) -> V {
+        match self {
+            ConstantValue::Tuple(fields) => {
+                let fields: Vec<V> = fields.iter().map(|field| field.write(edit)).collect();
+                let ty = edit.builder().ty(&self.ty());
+                edit.node(NodeSpec::new(kind::TUPLE).ty(ty), &fields, None)
+            }
+            leaf => leaf.add_to(edit.builder()),
+        }
+    }
+
+    /// The value as an expression of a body that is being built.
+    pub fn add_to(&self, b: &mut BodyBuilder) -> V {
+        match self {
+            ConstantValue::Tensor(array) => b.array(array),
+            ConstantValue::Shape(extents) => b.shape(&extents.iter().copied().map(Dim::Int).collect::<Vec<_>>()),
+            ConstantValue::Number(number) => b.prim_value(number),
+            ConstantValue::Tuple(fields) => {
+                let fields: Vec<V> = fields.iter().map(|field| field.add_to(b)).collect();
+                b.tuple(&fields, None)
+            }
+        }
+    }
+
+    /// Its type.
+    pub fn ty(&self) -> Type {
+        match self {
+            ConstantValue::Tensor(array) => array.ty(),
+            ConstantValue::Shape(extents) => {
+                let dims = extents.iter().copied().map(Dim::Int).collect();
+                Type::Shape { ndim: extents.len() as i32, dims: Some(dims) }
+            }
+            ConstantValue::Number(number) => Type::Prim { dtype: number.dtype(), value: Some(number.clone()) },
+            ConstantValue::Tuple(fields) => Type::tuple(fields.iter().map(ConstantValue::ty).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Bytes of its tensors.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            ConstantValue::Tensor(array) => array.view().bytes().len() as u64,
+            ConstantValue::Shape(_) | ConstantValue::Number(_) => 0,
+            ConstantValue::Tuple(fields) => fields.iter().map(ConstantValue::bytes).sum(),
+        }
+    }
+}
+
+fn has_no_variable(dim: &Dim) -> bool {
+    let mut none = true;
+    dim.vars(&mut |_| none = false);
+    none
+}
+
+/// How much an evaluation may use. The host has limits of its own, which a larger number does not raise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvaluationLimits {
+    /// Bytes of tensors at a time, without the constants of the function.
+    pub memory: u64,
+    /// Scalar operations.
+    pub work: u64,
+}
+
+/// 1 GiB, and as many scalar operations as the interpreter does within some seconds.
+impl Default for EvaluationLimits {
+    fn default() -> EvaluationLimits {
+        EvaluationLimits { memory: 1 << 30, work: 1_000_000_000 }
+    }
+}
+
+/// What an evaluation returned.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// A function without parameters that returns the result.
+    pub function: Body,
+    /// Scalar operations that it took. A result that was known already counts as if it had been computed.
+    pub work: u64,
+}
+
+impl Evaluated {
+    /// The result; `None` if it is neither a tensor, shape or number, nor a tuple of such.
+    pub fn value(&self) -> Option<ConstantValue> {
+        ConstantValue::of(self.function.function()?.result()?)
+    }
+}
+
+/// Why something has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum Reason {
+    /// No host runs this code, or it does not evaluate.
+    NoHost = 1,
+    /// Something that is needed is not known: an argument, a parameter, a symbolic variable.
+    NotKnown = 2,
+    /// It has an effect.
+    Effect = 3,
+    /// An operator without a legalization, a packed function, or something else that the runtime does not execute.
+    NotExecuted = 4,
+    /// An integer is divided by zero.
+    DivisionByZero = 5,
+    /// An index is outside of a buffer.
+    OutOfBounds = 6,
+    /// An assertion does not hold.
+    Assertion = 7,
+    /// It needs more scalar operations than the limit allows, or never ends.
+    Work = 8,
+    /// It needs more memory than the limit allows.
+    Memory = 9,
+    /// The module contradicts itself: types that do not fit, a function that is not there.
+    Wrong = 10,
+}
+
+impl Reason {
+    const ALL: [Reason; 10] = [
+        Reason::NoHost,
+        Reason::NotKnown,
+        Reason::Effect,
+        Reason::NotExecuted,
+        Reason::DivisionByZero,
+        Reason::OutOfBounds,
+        Reason::Assertion,
+        Reason::Work,
+        Reason::Memory,
+        Reason::Wrong,
+    ];
+
+    /// Of its number; a reason that this version of the API does not know is the most general one.
+    fn of(number: u32) -> Reason {
+        Reason::ALL.into_iter().find(|reason| *reason as u32 == number).unwrap_or(Reason::NotExecuted)
+    }
+}
+
+/// Why something has no value, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvaluationError {
+    /// Why.
+    pub reason: Reason,
+    /// The same for people, with all that is known.
+    pub message: String,
+    /// Function of the module, or operator, in which it happened, if one was entered.
+    pub function: Option<String>,
+    /// Statement of that function.
+    pub statement: Option<String>,
+}
+
+impl EvaluationError {
+    /// Without a place.
+    pub fn new(reason: Reason, message: impl Into<String>) -> EvaluationError {
+        EvaluationError { reason, message: message.into(), function: None, statement: None }
+    }
+
+    pub(crate) fn no_host() -> EvaluationError {
+        EvaluationError::new(Reason::NoHost, "no host runs this code, so nothing is evaluated")
+    }
+}
+
+impl fmt::Display for EvaluationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for EvaluationError {}
+
+/// A call as a function without parameters that returns its value. `known` says what its arguments are that are not
+/// leaves.
+pub(crate) fn closed<'v>(
+    call: Call<'v>,
+    known: &mut dyn FnMut(Value<'v>) -> Option<ConstantValue>,
+) -> Result<Body, EvaluationError> {
+    let unknown = |what: String| EvaluationError::new(Reason::NotKnown, what);
+    let value = call.value();
+    let (mut b, mut importer) = (BodyBuilder::new(), Importer::of_few(value.raw));
+    b.begin_function(0, AttrsId::NONE, None);
+    b.begin_block();
+    let mut operands = Vec::with_capacity(value.n_operands());
+    for (i, operand) in value.operands().enumerate() {
+        let v = if operand.is_leaf() {
+            importer.value_of(&mut b, operand)
+        } else {
+            known(operand).map(|constant| constant.add_to(&mut b))
+        };
+        operands.push(v.ok_or_else(|| match i.checked_sub(1) {
+            Some(argument) => unknown(format!("argument {argument} of the call is not known")),
+            None => unknown("the function of the call is not known".to_string()),
+        })?);
+    }
+    let wrong = |why: &dyn fmt::Display| EvaluationError::new(Reason::Wrong, format!("the call is not valid: {why}"));
+    let v = importer.copy_with(&mut b, value, &operands).ok_or_else(|| wrong(&"it is no call"))?;
+    b.bind(v, value.name().unwrap_or("y"));
+    // It may be a variable of a dataflow block, which this block is not.
+    b.clear_flags(v, flag::INNER);
+    b.end();
+    let ty = b.type_of(v);
+    b.end_function(v, ty);
+    b.finish().map_err(|why| wrong(&why))
+}
+
+/// Status of an answer with a result; others are those of [`Reason`].
+pub(crate) const EVALUATED: u32 = 0;
+
+/// Status and bytes of an answer: the work, or three texts, each after its length; a text that is not there has the
+/// length `u32::MAX`.
+pub(crate) fn encode_evaluation(answer: &Result<Evaluated, EvaluationError>) -> (u32, Vec<u8>) {
+    let error = match answer {
+        Ok(evaluated) => return (EVALUATED, evaluated.work.to_le_bytes().to_vec()),
+        Err(error) => error,
+    };
+    let mut out = Vec::new();
+    for text in [Some(&error.message), error.function.as_ref(), error.statement.as_ref()] {
+        out.extend_from_slice(&text.map_or(u32::MAX, |text| text.len() as u32).to_le_bytes());
+        out.extend_from_slice(text.map_or("", String::as_str).as_bytes());
+    }
+    (error.reason as u32, out)
+}
+
+/// What [`encode_evaluation`] wrote, with the function that came with it.
+pub(crate) fn decode_evaluation(
+    status: u32,
+    bytes: &[u8],
+    function: Option<Body>,
+) -> Result<Evaluated, EvaluationError> {
+    if let (EVALUATED, Some(function), Ok(work)) = (status, function, bytes.try_into()) {
+        return Ok(Evaluated { function, work: u64::from_le_bytes(work) });
+    }
+    let mut rest = bytes;
+    let mut text = || {
+        let (len, tail) = rest.split_first_chunk::<4>()?;
+        let len = u32::from_le_bytes(*len);
+        rest = tail;
+        let (text, tail) = rest.split_at_checked(len as usize).filter(|_| len != u32::MAX)?;
+        rest = tail;
+        Some(String::from_utf8_lossy(text).into_owned())
+    };
+    let (message, function, statement) = (text(), text(), text());
+    let message = message.unwrap_or_else(|| "the host's answer cannot be read".to_string());
+    Err(EvaluationError { reason: Reason::of(status), message, function, statement })
+}

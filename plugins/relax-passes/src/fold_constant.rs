@@ -1,0 +1,421 @@
+//! Computes what is known before the module runs.
+//!
+//! *Expects* any function. *Keeps* everything with an effect, packed functions, and what fails when it is computed. *Never*
+//! lets the constants of a function grow beyond a budget.
+
+use plugin_api::prelude::*;
+use plugin_api::typing::infer_types::{infer_types, narrow_results};
+use std::collections::HashMap;
+
+declare_pass! {
+    /// Computes calls whose arguments are all constant, by executing them.
+    ///
+    /// Calls of PrimFuncs are folded everywhere; calls of operators in dataflow blocks, through their legalizations.
+    /// Arguments may be constants, shapes, numbers, variables for these, tuples and their elements. Expects any function,
+    /// after ConvertToDataflow for the most. Keeps what has an effect or may differ each time, calls of packed functions,
+    /// calls without arguments, large tensors that an operator makes of a shape alone, and what fails when it is
+    /// computed: `passhost run --missed` says why. Never lets the constants of a function grow beyond a budget.
+    ///
+    /// ```relax before
+    /// @R.function
+    /// def main(x: R.Tensor((2,), "float32")):
+    ///     with R.dataflow():
+    ///         a = R.multiply(R.const([1.0, 2.0], "float32"), R.const([3.0, 3.0], "float32"))
+    ///         b = R.add(x, a)
+    ///         R.output(b)
+    ///     return b
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2,), "float32")):
+    ///     with R.dataflow():
+    ///         b = R.add(x, R.const([3.0, 6.0], "float32"))
+    ///         R.output(b)
+    ///     return b
+    /// ```
+    pub function pass FOLD_CONSTANT = "relax.FoldConstant" {
+        opt_level: 0,
+        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        options: Options {
+            /// Bytes by which the constants of a function may grow. Constants that nothing uses afterwards count as freed.
+            max_growth: i64 = 16_777_216,
+            /// Scalar operations that all evaluations of a function may take together.
+            max_work: i64 = 1_000_000_000,
+            /// Whether calls of operators outside dataflow blocks are folded, too.
+            outside_dataflow: bool = false,
+        },
+        run: fold_constant,
+    }
+}
+
+fn fold_constant(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
+    let mut folder = Folder::new(body, options, ctx);
+    visit_scopes(body, &mut folder);
+    if folder.folds.is_empty() {
+        return folder.rewritten();
+    }
+    let before = Constants::of(body);
+    loop {
+        let folded = folder.rewritten()?;
+        let after = Constants::of(&folded);
+        let excess = (after.bytes - before.bytes).saturating_sub(options.max_growth.max(0));
+        if excess <= 0 {
+            ctx.statistic("calls folded", folder.folds.len());
+            return Ok(folded);
+        }
+        folder.give_back(&after, excess);
+    }
+}
+
+/// A call that was evaluated.
+struct Fold<'b> {
+    call: Value<'b>,
+    value: ConstantValue,
+    /// Bytes that its value has more than its arguments.
+    growth: i64,
+}
+
+struct Folder<'b> {
+    body: &'b Body,
+    ctx: &'b Ctx,
+    outside_dataflow: bool,
+    known: Known<'b>,
+    /// Whether a variable is another name for a constant or a shape.
+    has_names: bool,
+    folds: Vec<Fold<'b>>,
+    /// What further evaluations may use.
+    left: EvaluationLimits,
+    /// For each block that is open, whether it is a dataflow block.
+    blocks: Vec<bool>,
+}
+
+impl<'b> ScopeVisitor<'b> for Folder<'b> {
+    fn enter(&mut self, scope: Scope<'b>) {
+        if let Scope::Block(block) = scope {
+            self.blocks.push(block.is_dataflow());
+        }
+    }
+
+    fn leave(&mut self, scope: Scope<'b>) {
+        if let Scope::Block(_) = scope {
+            self.blocks.pop();
+        }
+    }
+
+    fn value(&mut self, value: Value<'b>) {
+        self.has_names |= self.known.see(value);
+        let Some(call) = value.as_call().filter(|call| self.known.has_arguments(*call)) else { return };
+        match self.evaluated(call) {
+            Ok(constant) => self.fold(call, constant),
+            Err(why) => self.ctx.diagnostics().missed(value, &format!("the call is not folded: {why}")),
+        }
+    }
+}
+
+/// Beginnings of operators that call, allocate or mark something.
+const MORE_THAN_A_VALUE: [&str; 9] = [
+    "relax.call_",
+    "relax.invoke_",
+    "relax.make_closure",
+    "relax.builtin.",
+    "relax.memory.",
+    "relax.vm.",
+    "relax.null_value",
+    "relax.hint_on_device",
+    "relax.to_vdevice",
+];
+/// Operators whose result may differ each time.
+const RANDOM: [&str; 1] = ["relax.nn.dropout"];
+/// As in TVM, more elements than that are not made of a shape alone: a constant costs more than to compute them.
+const MOST_FROM_SHAPE: i64 = 1024;
+
+impl<'b> Folder<'b> {
+    fn new(body: &'b Body, options: &Options, ctx: &'b Ctx) -> Folder<'b> {
+        let work = u64::try_from(options.max_work).unwrap_or(0);
+        Folder {
+            body,
+            ctx,
+            outside_dataflow: options.outside_dataflow,
+            known: Known::new(body),
+            has_names: false,
+            folds: Vec::new(),
+            left: EvaluationLimits { work, ..EvaluationLimits::default() },
+            blocks: Vec::new(),
+        }
+    }
+
+    /// What a call of known arguments evaluates to; an error says why it stays.
+    fn evaluated(&mut self, call: Call<'b>) -> Result<ConstantValue, String> {
+        self.check(call)?;
+        let evaluated = self.ctx.evaluate_call(call, |argument| self.known.of(argument), self.left);
+        let evaluated = evaluated.map_err(|error| error.to_string())?;
+        self.left.work = self.left.work.saturating_sub(evaluated.work);
+        let value = evaluated.value().ok_or("its result is not a constant")?;
+        self.left.memory = self.left.memory.saturating_sub(value.bytes());
+        Ok(value)
+    }
+
+    /// Why a call is not evaluated, though its arguments are known.
+    fn check(&self, call: Call<'b>) -> Result<(), String> {
+        let in_dataflow = self.blocks.last() == Some(&true) || self.outside_dataflow;
+        let is_made_of_shape = || !call.args().any(|argument| self.known.has_tensor(argument));
+        let why = match call.op() {
+            _ if call.args().len() == 0 => "it has no arguments".to_string(),
+            _ if call.value().has_effect() => "it has an effect".to_string(),
+            _ if is_on_device(&call.ty().to_owned()) => "its result is on a device, where no constant is".to_string(),
+            None => "it calls a function, which can be inlined before".to_string(),
+            Some(op) if RANDOM.contains(&op) => format!("the result of `{op}` may differ each time"),
+            Some(op) => match elements(&call.ty().to_owned()) {
+                Some(n) if n > MOST_FROM_SHAPE && is_made_of_shape() => {
+                    format!("it makes {n} elements of a shape alone, which takes less than a constant of them")
+                }
+                _ if op == "relax.call_tir" => return Ok(()),
+                _ if MORE_THAN_A_VALUE.iter().any(|start| op.starts_with(start)) => {
+                    format!("`{op}` does more than compute a value")
+                }
+                _ if in_dataflow => return Ok(()),
+                _ => "operators are folded in dataflow blocks; run relax.ConvertToDataflow before, or set \
+                      `outside_dataflow`"
+                    .to_string(),
+            },
+        };
+        Err(why)
+    }
+
+    fn fold(&mut self, call: Call<'b>, value: ConstantValue) {
+        let arguments: u64 =
+            call.args().filter_map(|argument| self.known.of(argument)).map(|known| known.bytes()).sum();
+        let growth = value.bytes() as i64 - arguments as i64;
+        self.known.values.insert(call.value(), value.clone());
+        self.folds.push(Fold { call: call.value(), value, growth });
+    }
+
+    /// The function with what is folded, and without what nothing uses any more.
+    fn rewritten(&self) -> Result<Body, PassError> {
+        if self.folds.is_empty() && !self.has_names {
+            return Ok(remove_all_unused(self.body)?);
+        }
+        let mut known = Known::new(self.body);
+        for fold in &self.folds {
+            known.values.insert(fold.call, fold.value.clone());
+        }
+        let rewritten = self.body.rewrite(|value, rw| {
+            known.see(value);
+            match (known.values.get(value), value.as_call()) {
+                (Some(ConstantValue::Tensor(array)), _) => return Action::Replace(rw.array(array)),
+                (Some(tuple @ ConstantValue::Tuple(_)), Some(_)) => return Action::Replace(tuple.write(rw.edit())),
+                (Some(shape), Some(_)) => {
+                    let shape = shape.write(rw.edit());
+                    rw.edit().make_alias(value, shape);
+                }
+                (None, Some(call)) if call.op().is_some() => known.use_shapes(call, rw),
+                _ => {}
+            }
+            Action::Keep
+        })?;
+        let typed = if rewritten.same(self.body) {
+            rewritten
+        } else {
+            narrow_results(&infer_types(&rewritten, self.ctx)?, self.ctx)?
+        };
+        Ok(remove_all_unused(&typed)?)
+    }
+
+    /// Gives back folds, those first that cost the most, until the constants of the function have `excess` bytes less.
+    fn give_back(&mut self, after: &Constants, excess: i64) {
+        let mut freed = 0;
+        self.folds.sort_by_key(|fold| std::cmp::Reverse((after.has(&fold.value), fold.growth)));
+        let given_back = self.folds.iter().take_while(|fold| {
+            let wanted = freed < excess;
+            freed += fold.growth.max(0);
+            wanted
+        });
+        let n = given_back.count().max(1).min(self.folds.len());
+        for fold in self.folds.drain(..n) {
+            let bytes = fold.value.bytes();
+            let why =
+                format!("with a constant of {bytes} bytes the function would grow by more than `max_growth` allows");
+            self.ctx.diagnostics().missed(fold.call, &format!("the call is not folded: {why}"));
+        }
+    }
+}
+
+/// What is known of values.
+struct Known<'b> {
+    /// Of calls that were evaluated, and of variables that are other names for a constant tensor.
+    values: ValueMap<'b, ConstantValue>,
+    /// The value that a variable is another name for, or the element of a tuple that it is.
+    sources: ValueMap<'b, Value<'b>>,
+    /// Values that calls write to: another name for a constant is not one for long.
+    written: Written<'b>,
+    root: Value<'b>,
+    /// The last nested function: what it uses from outside may have symbolic variables that it does not.
+    nested: Option<Region<'b>>,
+}
+
+impl<'b> Known<'b> {
+    fn new(body: &'b Body) -> Known<'b> {
+        let (values, sources) = (ValueMap::new(body), ValueMap::new(body));
+        Known { values, sources, written: Written::of(body), root: body.root(), nested: None }
+    }
+
+    /// Goes on to the next value in program order. Whether it is another name for a constant or a shape.
+    fn see(&mut self, value: Value<'b>) -> bool {
+        let source = match value.view() {
+            Expr::Function(_) if value != self.root && !self.is_nested(value) => {
+                self.nested = Some(value.region());
+                return false;
+            }
+            Expr::Alias(_) | Expr::TupleGet { .. } if self.written.has(value) => return false,
+            Expr::Alias(of) => self.source(of),
+            Expr::TupleGet { tuple, index } => match (self.source(tuple).view(), self.values.get(self.source(tuple))) {
+                (Expr::Tuple(fields), _) => match fields.operand(index as usize) {
+                    Some(field) => self.source(field),
+                    None => return false,
+                },
+                (_, Some(ConstantValue::Tuple(fields))) => match fields.get(index as usize).cloned() {
+                    Some(field) => return self.values.insert(value, field).is_none(),
+                    None => return false,
+                },
+                _ => return false,
+            },
+            _ => return false,
+        };
+        self.sources.insert(value, source);
+        match self.of(source) {
+            Some(tensor @ ConstantValue::Tensor(_)) => self.values.insert(value, tensor).is_none(),
+            _ => matches!(source.view(), Expr::Shape),
+        }
+    }
+
+    fn is_nested(&self, value: Value<'b>) -> bool {
+        self.nested.is_some_and(|function| function.contains(value))
+    }
+
+    fn source(&self, value: Value<'b>) -> Value<'b> {
+        self.sources.get(value).copied().unwrap_or(value)
+    }
+
+    /// What a value is, if it is known.
+    fn of(&self, value: Value<'b>) -> Option<ConstantValue> {
+        let source = self.source(value);
+        match source.view() {
+            Expr::Tuple(fields) => {
+                let fields = fields.operands().map(|field| self.of_part(field));
+                fields.collect::<Option<_>>().map(ConstantValue::Tuple)
+            }
+            _ => self.of_part(source),
+        }
+    }
+
+    /// The same of what is no tuple of the function. The type of a shape may say what it is.
+    fn of_part(&self, value: Value<'b>) -> Option<ConstantValue> {
+        let source = self.source(value);
+        if source.is_leaf() {
+            return ConstantValue::of(source);
+        }
+        if let Some(known) = self.values.get(source) {
+            return Some(known.clone());
+        }
+        let dims = source.ty().dims().filter(|_| source.ty().is_shape())?;
+        dims.map(|dim| dim.as_int()).collect::<Option<_>>().map(ConstantValue::Shape)
+    }
+
+    /// Whether all arguments of a call are known.
+    fn has_arguments(&self, call: Call<'b>) -> bool {
+        call.args().all(|argument| match argument.view() {
+            Expr::GlobalVar(_) | Expr::ExternFunc(_) | Expr::Str(_) | Expr::DType(_) => true,
+            Expr::Const(_) => true,
+            _ => self.of(argument).is_some(),
+        })
+    }
+
+    /// Whether a value is a tensor, or a tuple with one.
+    fn has_tensor(&self, value: Value<'b>) -> bool {
+        match self.of(value) {
+            Some(ConstantValue::Tuple(fields)) => fields.iter().any(|field| matches!(field, ConstantValue::Tensor(_))),
+            known => matches!(known, Some(ConstantValue::Tensor(_))),
+        }
+    }
+
+    /// Writes shapes themselves into a call in the place of variables that are other names for them.
+    fn use_shapes(&self, call: Call<'b>, rw: &mut Rewriter<'b>) {
+        let nested = self.is_nested(call.value());
+        for (at, operand) in call.value().operands().enumerate().filter(|(_, operand)| !operand.is_leaf()) {
+            let source = self.source(operand);
+            let shape = match (self.values.get(source), source.view()) {
+                (Some(shape @ ConstantValue::Shape(_)), _) => shape.write(rw.edit()),
+                (_, Expr::Shape) if !nested || ConstantValue::of(source).is_some() => rw.v(source),
+                _ => continue,
+            };
+            rw.edit().set_operand(call.value(), at, shape);
+        }
+    }
+}
+
+/// Values that calls write to, or may.
+struct Written<'b> {
+    in_place: InPlace<'b>,
+    by_functions: ValueSet<'b>,
+}
+
+impl<'b> Written<'b> {
+    fn of(body: &'b Body) -> Written<'b> {
+        let in_place = InPlace::of(body);
+        let mut by_functions = ValueSet::new(body);
+        for call in body.values().filter(|value| value.has_effect()).filter_map(Value::as_call) {
+            if call.op().is_none_or(|op| op.starts_with("relax.call_") || op.starts_with("relax.invoke_")) {
+                by_functions.extend(call.args().map(|argument| in_place.memory(argument)));
+            }
+        }
+        Written { in_place, by_functions }
+    }
+
+    fn has(&self, value: Value<'b>) -> bool {
+        self.in_place.is_written(value) || self.by_functions.contains(self.in_place.memory(value))
+    }
+}
+
+/// Number of elements of the tensors of a type, if it says them.
+fn elements(ty: &Type) -> Option<i64> {
+    match ty {
+        Type::Tensor(tensor) => {
+            tensor.shape.as_ref()?.iter().try_fold(1i64, |n, dim| Some(n.saturating_mul(dim.as_int()?)))
+        }
+        Type::Tuple(fields) => fields.iter().try_fold(0i64, |n, field| Some(n.saturating_add(elements(field)?))),
+        _ => None,
+    }
+}
+
+/// Whether a type says on which device a tensor is.
+fn is_on_device(ty: &Type) -> bool {
+    match ty {
+        Type::Tensor(tensor) => tensor.vdevice.is_some(),
+        Type::DTensor(_) => true,
+        Type::Tuple(fields) => fields.iter().any(is_on_device),
+        _ => false,
+    }
+}
+
+/// The constants of a function, each counted once.
+struct Constants {
+    by_hash: HashMap<(u64, u64), i64>,
+    bytes: i64,
+}
+
+impl Constants {
+    fn of(body: &Body) -> Constants {
+        let constants = body.values().flat_map(Value::operands).filter_map(|operand| operand.as_constant());
+        let by_hash: HashMap<_, _> =
+            constants.map(|constant| (constant.hash128(), constant.bytes().len() as i64)).collect();
+        Constants { bytes: by_hash.values().sum(), by_hash }
+    }
+
+    fn has(&self, value: &ConstantValue) -> bool {
+        match value {
+            ConstantValue::Tensor(array) => self.by_hash.contains_key(&array.view().hash128()),
+            ConstantValue::Tuple(fields) => fields.iter().any(|field| self.has(field)),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+"""Compares the goldens of relax.FoldConstant with TVM: TVM reads the module before and after, and its own pass must return
+the same.
+
+Cases with options, and those whose title says what TVM does instead, are counted apart: there the results must differ, or
+TVM does not end well, so that no title is out of date. Exit code 1 if a case does not do what its title says.
+"""
+
+import pathlib
+import sys
+
+import tvm
+import tvm_ffi
+from tvm import relax
+
+import workers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDENS = ROOT / "plugins/relax-passes/tests/goldens/fold_constant.txt"
+HEAD = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n# from tvm.script import relax as R\n"
+
+
+def cases():
+    """Title, pipeline, module before and after."""
+    for case in ("\n" + GOLDENS.read_text()).split("\n== ")[1:]:
+        head, rest = case.split("\n-- before\n", 1)
+        title, *settings = head.split("\n")
+        before, *sections = rest.split("\n-- ")
+        passes = next(line for line in settings if line.startswith("passes: "))
+        after = next((section for section in sections if section.startswith("after")), "unchanged")
+        yield title, passes, before, before if after == "unchanged" else after.split("\n", 1)[1]
+
+
+def equal(case):
+    """Whether TVM's pass returns the module after."""
+    _, _, before, after = case
+    before, after = (tvm.script.from_source(HEAD + text) for text in (before, after))
+    return tvm_ffi.structural_equal(relax.transform.FoldConstant()(before), after, map_free_vars=True)
+
+
+def main():
+    all_cases = list(cases())
+    asked = [case for case in all_cases if case[1] == "passes: relax.FoldConstant"]
+    as_tvm, wrong = 0, []
+    for at, result in workers.run(equal, asked, 1, seconds=60):
+        title = asked[at][0]
+        # Not equal, crashed and timed out are all something else.
+        expected = "TVM" not in title and "passhost" not in title
+        as_tvm += result is True
+        if (result is True) != expected:
+            wrong.append((title, result))
+    for title, result in wrong:
+        print(f"{title}: {'equal, against its title' if result is True else f'not equal ({result})'}")
+    print(f"{as_tvm} of {len(asked)} cases without options equal what TVM returns; {len(wrong)} do not do what they say")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

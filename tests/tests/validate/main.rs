@@ -1,0 +1,6 @@
+//! Validation finds what passes do wrong, and blames no pass that does nothing wrong.
+#![forbid(unsafe_code)]
+
+mod alarms;
+mod miscompiles;
+mod planted;
