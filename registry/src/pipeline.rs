@@ -99,7 +99,7 @@ pub(crate) fn form_of(name: &str) -> Option<&'static str> {
     forms.into_iter().find(|(word, _)| is(word)).map(|(_, form)| form)
 }
 
-/// How something that this word stands for is given a name.
+/// How a group that begins with this word is written with a name.
 pub(crate) fn named_form(word: &str) -> Option<&'static str> {
     match form_of(word)? {
         form if form.starts_with(SEQUENTIAL) => Some(form),

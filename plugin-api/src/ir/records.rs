@@ -74,7 +74,7 @@ pub mod kind {
     /// (`a` = 2): operands buffer, then min and extent pairs.
     pub const ACCESS: u16 = 0x10b;
     /// Variable of the FOR, LAUNCH or COMBINER around it, INNER. Operand 0, where there is one, is the VAR that it is:
-    /// what stands above the loop may mention it.
+    /// statements above the loop may mention it.
     pub const LOOP_VAR: u16 = 0x10c;
     /// Loop as long as operand 0 holds: region.
     pub const WHILE: u16 = 0x10d;

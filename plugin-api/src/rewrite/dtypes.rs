@@ -20,7 +20,7 @@ impl Body {
     /// let wide = double.with_dtypes(&|dtype| if dtype == DType::F32 { DType::F64 } else { dtype })?;
     /// let buffers = wide.root().param_buffers();
     /// assert!(buffers.iter().all(|buffer| matches!(buffer.ty().to_owned(), Type::Buffer(ty) if ty.dtype == DType::F64)));
-    /// # Ok::<(), SealError>(())
+    /// # Ok::<(), PassError>(())
     /// ```
     ///
     /// # Errors

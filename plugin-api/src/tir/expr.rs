@@ -48,7 +48,7 @@ pub(super) trait Write {
 }
 
 impl<'b> Tir<'_, 'b> {
-    /// A dimension as an expression, as it is: nothing is computed. `var` returns what stands for a symbolic variable.
+    /// A dimension as an expression, as it is: nothing is computed. `var` returns the value of a symbolic variable.
     ///
     /// ```
     /// use plugin_api::prelude::*;

@@ -31,7 +31,7 @@ impl Lower {
         if self.buffers.contains_key(&value.word()) || of == buffer_of::FREE {
             return Ok(());
         }
-        // The type may speak of expressions that are written here.
+        // The type may use expressions that are written here.
         for operand in value.operands().filter(|operand| operand.kind() != kind::ACCESS) {
             if let Some(Dim::Var(sym)) = operand.ty().prims().pop()
                 && !self.symbols.contains_key(&sym.id)

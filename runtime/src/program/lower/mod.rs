@@ -180,7 +180,7 @@ impl Lower {
         self.program.places.len() as u32 - 1
     }
 
-    /// From now on a scalar variable has a value; shapes may speak of it, too.
+    /// From now on a scalar variable has a value, which shapes may use, too.
     fn bind(&mut self, var: Value<'_>, bound: Bound) {
         if let (Some(sym), Bound::Form(form)) = (symbol_of(var), &bound)
             && sym.id < FIRST_ATOM

@@ -17,7 +17,7 @@ impl Lower {
             let of_param = |buffer: &&Value<'_>| **buffer == *param || buffer.operand(0) == Some(*param);
             buffers.iter().find(of_param).copied()
         };
-        // Shapes may speak of scalars that follow them.
+        // Shapes may use scalars that follow them.
         let mut scalars = Vec::new();
         for param in &params {
             let is_scalar = buffer_of(param).is_none() && dtype_of(*param).code() != 3;

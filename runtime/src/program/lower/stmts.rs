@@ -202,7 +202,7 @@ impl Lower {
         let out = match stmt.block_condition() {
             None => self.block_content(stmt),
             Some(cond) => {
-                // A condition that speaks of iterators, rather than of the loops around the block, needs their values.
+                // A condition that uses iterators, rather than of the loops around the block, needs their values.
                 if stmt.block_iters().any(|iter| mentions(cond, iter.var)) {
                     for iter in stmt.block_iters() {
                         let form = self.form(iter.value, 0)?;

@@ -210,7 +210,7 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
     if node.kind == kind::PARAM && !node.has(flag::BOUND | flag::INNER) {
         return wrong("a parameter must be bound and visible only in its function");
     }
-    // Between those of a TIR function may stand what the types of buffers speak of.
+    // A TIR function may have, between its parameters, the variables that the types of buffers use.
     let content = |before: &NodeRec| {
         let relax = matches!(before.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD);
         relax || is_expression(before) && before.has(flag::BOUND)
