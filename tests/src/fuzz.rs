@@ -3,11 +3,13 @@
 
 mod forge;
 mod operators;
+mod prim_funcs;
 mod sections;
 mod texts;
 
 pub use forge::{Counts, Finding, Forge, Outcome};
 pub use operators::SomeOps;
+pub use prim_funcs::{PRIM_FUNCS, prim_funcs};
 pub use sections::{bytes, mutate, seal};
 pub use texts::{damaged, generated};
 

@@ -1,6 +1,7 @@
 //! What a pass returns must be what its text says: everything else is refused, by the name of the pass.
 #![forbid(unsafe_code)]
 
+use passhost::verify::is_plain_prim_func;
 use passhost::{Engine, Error, Manifest, Pass, PassContext, RunReport, Runner, create_module_pass};
 use passhost_tests::{fuzz, root};
 use plugin_api::declare::diagnostics::Severity;
@@ -545,6 +546,28 @@ fn whatever_verifies_reads_back_as_the_same_module() {
     let (counts, found) = (counts.into_inner().expect("no panic"), found.into_inner().expect("no panic"));
     assert!(found.is_empty(), "{}", found.join("\n"));
     assert!(counts.sealed > 4_000 && counts.verified > 2_000, "{counts:?}");
+}
+
+/// PrimFuncs of usual form are not read again after a pass. That is right of those whose records are changed, too.
+#[test]
+fn prim_funcs_of_usual_form_read_back_as_the_same_function() {
+    let given = fuzz::prim_funcs([fuzz::PRIM_FUNCS]);
+    let functions: Vec<(&str, &Body)> = given.iter().flat_map(Module::functions).collect();
+    let unusual: Vec<&str> =
+        functions.iter().filter(|(_, body)| !is_plain_prim_func(body)).map(|(name, _)| *name).collect();
+    assert!(functions.len() >= 8 && unusual.is_empty(), "{} functions, of them unusual: {unusual:?}", functions.len());
+    let mut forge = fuzz::Forge::of(&script::NoOps, given);
+    let mut counts = fuzz::Counts::default();
+    let mut found = Vec::new();
+    for seed in 0..8_192 {
+        let outcome = forge.outcome(seed);
+        counts.add(&outcome);
+        if let fuzz::Outcome::Bad(finding) = &outcome {
+            found.push(forge.report(seed, finding));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(counts.plain > 800, "{counts:?}");
 }
 
 /// Seeds of `forge` that were findings.

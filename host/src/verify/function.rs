@@ -2,6 +2,7 @@
 
 use crate::verify::function_attrs::{attribute_fault, symbol_fault};
 use crate::verify::plain::PlainFunction;
+use crate::verify::plain_tir::is_plain;
 use crate::verify::symbols::{Symbols, all_symbols};
 use crate::verify::{Kept, Violation, tir, verify_kind};
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, leaf, tykind};
@@ -41,7 +42,7 @@ pub(super) fn well_formed(
     if body.kind() == BodyKind::PrimFunc {
         let function = name.to_string();
         let checked = tir::check(body).map_err(|(node, message)| Violation { function, node, message });
-        return checked.map(|()| false);
+        return checked.map(|()| ops.is_some() && is_plain(body));
     }
     if body.kind() != BodyKind::Function {
         return Ok(false);

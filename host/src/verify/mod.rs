@@ -12,6 +12,7 @@ mod function_attrs;
 mod kept;
 mod known_calls;
 mod plain;
+mod plain_tir;
 pub(crate) mod snapshot;
 mod symbols;
 mod tir;
@@ -23,6 +24,7 @@ pub(crate) use crate::verify::changed::{Affected, affected, pairs, verify_attrib
 use crate::verify::function::{Before, well_formed};
 pub(crate) use crate::verify::kept::{Kept, KeptParts, Unverified};
 pub(crate) use crate::verify::known_calls::KnownCalls;
+pub use crate::verify::plain_tir::is_plain as is_plain_prim_func;
 pub use crate::verify::undeclared::{UndeclaredOperator, undeclared_operators};
 use plugin_api::ir::{Body, BodyKind, Module};
 use plugin_api::typing::operators::Infer;

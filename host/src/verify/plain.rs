@@ -99,7 +99,7 @@ fn plain_types(raw: &RawView<'_>, dims: &[Option<u8>]) -> Vec<Option<PlainType>>
 }
 
 /// Unknown, or a number as tensors of models have them.
-fn plain_dtype(dtype: DType) -> bool {
+pub(super) fn plain_dtype(dtype: DType) -> bool {
     let known = match dtype.code() {
         0 | 1 => matches!(dtype.bits(), 8 | 16 | 32 | 64),
         2 => matches!(dtype.bits(), 16 | 32 | 64),
@@ -283,16 +283,20 @@ fn plain_constant(raw: &RawView<'_>, leaf: &LeafRec) -> Plain {
 }
 
 /// Attributes of a function: numbers and strings in the order of their keys.
-fn plain_function_attrs(raw: &RawView<'_>, id: u32) -> Plain {
+pub(super) fn plain_function_attrs(raw: &RawView<'_>, id: u32) -> Plain {
     let Some(dict) = raw.dicts().get(id as usize) else { return Some(()) };
-    let entries = raw.attrs().get(dict.off as usize..)?.get(..dict.len as usize)?;
+    plain_entries(raw, raw.attrs().get(dict.off as usize..)?.get(..dict.len as usize)?)
+}
+
+/// Entries of a dict that is not empty: numbers and strings in the order of their keys.
+pub(super) fn plain_entries(raw: &RawView<'_>, entries: &[AttrRec]) -> Plain {
     let keys = || entries.iter().map(|entry| raw.str(entry.key));
     (!entries.is_empty() && keys().is_sorted_by(|a, b| a < b) && keys().all(plain_text)).then_some(())?;
     entries.iter().try_for_each(|entry| plain_attr(raw, entry, DEEP))
 }
 
 /// Whether a text has only characters that are printed without escapes.
-fn plain_text(text: &str) -> bool {
+pub(super) fn plain_text(text: &str) -> bool {
     text.chars().all(|c| (' '..='~').contains(&c))
 }
 

@@ -5,10 +5,13 @@
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use passhost::verify::is_plain_prim_func;
 use passhost_tests::engine;
-use passhost_tests::fuzz::{Counts, Forge, Outcome};
+use passhost_tests::fuzz::{Counts, Forge, Outcome, prim_funcs};
+use plugin_api::ir::Module;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,6 +41,9 @@ struct Args {
     /// Count why bodies do not verify
     #[arg(long)]
     why: bool,
+    /// Change the PrimFuncs of these texts, and of the texts in these lines of JSON, instead of generated modules
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    prim_funcs: Vec<PathBuf>,
 }
 
 /// Seeds that one thread takes at once: those of a module.
@@ -45,6 +51,7 @@ const STRETCH: u64 = 1_024;
 
 struct Run {
     args: Args,
+    given: Vec<Module>,
     next: AtomicU64,
     stop: AtomicBool,
     counts: Mutex<Counts>,
@@ -56,7 +63,7 @@ struct Run {
 
 impl Run {
     fn work(&self) {
-        let mut forge = Forge::new(engine());
+        let mut forge = forge_of(&self.given);
         while !self.stop.load(Ordering::Relaxed) {
             let from = self.next.fetch_add(STRETCH, Ordering::Relaxed);
             let mut counts = Counts::default();
@@ -106,18 +113,58 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
+/// Of these modules, or of generated ones.
+fn forge_of(given: &[Module]) -> Forge<'static> {
+    if given.is_empty() { Forge::new(engine()) } else { Forge::of(&script::NoOps, given.to_vec()) }
+}
+
+/// Texts of modules: each file is one, or has some in the fields of its lines.
+fn texts(files: &[PathBuf]) -> Result<Vec<String>, String> {
+    let mut out = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        if file.extension() != Some(Path::new("jsonl").as_os_str()) {
+            out.push(text);
+            continue;
+        }
+        for line in text.lines() {
+            let record: serde_json::Value =
+                serde_json::from_str(line).map_err(|error| format!("{}: {error}", file.display()))?;
+            let fields = ["text", "before", "after"].iter().filter_map(|field| record.get(field)?.as_str());
+            out.extend(fields.map(str::to_string));
+        }
+    }
+    Ok(out)
+}
+
 fn summary(counts: &Counts) -> String {
-    let Counts { tried, sealed, verified, unreadable, other_module, panics } = counts;
+    let Counts { tried, sealed, verified, plain, unreadable, other_module, panics } = counts;
     format!(
-        "{tried} changes, {sealed} sealed, {verified} verified: {unreadable} unreadable, {other_module} other modules, \
-         {panics} panics"
+        "{tried} changes, {sealed} sealed, {verified} verified, {plain} plain PrimFuncs: {unreadable} unreadable, \
+         {other_module} other modules, {panics} panics"
     )
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    let texts = match texts(&args.prim_funcs) {
+        Ok(texts) => texts,
+        Err(error) => {
+            say(&error);
+            return ExitCode::FAILURE;
+        }
+    };
+    let given = prim_funcs(texts.iter().map(String::as_str));
+    if !args.prim_funcs.is_empty() {
+        let n: usize = given.iter().map(Module::len).sum();
+        let plain = given.iter().flat_map(Module::functions).filter(|(_, body)| is_plain_prim_func(body)).count();
+        say(&format!("{n} PrimFuncs, {plain} of them of usual form"));
+        if n == 0 {
+            return ExitCode::FAILURE;
+        }
+    }
     if args.only {
-        let mut forge = Forge::new(engine());
+        let mut forge = forge_of(&given);
         let outcome = forge.outcome(args.seed);
         match &outcome {
             Outcome::Bad(finding) => say(&forge.report(args.seed, finding)),
@@ -137,6 +184,7 @@ fn main() -> ExitCode {
         shown: AtomicU64::new(0),
         deadline: args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
         bar,
+        given,
         args,
     };
     std::thread::scope(|scope| {

@@ -3,7 +3,7 @@
 
 use super::sections::{Rng, forged};
 use crate::generate::{Choices, bytes_of, module};
-use passhost::verify::verify_changed;
+use passhost::verify::{is_plain_prim_func, verify_changed};
 use plugin_api::prelude::*;
 use script::Operators;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,8 +20,11 @@ pub enum Outcome {
     Refused,
     /// The body does not verify; why.
     Violation(String),
-    /// It is what its text says.
-    Good,
+    /// It is what its text says; whether verification knows that of a PrimFunc without reading the text.
+    Good {
+        /// It knows.
+        plain: bool,
+    },
     /// It verifies, and is not what its text says.
     Bad(Finding),
 }
@@ -46,6 +49,8 @@ pub struct Counts {
     pub sealed: u64,
     /// Those that verify.
     pub verified: u64,
+    /// Those of them that are PrimFuncs of usual form, which verification does not read again.
+    pub plain: u64,
     /// Findings of each kind.
     pub unreadable: u64,
     /// The same.
@@ -59,7 +64,8 @@ impl Counts {
     pub fn add(&mut self, outcome: &Outcome) {
         self.tried += 1;
         self.sealed += u64::from(!matches!(outcome, Outcome::Refused));
-        self.verified += u64::from(matches!(outcome, Outcome::Good | Outcome::Bad(_)));
+        self.verified += u64::from(matches!(outcome, Outcome::Good { .. } | Outcome::Bad(_)));
+        self.plain += u64::from(matches!(outcome, Outcome::Good { plain: true }));
         match outcome {
             Outcome::Bad(Finding::Unreadable(_)) => self.unreadable += 1,
             Outcome::Bad(Finding::OtherModule(_)) => self.other_module += 1,
@@ -74,6 +80,7 @@ impl Counts {
             tried: self.tried + other.tried,
             sealed: self.sealed + other.sealed,
             verified: self.verified + other.verified,
+            plain: self.plain + other.plain,
             unreadable: self.unreadable + other.unreadable,
             other_module: self.other_module + other.other_module,
             panics: self.panics + other.panics,
@@ -84,6 +91,8 @@ impl Counts {
 /// A source of changes: each seed is one.
 pub struct Forge<'o> {
     ops: &'o dyn Operators,
+    /// The modules that are changed; if there is none, generated ones.
+    given: Vec<Module>,
     /// The last module, with its number.
     made: Option<(u64, Module)>,
 }
@@ -91,14 +100,20 @@ pub struct Forge<'o> {
 impl<'o> Forge<'o> {
     /// With modules of these operators.
     pub fn new(ops: &'o dyn Operators) -> Forge<'o> {
-        Forge { ops, made: None }
+        Forge { ops, given: Vec::new(), made: None }
+    }
+
+    /// Of these modules.
+    pub fn of(ops: &'o dyn Operators, given: Vec<Module>) -> Forge<'o> {
+        Forge { ops, given, made: None }
     }
 
     /// The module that a seed changes.
     fn module(&mut self, seed: u64) -> Module {
         let number = seed / USES;
-        match &self.made {
-            Some((known, module)) if *known == number => module.clone(),
+        match (&self.made, self.given.len()) {
+            (_, 1..) => self.given[(number % self.given.len() as u64) as usize].clone(),
+            (Some((known, module)), _) if *known == number => module.clone(),
             _ => {
                 let len = (number.wrapping_mul(0x9e37_79b9) >> 16) as usize % LONGEST;
                 let module = module(&Choices::new(&bytes_of(number, len)), self.ops);
@@ -142,7 +157,12 @@ impl<'o> Forge<'o> {
         }
         match self.difference(&after) {
             Some(finding) => Outcome::Bad(finding),
-            None => Outcome::Good,
+            None => Outcome::Good {
+                plain: after.functions().any(|(name, body)| {
+                    let changed = !before.get(name).is_some_and(|before| before.same(body));
+                    changed && body.kind() == BodyKind::PrimFunc && is_plain_prim_func(body)
+                }),
+            },
         }
     }
 

@@ -302,8 +302,8 @@ impl<'b> Tir<'_, '_, 'b> {
             _ => return false,
         }
         let flags = |ty: Ty<'_>| ty.rec().map(|rec| rec.flags);
-        let alike = (buffer.scope, buffer.align, buffer.offset_factor)
-            == (source.scope, source.align, source.offset_factor)
+        let alike = (ty.buffer_scope(), buffer.align, buffer.offset_factor)
+            == (of.buffer_scope(), source.align, source.offset_factor)
             && self.offset_of(buffer) == self.offset_of(source);
         if !alike || flags(ty) != flags(of) {
             return false;

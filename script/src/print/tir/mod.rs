@@ -361,13 +361,15 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         if a.word() == b.word() {
             return true;
         }
-        if (a.word() | b.word()) & LEAF_BIT != 0 {
-            return false;
+        // A table can have an entry twice.
+        if (a.word() & b.word()) & LEAF_BIT != 0 {
+            return a.dim().is_some_and(|dim| b.dim() == Some(dim));
         }
         let (Some(x), Some(y)) = (a.node(), b.node()) else { return false };
         x.flags & flag::BOUND == 0
             && y.flags & flag::BOUND == 0
-            && (x.kind, x.ty, x.a, x.n_ops) == (y.kind, y.ty, y.a, y.n_ops)
+            && (x.kind, x.a, x.n_ops) == (y.kind, y.a, y.n_ops)
+            && (x.ty == y.ty || a.ty().to_owned() == b.ty().to_owned())
             && a.operands().zip(b.operands()).all(|(a, b)| self.same(a, b))
     }
 }

@@ -1,0 +1,259 @@
+//! Expressions: numbers, variables, arithmetic, loads, calls of known functions.
+
+use crate::verify::plain_tir::Plain;
+use crate::verify::plain_tir::tables::{Number, PlainBuffer, PlainType, Tables};
+use plugin_api::ir::records::*;
+use plugin_api::ir::{DType, RawView};
+
+/// Most parts of an expression. The reader refuses a statement with more than a thousand brackets and operators; each part
+/// has a few.
+const MOST_PARTS: u32 = 100;
+/// Most arguments of a call.
+const MOST_ARGS: u32 = 8;
+/// Numbers up to here can be added without leaving their data type.
+const SMALL: i64 = 1 << 29;
+
+/// Functions of numbers, which return what their first argument is.
+const MATH: &[&str] = &[
+    "tirx.abs",
+    "tirx.acos",
+    "tirx.acosh",
+    "tirx.asin",
+    "tirx.asinh",
+    "tirx.atan",
+    "tirx.atan2",
+    "tirx.atanh",
+    "tirx.ceil",
+    "tirx.copysign",
+    "tirx.cos",
+    "tirx.cosh",
+    "tirx.erf",
+    "tirx.exp",
+    "tirx.exp10",
+    "tirx.exp2",
+    "tirx.fabs",
+    "tirx.floor",
+    "tirx.fmod",
+    "tirx.hypot",
+    "tirx.likely",
+    "tirx.log",
+    "tirx.log10",
+    "tirx.log1p",
+    "tirx.log2",
+    "tirx.nearbyint",
+    "tirx.round",
+    "tirx.rsqrt",
+    "tirx.sigmoid",
+    "tirx.sin",
+    "tirx.sinh",
+    "tirx.sqrt",
+    "tirx.tan",
+    "tirx.tanh",
+    "tirx.trunc",
+];
+
+/// What is known of the nodes of a function.
+pub(super) struct Expressions<'r> {
+    pub(super) raw: &'r RawView<'r>,
+    pub(super) tables: Tables,
+    /// For each nested expression how many parts it has; for any other node 0.
+    parts: Vec<u32>,
+}
+
+/// A value that an operand is.
+#[derive(Clone, Copy)]
+pub(super) struct Operand {
+    pub(super) dtype: DType,
+    /// How many parts its text has.
+    pub(super) parts: u32,
+    /// The number, if it is one.
+    pub(super) number: Option<Number>,
+}
+
+impl Operand {
+    /// The value of an integer.
+    pub(super) fn int(&self) -> Option<i64> {
+        self.number?.int
+    }
+}
+
+impl<'r> Expressions<'r> {
+    pub(super) fn of(raw: &'r RawView<'r>) -> Option<Expressions<'r>> {
+        Some(Expressions { raw, tables: Tables::of(raw)?, parts: vec![0; raw.nodes().len()] })
+    }
+
+    pub(super) fn operands(&self, node: &NodeRec) -> &'r [u32] {
+        self.raw.operands().get(node.op_range()).unwrap_or(&[])
+    }
+
+    /// A number as an operand: a constant, a variable or a nested expression.
+    pub(super) fn operand(&self, op: u32) -> Option<Operand> {
+        if op & LEAF_BIT != 0 {
+            let number = self.tables.number(op)?;
+            return Some(Operand { dtype: number.dtype, parts: 1, number: Some(number) });
+        }
+        let node = self.raw.nodes().get(op as usize)?;
+        let parts = match node.kind {
+            kind::PARAM | kind::LOOP_VAR | kind::ITER_VAR | kind::BIND => 1,
+            _ => *self.parts.get(op as usize).filter(|parts| **parts > 0)?,
+        };
+        Some(Operand { dtype: self.tables.scalar(node.ty)?, parts, number: None })
+    }
+
+    /// A number whose text is not too long.
+    pub(super) fn value(&self, op: u32) -> Option<Operand> {
+        self.operand(op).filter(|operand| operand.parts <= MOST_PARTS)
+    }
+
+    /// A number that counts or is a place.
+    pub(super) fn index(&self, op: u32) -> Option<Operand> {
+        self.value(op).filter(|operand| is_index(operand.dtype))
+    }
+
+    /// A truth value.
+    pub(super) fn condition(&self, op: u32) -> Plain {
+        self.value(op).filter(|operand| operand.dtype == DType::BOOL).map(drop)
+    }
+
+    /// The pointer that a parameter or the data of a buffer is: its data type and its scope.
+    pub(super) fn pointer(&self, op: u32) -> Option<(DType, u32)> {
+        let node = self.raw.nodes().get(op as usize).filter(|_| op & LEAF_BIT == 0)?;
+        match self.tables.ty(node.ty)? {
+            PlainType::Pointer { dtype, scope } if matches!(node.kind, kind::PARAM | kind::BUFFER_PART) => {
+                Some((dtype, scope))
+            }
+            _ => None,
+        }
+    }
+
+    /// The data of a buffer that has dimensions.
+    pub(super) fn data(&self, node: &NodeRec) -> Plain {
+        ((node.flags, node.attrs, node.a) == (0, NONE, 0)).then_some(())?;
+        let [of] = *self.operands(node) else { return None };
+        let PlainBuffer { dtype, rank, scope, .. } = self.buffer(of)?;
+        (self.tables.ty(node.ty)? == PlainType::Pointer { dtype, scope } && rank > 0).then_some(())
+    }
+
+    /// The buffer that a parameter or declaration is.
+    pub(super) fn buffer(&self, op: u32) -> Option<PlainBuffer> {
+        let node = self.raw.nodes().get(op as usize).filter(|_| op & LEAF_BIT == 0)?;
+        match self.tables.ty(node.ty)? {
+            PlainType::Buffer(buffer) if matches!(node.kind, kind::PARAM | kind::BUFFER) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    /// The start and extent of a range of which the text says the start and the end.
+    pub(super) fn range(&self, min: u32, extent: u32) -> Option<DType> {
+        let (from, n) = (self.index(min)?, self.index(extent)?);
+        let small = |value: i64| (0..=SMALL).contains(&value);
+        let sayable = match (from.int(), n.int()) {
+            (Some(from), Some(n)) => small(from) && small(n),
+            (Some(from), None) => from == 0,
+            // The end is the start once more, and the extent.
+            (None, _) => 2 * from.parts + n.parts <= MOST_PARTS && n.int().is_none_or(small),
+        };
+        (from.dtype == n.dtype && sayable).then_some(from.dtype)
+    }
+
+    /// A region of a buffer: a range in each dimension.
+    pub(super) fn region(&self, node: &NodeRec) -> Plain {
+        ((node.flags, node.ty, node.attrs) == (0, NONE, NONE)).then_some(())?;
+        let (buffer, bounds) = self.operands(node).split_first()?;
+        (bounds.len() == 2 * self.buffer(*buffer)?.rank as usize).then_some(())?;
+        bounds.chunks_exact(2).try_for_each(|bounds| self.range(bounds[0], bounds[1]).map(drop))
+    }
+
+    /// The buffer and its indices, of a load or store.
+    pub(super) fn element(&self, buffer: u32, indices: &[u32]) -> Option<DType> {
+        let buffer = self.buffer(buffer)?;
+        (indices.len() == buffer.rank as usize).then_some(())?;
+        indices.iter().try_for_each(|index| self.index(*index).map(drop))?;
+        Some(buffer.dtype)
+    }
+
+    /// Notes a nested expression, if it is plain.
+    pub(super) fn nested(&mut self, at: usize, node: &NodeRec) -> Plain {
+        ((node.flags, node.attrs) == (0, NONE)).then_some(())?;
+        let dtype = match node.kind {
+            kind::ARITH => self.arith(node),
+            kind::LOAD if node.a == 0 => {
+                let (buffer, indices) = self.operands(node).split_first()?;
+                self.element(*buffer, indices)
+            }
+            kind::SELECT if node.a == 0 => self.choice(self.operands(node)),
+            kind::CALL if node.a == 0 && node.n_ops <= MOST_ARGS => self.call(node),
+            _ => None,
+        };
+        (self.tables.scalar(node.ty)? == dtype?).then_some(())?;
+        let operands = self.operands(node).iter();
+        let parts: u32 = operands.map(|op| self.operand(*op).map_or(1, |operand| operand.parts)).sum();
+        self.parts[at] = (parts < MOST_PARTS).then_some(parts + 1)?;
+        Some(())
+    }
+
+    /// `a` if the condition holds, else `b`, which is of the same type.
+    fn choice(&self, operands: &[u32]) -> Option<DType> {
+        let [cond, a, b] = operands else { return None };
+        self.condition(*cond)?;
+        self.alike(*a, *b)
+    }
+
+    /// Two values of one type.
+    fn alike(&self, a: u32, b: u32) -> Option<DType> {
+        let (a, b) = (self.value(a)?, self.value(b)?);
+        (a.dtype == b.dtype).then_some(a.dtype)
+    }
+
+    fn arith(&self, node: &NodeRec) -> Option<DType> {
+        let op = u16::try_from(node.a).ok()?;
+        let operands = self.operands(node);
+        match (op, operands) {
+            (prim::NOT, [a]) => self.condition(*a).map(|()| DType::BOOL),
+            (prim::CAST, [a]) => self.value(*a).and_then(|_| self.tables.scalar(node.ty)),
+            (prim::ADD..=prim::OR | prim::DIV..=prim::BITXOR, [a, b]) => {
+                // The reader computes with constants.
+                let constants = self.value(*a)?.number.is_some() && self.value(*b)?.number.is_some();
+                let dtype = self.alike(*a, *b).filter(|dtype| !constants && takes(op, *dtype))?;
+                Some(if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { dtype })
+            }
+            _ => None,
+        }
+    }
+
+    fn call(&self, node: &NodeRec) -> Option<DType> {
+        let (callee, args) = self.operands(node).split_first()?;
+        let leaf = self.raw.leaves().get((callee & !LEAF_BIT) as usize).filter(|_| callee & LEAF_BIT != 0)?;
+        (leaf.kind == leaf::OP && leaf.ty == NONE).then_some(())?;
+        let name = self.raw.str(leaf.val as u32);
+        match (name, args) {
+            ("tirx.if_then_else", args) => self.choice(args),
+            ("tirx.pow", [a, b]) => self.alike(*a, *b).filter(|dtype| dtype.is_float()),
+            ("tirx.ret", [value]) => self.value(*value).map(|_| DType::I32),
+            (name, [first, rest @ ..]) if MATH.contains(&name) => {
+                rest.iter().try_for_each(|arg| self.value(*arg).map(drop))?;
+                Some(self.value(*first)?.dtype)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A data type of indices.
+fn is_index(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::I64)
+}
+
+/// Whether an operation takes values of a data type.
+fn takes(op: u16, dtype: DType) -> bool {
+    let (int, float, bool) = (dtype.is_int(), dtype.is_float(), dtype == DType::BOOL);
+    match op {
+        prim::ADD | prim::SUB | prim::MUL | prim::MIN | prim::MAX | prim::LT..=prim::GE => int || float,
+        prim::EQ | prim::NE => int || float || bool,
+        prim::FLOORDIV | prim::FLOORMOD | prim::TRUNCDIV | prim::TRUNCMOD | prim::SHL | prim::SHR => int,
+        prim::BITAND | prim::BITOR | prim::BITXOR => int || bool,
+        prim::DIV => float,
+        prim::AND | prim::OR => bool,
+        _ => false,
+    }
+}
