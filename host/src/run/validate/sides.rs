@@ -5,7 +5,7 @@ use super::units::Unit;
 use crate::engine::Engine;
 use plugin_api::prelude::{Body, Module};
 use runtime::vm::{At, Cause, Failure, Kernels, Machine, Observer, Scalar, Value};
-use runtime::{Arg, Fault, Limits};
+use runtime::{Arg, FaultKind, Limits};
 use std::sync::Arc;
 
 /// What came of an execution.
@@ -126,15 +126,18 @@ fn number(scalar: &Scalar) -> Arg<'static> {
 
 fn side_of(failure: &Failure) -> Side {
     let text = failure.to_string();
+    let fails = || Side::Fails(text.clone(), failure.at.first().cloned());
     match &failure.cause {
-        Cause::Fault(Fault::TooMuchWork { .. }) => Side::Limit(format!("work limit: {text}")),
-        Cause::Fault(Fault::OutOfMemory { .. }) => Side::Limit(format!("memory limit: {text}")),
-        Cause::Fault(Fault::Unsupported { .. } | Fault::Cancelled { .. })
-        | Cause::NotExecuted { .. }
-        | Cause::NotRegistered { .. }
-        | Cause::TooDeep { .. }
-        | Cause::NestedValue { .. } => Side::Cannot(text),
-        _ => Side::Fails(text, failure.at.first().cloned()),
+        Cause::Fault(fault) => match &fault.kind {
+            FaultKind::TooMuchWork { .. } => Side::Limit(format!("work limit: {text}")),
+            FaultKind::OutOfMemory { .. } => Side::Limit(format!("memory limit: {text}")),
+            FaultKind::Unsupported { .. } | FaultKind::Cancelled => Side::Cannot(text),
+            _ => fails(),
+        },
+        Cause::NotExecuted { .. } | Cause::NotRegistered { .. } | Cause::TooDeep { .. } | Cause::NestedValue { .. } => {
+            Side::Cannot(text)
+        }
+        _ => fails(),
     }
 }
 

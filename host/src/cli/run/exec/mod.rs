@@ -20,7 +20,7 @@ use crate::run::execute::{executing, failed};
 use plugin_api::ir::{Body, Module};
 use runtime::files::{FileError, read_npz, write_npz};
 use runtime::vm::{Cause, InputError, Inputs, Machine, Value};
-use runtime::{Fault, Limits, Tensor};
+use runtime::{Fault, FaultKind, Limits, Tensor};
 use std::collections::BTreeMap;
 use std::io::{BufReader, Cursor};
 use std::path::Path;
@@ -121,7 +121,9 @@ fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits:
             InputError::UnknownDim { .. } => {
                 ("--dim gives an extent to a symbolic dimension of the parameters", "--dim: ".to_string())
             }
-            InputError::Cause(Cause::Fault(Fault::OutOfMemory { .. })) => ("--limit-memory BYTES allows more", of),
+            InputError::Cause(Cause::Fault(Fault { kind: FaultKind::OutOfMemory { .. }, .. })) => {
+                ("--limit-memory BYTES allows more", of)
+            }
             _ => ("--inputs FILE gives arrays for such parameters", of),
         };
         Error::Request { message: format!("{of}{error}"), help: help.to_string() }
