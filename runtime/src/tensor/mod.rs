@@ -215,11 +215,22 @@ impl Tensor {
 
     /// A hash of data type, shape and data: the same on every machine.
     pub fn checksum(&self) -> u64 {
+        self.hasher().digest()
+    }
+
+    /// 128 bits that are the same for equal tensors and, but for chance, different for others.
+    pub fn digest(&self) -> u128 {
+        let mut hash = self.hasher();
+        hash.update(&(self.shape.len() as u64).to_le_bytes());
+        hash.digest128()
+    }
+
+    fn hasher(&self) -> xxhash_rust::xxh3::Xxh3 {
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
         hash.update(&self.dtype.0.to_le_bytes());
         self.shape.iter().for_each(|extent| hash.update(&extent.to_le_bytes()));
         hash.update(self.bytes());
-        hash.digest()
+        hash
     }
 
     /// Elements drawn from a seed, the same on every machine: floats from -1 to 1 (1 excluded), signed integers from -8
