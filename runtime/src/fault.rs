@@ -39,9 +39,9 @@ impl fmt::Display for Place {
 /// Why a run ended without a result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum FaultKind {
     /// An element that a buffer does not have.
-    #[error("index {index:?} is outside of `{buffer}`, whose shape is {shape:?}{place}")]
+    #[error("index {index:?} is outside of `{buffer}`, whose shape is {shape:?}")]
     OutOfBounds {
         /// Name of the buffer.
         buffer: String,
@@ -49,41 +49,29 @@ pub enum Fault {
         index: Vec<i64>,
         /// Shape of the buffer.
         shape: Vec<i64>,
-        /// Where.
-        place: Place,
     },
     /// An integer is divided by 0.
-    #[error("division of an integer by zero{place}")]
-    DivisionByZero {
-        /// Where.
-        place: Place,
-    },
+    #[error("division of an integer by zero")]
+    DivisionByZero,
     /// More memory than the limit allows.
-    #[error("{needed} bytes are needed, and the limit is {limit} bytes{place}")]
+    #[error("{needed} bytes are needed, and the limit is {limit} bytes")]
     OutOfMemory {
         /// Bytes in use, with those that were asked for.
         needed: u64,
         /// The limit in bytes.
         limit: u64,
-        /// Where.
-        place: Place,
     },
     /// More scalar operations than the limit allows.
-    #[error("the run was ended after {limit} operations, which is its limit{place}")]
+    #[error("the run was ended after {limit} operations, which is its limit")]
     TooMuchWork {
         /// The limit in scalar operations.
         limit: u64,
-        /// Where.
-        place: Place,
     },
     /// The run was cancelled.
-    #[error("the run was cancelled{place}")]
-    Cancelled {
-        /// Where.
-        place: Place,
-    },
+    #[error("the run was cancelled")]
+    Cancelled,
     /// An argument of another kind, data type or shape than its parameter.
-    #[error("parameter `{parameter}` is {wanted}, but the argument is {found}{place}")]
+    #[error("parameter `{parameter}` is {wanted}, but the argument is {found}")]
     WrongArgument {
         /// Name of the parameter.
         parameter: String,
@@ -91,21 +79,17 @@ pub enum Fault {
         wanted: String,
         /// What the argument is.
         found: String,
-        /// Where.
-        place: Place,
     },
     /// More or fewer arguments than parameters.
-    #[error("{wanted} arguments are needed, found {found}{place}")]
+    #[error("{wanted} arguments are needed, found {found}")]
     ArgumentCount {
         /// Number of parameters.
         wanted: usize,
         /// Number of arguments.
         found: usize,
-        /// Where.
-        place: Place,
     },
     /// No tensor is like that.
-    #[error("no tensor of {dtype} has shape {shape:?} and {bytes} bytes{place}")]
+    #[error("no tensor of {dtype} has shape {shape:?} and {bytes} bytes")]
     NoTensor {
         /// Data type of the elements.
         dtype: DType,
@@ -113,82 +97,61 @@ pub enum Fault {
         shape: Vec<i64>,
         /// Bytes of data.
         bytes: u64,
-        /// Where.
-        place: Place,
     },
     /// An assertion of the module does not hold.
-    #[error("{message}{place}")]
+    #[error("{message}")]
     Assertion {
         /// What the module says of it.
         message: String,
-        /// Where.
-        place: Place,
     },
     /// Something that this runtime does not execute.
-    #[error("the runtime does not execute {what}{place}")]
+    #[error("the runtime does not execute {what}")]
     Unsupported {
         /// What it is.
         what: String,
-        /// Where.
-        place: Place,
     },
+}
+
+/// Why a run ended without a result, and where.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{kind}{place}")]
+pub struct Fault {
+    /// Why.
+    pub kind: FaultKind,
+    /// Where.
+    pub place: Place,
+}
+
+impl From<FaultKind> for Fault {
+    fn from(kind: FaultKind) -> Fault {
+        Fault { kind, place: Place::default() }
+    }
 }
 
 impl Fault {
     /// Something that this runtime does not execute.
     pub fn unsupported(what: impl Into<String>) -> Fault {
-        Fault::Unsupported { what: what.into(), place: Place::default() }
-    }
-
-    fn place_mut(&mut self) -> &mut Place {
-        match self {
-            Fault::OutOfBounds { place, .. }
-            | Fault::DivisionByZero { place }
-            | Fault::OutOfMemory { place, .. }
-            | Fault::TooMuchWork { place, .. }
-            | Fault::Cancelled { place }
-            | Fault::WrongArgument { place, .. }
-            | Fault::ArgumentCount { place, .. }
-            | Fault::NoTensor { place, .. }
-            | Fault::Assertion { place, .. }
-            | Fault::Unsupported { place, .. } => place,
-        }
-    }
-
-    /// Where it happened.
-    pub fn place(&self) -> &Place {
-        match self {
-            Fault::OutOfBounds { place, .. }
-            | Fault::DivisionByZero { place }
-            | Fault::OutOfMemory { place, .. }
-            | Fault::TooMuchWork { place, .. }
-            | Fault::Cancelled { place }
-            | Fault::WrongArgument { place, .. }
-            | Fault::ArgumentCount { place, .. }
-            | Fault::NoTensor { place, .. }
-            | Fault::Assertion { place, .. }
-            | Fault::Unsupported { place, .. } => place,
-        }
+        FaultKind::Unsupported { what: what.into() }.into()
     }
 
     /// With its statement, unless one is known.
     #[must_use]
     pub fn at(mut self, statement: impl Into<String>) -> Fault {
-        self.place_mut().statement.get_or_insert_with(|| statement.into());
+        self.place.statement.get_or_insert_with(|| statement.into());
         self
     }
 
     /// With its function, unless one is known.
     #[must_use]
     pub fn in_function(mut self, function: impl Into<String>) -> Fault {
-        self.place_mut().function.get_or_insert_with(|| function.into());
+        self.place.function.get_or_insert_with(|| function.into());
         self
     }
 
     /// With one more caller: a binding or a function.
     #[must_use]
     pub fn called_from(mut self, caller: impl Into<String>) -> Fault {
-        self.place_mut().called_from.push(caller.into());
+        self.place.called_from.push(caller.into());
         self
     }
 }

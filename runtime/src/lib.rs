@@ -15,7 +15,7 @@ pub mod program;
 pub mod tensor;
 pub mod vm;
 
-pub use fault::{Fault, Place};
+pub use fault::{Fault, FaultKind, Place};
 pub use interpret::{Interpreter, OneLane};
 pub use kernel::{Arg, Backend, Kernel};
 pub use limits::Limits;

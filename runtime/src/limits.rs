@@ -1,6 +1,6 @@
 //! How much a run may use: memory, work, and whether it goes on at all.
 
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -19,12 +19,13 @@ struct Shared {
 /// Limits of a run. A clone counts into the same limits, so that all threads and kernels of a run share them.
 ///
 /// ```
-/// use runtime::{Fault, Limits, Tensor};
+/// use runtime::{Fault, FaultKind, Limits, Tensor};
 /// use plugin_api::prelude::DType;
 ///
 /// let limits = Limits::new(1_000, 1_000_000);
 /// let small = Tensor::zeros(DType::F32, &[100], &limits)?;
-/// assert!(matches!(Tensor::zeros(DType::F32, &[200], &limits), Err(Fault::OutOfMemory { needed: 1200, .. })));
+/// let error = Tensor::zeros(DType::F32, &[200], &limits).expect_err("more than the limit");
+/// assert_eq!(error.kind, FaultKind::OutOfMemory { needed: 1200, limit: 1000 });
 /// drop(small);
 /// assert_eq!(limits.memory_used(), 0);
 /// # Ok::<(), Fault>(())
@@ -93,10 +94,10 @@ impl Limits {
     pub fn work(&self, operations: u64) -> Result<(), Fault> {
         let before = self.0.done.fetch_add(operations, Ordering::Relaxed);
         if before.saturating_add(operations) > self.0.work {
-            return Err(Fault::TooMuchWork { limit: self.0.work, place: Place::default() });
+            return Err(FaultKind::TooMuchWork { limit: self.0.work }.into());
         }
         if self.0.cancelled.load(Ordering::Relaxed) {
-            return Err(Fault::Cancelled { place: Place::default() });
+            return Err(FaultKind::Cancelled.into());
         }
         Ok(())
     }
@@ -110,7 +111,7 @@ impl Limits {
         let charge = Charge { limits: Some(self.clone()), bytes };
         let needed = before.saturating_add(bytes);
         if needed > self.0.memory {
-            return Err(Fault::OutOfMemory { needed, limit: self.0.memory, place: Place::default() });
+            return Err(FaultKind::OutOfMemory { needed, limit: self.0.memory }.into());
         }
         self.0.peak.fetch_max(needed, Ordering::Relaxed);
         Ok(charge)
@@ -150,9 +151,9 @@ mod tests {
     fn work_ends_at_its_limit_and_when_cancelled() {
         let limits = Limits::new(0, 10);
         assert!(limits.work(10).is_ok());
-        assert!(matches!(limits.work(1), Err(Fault::TooMuchWork { limit: 10, .. })));
+        assert!(matches!(limits.work(1), Err(Fault { kind: FaultKind::TooMuchWork { limit: 10, .. }, .. })));
         let limits = Limits::unlimited();
         limits.clone().cancel();
-        assert!(matches!(limits.work(1), Err(Fault::Cancelled { .. })));
+        assert!(matches!(limits.work(1), Err(Fault { kind: FaultKind::Cancelled, .. })));
     }
 }

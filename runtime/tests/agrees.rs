@@ -7,7 +7,7 @@ use naive::{Naive, Num};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
 use runtime::program::{Instr, lower};
-use runtime::{Arg, Backend, Fault, Interpreter, Limits, OneLane, Tensor};
+use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Limits, OneLane, Tensor};
 use script::NoOps;
 
 fn body_of(text: &str) -> Body {
@@ -84,7 +84,9 @@ fn the_interpreter_agrees_with_a_naive_evaluator() {
                     }
                     fine += 1;
                 }
-                (Err(_), Err(Fault::OutOfBounds { .. } | Fault::DivisionByZero { .. })) => faults += 1,
+                (Err(_), Err(Fault { kind: FaultKind::OutOfBounds { .. } | FaultKind::DivisionByZero, .. })) => {
+                    faults += 1
+                }
                 (expected, found) => {
                     panic!("seed {seed} {how}: {expected:?}, found {found:?}\n{text}\n{program}")
                 }

@@ -3,7 +3,7 @@
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
 use runtime::program::lower;
-use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
+use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Limits, Tensor};
 use script::NoOps;
 
 fn func(text: &str) -> Body {
@@ -72,12 +72,12 @@ fn what_is_written_is_no_input() {
     let (a, b) = (floats(&[1, 2], &[1.0, 2.0]), floats(&[1], &[0.0]));
     let kernel = Interpreter.prepare(&func(SYMBOLIC)).expect("it lowers");
     let found = kernel.run(&mut [Arg::In(&a), Arg::In(&b)], &limits());
-    assert!(matches!(found, Err(Fault::WrongArgument { .. })), "{found:?}");
+    assert!(matches!(found, Err(Fault { kind: FaultKind::WrongArgument { .. }, .. })), "{found:?}");
     let mut shared = b.clone();
     kernel.run(&mut [Arg::In(&a), Arg::Out(&mut shared)], &limits()).expect("it runs");
     assert_eq!((b.number(0), shared.number(0)), (Some(Number::Float(0.0)), Some(Number::Float(3.0))));
     let found = kernel.run(&mut [Arg::In(&a), Arg::Int(3)], &limits());
-    assert!(matches!(found, Err(Fault::WrongArgument { .. })), "{found:?}");
+    assert!(matches!(found, Err(Fault { kind: FaultKind::WrongArgument { .. }, .. })), "{found:?}");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn limits_end_a_run() {
     let mut a = ints(&[0]);
     let kernel = Interpreter.prepare(&func(endless)).expect("it lowers");
     let found = kernel.run(&mut [Arg::Out(&mut a)], &Limits::new(u64::MAX, 1_000_000));
-    assert!(matches!(found, Err(Fault::TooMuchWork { limit: 1_000_000, .. })), "{found:?}");
+    assert!(matches!(found, Err(Fault { kind: FaultKind::TooMuchWork { limit: 1_000_000, .. }, .. })), "{found:?}");
     let huge = "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((1,), \"int32\")):\n    B = T.sblock_alloc_buffer((T.int64(25000000000),), \"int32\")\n    A[0] = 1\n";
     let kernel = Interpreter.prepare(&func(huge)).expect("it lowers");
     let limits = Limits::new(1 << 32, u64::MAX);

@@ -8,6 +8,7 @@ mod metadata;
 pub mod modules;
 pub mod passes;
 pub mod report;
+pub mod validated;
 
 pub use cause::TextDifference;
 
@@ -57,15 +58,15 @@ impl Failure {
 pub const STACK: usize = 8 << 20;
 
 /// Runs `f` over all cases, on as many threads as there are cores; the results are in the order of the cases.
-pub fn in_parallel<C: Sync>(cases: &[C], f: impl Fn(&C) -> Outcome + Sync, done: impl Fn() + Sync) -> Vec<Outcome> {
+pub fn in_parallel<C: Sync, R: Send>(cases: &[C], f: impl Fn(&C) -> R + Sync, done: impl Fn() + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(cases.len()));
     let work = || {
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(case) = cases.get(i) else { return };
-            let outcome = f(case);
-            results.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((i, outcome));
+            let result = f(case);
+            results.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((i, result));
             done();
         }
     };
@@ -78,7 +79,7 @@ pub fn in_parallel<C: Sync>(cases: &[C], f: impl Fn(&C) -> Outcome + Sync, done:
     });
     let mut results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     results.sort_by_key(|(i, _)| *i);
-    results.into_iter().map(|(_, outcome)| outcome).collect()
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// What `f` gives, or a failure if it panics: a panic is a fault of passhost, and one case of many.

@@ -4,6 +4,8 @@ use passhost::run::validate::{ChangedSteps, ValidatedStep, Validation, Validator
 use passhost::{Engine, Instrument, PassContext, Runner};
 use plugin_api::ir::Module;
 use registry::{Pipeline, Plan, Request};
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// Bytes that tensors may take at a time.
 const MEMORY: u64 = 1 << 30;
@@ -48,3 +50,63 @@ pub fn step(engine: &Engine, pass: &str, before: &Module, after: &Module) -> Opt
         after: after.clone(),
     })
 }
+
+/// Verdicts, counted.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Runs whose values are the same.
+    pub same: usize,
+    /// Runs that changed nothing but names.
+    pub unchanged: usize,
+    /// Runs that were not validated, by their reason: how many, and the first one.
+    pub not: BTreeMap<String, (usize, String)>,
+    /// Each run that is blamed, and why.
+    pub blamed: Vec<String>,
+}
+
+impl Tally {
+    /// Counts the verdict on a run.
+    pub fn add(&mut self, run: &str, verdict: Verdict) {
+        match verdict {
+            Verdict::Same(_) => self.same += 1,
+            Verdict::Unchanged => self.unchanged += 1,
+            Verdict::NotValidated { why } => self.not.entry(kind_of(&why)).or_insert((0, run.to_string())).0 += 1,
+            other => self.blame(run, &format!("{other:?}")),
+        }
+    }
+
+    /// Counts a run that is blamed.
+    pub fn blame(&mut self, run: &str, why: &str) {
+        self.blamed.push(format!("{run}: {why}"));
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not: usize = self.not.values().map(|(n, _)| n).sum();
+        let (same, unchanged, blamed) = (self.same, self.unchanged, self.blamed.len());
+        writeln!(f, "{same} runs that changed a module are validated, {not} are not, {blamed} are blamed")?;
+        writeln!(f, "{unchanged} runs changed nothing")?;
+        let mut reasons: Vec<_> = self.not.iter().collect();
+        reasons.sort_by_key(|(_, (n, _))| std::cmp::Reverse(*n));
+        for (why, (n, first)) in reasons {
+            writeln!(f, "  {n} x {why} (first: {first})")?;
+        }
+        self.blamed.iter().try_for_each(|blamed| writeln!(f, "blamed: {blamed}"))
+    }
+}
+
+/// A reason without what is particular to one module: names of variables and functions, and numbers.
+fn kind_of(why: &str) -> String {
+    let mut out = String::new();
+    for (i, part) in why.split('`').enumerate() {
+        match i % 2 == 0 || part.contains('.') {
+            true => out.extend(part.chars().map(|c| if c.is_ascii_digit() { '#' } else { c })),
+            false => out.push_str("..."),
+        }
+    }
+    out.chars().take(MOST_SHOWN).collect()
+}
+
+/// Characters of a reason.
+const MOST_SHOWN: usize = 140;

@@ -251,10 +251,28 @@ impl RunArgs {
     }
 }
 
+/// What the commands that execute a module share.
 #[derive(Args)]
-pub(super) struct ExecArgs {
+pub(super) struct Executed {
     /// The module as TVMScript; `-` reads standard input.
     pub(super) input: PathBuf,
+    /// Extent of a symbolic dimension of generated inputs: 'n=5'. May be repeated.
+    ///
+    /// Default: 8 for `exec`; `validate` tries several, with 0, 1 and a prime.
+    #[arg(long, value_name = "NAME=N")]
+    pub(super) dim: Vec<String>,
+    /// Most bytes that tensors may take at a time. Default: half of the memory of this machine.
+    #[arg(long, value_name = "BYTES")]
+    pub(super) limit_memory: Option<u64>,
+    /// Prints the results as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args)]
+pub(super) struct ExecArgs {
+    #[command(flatten)]
+    pub(super) executed: Executed,
     /// The function to execute.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(super) function: String,
@@ -272,50 +290,32 @@ pub(super) struct ExecArgs {
     /// Integers are from 0 to 3.
     #[arg(long, value_name = "SEED")]
     pub(super) random: Option<u64>,
-    /// Extent of a symbolic dimension in random values: 'n=5'. Default: 8. May be repeated.
-    #[arg(long, value_name = "NAME=N")]
-    pub(super) dim: Vec<String>,
     /// Writes the results to an .npz file: output, or output_0, output_1, ... of a tuple.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Prints each binding with its value on standard error.
     #[arg(long)]
     pub(super) trace: bool,
-    /// Most bytes that tensors may take at a time. Default: half of the memory of this machine.
-    #[arg(long, value_name = "BYTES")]
-    pub(super) limit_memory: Option<u64>,
     /// Most scalar operations.
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000_000)]
     pub(super) limit_work: u64,
-    /// Prints the results as JSON.
-    #[arg(long)]
-    pub(super) json: bool,
     #[command(flatten)]
     pub(super) select: Select,
 }
 
 #[derive(Args)]
 pub(super) struct ValidateArgs {
-    /// The module as TVMScript; `-` reads standard input.
-    pub(super) input: PathBuf,
+    #[command(flatten)]
+    pub(super) executed: Executed,
     /// The function to execute. Default: each public function that reaches what a pass changed.
     #[arg(long, value_name = "NAME")]
     pub(super) function: Option<String>,
     /// The seed of the inputs. They are the same for each seed on every machine.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(super) seed: u64,
-    /// Extent of a symbolic dimension: 'n=16'. Without it, a dimension gets several. May be repeated.
-    #[arg(long, value_name = "NAME=N")]
-    pub(super) dim: Vec<String>,
-    /// Most bytes that tensors may take at a time. Default: half of the memory of this machine.
-    #[arg(long, value_name = "BYTES")]
-    pub(super) limit_memory: Option<u64>,
     /// Most scalar operations for each function and pass.
     #[arg(long, value_name = "N", default_value_t = USUAL_WORK)]
     pub(super) limit_work: u64,
-    /// Prints the verdicts as JSON.
-    #[arg(long)]
-    pub(super) json: bool,
     #[command(flatten)]
     pub(super) select: Select,
 }

@@ -93,7 +93,7 @@ pub fn write_npy(tensor: &Tensor, name: &str, to: &mut impl Write) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::Fault;
+    use crate::fault::{Fault, FaultKind};
     use plugin_api::prelude::DType;
 
     fn file(descr: &str, fortran_order: bool, shape: &[i64], data: &[u8]) -> Vec<u8> {
@@ -149,7 +149,10 @@ mod tests {
     #[test]
     fn what_is_too_large_is_refused_before_it_is_read() {
         let error = read(&file("<f4", false, &[25_000_000_000], &[])).expect_err("is too large");
-        assert!(matches!(error, FileError::Fault { fault: Fault::OutOfMemory { .. }, .. }), "{error}");
+        assert!(
+            matches!(error, FileError::Fault { fault: Fault { kind: FaultKind::OutOfMemory { .. }, .. }, .. }),
+            "{error}"
+        );
         assert!(read(&file("<f4", false, &[i64::MAX, i64::MAX], &[])).is_err());
     }
 }

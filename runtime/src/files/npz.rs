@@ -79,7 +79,7 @@ pub fn write_npz<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::Fault;
+    use crate::fault::{Fault, FaultKind};
     use plugin_api::prelude::{Bf16, DType};
     use std::io::Cursor;
 
@@ -130,6 +130,9 @@ mod tests {
         assert!(file.len() < 1 << 17, "{}", file.len());
         assert_eq!(read(file.clone(), &Limits::unlimited()).expect("read")["x"], zeros);
         let error = read(file, &Limits::new(1 << 20, 0)).expect_err("is too large");
-        assert!(matches!(error, FileError::Fault { fault: Fault::OutOfMemory { .. }, .. }), "{error}");
+        assert!(
+            matches!(error, FileError::Fault { fault: Fault { kind: FaultKind::OutOfMemory { .. }, .. }, .. }),
+            "{error}"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::columns::rows;
 use super::exec::Exec;
 use super::memory::{self, Column, Positions};
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultKind};
 use crate::program::{Access, Affine, Reg, Scalar};
 use std::mem::take;
 
@@ -80,7 +80,7 @@ impl Exec<'_, '_> {
         };
         let index = access.index.iter().map(&mut at).collect();
         let shape = buffer.shape.iter().map(at).collect();
-        let fault = Fault::OutOfBounds { buffer: buffer.name.clone(), index, shape, place: Place::default() };
+        let fault = FaultKind::OutOfBounds { buffer: buffer.name.clone(), index, shape };
         self.at(fault, access.place)
     }
 
@@ -146,7 +146,7 @@ impl Exec<'_, '_> {
             None => Ok(()),
             Some(found) => {
                 let (buffer, index, shape) = (what.to_string(), vec![found], vec![extent]);
-                Err(self.at(Fault::OutOfBounds { buffer, index, shape, place: Place::default() }, place))
+                Err(self.at(FaultKind::OutOfBounds { buffer, index, shape }, place))
             }
         }
     }

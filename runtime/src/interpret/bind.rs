@@ -2,7 +2,7 @@
 
 use super::floats::narrow;
 use super::memory::Memory;
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultKind};
 use crate::kernel::Arg;
 use crate::limits::Limits;
 use crate::program::{Param, ParamKind, Program, Reg, Scalar, TensorParam};
@@ -22,7 +22,7 @@ pub(super) struct Bound<'m> {
 /// Checks the arguments of a call.
 pub(super) fn bind<'m>(program: &Program, args: &'m mut [Arg<'_>], limits: &Limits) -> Result<Bound<'m>, Fault> {
     if args.len() != program.params.len() {
-        return Err(Fault::ArgumentCount { wanted: program.params.len(), found: args.len(), place: Place::default() });
+        return Err(FaultKind::ArgumentCount { wanted: program.params.len(), found: args.len() }.into());
     }
     let mut bound = Bound { memory: Vec::new(), ints: Vec::new(), floats: Vec::new() };
     bound.memory.resize_with(program.storages.len(), || Memory::None);
@@ -49,7 +49,7 @@ pub(super) fn bind<'m>(program: &Program, args: &'m mut [Arg<'_>], limits: &Limi
 
 fn wrong(param: &Param, wanted: impl Into<String>, found: impl Into<String>) -> Fault {
     let parameter = param.name.clone();
-    Fault::WrongArgument { parameter, wanted: wanted.into(), found: found.into(), place: Place::default() }
+    FaultKind::WrongArgument { parameter, wanted: wanted.into(), found: found.into() }.into()
 }
 
 /// What an argument is, in words.

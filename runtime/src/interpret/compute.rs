@@ -5,7 +5,7 @@ use super::exec::Exec;
 use super::floats::{self, narrow, round, single_of};
 use super::ints;
 use super::memory::bits_of;
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultKind};
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
 use plugin_api::prelude::{Bf16, F16};
 use std::mem::take;
@@ -99,7 +99,7 @@ impl<'p> Exec<'p, '_> {
                 let how = (&self.shape, &self.mask, &mut self.rooms);
                 let done = ints::binary(op, of, [&self.ints[a], &self.ints[b]], &mut out, how);
                 self.ints[at] = out;
-                let zero = || self.at(Fault::DivisionByZero { place: Place::default() }, place);
+                let zero = || self.at(FaultKind::DivisionByZero, place);
                 return done.ok_or_else(zero);
             }
             (Bank::Single, true) => {
@@ -270,7 +270,7 @@ impl<'p> Exec<'p, '_> {
             None => (0..self.shape.total).all(holds),
             Some(runs) => runs.iter().cloned().flatten().all(holds),
         };
-        let broken = || Fault::Assertion { message: message.to_string(), place: Place::default() };
+        let broken = || FaultKind::Assertion { message: message.to_string() };
         if all { Ok(()) } else { Err(self.at(broken(), place)) }
     }
 }

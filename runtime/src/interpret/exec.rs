@@ -4,7 +4,7 @@ use super::bind::{Bound, as_float};
 use super::columns::{DIMS, Floats, Ints, MOST_LANES, Mask, Shape};
 use super::ints::Rooms;
 use super::memory::{Memory, Positions};
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
 use crate::program::{Affine, Instr, Loop, Program, Reg, Scalar};
 use plugin_api::ir::constant::Number;
@@ -81,7 +81,8 @@ impl<'p, 'm> Exec<'p, 'm> {
     }
 
     /// A fault with the statement where it happened.
-    pub(super) fn at(&self, fault: Fault, place: u32) -> Fault {
+    pub(super) fn at(&self, fault: impl Into<Fault>, place: u32) -> Fault {
+        let fault = fault.into();
         match self.program.places.get(place as usize) {
             Some(text) => fault.at(text),
             None => fault,
@@ -286,8 +287,8 @@ impl<'p, 'm> Exec<'p, 'm> {
         let bytes = elements.saturating_mul(element.bytes());
         let charge = self.limits.memory(bytes).map_err(|fault| self.at(fault, place))?;
         let too_much = || {
-            let (limit, place) = (self.limits.memory_limit(), crate::fault::Place::default());
-            self.at(Fault::OutOfMemory { needed: bytes, limit, place }, 0)
+            let limit = self.limits.memory_limit();
+            self.at(FaultKind::OutOfMemory { needed: bytes, limit }, 0)
         };
         let words = usize::try_from(bytes.div_ceil(8)).map_err(|_| too_much())?;
         Vec::<u64>::new().try_reserve_exact(words).map_err(|_| too_much())?;

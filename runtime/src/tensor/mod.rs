@@ -3,7 +3,7 @@
 mod random;
 mod storage;
 
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::prelude::{Bf16, DType, F16};
@@ -58,7 +58,7 @@ pub fn size_of(dtype: DType, shape: &[i64]) -> Option<u64> {
 }
 
 fn no_tensor(dtype: DType, shape: &[i64], bytes: usize) -> Fault {
-    Fault::NoTensor { dtype, shape: shape.to_vec(), bytes: bytes as u64, place: Place::default() }
+    FaultKind::NoTensor { dtype, shape: shape.to_vec(), bytes: bytes as u64 }.into()
 }
 
 impl Tensor {
@@ -215,11 +215,22 @@ impl Tensor {
 
     /// A hash of data type, shape and data: the same on every machine.
     pub fn checksum(&self) -> u64 {
+        self.hasher().digest()
+    }
+
+    /// 128 bits that are the same for equal tensors and, but for chance, different for others.
+    pub fn digest(&self) -> u128 {
+        let mut hash = self.hasher();
+        hash.update(&(self.shape.len() as u64).to_le_bytes());
+        hash.digest128()
+    }
+
+    fn hasher(&self) -> xxhash_rust::xxh3::Xxh3 {
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
         hash.update(&self.dtype.0.to_le_bytes());
         self.shape.iter().for_each(|extent| hash.update(&extent.to_le_bytes()));
         hash.update(self.bytes());
-        hash.digest()
+        hash
     }
 
     /// Elements drawn from a seed, the same on every machine: floats from -1 to 1 (1 excluded), signed integers from -8
@@ -297,12 +308,18 @@ mod tests {
     #[test]
     fn shapes_that_no_tensor_has_are_refused() {
         for shape in [&[-1][..], &[i64::MAX, 2], &[3]] {
-            assert!(matches!(Tensor::new(DType::F32, shape, &[0; 8]), Err(Fault::NoTensor { .. })), "{shape:?}");
+            assert!(
+                matches!(Tensor::new(DType::F32, shape, &[0; 8]), Err(Fault { kind: FaultKind::NoTensor { .. }, .. })),
+                "{shape:?}"
+            );
         }
         let empty = Tensor::zeros(DType::F32, &[0, i64::MAX, 9], &Limits::unlimited()).expect("empty");
         assert_eq!((empty.len(), empty.bytes()), (0, &[][..]));
         let huge = Tensor::zeros(DType::F32, &[25_000_000_000], &Limits::new(1 << 30, 0));
-        assert!(matches!(huge, Err(Fault::OutOfMemory { needed: 100_000_000_000, .. })), "{huge:?}");
+        assert!(
+            matches!(huge, Err(Fault { kind: FaultKind::OutOfMemory { needed: 100_000_000_000, .. }, .. })),
+            "{huge:?}"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Bytes of tensors, aligned to 8.
 
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultKind};
 use crate::limits::{Charge, Limits};
 
 /// Bytes in words of 8, the last one filled up with zeros.
@@ -25,7 +25,7 @@ impl Storage {
 
     pub(super) fn zeros(bytes: u64, limits: &Limits) -> Result<Storage, Fault> {
         let charge = limits.memory(bytes)?;
-        let too_much = || Fault::OutOfMemory { needed: bytes, limit: limits.memory_limit(), place: Place::default() };
+        let too_much = || -> Fault { FaultKind::OutOfMemory { needed: bytes, limit: limits.memory_limit() }.into() };
         let words = usize::try_from(bytes.div_ceil(8)).map_err(|_| too_much())?;
         // What the machine does not have is a fault; `vec!` alone would end the process.
         Vec::<u64>::new().try_reserve_exact(words).map_err(|_| too_much())?;

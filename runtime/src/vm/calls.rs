@@ -6,7 +6,7 @@ use super::machine::{Frame, Machine, Next, Target};
 use super::observe::Observer;
 use super::packed::standard;
 use super::value::{Callee, Value};
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultKind};
 use crate::tensor::Tensor;
 use plugin_api::ir::{BodyKind, Call, Value as Node};
 use plugin_api::prelude::Expr;
@@ -230,5 +230,5 @@ fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Ca
         text if text.is_empty() => "an assertion does not hold".to_string(),
         text => format!("an assertion does not hold: {text}"),
     };
-    Err(Fault::Assertion { message, place: Place::default() }.into())
+    Err(FaultKind::Assertion { message }.into())
 }

@@ -1,6 +1,6 @@
 //! Why the machine ended a run, and where in the module.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use plugin_api::names::did_you_mean;
 use std::fmt;
 
@@ -79,6 +79,12 @@ pub enum Cause {
         /// Why.
         why: String,
     },
+}
+
+impl From<FaultKind> for Cause {
+    fn from(kind: FaultKind) -> Cause {
+        Cause::Fault(kind.into())
+    }
 }
 
 impl Cause {

@@ -9,7 +9,7 @@ use super::packed::Packed;
 use super::plan::{Plan, Step};
 use super::symbols::Symbols;
 use super::value::{Callee, Closure, Scalar, Value};
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultKind, Place};
 use crate::limits::Limits;
 use plugin_api::ir::{BodyKind, Value as Node};
 use plugin_api::names::nearest;
@@ -355,7 +355,8 @@ impl<'m> Machine<'m> {
         };
         if plan.params.len() != args.len() {
             let place = Place { function: Some(plan.name.to_string()), ..Place::default() };
-            return Err(Fault::ArgumentCount { wanted: plan.params.len(), found: args.len(), place }.into());
+            let kind = FaultKind::ArgumentCount { wanted: plan.params.len(), found: args.len() };
+            return Err(Fault { kind, place }.into());
         }
         let mut binder = Binder::new(&mut symbols, &plan.body);
         for (param, value) in plan.params.iter().zip(&args) {

@@ -1,7 +1,7 @@
 //! The machine on functions that are built by hand. What it does with operators and PrimFuncs, `passhost exec` shows.
 
 use super::*;
-use crate::{Fault, Limits, Tensor};
+use crate::{Fault, FaultKind, Limits, Tensor};
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::{AttrsId, Body, BodyBuilder, DType, Dim, Module, NodeSpec, Type, TypeId, V};
 
@@ -202,7 +202,13 @@ fn limits_end_a_run_with_its_place() {
     let failure =
         Machine::new(&module, &NoLegalization).limits(&Limits::new(1 << 30, 1_000)).run("main", vec![], &mut ());
     let failure = failure.expect_err("100 GB are too much");
-    assert!(matches!(failure.cause, Cause::Fault(Fault::OutOfMemory { needed: 100_000_000_000, .. })), "{failure}");
+    assert!(
+        matches!(
+            failure.cause,
+            Cause::Fault(Fault { kind: FaultKind::OutOfMemory { needed: 100_000_000_000, .. }, .. })
+        ),
+        "{failure}"
+    );
     assert_eq!(failure.at[0].binding.as_deref(), Some("large"));
 }
 

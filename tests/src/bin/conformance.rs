@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use passhost_tests::conformance::modules::ModuleCase;
 use passhost_tests::conformance::passes::PassCase;
-use passhost_tests::conformance::{Outcome, in_parallel, modules, passes, report};
+use passhost_tests::conformance::{Outcome, in_parallel, modules, passes, report, validated};
 use passhost_tests::generate::{self, Choices, bytes_of};
 use passhost_tests::{engine, shared_engine};
 use serde_json::{Value, json};
@@ -50,6 +50,18 @@ enum What {
         /// Only the runs of this pass, named as in the file.
         #[arg(long)]
         pass: Option<String>,
+    },
+    /// Pass runs: read what was before, run the pass, and compare what the module computes before and after it.
+    /// Exit code 0: no pass is blamed.
+    Validate {
+        /// One case a line, as JSON.
+        file: PathBuf,
+        /// Only the runs of this pass, named as in the file.
+        #[arg(long)]
+        pass: Option<String>,
+        /// Only the case of this id.
+        #[arg(long, value_name = "ID")]
+        show: Option<String>,
     },
 }
 
@@ -100,6 +112,7 @@ fn main() -> ExitCode {
 fn run(what: &What) -> Result<bool, Error> {
     let (shown, outcomes) = match what {
         What::Generate { count, seed } => return generate(*seed, *count).map(|()| true),
+        What::Validate { file, pass, show } => return validate(file, pass.as_deref(), show.as_deref()),
         What::Modules { shown, texts, after } => {
             let (cases, faults) = lines(&shown.file, |line| {
                 Some(ModuleCase { id: line["id"].as_str()?.into(), text: line["text"].as_str()?.into() })
@@ -135,6 +148,22 @@ fn run(what: &What) -> Result<bool, Error> {
         ErrorKind::BrokenPipe => Ok(equal),
         _ => Err(error),
     })
+}
+
+fn validate(file: &Path, pass: Option<&str>, show: Option<&str>) -> Result<bool, Error> {
+    let (cases, faults) = lines(file, pass_case)?;
+    if let Some((_, fault)) = faults.first() {
+        return Err(Error::other(format!("{}: {}: a line that is no case", file.display(), fault.id)));
+    }
+    let taken = |case: &PassCase| pass.is_none_or(|pass| pass == case.pass) && show.is_none_or(|id| id == case.id);
+    let cases: Vec<PassCase> = cases.into_iter().map(|(_, case)| case).filter(taken).collect();
+    if cases.is_empty() {
+        return Err(nothing(file, "no case"));
+    }
+    let verdicts = with_progress(&cases, |case| validated::run(case, shared_engine()));
+    let (is_fine, text) = validated::report(cases.iter().zip(verdicts).collect());
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map(|()| is_fine)
 }
 
 fn nothing(file: &Path, found: &str) -> Error {
@@ -222,6 +251,14 @@ fn lines<C>(file: &Path, case: impl Fn(&Value) -> Option<C>) -> Result<(Numbered
 
 /// What became of all cases, and of the lines that are none, in the order of the file.
 fn all<C: Sync>(cases: Numbered<C>, faults: Numbered<Outcome>, f: impl Fn(&C) -> Outcome + Sync) -> Vec<Outcome> {
+    let outcomes = with_progress(&cases, |(_, case)| f(case));
+    let mut all: Numbered<Outcome> = cases.iter().map(|(line, _)| *line).zip(outcomes).chain(faults).collect();
+    all.sort_by_key(|(line, _)| *line);
+    all.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// What `f` makes of all cases.
+fn with_progress<C: Sync, R: Send>(cases: &[C], f: impl Fn(&C) -> R + Sync) -> Vec<R> {
     engine();
     // A panic is in the report; its backtrace would only be in the way of the progress.
     std::panic::set_hook(Box::new(|_| {}));
@@ -229,11 +266,9 @@ fn all<C: Sync>(cases: Numbered<C>, faults: Numbered<Outcome>, f: impl Fn(&C) ->
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} {eta}") {
         bar.set_style(style);
     }
-    let outcomes = in_parallel(&cases, |(_, case)| f(case), || bar.inc(1));
+    let results = in_parallel(cases, f, || bar.inc(1));
     bar.finish_and_clear();
-    let mut all: Numbered<Outcome> = cases.iter().map(|(line, _)| *line).zip(outcomes).chain(faults).collect();
-    all.sort_by_key(|(line, _)| *line);
-    all.into_iter().map(|(_, outcome)| outcome).collect()
+    results
 }
 
 fn print_text(text: &str) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use super::modules::read;
 use super::{Failure, Outcome, guarded};
 use passhost::verify::verify_read;
-use passhost::{Engine, PassContext, Runner};
+use passhost::{Engine, Instrument, PassContext, Runner};
 use plugin_api::ir::Module;
 use plugin_api::metadata::{OptionValue, PassInfo};
 use registry::{Form, Pipeline, Plan, Request, Selection, Stage};
@@ -37,7 +37,7 @@ pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Outcome {
         let (before, opaque) = read("before not read", &case.before, operators)?;
         opaque_calls = opaque;
         let after = case.after.as_ref().map(|after| read("after not read", after, operators)).transpose()?;
-        match (replay(case, before, engine)?, after) {
+        match (replay(case, before, engine, None)?, after) {
             (Ok(got), Some((want, _))) if got.structural_eq(&want) => Ok(()),
             (Ok(got), Some((want, _))) => {
                 let (want, got) = (
@@ -59,7 +59,7 @@ pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Outcome {
 }
 
 /// The full name here of a pass of TVM. Bare names are Relax's; two names of passes are not those of their factories.
-fn full_name(case: &PassCase) -> String {
+pub(super) fn full_name(case: &PassCase) -> String {
     match case.pass.as_str() {
         "DecomposeOps" => "relax.DecomposeOpsForInference".to_string(),
         "tirx.NarrowDataType" if case.args.is_empty() => "tirx.ForceNarrowIndexToInt32".to_string(),
@@ -78,11 +78,16 @@ pub fn after(pass: &str, module: Module, engine: &Arc<Engine>) -> Result<Module,
     let (context, after) = (serde_json::json!({"opt_level": 9}), None);
     let (id, before, args) = (String::new(), String::new(), Vec::new());
     let case = PassCase { id, pass: pass.to_string(), args, kwargs, context, before, after };
-    replay(&case, module, engine).unwrap_or_else(|failure| Err(failure.why))
+    replay(&case, module, engine, None).unwrap_or_else(|failure| Err(failure.why))
 }
 
-/// Runs the pass; the inner error is what the pass says.
-fn replay(case: &PassCase, before: Module, engine: &Arc<Engine>) -> Result<Result<Module, String>, Failure> {
+/// Runs the pass, with an instrument that sees it; the inner error is what the pass says.
+pub(super) fn replay(
+    case: &PassCase,
+    before: Module,
+    engine: &Arc<Engine>,
+    seen_by: Option<Instrument>,
+) -> Result<Result<Module, String>, Failure> {
     let name = full_name(case);
     let Some(id) = engine.registry().find_full(&name) else {
         return Err(Failure::new("no such pass", name));
@@ -103,7 +108,8 @@ fn replay(case: &PassCase, before: Module, engine: &Arc<Engine>) -> Result<Resul
     let request =
         Request { pipeline: Pipeline { stages: vec![stage] }, selections: vec![selection], ..Request::default() };
     let plan = Plan::new(&request, engine.registry()).map_err(|why| Failure::new("not planned", why))?;
-    let report = Runner::in_context(engine, &context(case, engine)?).verified_input(true).run(&plan, before);
+    let runner = Runner::in_context(engine, &context(case, engine)?).verified_input(true);
+    let report = seen_by.into_iter().fold(runner, Runner::instrument).run(&plan, before);
     let report = report.map_err(|why| Failure::new("not planned", why))?;
     Ok(match report.error {
         None => Ok(report.module),

@@ -1,9 +1,9 @@
 //! No standard pass is blamed on generated modules. `VALIDATE_MODULES=1000 cargo test -p passhost-tests --test validate`
 //! takes more of them.
 
-use passhost::run::validate::Verdict;
+use passhost_tests::engine;
 use passhost_tests::generate::{Choices, algebra_module, bytes_of, module};
-use passhost_tests::{engine, validation};
+use passhost_tests::validation::{self, Tally};
 use plugin_api::prelude::Module;
 
 /// How many modules, unless the environment says otherwise.
@@ -45,26 +45,16 @@ fn no_standard_pass_is_blamed() {
     if let Ok(only) = std::env::var("VALIDATE_PASS") {
         passes.retain(|pass| *pass == only);
     }
-    let (mut same, mut not, mut blamed) = (0, 0, Vec::new());
-    let mut reasons = std::collections::BTreeMap::new();
+    let mut tally = Tally::default();
     for seed in 1..=count {
         let module = generated(seed);
         for pass in &passes {
             let Ok((steps, _)) = validation::steps(engine(), &pipeline(pass), &module) else { continue };
             let Some(step) = steps.last().filter(|step| step.pass == *pass) else { continue };
-            match validation::verdict(engine(), step, seed) {
-                Verdict::Same(_) => same += 1,
-                Verdict::Unchanged => {}
-                Verdict::NotValidated { why } => {
-                    not += 1;
-                    *reasons.entry(why.chars().take(100).collect::<String>()).or_insert(0) += 1;
-                }
-                other => blamed.push(format!("{pass}, seed {seed}: {other:?}")),
-            }
+            tally.add(&format!("{pass}, seed {seed}"), validation::verdict(engine(), step, seed));
         }
     }
-    println!("{same} runs that changed a module are validated, {not} are not, {} are blamed", blamed.len());
-    reasons.iter().for_each(|(why, n)| println!("  {n} x {why}"));
-    assert!(same > 0, "nothing was validated");
-    assert!(blamed.is_empty(), "{}", blamed.join("\n"));
+    println!("{tally}");
+    assert!(tally.same > 0, "nothing was validated");
+    assert!(tally.blamed.is_empty(), "{}", tally.blamed.join("\n"));
 }

@@ -1,6 +1,7 @@
 //! The commands `run` and `plan`, which read the same request.
 
 pub(super) mod exec;
+mod executed;
 mod expected;
 pub(super) mod explain_match;
 pub(super) mod validate;

@@ -6,7 +6,7 @@ use plugin_api::ir::constant::Number;
 use plugin_api::ir::{AttrsId, Body, BodyBuilder, Dim, Module, Tensor, Type, V};
 use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits, Reason};
 use runtime::vm::{Cause, Failure, Kernels, Machine, Packed, Value};
-use runtime::{Fault, Limits};
+use runtime::{FaultKind, Limits};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -162,7 +162,7 @@ fn written(b: &mut BodyBuilder, value: &Value) -> Option<V> {
 }
 
 fn error(failure: &Failure) -> EvaluationError {
-    let place = if let Cause::Fault(fault) = &failure.cause { Some(fault.place()) } else { None };
+    let place = if let Cause::Fault(fault) = &failure.cause { Some(&fault.place) } else { None };
     let called = || failure.at.first().map(|at| at.function.clone()).filter(|name| name != NAME);
     EvaluationError {
         reason: reason(&failure.cause),
@@ -174,13 +174,13 @@ fn error(failure: &Failure) -> EvaluationError {
 
 fn reason(cause: &Cause) -> Reason {
     match cause {
-        Cause::Fault(fault) => match fault {
-            Fault::OutOfBounds { .. } => Reason::OutOfBounds,
-            Fault::DivisionByZero { .. } => Reason::DivisionByZero,
-            Fault::OutOfMemory { .. } => Reason::Memory,
-            Fault::TooMuchWork { .. } | Fault::Cancelled { .. } => Reason::Work,
-            Fault::Assertion { .. } => Reason::Assertion,
-            Fault::Unsupported { .. } => Reason::NotExecuted,
+        Cause::Fault(fault) => match fault.kind {
+            FaultKind::OutOfBounds { .. } => Reason::OutOfBounds,
+            FaultKind::DivisionByZero => Reason::DivisionByZero,
+            FaultKind::OutOfMemory { .. } => Reason::Memory,
+            FaultKind::TooMuchWork { .. } | FaultKind::Cancelled => Reason::Work,
+            FaultKind::Assertion { .. } => Reason::Assertion,
+            FaultKind::Unsupported { .. } => Reason::NotExecuted,
             _ => Reason::Wrong,
         },
         Cause::NotRegistered { .. } | Cause::NotExecuted { .. } => Reason::NotExecuted,

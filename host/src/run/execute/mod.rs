@@ -11,7 +11,7 @@ use plugin_api::ir::{Body, Call, Module, Type};
 use plugin_api::metadata::OptionValue;
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
-use runtime::Fault;
+use runtime::FaultKind;
 use runtime::vm::{Cause, Failure, Lower};
 
 impl Lower for Engine {
@@ -92,14 +92,7 @@ fn callers(failure: &Failure) -> Vec<String> {
 
 fn help(cause: &Cause, asked: bool) -> String {
     let help = match cause {
-        Cause::Fault(Fault::OutOfMemory { .. }) => "--limit-memory BYTES allows more",
-        Cause::Fault(Fault::TooMuchWork { .. }) => {
-            "--limit-work N allows more, if the module has no loop or recursion without an end"
-        }
-        Cause::Fault(Fault::Unsupported { .. }) => "lower the module less, or replace this part of it",
-        Cause::Fault(Fault::OutOfBounds { .. } | Fault::DivisionByZero { .. } | Fault::Assertion { .. }) => {
-            "the value of an input or a fault of the module leads to this; --trace shows the values before"
-        }
+        Cause::Fault(fault) => help_of_fault(&fault.kind, asked),
         Cause::NoFunction { .. } | Cause::OtherFunction { .. } if asked => {
             "--function NAME names a Relax function of the module"
         }
@@ -109,8 +102,28 @@ fn help(cause: &Cause, asked: bool) -> String {
         }
         Cause::NotExecuted { .. } => "its plugin must declare a legalization, or a pass must replace the operator",
         Cause::TooDeep { .. } | Cause::NestedValue { .. } => "end the recursion of the module earlier",
-        _ if asked => "--random SEED makes inputs that fit; --inputs FILE must have arrays that do",
-        _ => "correct the types in the module, or the inputs from which they follow",
+        _ => help_of_types(asked),
     };
     help.to_string()
+}
+
+fn help_of_fault(kind: &FaultKind, asked: bool) -> &'static str {
+    match kind {
+        FaultKind::OutOfMemory { .. } => "--limit-memory BYTES allows more",
+        FaultKind::TooMuchWork { .. } => {
+            "--limit-work N allows more, if the module has no loop or recursion without an end"
+        }
+        FaultKind::Unsupported { .. } => "lower the module less, or replace this part of it",
+        FaultKind::OutOfBounds { .. } | FaultKind::DivisionByZero | FaultKind::Assertion { .. } => {
+            "the value of an input or a fault of the module leads to this; --trace shows the values before"
+        }
+        _ => help_of_types(asked),
+    }
+}
+
+fn help_of_types(asked: bool) -> &'static str {
+    match asked {
+        true => "--random SEED makes inputs that fit; --inputs FILE must have arrays that do",
+        false => "correct the types in the module, or the inputs from which they follow",
+    }
 }

@@ -7,6 +7,7 @@
 //! | `units` | the functions to execute for a change |
 //! | `cases` | the inputs to execute them with |
 //! | `sides` | executing a function before and after |
+//! | `remembering` | what both sides share is executed once |
 //! | `compare` | comparing two values |
 //! | `pairing` | the first binding whose value differs |
 //! | `precise` | the same module in float64, so that a more accurate result is not blamed |
@@ -16,6 +17,7 @@ mod cases;
 mod compare;
 mod pairing;
 mod precise;
+mod remembering;
 mod sides;
 mod steps;
 mod units;
@@ -40,6 +42,9 @@ use std::collections::BTreeMap;
 /// Most scalar operations for one pass, unless something else is said.
 pub const USUAL_WORK: u64 = 20_000_000_000;
 
+/// The part of the memory that intermediate results may take in addition.
+const REMEMBERED: u64 = 4;
+
 /// How passes are validated.
 #[derive(Clone, Debug)]
 pub struct Validation {
@@ -49,7 +54,7 @@ pub struct Validation {
     pub dims: BTreeMap<String, i64>,
     /// The function to execute; without one, each public function that a change reaches.
     pub function: Option<String>,
-    /// Most bytes of tensors at a time.
+    /// Most bytes of tensors at a time. Intermediate results that both sides share take up to a quarter of it more.
     pub memory: u64,
     /// Most scalar operations for one pass.
     pub work: u64,
@@ -73,7 +78,8 @@ pub struct Validator<'e> {
 impl<'e> Validator<'e> {
     /// A validator that has executed nothing yet.
     pub fn new(engine: &'e Engine, how: Validation) -> Validator<'e> {
-        Validator { engine, how, sides: Sides::default() }
+        let sides = Sides::new(how.memory / REMEMBERED);
+        Validator { engine, how, sides }
     }
 
     /// Compares the modules before and after a pass. `progress` hears what is being executed.
@@ -181,7 +187,7 @@ impl<'e> Validator<'e> {
         };
         let binding = match found.binding {
             Some(binding) => Some(binding),
-            None => pairing::first_difference(engine, step, unit, &args, allowed, limits),
+            None => pairing::first_difference(engine, step, unit, &args, allowed, limits, &self.sides.kernels),
         };
         Tried::Verdict(Verdict::Different(Box::new(Difference { binding, ..found })))
     }

@@ -86,13 +86,13 @@ pub(super) fn first_difference(
     args: &[Value],
     allowed: &Allowed,
     limits: &Limits,
+    kernels: &Arc<Kernels>,
 ) -> Option<Divergence> {
     let Unit::Function(name) = unit else { return None };
-    let kernels = Arc::new(Kernels::default());
     let record = |module: &Module| {
         let limits = Limits::with_fresh_bytes(limits.memory_limit(), u64::MAX, limits.fresh_byte());
         let mut recorder = Recorder::default();
-        let result = execute(engine, module, unit, args, &limits, &kernels, &mut recorder);
+        let result = execute(engine, module, unit, args, &limits, kernels, &mut recorder);
         result.ok().map(|value| (recorder.entries, value))
     };
     let (before, old) = record(&step.before)?;

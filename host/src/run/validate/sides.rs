@@ -1,11 +1,12 @@
 //! Executing a function before and after a pass.
 
 use super::cases::Case;
+use super::remembering::Remembering;
 use super::units::Unit;
 use crate::engine::Engine;
 use plugin_api::prelude::{Body, Module};
 use runtime::vm::{At, Cause, Failure, Kernels, Machine, Observer, Scalar, Value};
-use runtime::{Arg, Fault, Limits};
+use runtime::{Arg, FaultKind, Interpreter, Limits};
 use std::sync::Arc;
 
 /// What came of an execution.
@@ -21,9 +22,9 @@ pub(super) enum Side {
 }
 
 /// Executes functions, and knows the results of the last module.
-#[derive(Default)]
 pub(super) struct Sides {
-    kernels: Arc<Kernels>,
+    /// They remember what they computed, so that both sides share what a pass left alone.
+    pub(super) kernels: Arc<Kernels>,
     known: Vec<Known>,
 }
 
@@ -39,6 +40,12 @@ struct Known {
 const MOST_KNOWN: usize = 256;
 
 impl Sides {
+    /// That remember so many bytes of intermediate results.
+    pub(super) fn new(remembered: u64) -> Sides {
+        let kernels = Kernels::new(Remembering::new(Interpreter, remembered));
+        Sides { kernels: Arc::new(kernels), known: Vec::new() }
+    }
+
     /// Executes a function of a module, unless that is known.
     pub(super) fn execute(
         &mut self,
@@ -126,15 +133,18 @@ fn number(scalar: &Scalar) -> Arg<'static> {
 
 fn side_of(failure: &Failure) -> Side {
     let text = failure.to_string();
+    let fails = || Side::Fails(text.clone(), failure.at.first().cloned());
     match &failure.cause {
-        Cause::Fault(Fault::TooMuchWork { .. }) => Side::Limit(format!("work limit: {text}")),
-        Cause::Fault(Fault::OutOfMemory { .. }) => Side::Limit(format!("memory limit: {text}")),
-        Cause::Fault(Fault::Unsupported { .. } | Fault::Cancelled { .. })
-        | Cause::NotExecuted { .. }
-        | Cause::NotRegistered { .. }
-        | Cause::TooDeep { .. }
-        | Cause::NestedValue { .. } => Side::Cannot(text),
-        _ => Side::Fails(text, failure.at.first().cloned()),
+        Cause::Fault(fault) => match &fault.kind {
+            FaultKind::TooMuchWork { .. } => Side::Limit(format!("work limit: {text}")),
+            FaultKind::OutOfMemory { .. } => Side::Limit(format!("memory limit: {text}")),
+            FaultKind::Unsupported { .. } | FaultKind::Cancelled => Side::Cannot(text),
+            _ => fails(),
+        },
+        Cause::NotExecuted { .. } | Cause::NotRegistered { .. } | Cause::TooDeep { .. } | Cause::NestedValue { .. } => {
+            Side::Cannot(text)
+        }
+        _ => fails(),
     }
 }
 

@@ -1,49 +1,48 @@
 //! The command `exec`: executes a function of a module, and shows its results.
 
-pub(super) mod limits;
 mod progress;
 mod show;
 
 use self::progress::Watching;
-use super::{engine, in_the_original_process, open, read, read_input};
+use super::executed::{dims, memory, prepared};
+use super::in_the_original_process;
 use crate::cli::arguments::ExecArgs;
 use crate::cli::messages::Messages;
-use crate::cli::select::request;
 use crate::cli::spared;
-use crate::cli::{load, lock, show as tables};
-use crate::engine::Engine;
 use crate::files::{Output, from_start, to_stdout};
-use crate::plugins::lock::Mode;
 use crate::report::error::{Error, exit};
-use crate::run::Runner;
 use crate::run::execute::{executing, failed};
 use plugin_api::ir::{Body, Module};
 use runtime::files::{FileError, read_npz, write_npz};
 use runtime::vm::{Cause, InputError, Inputs, Machine, Value};
-use runtime::{Fault, Limits, Tensor};
+use runtime::{Fault, FaultKind, Limits, Tensor};
 use std::collections::BTreeMap;
 use std::io::{BufReader, Cursor};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Reads the module and the inputs, executes the function, and shows and writes its results; gives the exit code.
 pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Error> {
     let output = output(args)?;
-    let dims = dims(&args.dim)?;
-    let (engine, module) = module(args, messages)?;
-    let limits = limits::of(args);
+    let dims = dims(&args.executed)?;
+    let prepared = prepared(&args.executed, &args.select.or_no_passes(), messages)?;
+    let report = prepared.runner(messages).run(&prepared.plan, prepared.module.clone())?;
+    let (engine, module) = (&prepared.engine, report.module);
+    if let Some(error) = report.error {
+        return Err(error);
+    }
+    let limits = Limits::new(memory(&args.executed), args.limit_work);
     let values = inputs(args, dims, &module, &limits)?;
     let mut watching = Watching::new(&module, args, messages);
-    let mut machine = Machine::new(&module, &*engine).limits(&limits);
-    let result = executing(&engine, || machine.run(&args.function, values, &mut watching));
+    let mut machine = Machine::new(&module, &**engine).limits(&limits);
+    let result = executing(engine, || machine.run(&args.function, values, &mut watching));
     watching.finish();
-    let value = result.map_err(|failure| failed(&engine, &module, &failure))?;
+    let value = result.map_err(|failure| failed(engine, &module, &failure))?;
     in_the_original_process()?;
     let results = show::results(&value);
     if let Some(output) = output {
         output.write_bytes(&npz(&results)?)?;
     }
-    to_stdout(&match args.json {
+    to_stdout(&match args.executed.json {
         true => show::json(&args.function, &results, &limits),
         false => show::text(&results),
     })?;
@@ -58,48 +57,10 @@ fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
         let message = "arrays are not written to standard output; name a file".to_string();
         return Err(Error::Output { path: shown.clone(), message });
     }
-    let mut others = vec![("the module", args.input.as_path())];
+    let mut others = vec![("the module", args.executed.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
     spared::check_output(&args.select, shown, &others)?;
     Ok(Some(output))
-}
-
-/// The extents of `--dim`.
-pub(super) fn dims(given: &[String]) -> Result<BTreeMap<String, i64>, Error> {
-    let mut out = BTreeMap::new();
-    for given in given {
-        let parsed = given.split_once('=').and_then(|(name, n)| Some((name.trim(), n.trim().parse::<i64>().ok()?)));
-        match parsed.filter(|(name, extent)| !name.is_empty() && *extent >= 0) {
-            Some((name, extent)) => out.insert(name.to_string(), extent),
-            None => {
-                let message = format!("--dim {given}: a name and an extent of 0 or more are needed");
-                return Err(Error::Request { message, help: "as in --dim n=5".to_string() });
-            }
-        };
-    }
-    Ok(out)
-}
-
-/// The engine, and the module after the passes that are asked for.
-fn module(args: &ExecArgs, messages: Messages) -> Result<(Arc<Engine>, Module), Error> {
-    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
-    let select = args.select.or_no_passes();
-    let request = request(&select, &manifest)?;
-    let input = read_input(&args.input)?;
-    let engine = engine(&manifest, keeper, messages)?;
-    let (context, written) = request.context(&manifest, &engine)?;
-    let plan = written.plan(&context, &engine)?;
-    messages.reports(plan.warnings.iter().map(tables::plan_warning), "warnings");
-    lock::tell(engine.lock(), messages);
-    open(&engine, &plan, messages)?;
-    let module = read(&engine, &input, messages)?;
-    let runner = Runner::in_context(&engine, &context).verified_input(true);
-    let hears = Arc::clone(&engine);
-    let runner =
-        runner.hears(move |diagnostic| messages.report(&tables::pass_diagnostic(diagnostic, hears.registry())));
-    let report = runner.run(&plan, module)?;
-    let module = report.module;
-    report.error.map_or(Ok((engine, module)), Err)
 }
 
 /// The arguments of the function.
@@ -121,7 +82,9 @@ fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits:
             InputError::UnknownDim { .. } => {
                 ("--dim gives an extent to a symbolic dimension of the parameters", "--dim: ".to_string())
             }
-            InputError::Cause(Cause::Fault(Fault::OutOfMemory { .. })) => ("--limit-memory BYTES allows more", of),
+            InputError::Cause(Cause::Fault(Fault { kind: FaultKind::OutOfMemory { .. }, .. })) => {
+                ("--limit-memory BYTES allows more", of)
+            }
             _ => ("--inputs FILE gives arrays for such parameters", of),
         };
         Error::Request { message: format!("{of}{error}"), help: help.to_string() }

@@ -4,19 +4,15 @@
 mod show;
 
 use self::show::Checked;
-use super::exec::{dims, limits};
-use super::{engine, in_the_original_process, open, read, read_input};
+use super::executed::{dims, memory, prepared, usual_memory};
+use super::in_the_original_process;
 use crate::cli::arguments::ValidateArgs;
 use crate::cli::messages::Messages;
-use crate::cli::select::request;
-use crate::cli::{load, lock, show as tables};
 use crate::engine::Engine;
 use crate::files::to_stdout;
 use crate::instruments::Instrument;
-use crate::plugins::lock::Mode;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
-use crate::run::Runner;
 use crate::run::validate::{ChangedSteps, Validation, Validator, Verdict};
 use indicatif::{ProgressBar, ProgressStyle};
 use plugin_api::ir::Module;
@@ -32,32 +28,20 @@ const USUAL_SEED: u64 = 1;
 /// Runs the passes, and shows a verdict on each; gives the exit code.
 pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Result<u8, Error> {
     let how = Validation {
-        dims: dims(&args.dim)?,
+        dims: dims(&args.executed)?,
         function: args.function.clone(),
         work: args.limit_work,
-        ..Validation::new(args.seed, limits::memory(args.limit_memory))
+        ..Validation::new(args.seed, memory(&args.executed))
     };
-    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
-    let request = request(&args.select, &manifest)?;
-    let input = read_input(&args.input)?;
-    let engine = engine(&manifest, keeper, messages)?;
-    let (context, written) = request.context(&manifest, &engine)?;
-    let plan = written.plan(&context, &engine)?;
-    messages.reports(plan.warnings.iter().map(tables::plan_warning), "warnings");
-    lock::tell(engine.lock(), messages);
-    open(&engine, &plan, messages)?;
-    let module = read(&engine, &input, messages)?;
-    known_function(args.function.as_deref(), &module)?;
-    let steps = ChangedSteps::default();
-    let runner = Runner::in_context(&engine, &context).verified_input(true);
-    let hears = Arc::clone(&engine);
-    let runner =
-        runner.hears(move |diagnostic| messages.report(&tables::pass_diagnostic(diagnostic, hears.registry())));
-    let report = runner.instrument(collecting(&steps, &engine)).run(&plan, module)?;
+    let prepared = prepared(&args.executed, &args.select, messages)?;
+    known_function(args.function.as_deref(), &prepared.module)?;
+    let (engine, steps) = (&prepared.engine, ChangedSteps::default());
+    let runner = prepared.runner(messages).instrument(collecting(&steps, engine));
+    let report = runner.run(&prepared.plan, prepared.module.clone())?;
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
-    let checked = check(&engine, &steps, how, messages);
+    let checked = check(engine, &steps, how, messages);
     in_the_original_process()?;
-    to_stdout(&if args.json { show::json(&checked, args.seed) } else { show::text(&checked, args.seed) })?;
+    to_stdout(&if args.executed.json { show::json(&checked, args.seed) } else { show::text(&checked, args.seed) })?;
     report.error.map_or(Ok(code(&checked)), Err)
 }
 
@@ -69,7 +53,7 @@ pub(super) fn collecting(steps: &ChangedSteps, engine: &Engine) -> Instrument {
 /// Validates the passes of a run that is over, and shows the verdicts on standard error; gives the exit code. That values
 /// could not be compared does not spoil the run.
 pub(super) fn after_run(engine: &Arc<Engine>, steps: &ChangedSteps, messages: Messages) -> u8 {
-    let checked = check(engine, steps, Validation::new(USUAL_SEED, limits::memory(None)), messages);
+    let checked = check(engine, steps, Validation::new(USUAL_SEED, usual_memory()), messages);
     messages.table("validation", || show::text(&checked, USUAL_SEED), || show::values(&checked));
     match code(&checked) {
         exit::NOT_VALIDATED => exit::DONE,
