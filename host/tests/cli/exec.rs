@@ -124,7 +124,7 @@ class Module:
 "#;
 
 /// What goes wrong while it is executed.
-const WRONG: &str = r#"
+pub(super) const WRONG: &str = r#"
 @I.ir_module
 class Module:
     @T.prim_func(private=True)
@@ -340,6 +340,34 @@ fn requests_that_do_not_fit() {
             &["exec", "model.py", "--random", "1", "--dim", "n"],
         ],
     );
+}
+
+/// Each of these files is damaged in another place.
+#[test]
+fn inputs_that_are_damaged() {
+    let good = || npz(&[("x", "<f4", "(2, 3)", &floats(&[1.0; 6])), ("y", "<f4", "(3,)", &floats(&[1.0; 3]))]);
+    let mut flipped = good();
+    // A byte of the data of `x`.
+    let header = flipped.windows(2).position(|pair| pair == b"}\n").expect("a header");
+    flipped[header + 4] ^= 0x40;
+    let of = |descr: &'static str, shape: &'static str| npz(&[("x", descr, shape, &floats(&[1.0; 6]))]);
+    let mut magic = good();
+    let at = magic.windows(6).position(|bytes| bytes == b"\x93NUMPY").expect("an array");
+    magic[at + 1] = b'n';
+    let case = case("exec_damaged")
+        .file("empty.npz", Vec::new())
+        .file("flipped.npz", flipped)
+        .file("magic.npz", magic)
+        .file("short.npz", of("<f4", "(2, 30)"))
+        .file("negative.npz", of("<f4", "(-2, 3)"))
+        .file("overflow.npz", of("<f4", "(9223372036854775807, 9223372036854775807)"))
+        .file("objects.npz", of("|O", "(2, 3)"))
+        .file("dtype.npz", of("<q9", "(2, 3)"));
+    let files = ["empty", "flipped", "magic", "short", "negative", "overflow", "objects", "dtype"];
+    let files = files.map(|name| format!("{name}.npz"));
+    let commands: Vec<[&str; 4]> = files.iter().map(|file| ["exec", "model.py", "--inputs", file]).collect();
+    let commands: Vec<&[&str]> = commands.iter().map(|command| &command[..]).collect();
+    check(&case, &commands);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `passhost validate` and `run --validate`: verdicts, the first binding whose value differs, and requests that are wrong.
 
-use super::Case;
+use super::exec::WRONG;
+use super::{Case, transcript};
 
 const MODULE: &str = r#"
 @I.ir_module
@@ -63,6 +64,41 @@ fn validate_what_cannot_be_executed() {
 fn validate_reaches_the_limit_of_work() {
     case("validate_reaches_the_limit_of_work", MODULE)
         .check(&["validate", "m.py", "--limit-work", "10", "--passes", "relax.LegalizeOps"], b"");
+}
+
+/// In float32, `d` is `y` rounded to an integer: the right pass makes it more accurate, the wrong one does not.
+const CANCELS: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((16,), "float32"), y: R.Tensor((16,), "float32")):
+        with R.dataflow():
+            b = R.multiply(x, R.const(10000000.0, "float32"))
+            s = R.add(b, y)
+            d = R.subtract(s, b)
+            R.output(d)
+        return d
+"#;
+
+#[test]
+fn validate_does_not_blame_what_is_more_accurate() {
+    let case = case("validate_more_accurate", CANCELS);
+    let of = |pass| ["validate", "m.py", "--passes", pass];
+    let shown = [of("right.Cancel"), of("wrong.Cancel")].map(|args| transcript(&args, case.run(&args, b"")));
+    case.golden(&shown.join("\n"));
+}
+
+/// What goes wrong before a pass says nothing about the pass, and is bounded as an execution is.
+#[test]
+fn validate_modules_that_go_wrong() {
+    let case = Case::new("validate_wrong").standard().file("wrong.py", WRONG);
+    let of = |function: &'static str| {
+        let limits = ["--limit-memory", "1000000", "--limit-work", "1000000"];
+        [&["validate", "wrong.py", "--passes", "relax.LegalizeOps", "--function", function][..], &limits].concat()
+    };
+    let functions = ["main", "zero", "endless", "recursion", "large", "packed", "asserts"];
+    let shown: Vec<String> = functions.map(of).iter().map(|args| transcript(args, case.run(args, b""))).collect();
+    case.golden(&shown.join("\n"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Each planted fault is found, and the first binding whose value differs is the right one.
 
-use super::planted::{Planted, all};
+use super::planted::{Planted, all, more_accurate};
 use passhost::run::validate::Verdict;
 use passhost::{Engine, Manifest};
 use passhost_tests::{root, shared_engine, validation};
@@ -81,4 +81,14 @@ fn right_passes_over_the_same_modules_are_not_blamed() {
             assert!(is_fine, "{} over that of {}: {verdict:?}", step.pass, planted.pass);
         }
     }
+}
+
+/// The values differ by more than the contract allows, and those after the pass are the right ones.
+#[test]
+fn a_more_accurate_result_is_not_blamed() {
+    let module = script::read(&more_accurate().module, engine()).expect("a module");
+    let (steps, _) = validation::steps(engine(), "right.Cancel", &module).expect("a plan");
+    let verdict = validation::verdict(engine(), &steps[0], 1);
+    let Verdict::Same(same) = &verdict else { panic!("{verdict:?}") };
+    assert!(same.largest > 0.1, "the values differ by {}", same.largest);
 }

@@ -38,6 +38,19 @@ fn within(pass: &'static str, params: &str, lines: &[&str], first: &'static [&'s
     Planted { pass, module: function(params, lines, "gv", "gv"), first }
 }
 
+/// In float32, `d` is `y` rounded to an integer.
+const CANCELLED: &[&str] = &[
+    "b = R.multiply(x, R.const(10000000.0, \"float32\"))",
+    "s = R.add(b, y)",
+    "d = R.subtract(s, b)",
+    "gv = R.multiply(d, v)",
+];
+
+/// A pass whose values are nearer to those of float64 than the ones before it.
+pub(crate) fn more_accurate() -> Planted {
+    within("Cancel", PARAMS, CANCELLED, &[])
+}
+
 /// All of them.
 pub(crate) fn all() -> Vec<Planted> {
     let mut out = operators();
@@ -74,6 +87,7 @@ fn operators() -> Vec<Planted> {
         relax("Variance", &["b = R.variance(a, axis=[1])"], &["b"]),
         relax("Argmax", &["m = R.argmax(a, axis=1)", "b = R.astype(m, \"float32\")"], &["m"]),
         relax("Gelu", &["b = R.nn.gelu(a)"], &["b"]),
+        within("Cancel", PARAMS, CANCELLED, &["other", "d"]),
         relax("Add", &["c = R.add(a, y)", "b = R.subtract(c, x)"], &["c"]),
         relax(
             "Logical",

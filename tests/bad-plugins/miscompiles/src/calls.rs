@@ -187,3 +187,23 @@ pub(crate) fn symbol(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     }
     Ok(edit.finish()?)
 }
+
+/// `(x + y) - x` becomes `y`, or an operator of it.
+pub(crate) fn cancelled(body: &Body, op: Option<&str>) -> Result<Body, PassError> {
+    let mut edit = body.edit();
+    let differences = body.values().filter_map(|value| value.as_call_to("relax.subtract"));
+    for call in differences {
+        let (Some(left), Some(x)) = (call.arg(0), call.arg(1)) else { continue };
+        let Some(sum) = left.as_call_to("relax.add").filter(|sum| sum.arg(0) == Some(x)) else { continue };
+        let Some(y) = sum.arg(1) else { continue };
+        match op {
+            None => edit.make_alias(call.value(), y),
+            Some(op) => {
+                let (of, ty) = (edit.v(y), call.ty().to_owned());
+                let other = call_before(&mut edit, call.value(), op, &[of], &ty, "other");
+                edit.make_alias(call.value(), other);
+            }
+        }
+    }
+    Ok(edit.finish()?)
+}

@@ -13,7 +13,7 @@ use plugin_api::prelude::*;
 /// Declares passes, and exports them.
 macro_rules! miscompiles {
     ($($granularity:ident $NAME:ident = $name:literal: $doc:literal, $run:expr;)*) => {
-        export_plugin! { passes: [$($NAME),*] }
+        export_plugin! { passes: [$($NAME,)* CANCEL, CANCEL_WRONGLY] }
 
         $(declare_pass! {
             #[doc = $doc]
@@ -88,4 +88,25 @@ miscompiles! {
     prim_func STALE = "wrong.Stale": "Reads the first intermediate buffer in place of the second.", stale;
     prim_func GUARD = "wrong.Guard": "Removes a guard.", guard;
     prim_func FIRST_INDEX = "wrong.FirstIndex": "Loads the first element always.", first_index;
+}
+
+/// That of a pass which computes floats in another order.
+const SUMS: Tolerance = Tolerance::Reassociated { rtol: 1e-5, atol: 1e-6 };
+
+declare_pass! {
+    /// Replaces `(x + y) - x` by `y`: another value than that of float32, and the right one.
+    pub function pass CANCEL = "right.Cancel" {
+        opt_level: 0,
+        tolerance: SUMS,
+        run: |f, _| cancelled(f, None),
+    }
+}
+
+declare_pass! {
+    /// Replaces `(x + y) - x` by `-y`, under the same contract.
+    pub function pass CANCEL_WRONGLY = "wrong.Cancel" {
+        opt_level: 0,
+        tolerance: SUMS,
+        run: |f, _| cancelled(f, Some("negative")),
+    }
 }

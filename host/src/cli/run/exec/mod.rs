@@ -96,7 +96,9 @@ fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, 
     let wrong = |error: &FileError| Error::Request {
         message: format!("inputs {}: {error}", path.display()),
         help: match error {
-            FileError::Fault { .. } => "--limit-memory BYTES allows more",
+            FileError::Fault { fault: Fault { kind: FaultKind::OutOfMemory { .. }, .. }, .. } => {
+                "--limit-memory BYTES allows more"
+            }
             _ => "numpy.savez(FILE, name=array, ...) writes such a file",
         }
         .to_string(),
