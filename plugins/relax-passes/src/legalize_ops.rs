@@ -3,6 +3,7 @@
 //! *Expects* any module. *Keeps* calls of operators without a legalization. *Never* changes what is computed.
 
 use plugin_api::prelude::*;
+use plugin_api::typing::infer_types::infer_types;
 use plugin_api::typing::legalized::{LegalizedArg, Replacement};
 use std::collections::{BTreeMap, HashMap};
 
@@ -80,7 +81,7 @@ fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
             Ok::<_, PassError>(Action::Replace(v))
         });
         let legalized = match legalized {
-            Ok(body) if has_new_types => with_result_type(body),
+            Ok(body) if has_new_types => infer_types(&body, ctx).and_then(with_result_type),
             other => other,
         };
         functions.module.set(name, legalized.map_err(|error| error.in_function(name))?);

@@ -96,3 +96,8 @@ pub(super) fn padded(te: &Te<'_>, name: &str, x: &TeTensor, padding: &[(Dim, Dim
         inside.map_or(value.clone(), |inside| inside.if_then_else(value, with))
     })
 }
+
+/// The quotient; of integers, without the fraction.
+pub(super) fn divide(a: TeExpr, b: TeExpr) -> TeExpr {
+    if a.dtype().is_float() { a / b } else { a.trunc_div(b) }
+}

@@ -1,6 +1,6 @@
 //! Operators that work on each element.
 
-use super::blocks::{map, map2, math};
+use super::blocks::{divide, map, map2, math};
 use super::{Legal, Row, axis_of, cannot, float_attr, result_shape};
 use crate::declare::{int, out_dtype};
 use plugin_api::ir::{Call, DType};
@@ -157,10 +157,6 @@ fn sign(x: TeExpr) -> TeExpr {
         false => (x.cast(DType::I64), TeExpr::int(0, DType::I64)),
     };
     zero.lt(&number).select(of(1), number.lt(&zero).select(of(-1), of(0)))
-}
-
-fn divide(a: TeExpr, b: TeExpr) -> TeExpr {
-    if a.dtype().is_float() { a / b } else { a.trunc_div(b) }
 }
 
 fn floor_divide(a: TeExpr, b: TeExpr) -> TeExpr {

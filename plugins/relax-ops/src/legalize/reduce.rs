@@ -1,6 +1,6 @@
 //! Reductions.
 
-use super::blocks::{map, map2, raveled};
+use super::blocks::{divide, map, map2, raveled};
 use super::{Legal, Row, axis_of, result_shape};
 use crate::declare::{flag, int, ints};
 use plugin_api::ir::{Attr, Call, DType, Dim};
@@ -142,7 +142,7 @@ fn mean_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool) -> TeTensor {
     let count = TeExpr::of_dim(sizes.reduce(|all, one| all * one).unwrap_or(Dim::Int(1))).cast(x.dtype());
     let axes = sorted(axes);
     let sum = reduce(te, &format!("{}_red", x.name()), x, &axes, keep, TeExpr::sum);
-    map(te, "T_divide", &sum, |sum| sum / count)
+    map(te, "T_divide", &sum, |sum| divide(sum, count))
 }
 
 /// The mean of the squared distances from the mean.
