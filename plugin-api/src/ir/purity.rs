@@ -6,9 +6,14 @@ use crate::ir::{Body, BodyKind, Type, Value};
 /// Operators of TIR, without `tirx.`, that change or ask for something outside of the function. Those with a dot in their
 /// name, of one device or library, are taken to.
 const EFFECTS: &[&str] = &[
+    "TVMBackendAllocWorkspace",
+    "TVMBackendAnyListMoveFromPackedReturn",
+    "TVMBackendAnyListSetPackedArg",
+    "TVMBackendFreeWorkspace",
     "anylist_resetitem",
     "anylist_setitem_call_cpacked",
     "anylist_setitem_call_packed",
+    "atomic_add",
     "call_cpacked",
     "call_cpacked_lowered",
     "call_extern",
@@ -22,20 +27,38 @@ const EFFECTS: &[&str] = &[
     "cooperative_tensor_multiply_accumulate",
     "cooperative_tensor_store",
     "create_barriers",
+    "dma_copy",
+    "dma_end_group",
+    "dma_start_group",
+    "dma_wait",
     "lookup_param",
+    "make_filled_simdgroup_matrix",
     "masked_store",
     "mma_fill",
+    "mma_fill_legacy",
     "mma_store",
+    "mma_store_legacy",
+    "nd_mem_alloc_with_scope",
     "prefetch",
     "print_buffer",
+    "selector",
+    "simdgroup_load",
+    "simdgroup_multiply_accumulate",
+    "simdgroup_store",
+    "tensormap_encode_tiled",
     "texture2d_load",
     "texture2d_store",
+    "timer_end_cuda",
+    "timer_finalize_cuda",
+    "timer_init_cuda",
+    "timer_start_cuda",
     "tvm_bmma_sync",
     "tvm_call_cpacked",
     "tvm_call_cpacked_lowered",
     "tvm_call_packed",
     "tvm_call_packed_lowered",
     "tvm_call_trace_packed",
+    "tvm_call_trace_packed_lowered",
     "tvm_check_return",
     "tvm_fill_fragment",
     "tvm_global_barrier_kinit",
@@ -55,6 +78,10 @@ const EFFECTS: &[&str] = &[
     "tvm_warp_shuffle_up",
     "tvm_warp_shuffle_xor",
 ];
+
+/// Operators of TIR, without `tirx.`, that change nothing and cannot be left out all the same: they leave a loop or a thread,
+/// or say something to what comes later.
+const KEPT: &[&str] = &["assume", "break_loop", "continue_loop", "thread_return"];
 
 impl Body {
     /// Whether a TIR function has no effect, as TVM judges it: it stores only to buffers that it allocates, under their own
@@ -87,14 +114,21 @@ pub(crate) fn is_pure_operator(name: &str) -> bool {
     !name.contains('.') && EFFECTS.binary_search(&name).is_err()
 }
 
+/// Whether a call of an operator of TIR can be left out if nothing uses its result.
+pub(crate) fn can_be_left_out(name: &str) -> bool {
+    is_pure_operator(name) && !KEPT.contains(&name.strip_prefix("tirx.").unwrap_or(name))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{EFFECTS, is_pure_operator};
+    use super::{EFFECTS, can_be_left_out, is_pure_operator};
 
     #[test]
     fn operators_with_effects_are_found() {
         assert!(EFFECTS.is_sorted(), "they are searched by halves");
         assert!(is_pure_operator("tirx.exp") && is_pure_operator("tirx.call_pure_extern"));
         assert!(!is_pure_operator("tirx.call_extern") && !is_pure_operator("tirx.ptx.wait"));
+        assert!(!is_pure_operator("tirx.atomic_add"));
+        assert!(is_pure_operator("tirx.break_loop") && !can_be_left_out("tirx.break_loop"));
     }
 }

@@ -1,6 +1,6 @@
 //! What a pass reads of TIR: elements of buffers, and the iterators of schedulable blocks.
 
-use crate::ir::purity::is_pure_operator;
+use crate::ir::purity::can_be_left_out;
 use crate::ir::records::{axis, buffer_of, kind};
 use crate::ir::{Attr, BufferType, Stmt, Type, Value};
 
@@ -88,11 +88,11 @@ impl<'a> Value<'a> {
         self.kind() == kind::ACCESS
     }
 
-    /// Whether an expression of TIR changes something, or asks for something outside of the function.
+    /// Whether an expression of TIR changes something, leaves a loop, or asks for something outside of the function.
     pub fn changes_state(self) -> bool {
         let mut work = vec![self];
         while let Some(value) = work.pop() {
-            if value.as_call().is_some_and(|call| !call.op().is_some_and(is_pure_operator)) {
+            if value.as_call().is_some_and(|call| !call.op().is_some_and(can_be_left_out)) {
                 return true;
             }
             work.extend(value.operands().filter(|operand| operand.is_nested()));

@@ -45,13 +45,12 @@ impl Body {
         for call in self.bindings().filter_map(Value::as_call) {
             let function = call.global().and_then(&callee).and_then(|body| Some((body, body.function()?)));
             let (Some((body, function)), Some(block)) = (function, regions.around(call.value())) else { continue };
-            let mut importer = edit.import_call(call, body, function, &mut symbols)?;
             let same = function.blocks().all(|inner| inner.kind() == block.kind());
+            let mut importer = edit.import_call(call, body, function, same, &mut symbols)?;
             if !same && split.insert(block.word(), block).is_none() {
                 // What follows the split uses variables of before.
                 block.region().bindings().for_each(|binding| edit.make_output(binding));
             }
-            edit.before(call.value());
             edit.put_content(call.value(), function, &mut importer, (!same).then_some(block))?;
         }
         for last in split.into_values().filter_map(|block| block.region().children().last()) {
@@ -63,12 +62,14 @@ impl Body {
 
 impl Edit<'_> {
     /// What brings over the content of a function that is called: its parameters mean the arguments. What symbolic variables
-    /// mean goes to `symbols`; a match_cast defines those that the types of the arguments do not tell.
+    /// mean goes to `symbols`; a match_cast defines those that the types of the arguments do not tell. Then the current place
+    /// is the one for the content; `same` if that stays in the block of the call.
     fn import_call<'m>(
         &mut self,
         call: Call<'_>,
         callee: &'m Body,
         function: Function<'m>,
+        same: bool,
         symbols: &mut BTreeMap<Sym, Dim>,
     ) -> Result<Importer<'m>, PassError> {
         let params: Vec<Value<'m>> = function.params().collect();
@@ -87,13 +88,21 @@ impl Edit<'_> {
             symbols.insert(here, dim.clone());
         }
         self.before(call.value());
+        for (param, arg) in params.iter().zip(call.args()).filter(|(_, arg)| arg.is_nested()) {
+            // It is nested in the call, and the content may use it at several places.
+            self.bind(arg, param.name().unwrap_or("x"));
+            if !same {
+                self.make_output(arg);
+            }
+            self.after(arg);
+        }
         for ((param, ty), arg) in params.iter().zip(&types).zip(call.args()) {
             let mut arg = self.v(arg);
             let mut unknown = false;
             ty.each_defined(&mut |sym| unknown |= !known.contains_key(&sym));
             if unknown {
                 let ty = importer.ty(self.builder(), param.ty());
-                let inner = call.value().node().map_or(0, |node| node.flags & flag::INNER);
+                let inner = call.value().node().filter(|_| same).map_or(0, |node| node.flags & flag::INNER);
                 let cast = NodeSpec::new(kind::MATCH_CAST).ty(ty).flags(inner);
                 arg = self.node(cast, &[arg], Some(param.name().unwrap_or("x")));
             }

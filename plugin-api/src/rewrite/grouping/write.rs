@@ -132,11 +132,14 @@ impl<'b> Inputs<'b> {
         self.lifted.get(&(user.word(), at)).copied()
     }
 
-    /// Whether a leaf becomes a parameter: a constant, or a shape or scalar with symbolic variables. The symbolic variables
-    /// that a PrimFunc takes stay.
+    /// Whether a leaf becomes a parameter: a constant, or a shape or scalar with symbolic variables. A symbolic variable stays,
+    /// and so do those that a PrimFunc takes.
     fn is_lifted(&self, user: Value<'b>, at: usize, used: Value<'b>) -> bool {
         if used.as_constant().is_some() {
             return self.constants == Constants::Lifted;
+        }
+        if matches!(used.dim(), Some(Dim::Var(_))) {
+            return false;
         }
         let taken_by_prim_func = at == 3 && user.as_call_to("relax.call_tir").is_some();
         let dims = used.dims().unwrap_or_default().into_iter().chain(used.dim());

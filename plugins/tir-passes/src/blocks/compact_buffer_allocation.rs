@@ -8,6 +8,7 @@ use plugin_api::arith::{index_to_dim, index_to_dim_of_atoms, prim, symbol_of};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 use plugin_api::tir::RegionAccess;
+use std::collections::HashMap;
 
 declare_pass! {
     /// Makes buffers as small as what is accessed of them within one iteration of the loops around their allocation.
@@ -84,9 +85,50 @@ struct Around {
 struct Accessed {
     /// Number of loops around its allocation.
     depth: usize,
+    /// Number of names that were given before its allocation.
+    names: usize,
     scope: String,
     /// Least and greatest index in each dimension; `None` before the first access.
     ends: Option<Vec<(Option<Dim>, Option<Dim>)>>,
+}
+
+/// Names of values, in the order in which they are given.
+#[derive(Default)]
+struct Names {
+    of: HashMap<Sym, usize>,
+    /// What they mean; `None` if that is no arithmetic.
+    values: Vec<Option<Dim>>,
+}
+
+impl Names {
+    fn insert(&mut self, sym: Sym, value: Option<Dim>) {
+        self.of.insert(sym, self.values.len());
+        self.values.push(value);
+    }
+
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether a symbol is a name that was given after `before` others.
+    fn is_since(&self, sym: Sym, before: usize) -> bool {
+        self.of.get(&sym).is_some_and(|at| *at >= before)
+    }
+
+    /// A name that an index uses, also through others or loops, only has the value that it means.
+    fn add_to(&self, running: &mut Ends, index: &Dim, before: usize) {
+        let mut work = Vec::new();
+        let loops = running.values().flat_map(|(min, max)| [min, max]);
+        for dim in loops.chain([index]) {
+            dim.vars(&mut |sym| work.push(sym));
+        }
+        while let Some(sym) = work.pop() {
+            let value = self.of.get(&sym).filter(|at| **at >= before).and_then(|at| self.values[*at].as_ref());
+            let Some(value) = value.filter(|_| !running.contains_key(&sym)) else { continue };
+            value.vars(&mut |sym| work.push(sym));
+            running.insert(sym, (value.clone(), value.clone()));
+        }
+    }
 }
 
 struct Collect<'b> {
@@ -96,6 +138,7 @@ struct Collect<'b> {
     around: OpenScopes<Around>,
     accessed: ValueMap<'b, Accessed>,
     buffers: Vec<Value<'b>>,
+    names: Names,
     /// Blocks around the current place.
     blocks: OpenScopes<Value<'b>>,
 }
@@ -109,6 +152,7 @@ impl<'b> Collect<'b> {
             around: OpenScopes::new(),
             accessed: ValueMap::new(body),
             buffers: Vec::new(),
+            names: Names::default(),
             blocks: OpenScopes::new(),
         }
     }
@@ -124,9 +168,12 @@ impl<'b> Collect<'b> {
             self.blocks.open(value, value);
         }
         self.enter_loop(value);
+        if let (Some(Stmt::Bind { value: named }), Some(sym)) = (value.stmt(), symbol_of(value)) {
+            self.names.insert(sym, index_to_dim(named));
+        }
         if let Some(ty) = value.as_buffer_type().filter(|_| value.is_block_buffer() || value.is_allocation()) {
-            let depth = self.around.len();
-            self.accessed.insert(value, Accessed { depth, scope: ty.scope, ends: None });
+            let (depth, names) = (self.around.len(), self.names.len());
+            self.accessed.insert(value, Accessed { depth, names, scope: ty.scope, ends: None });
             self.buffers.push(value);
         }
         if let Some(access) = value.as_element_access() {
@@ -193,15 +240,29 @@ impl<'b> Collect<'b> {
                 running.insert(around.sym, (around.min.clone(), around.max.clone()));
             }
         }
-        let runs = |value: Value<'b>| symbol_of(value).is_some_and(|sym| running.contains_key(&sym));
-        let varies: Vec<bool> = part.iter().map(|(min, _)| has_atom_of(*min, runs)).collect();
+        for (min, extent) in part {
+            for dim in [Some(*min), *extent].into_iter().flatten().filter_map(index_to_dim_of_atoms) {
+                self.names.add_to(&mut running, &dim, accessed.names);
+            }
+        }
+        let (names, before) = (&self.names, accessed.names);
+        let runs = |sym: Sym| running.contains_key(&sym) || names.is_since(sym, before);
+        let varies: Vec<bool> =
+            part.iter().map(|(min, _)| has_atom_of(*min, |var| symbol_of(var).is_some_and(runs))).collect();
+        let known = |end: &Dim| {
+            let mut known = true;
+            end.vars(&mut |sym| known &= !names.is_since(sym, before));
+            known
+        };
         let mut reached = Reached::new(&mut self.analyzer, running, self.conditions.active());
         let ends = part.iter().zip(varies).map(|((min, extent), varies)| {
             let Some(min) = index_to_dim_of_atoms(*min).filter(|_| !varies) else { return (None, None) };
-            let (least, most) = reached.ends(&min);
-            let Some(extent) = extent.and_then(index_to_dim_of_atoms) else { return (least, most) };
-            let last = sub(add(min.clone(), extent), Dim::int(1, min.dtype()));
-            (least, reached.ends(&last).1)
+            let (least, mut most) = reached.ends(&min);
+            if let Some(extent) = extent.and_then(index_to_dim_of_atoms) {
+                let last = sub(add(min.clone(), extent), Dim::int(1, min.dtype()));
+                most = reached.ends(&last).1;
+            }
+            (least.filter(known), most.filter(known))
         });
         let ends = ends.collect();
         self.join(buffer, ends);

@@ -209,6 +209,9 @@ impl<'a> Reached<'a> {
 
     /// A number that is not negative: the value itself if it is known to be one.
     pub(crate) fn not_negative(&mut self, value: Dim) -> Dim {
+        if let Some(number) = value.as_int() {
+            return Dim::int(number.max(0), value.dtype());
+        }
         match self.analyzer.const_bounds(&value).min >= 0 {
             true => value,
             false => Dim::binary(prim::MAX, Dim::int(0, value.dtype()), value),
