@@ -4,7 +4,7 @@ use super::index::conditions::Conditions;
 use super::index::linear::{Linear, add, mul, sub};
 use super::index::reached::{Ends, Reached};
 use super::lower_opaque_block::{DIM_ALIGN, alignments};
-use plugin_api::arith::{index_to_dim, index_to_dim_of_atoms, prim, symbol_of};
+use plugin_api::arith::{atom_of, index_to_dim, index_to_dim_of_atoms, prim, symbol_of};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 use plugin_api::tir::RegionAccess;
@@ -124,7 +124,7 @@ impl<'b> Collect<'b> {
             self.blocks.open(value, value);
         }
         self.enter_loop(value);
-        if let Some(ty) = value.as_buffer_type().filter(|_| value.is_block_buffer() || value.is_allocation()) {
+        if let Some(ty) = value.as_buffer_type().filter(|_| is_allocated(value)) {
             let depth = self.around.len();
             self.accessed.insert(value, Accessed { depth, scope: ty.scope, ends: None });
             self.buffers.push(value);
@@ -240,9 +240,22 @@ impl<'b> Collect<'b> {
         Ok(regions)
     }
 
+    /// Whether an end of a region depends on what is in a buffer that the function allocates: that changes, and the access
+    /// that reads it may itself get another index, which would then be made of itself.
+    fn reads_allocated(&self, end: &Dim) -> bool {
+        let mut found = false;
+        end.vars(&mut |sym| {
+            found |= atom_of(sym).is_some_and(|node| reads_allocation(self.body.value_at(node)));
+        });
+        found
+    }
+
     fn range(&mut self, ends: (Option<Dim>, Option<Dim>), shape: &Dim, strict: bool) -> (Dim, Dim) {
         let whole = (Dim::int(0, shape.dtype()), shape.clone());
         let (Some(min), Some(max)) = ends else { return whole };
+        if self.reads_allocated(&min) {
+            return whole;
+        }
         let bounds = self.analyzer.const_bounds(&min);
         let min = if bounds.min == bounds.max { Dim::int(bounds.min, min.dtype()) } else { min };
         let bounds = self.analyzer.const_bounds(&max);
@@ -255,7 +268,7 @@ impl<'b> Collect<'b> {
             extent = reached.least(shape.clone(), extent);
         }
         let mut atoms = false;
-        extent.vars(&mut |sym| atoms |= plugin_api::arith::atom_of(sym).is_some());
+        extent.vars(&mut |sym| atoms |= atom_of(sym).is_some());
         if atoms {
             let bounds = self.analyzer.const_bounds(&extent);
             if bounds.max == i64::MAX {
@@ -265,6 +278,25 @@ impl<'b> Collect<'b> {
         }
         (min, extent)
     }
+}
+
+/// Whether a value reads an element of a buffer that the function allocates.
+fn reads_allocation(value: Value<'_>) -> bool {
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        if !value.is_nested() {
+            continue;
+        }
+        if value.as_element_access().is_some_and(|access| is_allocated(access.buffer)) {
+            return true;
+        }
+        work.extend(value.operands());
+    }
+    false
+}
+
+fn is_allocated(buffer: Value<'_>) -> bool {
+    buffer.is_block_buffer() || buffer.is_allocation()
 }
 
 /// Whether an index has a part that is no arithmetic, such as a load, in which a variable is that runs: nothing is known of
