@@ -8,6 +8,7 @@ use plugin_api::arith::{atom_of, index_to_dim, index_to_dim_of_atoms, prim, symb
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 use plugin_api::tir::RegionAccess;
+use std::collections::BTreeSet;
 
 declare_pass! {
     /// Makes buffers as small as what is accessed of them within one iteration of the loops around their allocation.
@@ -98,6 +99,8 @@ struct Collect<'b> {
     buffers: Vec<Value<'b>>,
     /// Blocks around the current place.
     blocks: OpenScopes<Value<'b>>,
+    /// Nested expressions that read an element of a buffer which the function allocates, by their nodes.
+    reading: BTreeSet<usize>,
 }
 
 impl<'b> Collect<'b> {
@@ -110,6 +113,7 @@ impl<'b> Collect<'b> {
             accessed: ValueMap::new(body),
             buffers: Vec::new(),
             blocks: OpenScopes::new(),
+            reading: BTreeSet::new(),
         }
     }
 
@@ -128,6 +132,11 @@ impl<'b> Collect<'b> {
             let depth = self.around.len();
             self.accessed.insert(value, Accessed { depth, scope: ty.scope, ends: None });
             self.buffers.push(value);
+        }
+        let is_read = |operand: Value<'b>| operand.index().is_some_and(|node| self.reading.contains(&node));
+        let reads = value.as_element_access().is_some_and(|access| is_allocated(access.buffer));
+        if let Some(node) = value.index().filter(|_| value.is_nested() && (reads || value.operands().any(is_read))) {
+            self.reading.insert(node);
         }
         if let Some(access) = value.as_element_access() {
             let points: Vec<_> = access.indices.iter().map(|index| (*index, None)).collect();
@@ -244,9 +253,7 @@ impl<'b> Collect<'b> {
     /// that reads it may itself get another index, which would then be made of itself.
     fn reads_allocated(&self, end: &Dim) -> bool {
         let mut found = false;
-        end.vars(&mut |sym| {
-            found |= atom_of(sym).is_some_and(|node| reads_allocation(self.body.value_at(node)));
-        });
+        end.vars(&mut |sym| found |= atom_of(sym).is_some_and(|node| self.reading.contains(&node)));
         found
     }
 
@@ -278,21 +285,6 @@ impl<'b> Collect<'b> {
         }
         (min, extent)
     }
-}
-
-/// Whether a value reads an element of a buffer that the function allocates.
-fn reads_allocation(value: Value<'_>) -> bool {
-    let mut work = vec![value];
-    while let Some(value) = work.pop() {
-        if !value.is_nested() {
-            continue;
-        }
-        if value.as_element_access().is_some_and(|access| is_allocated(access.buffer)) {
-            return true;
-        }
-        work.extend(value.operands());
-    }
-    false
 }
 
 fn is_allocated(buffer: Value<'_>) -> bool {
