@@ -1,6 +1,7 @@
 //! No standard pass is blamed on generated modules. `VALIDATE_MODULES=1000 cargo test -p passhost-tests --test validate`
 //! takes more of them.
 
+use passhost::run::validate::Verdict;
 use passhost_tests::engine;
 use passhost_tests::generate::{Choices, algebra_module, bytes_of, module};
 use passhost_tests::validation::{self, Tally};
@@ -57,4 +58,44 @@ fn no_standard_pass_is_blamed() {
     println!("{tally}");
     assert!(tally.same > 0, "nothing was validated");
     assert!(tally.blamed.is_empty(), "{}", tally.blamed.join("\n"));
+}
+
+/// FuseTIR makes a PrimFunc with another signature of a kernel, which need not be private.
+const KERNEL: &str = r#"
+@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def twice(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+        T.func_attr({"op_pattern": 0})
+        for i in range(T.int64(4)):
+            with T.sblock("twice"):
+                v = T.axis.spatial(T.int64(4), i)
+                y[v] = x[v] * T.float32(2)
+
+    @R.function
+    def fused(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        R.func_attr({"Primitive": True})
+        cls = Module
+        with R.dataflow():
+            lv = R.call_tir(cls.twice, (x,), out_ty=R.Tensor((4,), "float32"))
+            gv = R.call_tir(cls.twice, (lv,), out_ty=R.Tensor((4,), "float32"))
+            R.output(gv)
+        return gv
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        with R.dataflow():
+            gv = cls.fused(x)
+            R.output(gv)
+        return gv
+"#;
+
+#[test]
+fn a_kernel_is_seen_through_its_callers() {
+    let module = script::read(KERNEL, engine()).expect("a module");
+    let (steps, error) = validation::steps(engine(), "relax.FuseTIR", &module).expect("a plan");
+    let step = steps.last().unwrap_or_else(|| panic!("{error:?}"));
+    let verdict = validation::verdict(engine(), step, 1);
+    assert!(matches!(&verdict, Verdict::Same(same) if same.functions == 1), "{verdict:?}");
 }

@@ -26,8 +26,16 @@ impl Unit {
 
     /// Whether others can call it.
     pub(super) fn is_public(&self, module: &Module) -> bool {
-        module.get(self.name()).is_some_and(|body| !body.is_private())
+        module.get(self.name()).is_some_and(is_entry)
     }
+}
+
+/// Whether a function is called from outside of the module: a public one that is no kernel. A Relax function that is marked as
+/// a kernel becomes a PrimFunc with other parameters; those that call it show what it computes.
+fn is_entry(body: &Body) -> bool {
+    let mark = body.function().and_then(|function| function.attr("Primitive"));
+    let is_kernel = mark.is_some_and(|mark| mark.as_int() == Some(1) || mark.as_bool() == Some(true));
+    !is_kernel && !body.is_private()
 }
 
 /// The functions that show what a pass did: of a pass over PrimFuncs these; of another one the public Relax functions that
@@ -56,7 +64,7 @@ pub(super) fn of(step: &ValidatedStep, only: Option<&str>) -> Result<Vec<Unit>, 
     }
     let mut units = BTreeSet::new();
     let mut reached = BTreeSet::new();
-    for (name, body) in before.functions().filter(|(_, body)| body.kind() == BodyKind::Function && !body.is_private()) {
+    for (name, body) in before.functions().filter(|(_, body)| body.kind() == BodyKind::Function && is_entry(body)) {
         let all: BTreeSet<&str> = reach(before, name).union(&reach(after, name)).copied().collect();
         if !all.is_disjoint(&changed) && body.function().is_some() {
             units.insert(Unit::Function(name.to_string()));

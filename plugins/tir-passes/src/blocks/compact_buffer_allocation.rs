@@ -4,11 +4,11 @@ use super::index::conditions::Conditions;
 use super::index::linear::{Linear, add, mul, sub};
 use super::index::reached::{Ends, Reached};
 use super::lower_opaque_block::{DIM_ALIGN, alignments};
-use plugin_api::arith::{index_to_dim, index_to_dim_of_atoms, prim, symbol_of};
+use plugin_api::arith::{atom_of, index_to_dim, index_to_dim_of_atoms, prim, symbol_of};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 use plugin_api::tir::RegionAccess;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 declare_pass! {
     /// Makes buffers as small as what is accessed of them within one iteration of the loops around their allocation.
@@ -141,6 +141,8 @@ struct Collect<'b> {
     names: Names,
     /// Blocks around the current place.
     blocks: OpenScopes<Value<'b>>,
+    /// Nested expressions that read an element of a buffer which the function allocates, by their nodes.
+    reading: BTreeSet<usize>,
 }
 
 impl<'b> Collect<'b> {
@@ -154,6 +156,7 @@ impl<'b> Collect<'b> {
             buffers: Vec::new(),
             names: Names::default(),
             blocks: OpenScopes::new(),
+            reading: BTreeSet::new(),
         }
     }
 
@@ -171,10 +174,15 @@ impl<'b> Collect<'b> {
         if let (Some(Stmt::Bind { value: named }), Some(sym)) = (value.stmt(), symbol_of(value)) {
             self.names.insert(sym, index_to_dim(named));
         }
-        if let Some(ty) = value.as_buffer_type().filter(|_| value.is_block_buffer() || value.is_allocation()) {
+        if let Some(ty) = value.as_buffer_type().filter(|_| is_allocated(value)) {
             let (depth, names) = (self.around.len(), self.names.len());
             self.accessed.insert(value, Accessed { depth, names, scope: ty.scope, ends: None });
             self.buffers.push(value);
+        }
+        let is_read = |operand: Value<'b>| operand.index().is_some_and(|node| self.reading.contains(&node));
+        let reads = value.as_element_access().is_some_and(|access| is_allocated(access.buffer));
+        if let Some(node) = value.index().filter(|_| value.is_nested() && (reads || value.operands().any(is_read))) {
+            self.reading.insert(node);
         }
         if let Some(access) = value.as_element_access() {
             let points: Vec<_> = access.indices.iter().map(|index| (*index, None)).collect();
@@ -301,9 +309,20 @@ impl<'b> Collect<'b> {
         Ok(regions)
     }
 
+    /// Whether an end of a region depends on what is in a buffer that the function allocates: that changes, and the access
+    /// that reads it may itself get another index, which would then be made of itself.
+    fn reads_allocated(&self, end: &Dim) -> bool {
+        let mut found = false;
+        end.vars(&mut |sym| found |= atom_of(sym).is_some_and(|node| self.reading.contains(&node)));
+        found
+    }
+
     fn range(&mut self, ends: (Option<Dim>, Option<Dim>), shape: &Dim, strict: bool) -> (Dim, Dim) {
         let whole = (Dim::int(0, shape.dtype()), shape.clone());
         let (Some(min), Some(max)) = ends else { return whole };
+        if self.reads_allocated(&min) {
+            return whole;
+        }
         let bounds = self.analyzer.const_bounds(&min);
         let min = if bounds.min == bounds.max { Dim::int(bounds.min, min.dtype()) } else { min };
         let bounds = self.analyzer.const_bounds(&max);
@@ -316,7 +335,7 @@ impl<'b> Collect<'b> {
             extent = reached.least(shape.clone(), extent);
         }
         let mut atoms = false;
-        extent.vars(&mut |sym| atoms |= plugin_api::arith::atom_of(sym).is_some());
+        extent.vars(&mut |sym| atoms |= atom_of(sym).is_some());
         if atoms {
             let bounds = self.analyzer.const_bounds(&extent);
             if bounds.max == i64::MAX {
@@ -326,6 +345,10 @@ impl<'b> Collect<'b> {
         }
         (min, extent)
     }
+}
+
+fn is_allocated(buffer: Value<'_>) -> bool {
+    buffer.is_block_buffer() || buffer.is_allocation()
 }
 
 /// Whether an index has a part that is no arithmetic, such as a load, in which a variable is that runs: nothing is known of
