@@ -1,6 +1,6 @@
 """Executes whole models with `passhost exec` and with TVM (target llvm), and compares their results.
 
-    python tests/oracle/exec.py MODELS [--only squeezenet] [--states plain,legalized,default,compile] [--passhost FILE]
+    python tests/oracle/exec.py MODELS [--only squeezenet] [--states plain,legalized,default,compile] [--passhost FILE] [--manifest FILE]
 
 MODELS is a folder with modules as TVMScript. Weights and inputs are random, of one seed: scaled so that values neither
 vanish nor explode, variances of batch normalizations positive. A result fails if max |a - b| / max |b| is above 1e-4, or if
@@ -83,7 +83,7 @@ def of_tvm(module, values):
 def of_passhost(args, model, inputs, folder, state):
     """The results of passhost, what it says of them, and its seconds."""
     output = folder / f"{model.stem}.{state}.npz"
-    command = [args.passhost, "exec", str(model), "--manifest", str(ROOT / "passes.toml"), "--inputs", str(inputs)]
+    command = [args.passhost, "exec", str(model), "--manifest", args.manifest, "--inputs", str(inputs)]
     begin = time.time()
     done = subprocess.run([*command, "-o", str(output), "--json", *STATES[state]], capture_output=True, text=True)
     seconds = time.time() - begin
@@ -116,6 +116,7 @@ def main():
     parser.add_argument("--only", default="", help="names of models, with commas between")
     parser.add_argument("--states", default=",".join(STATES))
     parser.add_argument("--passhost", default=str(ROOT / "target/release/passhost"))
+    parser.add_argument("--manifest", default=str(ROOT / "passes.toml"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path, help="folder for inputs and results; what TVM computed is read again")
     args = parser.parse_args()

@@ -21,8 +21,8 @@ CALL = re.compile(r"\bR\.((?:nn\.|image\.|grad\.|vision\.)?[a-z]\w*)\(")
 NO_OPERATORS = {"function", "dataflow", "output", "call_tir", "func_attr", "shape", "const", "tuple", "prim_value", "str"}
 
 
-def passhost(binary, text):
-    command = [str(binary), "run", "-", "--passes", "relax.LegalizeOps"]
+def passhost(binary, manifest, text):
+    command = [str(binary), "run", "-", "--manifest", str(manifest), "--passes", "relax.LegalizeOps"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} failed with {done.returncode}:\n{done.stderr}")
@@ -101,6 +101,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="modules, or recorded runs (default: tests/models)")
     parser.add_argument("--binary", default=ROOT / "target/release/passhost", type=pathlib.Path)
+    parser.add_argument("--manifest", default=ROOT / "passes.toml", type=pathlib.Path)
     parser.add_argument("--run", action="store_true", help="run what differs, and compare the results")
     args = parser.parse_args()
     models = sorted((ROOT / "tests/models").glob("*.py"))
@@ -109,7 +110,7 @@ def main():
     for name, text in modules(files):
         count += 1
         try:
-            ours = tvm.script.from_source(passhost(args.binary, text))
+            ours = tvm.script.from_source(passhost(args.binary, args.manifest, text))
             well_formed = relax.analysis.well_formed(ours) is not False
         except Exception as error:
             failed += 1

@@ -1,6 +1,6 @@
 //! The PrimFunc of tensors: buffers, and a loop nest with one schedulable block for each tensor that is computed.
 
-use super::expr::{Node, Pair, Reduction};
+use super::expr::{Node, Pair, Reduction, Scatter};
 use super::form::form;
 use super::order::steps;
 use super::reads::{INDEX, reads_of, same, zero};
@@ -91,9 +91,17 @@ impl Emit<'_, '_> {
         }
         told.extend(results.iter().flat_map(|result| result.shape().iter().cloned()));
         let untold = self.untold(&told);
+        let mut of_shapes = BTreeMap::new();
+        tensors.iter().for_each(|(tensor, _)| tensor.shape().iter().for_each(|dim| note(dim, &mut of_shapes)));
         for sym in &untold {
-            let here = self.symbol(*sym);
-            let ty = self.b.symbol_type(here);
+            // A variable that no shape mentions is a number like others: a text does not tell them apart.
+            let ty = match of_shapes.contains_key(&sym.id) {
+                true => {
+                    let here = self.symbol(*sym);
+                    self.b.symbol_type(here)
+                }
+                false => self.b.ty(&Type::Prim { dtype: sym.dtype, value: None }),
+            };
             let v = self.b.node(NodeSpec::new(kind::PARAM).ty(ty), &[], Some(&self.name_of(*sym)));
             self.scalars.insert(sym.id, v);
         }
@@ -121,6 +129,7 @@ impl Emit<'_, '_> {
         match &*step.value.node {
             Node::Reduce(reduction) => self.te.reduced_axes(&reduction.axes),
             Node::Pair(pair) => self.te.reduced_axes(&pair.axes),
+            Node::Scatter(scatter) => self.te.reduced_axes(&scatter.axes),
             _ => Vec::new(),
         }
     }
@@ -158,6 +167,9 @@ impl Emit<'_, '_> {
 
     /// Loops over all axes, and the block in them.
     fn nest(&mut self, tensor: &TeTensor, step: &Step) {
+        if let Node::Scatter(scatter) = &*step.value.node {
+            return self.scatter(tensor, step, scatter);
+        }
         let reduced = self.axes_of(step);
         let axes: Vec<(Axis, u32)> = step
             .axes
@@ -165,15 +177,45 @@ impl Emit<'_, '_> {
             .map(|one| (one.clone(), axis::SPATIAL))
             .chain(reduced.into_iter().map(|one| (one, axis::REDUCE)))
             .collect();
+        self.nested(&step.name, &axes, |emit| emit.block(tensor, step));
+    }
+
+    /// All elements as they are at first, and then the changes of some, in order.
+    fn scatter(&mut self, tensor: &TeTensor, step: &Step, scatter: &Scatter) {
+        let first = Step {
+            name: step.name.clone(),
+            axes: step.axes.clone(),
+            value: scatter.start.clone(),
+            place: None,
+            notes: Vec::new(),
+        };
+        self.nest(tensor, &first);
+        let axes: Vec<(Axis, u32)> = self.axes_of(step).into_iter().map(|one| (one, axis::OPAQUE)).collect();
+        self.nested(&step.name, &axes, |emit| {
+            // Only the values of other tensors say which elements change.
+            let whole = |dim: &Dim| (TeExpr::int(0, dim.dtype()), TeExpr::of_dim(dim.clone()));
+            let all: Vec<(TeExpr, TeExpr)> = tensor.shape().iter().map(whole).collect();
+            for read in reads_of(&step.value).iter().filter(|read| read.tensor.id != tensor.id) {
+                emit.access(0, &read.tensor, &read.ranges);
+            }
+            emit.access(0, tensor, &all);
+            emit.access(1, tensor, &all);
+            let next = emit.simple(&scatter.next);
+            emit.store(tensor, &scatter.place, next);
+        });
+    }
+
+    /// Loops over axes, and a block in them that has them as its own, with this content.
+    fn nested(&mut self, name: &str, axes: &[(Axis, u32)], content: impl FnOnce(&mut Self)) {
         let mut vars = Vec::new();
-        for (one, _) in &axes {
+        for (one, _) in axes {
             let dtype = one.extent.dtype();
             let (min, extent) = (self.int(0, dtype), self.index(&one.extent));
             self.b.begin(NodeSpec::new(kind::FOR), &[min, extent], None);
             let spec = NodeSpec::new(kind::LOOP_VAR).flags(flag::INNER);
             vars.push(self.node_named(spec, &[], dtype, &one.name));
         }
-        let name = self.block_name(&step.name);
+        let name = self.block_name(name);
         self.b.begin(NodeSpec::new(kind::SBLOCK).flags(flag::BOUND), &[], Some(&name));
         for ((one, of), var) in axes.iter().zip(vars) {
             let dtype = one.extent.dtype();
@@ -187,7 +229,7 @@ impl Emit<'_, '_> {
             let spec = NodeSpec::new(kind::ITER_VAR).a(axis::SPATIAL).flags(flag::INNER);
             self.node_named(spec, &ops, INDEX, "vi");
         }
-        self.block(tensor, step);
+        content(self);
         (0..axes.len() + 1).for_each(|_| self.b.end());
     }
 
@@ -325,7 +367,9 @@ impl Emit<'_, '_> {
             Node::Load(tensor, indices) => Node::Load(tensor.clone(), of(self, indices)),
             Node::Call(op, args) => Node::Call(op.clone(), of(self, args)),
             Node::Select(c, a, b) => Node::Select(self.formed(c), self.formed(a), self.formed(b)),
-            Node::Float(_) | Node::Reduce(_) | Node::Pair(_) | Node::Fault(_) => return expr.clone(),
+            Node::Float(_) | Node::Fault(_) | Node::Reduce(_) | Node::Pair(_) | Node::Scatter(_) => {
+                return expr.clone();
+            }
         };
         TeExpr::new(node, expr.dtype)
     }
@@ -408,7 +452,7 @@ impl Emit<'_, '_> {
                 self.node(NodeSpec::new(kind::SELECT), &ops, dtype)
             }
             // `finish` refused these: a reduction is a whole element, and a fault is an error.
-            Node::Reduce(_) | Node::Pair(_) | Node::Fault(_) => self.b.scalar(&zero()),
+            Node::Reduce(_) | Node::Pair(_) | Node::Scatter(_) | Node::Fault(_) => self.b.scalar(&zero()),
         }
     }
 }
@@ -424,6 +468,9 @@ fn each_index(expr: &TeExpr, f: &mut dyn FnMut(&Dim)) {
         Node::Select(c, a, b) => [c, a, b].into_iter().for_each(|operand| each_index(operand, f)),
         Node::Reduce(reduction) => each_index(&reduction.value, f),
         Node::Pair(pair) => pair.next.iter().for_each(|operand| each_index(operand, f)),
+        Node::Scatter(scatter) => {
+            scatter.place.iter().chain([&scatter.start, &scatter.next]).for_each(|operand| each_index(operand, f));
+        }
     }
 }
 

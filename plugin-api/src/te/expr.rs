@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// What an element is computed from: elements of other tensors, indices and numbers. A clone costs nothing.
 ///
 /// `+`, `-`, `*` and `/` compute as in TVMScript; `/` and `%` of integers round down. A number beside an expression has its
-/// data type. Operations on numbers are computed, and `x + 0`, `x * 1` and the like are `x`. `x * 0` is 0 of integers only: of
-/// floats, the product with infinity is no number. An element that is nested more than 500 deep is refused when the function
+/// data type. Operations on numbers are computed, and `x + 0`, `x * 1` and the like are `x`, as in TVM. Of floats, `x + 0.0` is
+/// `x` too, with the sign of a zero; `x * 0.0` and `0.0 / x` stay, unlike in TVM: of infinity or no number, they are no number. An element that is nested more than 500 deep is refused when the function
 /// is [finished](super::Te::finish).
 #[derive(Clone, Debug)]
 pub struct TeExpr {
@@ -38,6 +38,7 @@ pub(super) enum Node {
     Select(TeExpr, TeExpr, TeExpr),
     Reduce(Reduction),
     Pair(Pair),
+    Scatter(Scatter),
     /// Operands of two data types.
     Fault(String),
 }
@@ -53,6 +54,9 @@ impl Node {
             Node::Select(c, a, b) => deepest(&[c, a, b]),
             Node::Reduce(reduction) => deepest(&[&reduction.value]),
             Node::Pair(pair) => deepest(&pair.next.iter().collect::<Vec<_>>()),
+            Node::Scatter(scatter) => {
+                deepest(&scatter.place.iter().chain([&scatter.start, &scatter.next]).collect::<Vec<_>>())
+            }
             Node::Float(_) | Node::Fault(_) => 0,
         }
     }
@@ -92,6 +96,15 @@ pub(super) struct Pair {
     pub(super) tensors: [TeTensor; 2],
     pub(super) start: [TeExpr; 2],
     pub(super) next: [TeExpr; 2],
+    pub(super) axes: Vec<Sym>,
+}
+
+/// What elements are at first, and the next value of the element at a place, for all values of some axes in order.
+#[derive(Debug)]
+pub(super) struct Scatter {
+    pub(super) start: TeExpr,
+    pub(super) place: Vec<TeExpr>,
+    pub(super) next: TeExpr,
     pub(super) axes: Vec<Sym>,
 }
 
@@ -193,6 +206,9 @@ impl TeExpr {
         match &*self.node {
             Node::Reduce(reduction) => reduction.value.inner_fault(),
             Node::Pair(pair) => pair.next.iter().chain(&pair.start).find_map(TeExpr::inner_fault),
+            Node::Scatter(scatter) => {
+                scatter.place.iter().chain([&scatter.start, &scatter.next]).find_map(TeExpr::inner_fault)
+            }
             _ => self.inner_fault(),
         }
     }
@@ -205,7 +221,7 @@ impl TeExpr {
             Node::Binary(_, a, b) => a.inner_fault().or_else(|| b.inner_fault()),
             Node::Unary(_, a) => a.inner_fault(),
             Node::Select(c, a, b) => [c, a, b].into_iter().find_map(TeExpr::inner_fault),
-            Node::Reduce(_) | Node::Pair(_) => {
+            Node::Reduce(_) | Node::Pair(_) | Node::Scatter(_) => {
                 Some("a reduction is the whole value of an element; compute it as a tensor".to_string())
             }
         }

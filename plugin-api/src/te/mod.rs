@@ -61,7 +61,7 @@ pub use form::form;
 use crate::ir::{Attr, Call, DType, Dim, DimExpr, Sym, Type, Value};
 use crate::typing::legalized::{Legalized, LegalizedArg};
 use crate::typing::operators::InferError;
-use expr::{Node, Pair, symbols};
+use expr::{Node, Pair, Scatter, symbols};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -387,6 +387,50 @@ impl<'c> Te<'c> {
         let second = Source::Second(first, tensors[1].name().to_string());
         self.tensors.borrow_mut().extend(tensors.clone().into_iter().zip([Source::Step(step), second]));
         tensors
+    }
+
+    /// A copy of a tensor of which some elements change: for all values of `over`, which are axes of [`Te::reduce_axis`], in
+    /// order, the element at `place` becomes what `next` makes of the tensor so far.
+    ///
+    /// How often each number occurs:
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::te::{Te, TeExpr};
+    ///
+    /// fn legalize_count(call: Call<'_>) -> Result<Legalized, InferError> {
+    ///     let te = Te::new("count", call);
+    ///     let numbers = te.input(0)?;
+    ///     let zeros = te.compute("zeros", &[Dim::Int(10)], |_| TeExpr::int(0, DType::I64));
+    ///     let k = te.reduce_axis("k", &numbers.shape()[0]);
+    ///     let place = [numbers.at([&k])];
+    ///     let count = te.scatter("count", &zeros, &[&k], &place, |so_far| so_far.at(&place) + 1);
+    ///     te.finish(&[count])
+    /// }
+    /// ```
+    pub fn scatter(
+        &self,
+        name: &str,
+        x: &TeTensor,
+        over: &[&TeExpr],
+        place: &[TeExpr],
+        next: impl FnOnce(&TeTensor) -> TeExpr,
+    ) -> TeTensor {
+        let (axes, indices) = self.axes_of(x.shape());
+        let id = self.tensors.borrow().len();
+        let changed = TeTensor { id, name: name.into(), shape: x.shape.clone(), dtype: x.dtype };
+        let next = next(&changed);
+        let next = match next.dtype == x.dtype {
+            true => next,
+            false => {
+                TeExpr::new(Node::Fault(format!("an element of {} that becomes {}", x.dtype, next.dtype)), x.dtype)
+            }
+        };
+        let scatter = Scatter { start: x.at(&indices), place: place.to_vec(), next, axes: symbols(over) };
+        let value = TeExpr::new(Node::Scatter(scatter), x.dtype);
+        self.note_fault(&value);
+        let step = Step { name: name.to_string(), axes, value, place: None, notes: Vec::new() };
+        self.add(x.shape(), x.dtype, Source::Step(step))
     }
 
     /// New axes for a shape, and their variables.

@@ -50,6 +50,9 @@ fn loaded(expr: &TeExpr, loads: &mut Vec<usize>) {
         Node::Select(c, a, b) => [c, a, b].into_iter().for_each(|operand| loaded(operand, loads)),
         Node::Reduce(reduction) => loaded(&reduction.value, loads),
         Node::Pair(pair) => pair.next.iter().for_each(|operand| loaded(operand, loads)),
+        Node::Scatter(scatter) => {
+            scatter.place.iter().chain([&scatter.start, &scatter.next]).for_each(|operand| loaded(operand, loads));
+        }
         Node::Index(_) | Node::Float(_) | Node::Fault(_) => {}
     }
 }

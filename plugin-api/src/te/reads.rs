@@ -30,6 +30,9 @@ fn collect(expr: &TeExpr, reads: &mut Vec<Read>) {
         Node::Select(c, a, b) => [c, a, b].into_iter().for_each(|operand| collect(operand, reads)),
         Node::Reduce(reduction) => collect(&reduction.value, reads),
         Node::Pair(pair) => pair.next.iter().for_each(|operand| collect(operand, reads)),
+        Node::Scatter(scatter) => {
+            scatter.place.iter().chain([&scatter.next]).for_each(|operand| collect(operand, reads));
+        }
         Node::Index(_) | Node::Float(_) | Node::Fault(_) => {}
     }
 }
@@ -60,7 +63,8 @@ fn has_call(index: &TeExpr) -> bool {
         Node::Binary(_, a, b) => has_call(a) || has_call(b),
         Node::Unary(_, a) => has_call(a),
         Node::Select(c, a, b) => [c, a, b].into_iter().any(has_call),
-        Node::Index(_) | Node::Float(_) | Node::Reduce(_) | Node::Pair(_) | Node::Fault(_) => false,
+        Node::Index(_) | Node::Float(_) | Node::Fault(_) => false,
+        Node::Reduce(_) | Node::Pair(_) | Node::Scatter(_) => false,
     }
 }
 

@@ -14,6 +14,7 @@ use plugin_api::ir::records::kind;
 use plugin_api::ir::{Attr, Call, Sym, Value as Node};
 use plugin_api::prelude::{AttrsId, Body, BodyBuilder, Dim, Legalized, Type, TypeId, V};
 use plugin_api::typing::legalized::{LegalizedArg, Replacement};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -134,9 +135,16 @@ impl Machine<'_> {
             let ty = writer.b.ty(&ty);
             operands.push(writer.b.type_arg(ty));
         }
-        let mut attrs = Vec::new();
+        let (mut attrs, mut own) = (Vec::new(), HashMap::new());
         for (key, attr) in call.attrs().iter() {
-            attrs.push((key, frame.constant_attr(attr.to_owned())?));
+            let attr = attr.to_owned();
+            attrs.push((
+                key,
+                frame.constant_attr(&attr, &mut |sym| {
+                    let name = frame.plan.body.sym_name(sym.id).unwrap_or("i");
+                    *own.entry(sym.id).or_insert_with(|| writer.b.sym(name, sym.dtype))
+                })?,
+            ));
         }
         let Writer { mut b, paths, .. } = writer;
         let (attrs, op) = (b.attrs(attrs), b.op(name));
@@ -319,18 +327,31 @@ impl Frame {
         })
     }
 
-    /// An attribute with the values of its symbolic variables.
-    fn constant_attr(&self, attr: Attr) -> Result<Attr, Cause> {
+    /// An attribute with the values of its symbolic variables. Those that it defines itself, such as the indices of an index
+    /// map, become what `own` makes of them.
+    fn constant_attr(&self, attr: &Attr, own: &mut impl FnMut(Sym) -> Sym) -> Result<Attr, Cause> {
         Ok(match attr {
             Attr::Dim(dim) => {
-                let value = |sym: Sym| self.symbols.get(sym).map(|value| Dim::int(value, sym.dtype));
-                Attr::Dim(substitute(&dim, &value))
+                let own = RefCell::new(own);
+                let value = |sym: Sym| match self.symbols.get(sym) {
+                    Some(value) => Some(Dim::int(value, sym.dtype)),
+                    None => Some(Dim::Var(own.borrow_mut()(sym))),
+                };
+                Attr::Dim(substitute(dim, &value))
             }
-            Attr::Type(ty) => Attr::Type(self.constant_type(&ty)?),
+            Attr::Type(ty) => Attr::Type(self.constant_type(ty)?),
             Attr::List(items) => {
-                Attr::List(items.iter().map(|item| self.constant_attr(item.clone())).collect::<Result<_, _>>()?)
+                Attr::List(items.iter().map(|item| self.constant_attr(item, own)).collect::<Result<_, _>>()?)
             }
-            other => other,
+            Attr::Dict(entries) => {
+                let entry = |(key, attr): &(String, Attr)| Ok((key.clone(), self.constant_attr(attr, own)?));
+                Attr::Dict(entries.iter().map(entry).collect::<Result<_, Cause>>()?)
+            }
+            Attr::Object(name, args) => {
+                let arg = |(key, attr): &(Option<String>, Attr)| Ok((key.clone(), self.constant_attr(attr, own)?));
+                Attr::Object(name.clone(), args.iter().map(arg).collect::<Result<_, Cause>>()?)
+            }
+            other => other.clone(),
         })
     }
 }

@@ -1,8 +1,9 @@
 //! Operators that make tensors, and those that move to the runtime.
 
 use super::blocks::{map, math};
-use super::{Legal, Row, cannot, result_shape};
+use super::{Legal, Row, cannot, int_arg, result_shape};
 use crate::declare::out_dtype;
+use plugin_api::arith::product;
 use plugin_api::ir::constant::Array;
 use plugin_api::ir::{Call, DType, Dim, Type};
 use plugin_api::te::{Te, TeExpr, TeOperand};
@@ -19,6 +20,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.eye_like", |call| eye(call, "eye_like", 1)),
     ("relax.arange", arange),
     ("relax.hamming_window", hamming_window),
+    ("relax.size", size),
     ("relax.shape_to_tensor", |call| packed(call, "relax.run.shape_to_tensor")),
     ("relax.assert_op", |call| packed(call, "relax.run.assert_op")),
     ("relax.print", |call| packed(call, "relax.run.print")),
@@ -107,12 +109,16 @@ fn computed_arange(call: Call<'_>, dtype: DType, shape: &[Dim]) -> Legal {
     te.finish(&[out])
 }
 
-/// An argument that is a known integer.
-fn int_arg(call: Call<'_>, i: usize) -> Option<i64> {
-    match call.arg(i)?.ty().to_owned() {
-        Type::Prim { value: Some(dim), .. } => dim.as_int(),
+/// The number of elements, which the shape tells.
+fn size(call: Call<'_>) -> Legal {
+    let shape = match call.arg(0).map(|x| x.ty().to_owned()) {
+        Some(Type::Tensor(ty)) => ty.shape,
         _ => None,
-    }
+    };
+    let Some(shape) = shape else { return cannot("the shape of its argument is not known") };
+    let te = Te::new("size", call);
+    let out = te.compute("size", &[], |_| TeExpr::of_dim(product(&shape)).cast(DType::I64));
+    te.finish(&[out])
 }
 
 /// `alpha - beta * cos(2 * pi * index / (size - 1))`; a periodic window is one of a greater size without its last weight.
@@ -126,17 +132,23 @@ fn hamming_window(call: Call<'_>) -> Legal {
     let (Some(size), Some(periodic)) = (shape.first().and_then(Dim::as_int), int_arg(call, 1)) else {
         return cannot("its size is not known");
     };
-    if size < 2 || [dtype, alpha.dtype(), beta.dtype()] != [DType::F32; 3] {
-        return cannot("it is legalized for windows of two or more weights of float32");
+    if ![DType::F16, DType::F32].contains(&dtype) || alpha.dtype() != beta.dtype() || !alpha.dtype().is_float() {
+        return cannot("it is legalized for weights of float16 and float32, and coefficients of one data type");
+    }
+    if size == 1 {
+        te.name_axes("i");
+        let one = te.compute("const_vector", &shape, |_| TeExpr::float(1.0, dtype));
+        return te.finish(&[one]);
     }
     let last = if periodic == 0 { size - 1 } else { size };
     let index = te.compute("T_arange", &[Dim::Int(last + 1)], |i| i[0].cast(dtype));
-    let angle = map(&te, "T_multiply", &index, |index| TeExpr::float(std::f64::consts::TAU, dtype) * index);
-    let angle = map(&te, "T_divide", &angle, |angle| angle / TeExpr::float(last as f64, dtype));
-    let wave = map(&te, "T_multiply", &math(&te, &angle, "cos"), |cosine| beta * cosine);
+    let of = |value: f64| TeExpr::float(value, DType::F32);
+    let angle = map(&te, "T_multiply", &index, |index| of(std::f64::consts::TAU) * index.cast(DType::F32));
+    let angle = map(&te, "T_divide", &angle, |angle| angle / of(last as f64));
+    let wave = map(&te, "T_multiply", &math(&te, &angle, "cos"), |cosine| &beta * cosine.cast(beta.dtype()));
     let window = map(&te, "T_subtract", &wave, |wave| alpha - wave);
     te.name_axes("i");
-    let mut out = map(&te, "compute", &window, |weight| weight);
+    let mut out = map(&te, "compute", &window, |weight| weight.cast(dtype));
     te.name_axes("ax");
     if periodic != 0 {
         out = te.compute("T_strided_slice", &shape, |i| out.at(i));

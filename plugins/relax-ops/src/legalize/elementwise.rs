@@ -76,6 +76,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.greater", |call| binary(call, "greater", |a, b| b.lt(a))),
     ("relax.greater_equal", |call| binary(call, "greater_equal", |a, b| b.le(a))),
     ("relax.where", select),
+    ("relax.ewise_fma", multiply_add),
     ("relax.tril", |call| triangle(call, "tril", |row, column, k| at_most(column, row, k))),
     ("relax.triu", |call| triangle(call, "triu", |row, column, k| at_most(row, column, k.saturating_neg()))),
     ("relax.quantize", quantize),
@@ -294,6 +295,16 @@ fn select(call: Call<'_>) -> Legal {
         let holds = TeExpr::int(0, DType::I64).lt(cond.broadcast_at(i, &shape).cast(DType::I64));
         holds.select(a.broadcast_at(i, &shape), b.broadcast_at(i, &shape))
     });
+    te.finish(&[out])
+}
+
+/// `a * b + c`, rounded twice, as what it was written for.
+fn multiply_add(call: Call<'_>) -> Legal {
+    let te = Te::new("ewise_fma", call);
+    let (a, b, c) = (te.input(0)?, te.input(1)?, te.input(2)?);
+    let shape = result_shape(call)?;
+    let at = |x: &TeTensor, i: &[TeExpr]| x.broadcast_at(i, &shape);
+    let out = te.compute("T_ewise_fma", &shape, |i| at(&a, i) * at(&b, i) + at(&c, i));
     te.finish(&[out])
 }
 

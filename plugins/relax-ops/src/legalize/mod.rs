@@ -16,6 +16,7 @@ mod nn;
 mod norm;
 mod pool;
 mod reduce;
+mod scatter;
 mod shape;
 
 use plugin_api::ir::{Attr, Call, Dim, DimExpr, Type};
@@ -27,7 +28,7 @@ type Row = (&'static str, LegalizeFn);
 /// Result of a legalization.
 type Legal = Result<Legalized, InferError>;
 
-const TABLES: [&[Row]; 12] = [
+const TABLES: [&[Row]; 13] = [
     elementwise::ROWS,
     create::ROWS,
     shape::ROWS,
@@ -40,6 +41,7 @@ const TABLES: [&[Row]; 12] = [
     attention::ROWS,
     layout::ROWS,
     image::ROWS,
+    scatter::ROWS,
 ];
 
 /// The operators with their legalizations. A row for an operator that is not there does not compile.
@@ -87,6 +89,14 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
 /// Why a call has no legalization.
 fn cannot<T>(why: impl Into<String>) -> Result<T, InferError> {
     Err(InferError::wrong(why))
+}
+
+/// An argument that is a known integer.
+fn int_arg(call: Call<'_>, i: usize) -> Option<i64> {
+    match call.arg(i)?.ty().to_owned() {
+        Type::Prim { value: Some(dim), .. } => dim.as_int(),
+        _ => None,
+    }
 }
 
 /// The dimensions of the result of a call.

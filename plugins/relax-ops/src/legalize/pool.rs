@@ -1,6 +1,6 @@
 //! Pools.
 
-use super::blocks::padded;
+use super::blocks::{padded, raveled};
 use super::conv::Spatial;
 use super::{Legal, Row, cannot, result_shape};
 use crate::declare::{flag, ints, text};
@@ -14,6 +14,8 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.nn.avg_pool1d", |call| pool(call, "avg_pool1d", 1, Kind::Mean)),
     ("relax.nn.avg_pool2d", |call| pool(call, "avg_pool2d", 2, Kind::Mean)),
     ("relax.nn.avg_pool3d", |call| pool(call, "avg_pool3d", 3, Kind::Mean)),
+    ("relax.grad.max_pool2d_backward", |call| backward(call, "max_pool2d_backward", Kind::Max)),
+    ("relax.grad.avg_pool2d_backward", |call| backward(call, "avg_pool2d_backward", Kind::Mean)),
     ("relax.nn.adaptive_avg_pool1d", |call| adaptive(call, "adaptive_avg_pool1d", 1)),
     ("relax.nn.adaptive_avg_pool2d", |call| adaptive(call, "adaptive_avg_pool2d", 2)),
     ("relax.nn.adaptive_avg_pool3d", |call| adaptive(call, "adaptive_avg_pool3d", 3)),
@@ -157,4 +159,112 @@ fn adaptive_sum(te: &Te<'_>, x: &TeTensor, axes: &[usize], ratios: &[i64], shape
         }
         x.at(&index).sum(&k.iter().collect::<Vec<_>>())
     })
+}
+
+/// A pool of which the gradient is computed.
+struct Backward {
+    kind: Kind,
+    axes: Vec<usize>,
+    sizes: Vec<i64>,
+    spatial: Spatial,
+    /// Whether the padding counts in a mean.
+    with_padding: bool,
+}
+
+impl Backward {
+    fn of(call: Call<'_>, kind: Kind) -> Option<Backward> {
+        let axes = spatial_axes(call, 2)?;
+        let sizes = ints(call, "pool_size").map(|size| if size.len() == 1 { vec![size[0]; 2] } else { size })?;
+        let spatial = Spatial::of(call, 2).filter(|spatial| spatial.dilation == [1, 1] && sizes.len() == 2)?;
+        Some(Backward { kind, axes, sizes, spatial, with_padding: flag(call, "count_include_pad") })
+    }
+
+    /// The window that is `back` before the last one with an element, and whether there is one with the element.
+    fn window(&self, k: usize, at: &TeExpr, back: &TeExpr, windows: &Dim) -> (TeExpr, TeExpr) {
+        let (before, stride) = (self.spatial.padding[k].0, self.spatial.strides[k]);
+        let last = (at + before).trunc_div(stride);
+        let reach = self.sizes[k] - before;
+        let first = at.lt(reach).select(0, (at - reach).trunc_div(stride) + 1);
+        let window = last - back;
+        (first.le(&window).and(window.lt(windows)), window)
+    }
+
+    /// How many elements of an axis are in a window.
+    fn counted(&self, k: usize, window: &TeExpr, size: &Dim) -> TeExpr {
+        let start = window * self.spatial.strides[k] - self.spatial.padding[k].0;
+        (&start + self.sizes[k]).min(size) - start.max(0)
+    }
+
+    /// The gradient of an element from a window.
+    fn share(&self, gradient: TeExpr, windows: [&TeExpr; 2], x: &TeTensor) -> TeExpr {
+        let dtype = gradient.dtype();
+        match self.kind {
+            Kind::Max => gradient,
+            Kind::Mean if self.with_padding => {
+                gradient / TeExpr::int(self.sizes.iter().product(), DType::I64).cast(dtype)
+            }
+            Kind::Mean => {
+                let [rows, columns] = [0, 1].map(|k| self.counted(k, windows[k], &x.shape()[self.axes[k]]));
+                gradient / (rows * columns).max(1).cast(dtype)
+            }
+        }
+    }
+
+    /// For each window the place of its largest element among those of the padded data.
+    fn largest(&self, te: &Te<'_>, data: &TeTensor, windows: &[Dim]) -> TeTensor {
+        let over: Vec<TeExpr> =
+            ["dh", "dw"].iter().zip(&self.sizes).map(|(name, size)| te.reduce_axis(name, &Dim::Int(*size))).collect();
+        let start = [TeExpr::int(-1, DType::I64), least_value(data.dtype())];
+        let over: Vec<&TeExpr> = over.iter().collect();
+        let [place, _] = te.compute_pair("maxpool_grad_argmax", windows, start, &over, |i, [at, best]| {
+            let mut index = i.to_vec();
+            self.axes.iter().enumerate().for_each(|(k, axis)| {
+                index[*axis] = self.spatial.place(k, &i[*axis], over[k]);
+            });
+            let (element, place) = (data.at(&index), raveled(&index, data.shape()).cast(DType::I64));
+            let larger = best.gt(&element);
+            let stays = larger.or(best.eq(&element).and(at.lt(&place)));
+            [stays.select(at, place), larger.select(best, element)]
+        });
+        place
+    }
+}
+
+/// The gradient of a pool: each element has those of the windows that it is in.
+fn backward(call: Call<'_>, name: &str, kind: Kind) -> Legal {
+    let Some(pool) = Backward::of(call, kind) else { return cannot("it is not legalized for its layouts or dilation") };
+    let te = Te::new(name, call);
+    let (gradient, x) = (te.input(0)?, te.input(1)?);
+    let mut pads = vec![(Dim::Int(0), Dim::Int(0)); x.ndim()];
+    for (k, axis) in pool.axes.iter().enumerate() {
+        let more = if flag(call, "ceil_mode") { pool.spatial.strides[k] - 1 } else { 0 };
+        pads[*axis] = (Dim::Int(pool.spatial.padding[k].0), Dim::Int(pool.spatial.padding[k].1 + more));
+    }
+    let is_padded = pads.iter().any(|pad| *pad != (Dim::Int(0), Dim::Int(0)));
+    let largest = (kind == Kind::Max).then(|| {
+        let data = if is_padded { padded(&te, "pad_temp", &x, &pads, least_value(x.dtype())) } else { x.clone() };
+        (pool.largest(&te, &data, gradient.shape()), data)
+    });
+    let back = [0, 1].map(|k| {
+        let (size, stride) = (pool.sizes[k], pool.spatial.strides[k]);
+        te.reduce_axis(["wh", "ww"][k], &Dim::Int((size + stride - 1) / stride))
+    });
+    let out = te.compute("T_pool_grad", x.shape(), |i| {
+        let (mut index, mut own) = (i.to_vec(), i.to_vec());
+        let mut inside = Vec::new();
+        for (k, axis) in pool.axes.iter().enumerate() {
+            let (is_one, window) = pool.window(k, &i[*axis], &back[k], &gradient.shape()[*axis]);
+            inside.push(is_one);
+            index[*axis] = window;
+            own[*axis] = &i[*axis] + pool.spatial.padding[k].0;
+        }
+        let chosen = largest.as_ref().map(|(place, data)| place.at(&index).eq(raveled(&own, data.shape())));
+        let windows = [&index[pool.axes[0]], &index[pool.axes[1]]];
+        let share = pool.share(gradient.at(&index), windows, &x);
+        let zero = TeExpr::int(0, DType::I64).cast(x.dtype());
+        let inside = inside.into_iter().chain(chosen).reduce(|all, one| all.and(one));
+        let value = inside.map_or(share.clone(), |inside| inside.if_then_else(share, zero));
+        value.sum(&back.iter().collect::<Vec<_>>())
+    });
+    te.finish(&[out])
 }

@@ -1,14 +1,15 @@
 //! Reductions.
 
-use super::blocks::{divide, map, map2, raveled};
-use super::{Legal, Row, axis_of, result_shape};
+use super::blocks::{divide, map, map2, raveled, reshaped};
+use super::{Legal, Row, axis_of, cannot, result_shape};
 use crate::declare::{flag, int, ints};
-use plugin_api::ir::{Attr, Call, DType, Dim};
+use plugin_api::arith::product;
+use plugin_api::ir::{Attr, Call, DType, Dim, Type};
 use plugin_api::te::{Te, TeExpr, TeTensor, greatest_value, least_value};
 
 pub(super) const ROWS: &[Row] = &[
-    ("relax.sum", |call| reduction(call, "sum", TeExpr::sum)),
-    ("relax.prod", |call| reduction(call, "prod", TeExpr::prod)),
+    ("relax.sum", |call| reduction_from(call, "sum", TeExpr::sum, 0)),
+    ("relax.prod", |call| reduction_from(call, "prod", TeExpr::prod, 1)),
     ("relax.max", |call| reduction(call, "max", TeExpr::largest)),
     ("relax.min", |call| reduction(call, "min", TeExpr::smallest)),
     ("relax.argmax", |call| arg_reduction(call, "argmax", least_value, |a, b| a.gt(b))),
@@ -20,6 +21,8 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.std", std),
     ("relax.nn.softmax", softmax),
     ("relax.nn.log_softmax", log_softmax),
+    ("relax.bucketize", bucketize),
+    ("relax.median", median),
 ];
 
 /// How a value is reduced over axes, such as [`TeExpr::sum`].
@@ -70,6 +73,18 @@ fn reduction(call: Call<'_>, name: &str, f: Reduce) -> Legal {
     let x = te.input(0)?;
     let axes = sorted(&reduced_axes(call, &x));
     let out = reduce(&te, &format!("{}_red", x.name()), &x, &axes, flag(call, "keepdims"), f);
+    te.finish(&[out])
+}
+
+/// The same where the reduction of nothing is known: that is the result if an axis has no elements.
+fn reduction_from(call: Call<'_>, name: &str, f: Reduce, of_nothing: i64) -> Legal {
+    let te = Te::new("full", call);
+    let x = Te::new(name, call).input(0)?;
+    if !reduced_axes(call, &x).iter().any(|axis| x.shape()[*axis].as_int() == Some(0)) {
+        return reduction(call, name, f);
+    }
+    let dtype = call.ty().dtype();
+    let out = te.compute("T_full", &result_shape(call)?, |_| TeExpr::int(of_nothing, DType::I64).cast(dtype));
     te.finish(&[out])
 }
 
@@ -223,4 +238,79 @@ fn log_softmax(call: Call<'_>) -> Legal {
         x.at(i) - largest.at(&others) - sum.at(&others).math("log")
     });
     te.finish(&[out])
+}
+
+/// The number of boundaries that are less than an element, or at most it. They are sorted.
+fn bucketize(call: Call<'_>) -> Legal {
+    let te = Te::new("searchsorted", call);
+    let (x, boundaries) = (te.input(0)?, te.input(1)?);
+    let [size] = boundaries.shape() else { return cannot("its boundaries are not a vector") };
+    if x.dtype() != boundaries.dtype() {
+        return cannot("its boundaries have another data type");
+    }
+    let k = te.reduce_axis("k", size);
+    let dtype = call.ty().dtype();
+    let right = flag(call, "right");
+    let out = te.compute("searchsorted", &result_shape(call)?, |i| {
+        let (boundary, x) = (boundaries.at([&k]), x.at(i));
+        let is_before = if right { boundary.le(x) } else { boundary.lt(x) };
+        is_before.cast(dtype).sum(&[&k])
+    });
+    te.finish(&[out])
+}
+
+/// How many elements along an axis come before an element in order; of equal ones, the first comes first.
+fn ranks(te: &Te<'_>, x: &TeTensor, axis: usize) -> TeTensor {
+    let k = te.reduce_axis("k", &x.shape()[axis]);
+    te.compute("rank", x.shape(), |i| {
+        let mut index = i.to_vec();
+        index[axis] = k.clone();
+        let (other, own) = (x.at(&index), x.at(i));
+        let is_before = other.lt(&own).or(other.eq(own).and(k.lt(&i[axis])));
+        is_before.cast(DType::I64).sum(&[&k])
+    })
+}
+
+/// The element in the middle, or the one before the middle, and along one axis also its place.
+fn median(call: Call<'_>) -> Legal {
+    let te = Te::new("median", call);
+    let x = te.input(0)?;
+    let axes = ints(call, "axis").unwrap_or_default();
+    let (x, axis) = match axes[..] {
+        [] => (reshaped(&te, &x, &[product(x.shape())]), 0),
+        [axis] => (x.clone(), axis_of(axis, x.ndim())),
+        _ => return cannot("it is legalized for one axis or all"),
+    };
+    let size = x.shape()[axis].clone();
+    let ranks = ranks(&te, &x, axis);
+    let k = te.reduce_axis("k", &size);
+    let mut shape = x.shape().to_vec();
+    shape[axis] = Dim::Int(1);
+    let at = |i: &[TeExpr], place: TeExpr| {
+        let mut index = i.to_vec();
+        index[axis] = place;
+        index
+    };
+    let middle = (TeExpr::of_dim(size) - 1) / 2;
+    let place = te.compute("place", &shape, |i| {
+        let is_middle = ranks.at(at(i, k.clone())).eq(middle);
+        is_middle.select(k.cast(DType::I64), TeExpr::int(0, DType::I64)).sum(&[&k])
+    });
+    let value = te.compute("median", &shape, |i| x.at(at(i, place.at(i))));
+    // What is not kept has an extent of 1; without an axis, all dimensions are gone.
+    let shaped = |te: &Te<'_>, x: &TeTensor, ty: &Type| match ty {
+        Type::Tensor(ty) => Some(reshaped(te, x, ty.shape.as_ref()?)),
+        _ => None,
+    };
+    let results = match call.ty().to_owned() {
+        Type::Tuple(fields) => {
+            let each = [&value, &place].into_iter().zip(fields.iter()).map(|(x, ty)| shaped(&te, x, ty));
+            each.collect::<Option<Vec<TeTensor>>>()
+        }
+        ty => shaped(&te, &value, &ty).map(|value| vec![value]),
+    };
+    match results {
+        Some(results) => te.finish(&results),
+        None => cannot("the shapes of its results are not known"),
+    }
 }

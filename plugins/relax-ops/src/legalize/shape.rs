@@ -22,6 +22,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.flip", flip),
     ("relax.meshgrid", meshgrid),
     ("relax.nn.batch_flatten", reshape),
+    ("relax.nn.pixel_shuffle", pixel_shuffle),
 ];
 
 fn permute_dims(call: Call<'_>) -> Legal {
@@ -176,6 +177,24 @@ fn flip(call: Call<'_>) -> Legal {
     let out = te.compute("T_reverse_sequence", x.shape(), |i| {
         let mut index = i.to_vec();
         index[axis] = TeExpr::of_dim(x.shape()[axis].clone()) - 1 - &i[axis];
+        x.at(&index)
+    });
+    te.finish(&[out])
+}
+
+/// Channels become pixels: a square of them for each pixel.
+fn pixel_shuffle(call: Call<'_>) -> Legal {
+    let te = Te::new("pixel_shuffle", call);
+    let x = te.input(0)?;
+    let (Some(factor), Some(channel)) = (int(call, "upscale_factor"), x.ndim().checked_sub(3)) else {
+        return cannot("it has no channels, or no factor");
+    };
+    let out = te.compute("pixel_shuffle", &result_shape(call)?, |i| {
+        let mut index = i.to_vec();
+        let [row, column] = [1, 2].map(|k| &i[channel + k]);
+        index[channel] = (&i[channel] * factor + row % factor) * factor + column % factor;
+        index[channel + 1] = row / factor;
+        index[channel + 2] = column / factor;
         x.at(&index)
     });
     te.finish(&[out])
