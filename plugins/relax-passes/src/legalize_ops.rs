@@ -93,6 +93,9 @@ fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 /// The legalization of a call; a remark says why a call has none.
 fn legalization(value: Value<'_>, ctx: &Ctx, function: &str) -> Result<Option<Legalized>, PassError> {
     let Some((call, op)) = value.as_call().and_then(|call| Some((call, call.op()?))) else { return Ok(None) };
+    if LATER.contains(&op) {
+        return Ok(None);
+    }
     let why = match ctx.legalize(call) {
         Ok(Some(legalized)) => return Ok(Some(legalized)),
         Ok(None) if CALLS.iter().any(|prefix| op.starts_with(prefix)) => return Ok(None),
@@ -107,6 +110,9 @@ fn legalization(value: Value<'_>, ctx: &Ctx, function: &str) -> Result<Option<Le
 /// Operators that call something, and those of the virtual machine, are what others are legalized to.
 const CALLS: [&str; 6] =
     ["relax.call_", "relax.invoke_", "relax.make_closure", "relax.builtin.", "relax.memory.", "relax.vm."];
+
+/// Operators that stay, as in TVM: passes for the target replace them. They are legalized where they are executed.
+const LATER: [&str; 3] = ["relax.cumprod", "relax.cumsum", "relax.ewise_fma"];
 
 /// The function with the type of its result as that of the value that it returns.
 fn with_result_type(body: Body) -> Result<Body, PassError> {

@@ -8,7 +8,7 @@ use plugin_api::arith::{atom_of, index_to_dim, index_to_dim_of_atoms, prim, symb
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 use plugin_api::tir::RegionAccess;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
 declare_pass! {
     /// Makes buffers as small as what is accessed of them within one iteration of the loops around their allocation.
@@ -141,8 +141,9 @@ struct Collect<'b> {
     names: Names,
     /// Blocks around the current place.
     blocks: OpenScopes<Value<'b>>,
-    /// Nested expressions that read an element of a buffer which the function allocates, by their nodes.
-    reading: BTreeSet<usize>,
+    /// Nested expressions that read an element of a buffer which the function allocates, and what they are in an index.
+    reading: ValueMap<'b, ()>,
+    read: HashSet<Sym>,
 }
 
 impl<'b> Collect<'b> {
@@ -156,7 +157,8 @@ impl<'b> Collect<'b> {
             buffers: Vec::new(),
             names: Names::default(),
             blocks: OpenScopes::new(),
-            reading: BTreeSet::new(),
+            reading: ValueMap::new(body),
+            read: HashSet::new(),
         }
     }
 
@@ -179,11 +181,7 @@ impl<'b> Collect<'b> {
             self.accessed.insert(value, Accessed { depth, names, scope: ty.scope, ends: None });
             self.buffers.push(value);
         }
-        let is_read = |operand: Value<'b>| operand.index().is_some_and(|node| self.reading.contains(&node));
-        let reads = value.as_element_access().is_some_and(|access| is_allocated(access.buffer));
-        if let Some(node) = value.index().filter(|_| value.is_nested() && (reads || value.operands().any(is_read))) {
-            self.reading.insert(node);
-        }
+        self.note_reading(value);
         if let Some(access) = value.as_element_access() {
             let points: Vec<_> = access.indices.iter().map(|index| (*index, None)).collect();
             self.access(access.buffer, &points);
@@ -195,6 +193,18 @@ impl<'b> Collect<'b> {
             self.access_data(buffer);
         }
         Ok(())
+    }
+
+    /// Operands come before the expression that they are nested in.
+    fn note_reading(&mut self, value: Value<'b>) {
+        let reads = value.as_element_access().is_some_and(|access| is_allocated(access.buffer));
+        if !value.is_nested() || !reads && !value.operands().any(|operand| self.reading.contains(operand)) {
+            return;
+        }
+        self.reading.insert(value, ());
+        if let Some(Dim::Var(sym)) = index_to_dim_of_atoms(value) {
+            self.read.insert(sym);
+        }
     }
 
     fn enter_loop(&mut self, value: Value<'b>) {
@@ -313,7 +323,7 @@ impl<'b> Collect<'b> {
     /// that reads it may itself get another index, which would then be made of itself.
     fn reads_allocated(&self, end: &Dim) -> bool {
         let mut found = false;
-        end.vars(&mut |sym| found |= atom_of(sym).is_some_and(|node| self.reading.contains(&node)));
+        end.vars(&mut |sym| found |= self.read.contains(&sym));
         found
     }
 
