@@ -570,6 +570,29 @@ fn prim_funcs_of_usual_form_read_back_as_the_same_function() {
     assert!(counts.plain > 800, "{counts:?}");
 }
 
+/// A table can have an entry twice. The text says values, not which of two equal entries has them.
+#[test]
+fn entries_that_are_there_twice_do_not_show() {
+    use plugin_api::ir::records::LEAF_BIT;
+    let module = script::read(fuzz::PRIM_FUNCS, &script::NoOps).expect("a module");
+    let body = module.get("matmul_relu").expect("a function");
+    let mut sections = Sections::copy_of(body.raw());
+    let n = sections.leaves.len() as u32;
+    sections.leaves.extend_from_within(..);
+    let mut changed = 0;
+    for node in sections.nodes.clone().iter().filter(|node| node.kind == kind::ITER_VAR) {
+        for op in sections.operands[node.op_range()].iter_mut().filter(|op| **op & LEAF_BIT != 0) {
+            *op += n;
+            changed += 1;
+        }
+    }
+    assert!(changed > 4);
+    let mut edit = module.edit();
+    edit.set("matmul_relu", Body::seal(&sections).expect("a function"));
+    let shown = |module: &Module| script::print(module, &script::NoOps).expect("a text");
+    assert_eq!(shown(&edit.finish()), shown(&module));
+}
+
 /// Seeds of `forge` that were findings.
 #[test]
 fn findings_of_forge_stay_mended() {

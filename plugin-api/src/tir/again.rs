@@ -183,8 +183,14 @@ impl<'b> Again<'b> {
         ops: &[V],
         content: impl FnOnce(&mut Again<'b>) -> Result<(), PassError>,
     ) -> Result<(), PassError> {
-        self.written += u64::from(!matches!(stmt.kind(), kind::LOOP_VAR | kind::SCOPE));
-        let (spec, name) = (spec_of(stmt), stmt.name());
+        // What a block declares is no statement.
+        self.written += u64::from(stmt.stmt().is_some() || is_allocation_or_view(stmt));
+        let (mut spec, name) = (spec_of(stmt), stmt.name());
+        if let (kind::BIND, [value]) = (spec.kind, ops) {
+            // A name of a call has an effect, and what it names may be none any more.
+            let call = self.with(*value, |value| value.as_call().is_some());
+            spec.flags = spec.flags & !flag::IMPURE | if call { flag::IMPURE } else { 0 };
+        }
         if !stmt.has(flag::REGION) {
             let v = self.edit.node(spec, ops, name);
             self.set(stmt, v);
@@ -583,6 +589,12 @@ impl<'b> Again<'b> {
         self.edit.close();
         Ok(())
     }
+}
+
+/// Whether it declares a buffer as a statement of its own.
+fn is_allocation_or_view(stmt: Value<'_>) -> bool {
+    let of = stmt.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
+    matches!(of, Some(buffer_of::ALLOC | buffer_of::DECL | buffer_of::VIEW))
 }
 
 /// The data type of a comparison of values of a data type.

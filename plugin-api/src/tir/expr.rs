@@ -123,7 +123,8 @@ impl<'t> PrimExpr<'t> {
 
     fn binary<'a>(self, op: u16, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         let (v, dtype) = self.tir.operand(other.into(), self.dtype);
-        let (a, b) = self.of_one_type(self.made(v, dtype));
+        let (a, b) = self.of_one_length(self.made(v, dtype));
+        let (a, b) = a.of_one_type(b);
         if matches!(op, prim::AND | prim::OR) {
             a.is_condition();
         }
@@ -138,6 +139,21 @@ impl<'t> PrimExpr<'t> {
     pub(super) fn is_condition(self) {
         if self.dtype != DType::BOOL {
             self.tir.fail(format!("a condition of {}; compare it with something, as in `x.ne(0)`", self.dtype));
+        }
+    }
+
+    /// Both as vectors, if one of them is a vector.
+    fn of_one_length(self, other: PrimExpr<'t>) -> (PrimExpr<'t>, PrimExpr<'t>) {
+        let vector = |scalar: PrimExpr<'t>, of: PrimExpr<'t>| {
+            let element = scalar.cast(DType::new(of.dtype.code(), of.dtype.bits(), 1));
+            let n = self.tir.int(of.dtype.lanes().into(), DType::I32);
+            self.made(self.tir.node(NodeSpec::new(kind::BROADCAST), &[element.v, n], of.dtype), of.dtype)
+        };
+        match (self.dtype.lanes(), other.dtype.lanes()) {
+            (a, b) if a == b => (self, other),
+            (1, _) => (vector(self, other), other),
+            (_, 1) => (self, vector(other, self)),
+            _ => (self, other),
         }
     }
 

@@ -120,7 +120,10 @@ impl<'e> Compact<'e> {
         }
         let effect = self.children_have_effect(header, extent);
         // A region of a kind that is not known here may have an effect of its own.
-        let derived = matches!(node.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::IF | kind::SEQ);
+        let derived = matches!(
+            node.kind,
+            kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::IF | kind::SEQ | kind::FOR | kind::WHILE | kind::COND
+        ) || matches!(node.kind, kind::SCOPE | kind::SBLOCK | kind::INIT | kind::ATTR | kind::LAUNCH);
         let flags = if derived { node.flags & !flag::IMPURE } else { node.flags };
         self.nodes[header as usize].flags = flags | if effect { flag::IMPURE } else { 0 };
     }

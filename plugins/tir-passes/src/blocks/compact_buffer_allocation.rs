@@ -274,13 +274,16 @@ impl<'b> Collect<'b> {
         };
         let mut reached = Reached::new(&mut self.analyzer, running, self.conditions.active());
         let ends = part.iter().zip(varies).map(|((min, extent), varies)| {
-            let Some(min) = index_to_dim_of_atoms(*min).filter(|_| !varies) else { return (None, None) };
-            let (least, mut most) = reached.ends(&min);
-            if let Some(extent) = extent.and_then(index_to_dim_of_atoms) {
-                let last = sub(add(min.clone(), extent), Dim::int(1, min.dtype()));
-                most = reached.ends(&last).1;
-            }
-            (least.filter(known), most.filter(known))
+            let (start, steps) = steps(*min).unwrap_or((*min, 0));
+            // Where any other vector begins is not known.
+            let starts = !varies && start.ty().dtype().lanes() == 1;
+            let Some(min) = index_to_dim_of_atoms(start).filter(|_| starts) else { return (None, None) };
+            let last = match extent.and_then(index_to_dim_of_atoms) {
+                _ if steps > 0 => add(min.clone(), Dim::int(steps, min.dtype())),
+                Some(extent) => sub(add(min.clone(), extent), Dim::int(1, min.dtype())),
+                None => min.clone(),
+            };
+            (reached.ends(&min).0.filter(known), reached.ends(&last).1.filter(known))
         });
         let ends = ends.collect();
         self.join(buffer, ends);
@@ -387,6 +390,13 @@ fn is_shared(scope: &str, thread: &str) -> bool {
     };
     let of = if thread.starts_with("blockIdx") || thread.starts_with("clusterCtaIdx") { 0 } else { 1 };
     rank <= of
+}
+
+/// Of numbers in steps of one number upwards: the first one, and how far it is to the last one.
+fn steps(index: Value<'_>) -> Option<(Value<'_>, i64)> {
+    let Expr::Ramp { base, stride, lanes } = index.view() else { return None };
+    let number = |value: Value<'_>| value.dim()?.as_int().filter(|number| *number > 0);
+    Some((base, number(stride)?.checked_mul(number(lanes)? - 1)?))
 }
 
 /// Accesses of a buffer begin at the start of its region.

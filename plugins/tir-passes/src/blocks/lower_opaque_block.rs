@@ -49,6 +49,9 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
         if block.block_iters().next().is_some() {
             bail!(at block, "a block with iterators; run s_tir.ConvertBlocksToOpaque before");
         }
+        if block.region().children().any(Value::is_init) {
+            bail!(at block, "a block with an initialization; run s_tir.LowerInitBlock before");
+        }
         let condition = block.block_condition().filter(|condition| !is_one(*condition));
         rw.tir(|t| {
             within(t, None, &pragmas(block), &|| t.block_content(block));

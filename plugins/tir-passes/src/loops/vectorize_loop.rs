@@ -222,7 +222,8 @@ impl<'b> Vectorize<'b> {
         }
         self.along = Some(Along { var, extent, lanes });
         let (zero, one) = (w.int(0, var.ty().dtype()), w.int(1, var.ty().dtype()));
-        let n = w.expr(self, extent)?;
+        // A number of lanes is one of 32 bits, as a text has it.
+        let n = if lanes.scalable { w.expr(self, extent)? } else { w.int(lanes.n, DType::I32) };
         let ramp = w.ramp(zero, one, n, lanes.of(var.ty().dtype())?);
         w.set(var, ramp);
         w.iteration(self, stmt, var)?;

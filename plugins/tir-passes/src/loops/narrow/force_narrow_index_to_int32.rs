@@ -6,6 +6,7 @@
 use super::narrow_data_type::ranged;
 use super::narrowing::{Narrow, Widths};
 use plugin_api::arith::prim;
+use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
 use plugin_api::tir::Again;
 use std::collections::HashSet;
@@ -13,8 +14,8 @@ use std::collections::HashSet;
 declare_pass! {
     /// Makes all indices 32 bits wide: numbers, loops, shapes and parameters.
     ///
-    /// Expects PrimFuncs whose integers fit into 32 bits; a buffer of wider integers, a number that does not fit, and a
-    /// symbolic dimension of 64 bits are errors. Keeps floats.
+    /// Expects PrimFuncs whose integers fit into 32 bits; a buffer of wider integers and a number that does not fit are
+    /// errors. Keeps floats.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -35,22 +36,8 @@ declare_pass! {
 }
 
 fn force_narrow_index_to_int32(body: &Body, _: &Ctx) -> Result<Body, PassError> {
-    for buffer in body.values().filter(|value| !value.is_leaf()) {
-        let Some(ty) = buffer.as_buffer_type() else { continue };
-        let name = buffer.name().unwrap_or("_");
-        if ty.dtype.code() == DType::I64.code() && ty.dtype.bits() > 32 {
-            bail!("the buffer `{name}` has elements of {}; convert it to `int32` before this pass", ty.dtype);
-        }
-        for dim in ty.shape.iter().chain(&ty.strides) {
-            if let Some(value) = dim.as_int().filter(|value| i32::try_from(*value).is_err()) {
-                bail!(
-                    "the buffer `{name}` has a dimension of {value}, which has no 32 bits; do not run this pass on it"
-                );
-            }
-            if dim.as_int().is_none() && dim.dtype() == DType::I64 {
-                bail!("the buffer `{name}` has a symbolic dimension of 64 bits; declare it as `int32`");
-            }
-        }
+    for value in body.values() {
+        fits(value)?;
     }
     let mut used = Used::default();
     used.content(body.root());
@@ -63,16 +50,48 @@ fn force_narrow_index_to_int32(body: &Body, _: &Ctx) -> Result<Body, PassError> 
     w.finish()
 }
 
-/// Variables that indices, bounds of loops and conditions use.
+/// Whether a buffer, and the numbers that a statement or expression uses, fit into 32 bits.
+fn fits(value: Value<'_>) -> Result<(), PassError> {
+    for dim in value.operands().filter_map(|operand| operand.dim()) {
+        if let Some(number) = too_large(&dim) {
+            bail!("the number {number} has no 32 bits; do not run this pass on it");
+        }
+    }
+    let Some(ty) = value.as_buffer_type() else { return Ok(()) };
+    let name = value.name().unwrap_or("_");
+    if ty.dtype.code() == DType::I64.code() && ty.dtype.bits() > 32 {
+        bail!("the buffer `{name}` has elements of {}; convert it to `int32` before this pass", ty.dtype);
+    }
+    match ty.shape.iter().chain(&ty.strides).chain(&ty.elem_offset).find_map(too_large) {
+        Some(number) => {
+            bail!("the buffer `{name}` has a dimension of {number}, which has no 32 bits; do not run this pass on it")
+        }
+        None => Ok(()),
+    }
+}
+
+/// A number in a dimension that does not fit into 32 bits.
+fn too_large(dim: &Dim) -> Option<i64> {
+    match dim {
+        Dim::Expr(expr) => match &**expr {
+            DimExpr::Int(value, DType::I64) => Some(*value).filter(|value| i32::try_from(*value).is_err()),
+            DimExpr::Int(..) | DimExpr::Float(..) => None,
+            DimExpr::Unary(_, _, a) => too_large(a),
+            DimExpr::Binary(_, _, a, b) => too_large(a).or_else(|| too_large(b)),
+        },
+        Dim::Int(value) => Some(*value).filter(|value| i32::try_from(*value).is_err()),
+        Dim::Var(_) => None,
+    }
+}
+
+/// Names of values that indices, bounds of loops and conditions use. All other integers of 64 bits get 32 anyway.
 #[derive(Default)]
 struct Used<'b>(HashSet<Value<'b>>);
 
 impl<'b> Used<'b> {
     fn content(&mut self, stmt: Value<'b>) {
         for child in stmt.region().children().filter(|child| !child.is_nested()) {
-            let var = ranged(child).map(|(var, _)| var);
-            self.0.extend(var);
-            let all = var.is_some() || child.is_access();
+            let all = ranged(child).is_some() || child.is_access();
             for operand in child.operands() {
                 self.expr(operand, all);
             }
@@ -99,7 +118,7 @@ impl<'b> Used<'b> {
     }
 
     fn expr(&mut self, expr: Value<'b>, is_index: bool) {
-        if is_index && matches!(expr.view(), Expr::Var | Expr::Param) && expr.ty().dtype() == DType::I64 {
+        if is_index && expr.stmt().is_some() && expr.ty().dtype() == DType::I64 {
             self.0.insert(expr);
         }
         if let Expr::Select { cond, .. } = expr.view() {
@@ -120,7 +139,8 @@ impl<'b> Widths<'b> for Used<'b> {
     }
 
     fn of_var(&self, var: Value<'b>) -> Option<u8> {
-        (var.ty().dtype() == DType::I64 && self.0.contains(&var)).then_some(32)
+        let named = matches!(var.stmt(), Some(Stmt::Bind { .. })) && !self.0.contains(&var);
+        (var.ty().dtype() == DType::I64 && !named).then_some(32)
     }
 
     fn of_number(&self, dtype: DType, _: u8) -> u8 {
@@ -131,7 +151,7 @@ impl<'b> Widths<'b> for Used<'b> {
         32
     }
 
-    fn all_numbers(&self) -> bool {
+    fn all(&self) -> bool {
         true
     }
 }

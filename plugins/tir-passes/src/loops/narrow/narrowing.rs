@@ -2,7 +2,7 @@
 
 use super::narrow_data_type::ranged;
 use plugin_api::arith::prim;
-use plugin_api::ir::BufferType;
+use plugin_api::ir::{BufferType, DimExpr, Sym};
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
 
@@ -16,8 +16,8 @@ pub(super) trait Widths<'b> {
     fn of_number(&self, dtype: DType, bits: u8) -> u8;
     /// Bits that indices get where nothing needs more.
     fn target(&self) -> u8;
-    /// Whether numbers that are no indices become narrower as well.
-    fn all_numbers(&self) -> bool {
+    /// Whether numbers that are no indices become narrower as well, and symbolic variables.
+    fn all(&self) -> bool {
         false
     }
 }
@@ -27,6 +27,9 @@ pub(super) struct Narrow<W> {
     widths: W,
     /// Whether numbers at the current place are indices, shapes and the like.
     is_index: bool,
+    /// Whether the current place is a condition, in which integers that are compared are indices. Only of those where all
+    /// becomes narrower.
+    is_condition: bool,
     /// Bits that the expressions around the current place need.
     around: u8,
 }
@@ -34,7 +37,7 @@ pub(super) struct Narrow<W> {
 impl<'b, W: Widths<'b>> Narrow<W> {
     pub(super) fn new(widths: W) -> Narrow<W> {
         let around = widths.target();
-        Narrow { widths, is_index: false, around }
+        Narrow { widths, is_index: false, is_condition: false, around }
     }
 
     /// The number of leading zeros of a value that may be narrower than it was.
@@ -64,7 +67,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
                 w.set_type(param, &Type::Buffer(ty));
             }
             None if self.widths.of_var(param).is_some() => {
-                w.set_type(param, &Type::Prim { dtype: self.type_of(param), value: None });
+                w.set_type(param, &self.scalar_type(param));
             }
             None => {}
         }
@@ -75,6 +78,22 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         let outer = std::mem::replace(&mut self.is_index, is_index);
         let out = f(self);
         self.is_index = outer;
+        out
+    }
+
+    /// Operands of a choice, of which the one at `cond` is the condition.
+    fn choice(&mut self, expr: Value<'b>, cond: usize, w: &mut Again<'b>) -> Result<Vec<V>, PassError> {
+        let mut operand = |(i, operand): (usize, Value<'b>)| {
+            if i == cond { self.condition(operand, w) } else { self.expr(operand, w) }
+        };
+        expr.operands().enumerate().map(&mut operand).collect()
+    }
+
+    /// Writes a condition.
+    fn condition(&mut self, cond: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        let outer = std::mem::replace(&mut self.is_condition, self.widths.all());
+        let out = self.expr(cond, w);
+        self.is_condition = outer;
         out
     }
 
@@ -96,12 +115,12 @@ impl<'b, W: Widths<'b>> Narrow<W> {
             }
         }
         if stmt == var {
-            w.retyped(stmt, &ops, &Type::Prim { dtype, value: None });
+            w.retyped(stmt, &ops, &self.scalar_type(stmt));
             return Ok(());
         }
         w.header(stmt, &ops, |w| {
             if var.n_operands() == 0 {
-                w.retyped(var, &[], &Type::Prim { dtype, value: None });
+                w.retyped(var, &[], &self.scalar_type(var));
                 return w.iteration(self, stmt, var);
             }
             w.content(self, stmt)
@@ -111,6 +130,14 @@ impl<'b, W: Widths<'b>> Narrow<W> {
     fn type_of(&self, var: Value<'b>) -> DType {
         let dtype = var.ty().dtype();
         self.widths.of_var(var).map_or(dtype, |bits| with_bits(dtype, bits))
+    }
+
+    /// The type of a variable. Where shapes mention it, it stays the same symbolic variable.
+    fn scalar_type(&self, var: Value<'b>) -> Type {
+        let dtype = self.type_of(var);
+        let same = self.widths.all() || dtype == var.ty().dtype();
+        let symbol = var.symbol().filter(|_| same);
+        Type::Prim { dtype, value: symbol.map(|sym| Dim::Var(Sym { dtype, ..sym })) }
     }
 
     fn buffer(&mut self, stmt: Value<'b>, ty: BufferType, w: &mut Again<'b>) -> Result<(), PassError> {
@@ -136,14 +163,46 @@ impl<'b, W: Widths<'b>> Narrow<W> {
                 let needed = if holds.contains(value) { self.widths.target() } else { 64 };
                 Dim::int(value, with_bits(dtype, self.widths.of_number(dtype, needed)))
             }
+            _ if self.widths.all() => self.dim_expr(dim),
             _ => dim.clone(),
+        }
+    }
+
+    /// A dimension that is no number, with the operands that it has as a dimension.
+    fn dim_expr(&self, dim: &Dim) -> Dim {
+        let narrow = |dtype: DType| match dtype {
+            DType::I64 => with_bits(dtype, self.widths.target()),
+            other => other,
+        };
+        let Dim::Expr(expr) = dim else {
+            return match dim {
+                Dim::Var(sym) => Dim::Var(Sym { dtype: narrow(sym.dtype), ..*sym }),
+                number => self.dim(number),
+            };
+        };
+        match &**expr {
+            DimExpr::Int(..) | DimExpr::Float(..) => self.dim(dim),
+            DimExpr::Unary(op, dtype, a) => {
+                let a = self.dim(a);
+                let same = *op == prim::CAST && a.dtype() == narrow(*dtype);
+                if same { a } else { Dim::Expr(DimExpr::Unary(*op, narrow(*dtype), a).into()) }
+            }
+            DimExpr::Binary(op, dtype, a, b) => {
+                Dim::Expr(DimExpr::Binary(*op, narrow(*dtype), self.dim(a), self.dim(b)).into())
+            }
         }
     }
 
     fn binary(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let Expr::Arith { op, a, b: Some(b) } = expr.view() else { return w.expr(self, expr) };
-        let (mut x, mut y) = (self.expr(a, w)?, self.expr(b, w)?);
-        if w.dtype(x) != w.dtype(y) {
+        let compared = self.is_condition && (prim::EQ..=prim::GE).contains(&op) && a.ty().dtype().is_int();
+        let outer = self.is_condition;
+        self.is_condition &= !compared;
+        let is_index = compared || self.is_index;
+        let sides = self.within(is_index, |this| Ok::<_, PassError>((this.expr(a, w)?, this.expr(b, w)?)));
+        self.is_condition = outer;
+        let (mut x, mut y) = sides?;
+        if w.dtype(x) != w.dtype(y) && !self.widths.all() {
             (x, y) = self.within(true, |this| Ok::<_, PassError>((this.expr(a, w)?, this.expr(b, w)?)))?;
         }
         let (s, t) = (w.dtype(x), w.dtype(y));
@@ -179,8 +238,28 @@ impl<'b, W: Widths<'b>> TirRewrite<'b> for Narrow<W> {
                 w.header(stmt, &ops, |_| Ok(()))
             }
             (Some(Stmt::Bind { value }), _) => {
-                let value = self.expr(value, w)?;
-                w.bind_like(stmt, value);
+                let is_index = self.widths.of_var(stmt).is_some();
+                let mut value = self.within(is_index, |this| this.expr(value, w))?;
+                if is_index {
+                    value = converted(value, self.type_of(stmt), w);
+                }
+                match stmt.symbol().filter(|_| self.widths.all()) {
+                    Some(sym) => {
+                        let dtype = w.dtype(value);
+                        let value_is = Some(Dim::Var(Sym { dtype, ..sym }));
+                        w.retyped(stmt, &[value], &Type::Prim { dtype, value: value_is });
+                    }
+                    None => drop(w.bind_like(stmt, value)),
+                }
+                Ok(())
+            }
+            (Some(Stmt::If { cond }), _) => {
+                let cond = self.condition(cond, w)?;
+                w.header(stmt, &[cond], |w| w.content(self, stmt))
+            }
+            (None, _) if matches!(stmt.view(), Expr::Var) && self.widths.of_var(stmt).is_some() => {
+                let ops = w.operands(self, stmt)?;
+                w.retyped(stmt, &ops, &self.scalar_type(stmt));
                 Ok(())
             }
             _ if stmt.is_access() => {
@@ -201,10 +280,11 @@ impl<'b, W: Widths<'b>> TirRewrite<'b> for Narrow<W> {
         let dtype = expr.ty().dtype();
         self.around = if matches!(expr.view(), Expr::Load { .. }) { self.widths.target() } else { bits };
         let out = match expr.view() {
-            Expr::Prim if (self.is_index || self.widths.all_numbers()) && dtype.code() == DType::I32.code() => {
-                Ok(match expr.dim().and_then(|dim| dim.as_int()) {
-                    Some(value) => w.int(value, with_bits(dtype, self.widths.of_number(dtype, bits))),
-                    None => w.v(expr),
+            Expr::Prim if (self.is_index || self.widths.all()) && dtype.code() == DType::I32.code() => {
+                Ok(match (expr.dim().and_then(|dim| dim.as_int()), expr.dim()) {
+                    (Some(value), _) => w.int(value, with_bits(dtype, self.widths.of_number(dtype, bits))),
+                    (None, Some(dim)) => w.dim(&self.dim(&dim)),
+                    (None, None) => w.v(expr),
                 })
             }
             Expr::Arith { op: prim::CAST, a, .. } if self.is_index && dtype.code() == DType::I32.code() => {
@@ -220,7 +300,7 @@ impl<'b, W: Widths<'b>> TirRewrite<'b> for Narrow<W> {
             Expr::Load { .. } => self.indices(expr, 1, w).map(|ops| w.expr_of(expr, &ops)),
             Expr::Call(call) if call.op() == Some("tirx.clz") => self.leading_zeros(expr, w),
             Expr::Call(call) if call.op() == Some("tirx.if_then_else") => {
-                w.operands(self, expr).map(|ops| match ops[..] {
+                self.choice(expr, 1, w).map(|ops| match ops[..] {
                     [callee, cond, then, other] => {
                         let (then, other) = of_one_width(then, other, w);
                         let dtype = w.dtype(then);
@@ -229,7 +309,7 @@ impl<'b, W: Widths<'b>> TirRewrite<'b> for Narrow<W> {
                     _ => w.expr_of(expr, &ops),
                 })
             }
-            Expr::Select { .. } => w.operands(self, expr).map(|ops| match ops[..] {
+            Expr::Select { .. } => self.choice(expr, 0, w).map(|ops| match ops[..] {
                 [cond, then, other] => {
                     let (then, other) = of_one_width(then, other, w);
                     w.select(cond, then, other)
