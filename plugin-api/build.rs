@@ -1,4 +1,4 @@
-//! Tells the crate for which target and by which compiler it is built; both stand in the metadata of plugins.
+//! Tells the crate for which target and by which compiler it is built; both are in the metadata of plugins.
 use std::process::Command;
 
 fn main() {

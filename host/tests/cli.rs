@@ -253,7 +253,7 @@ fn compare(folder: &str, name: &str, actual: &str) {
     }
 }
 
-/// Hashes differ from build to build: the first one is `<hash 1>` wherever it stands.
+/// Hashes differ from build to build: the first one is `<hash 1>` wherever it is.
 fn numbered_hashes(text: &str) -> String {
     let mut known: Vec<&str> = Vec::new();
     let mut out = String::new();

@@ -39,7 +39,7 @@ fn count_blocks(edit: &mut Edit<'_>, block: Value<'_>, ctx: &Ctx) -> Result<(), 
 declare_pass! {
     /// Says which options it was given, as an error.
     ///
-    /// Its facts stand in another order than usual.
+    /// Its facts are in another order than usual.
     pub module pass WITH_OPTIONS = "example.WithOptions" {
         options: Options {
             /// A switch.

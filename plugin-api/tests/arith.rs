@@ -304,7 +304,7 @@ fn what_the_type_cannot_hold_stays() {
     assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body));
 }
 
-/// A loop over a range that may be empty tells nothing of what stands around it.
+/// A loop over a range that may be empty tells nothing of what is around it.
 #[test]
 fn what_a_loop_knows_stays_in_it() {
     let mut t = Tir::new(DType::I64);

@@ -288,7 +288,7 @@ fn a_group_with_several_results_gives_a_tuple() {
 
 #[test]
 fn interleaved_groups_move_what_lies_between() {
-    // `u` needs the group's first and stands before an input of its last: it moves behind the call.
+    // `u` needs the group's first and comes before an input of its last: it moves behind the call.
     let body = build(|b| {
         let x = b.param("x", tensor());
         let out = b.dataflow(|b| {
@@ -512,7 +512,7 @@ impl<'b> ExprMutator<'b> for NoDoubles {
     }
 }
 
-/// A binding that becomes what was nested in it gives that its name, wherever it stands.
+/// A binding that becomes what was nested in it gives that its name, wherever it is.
 #[test]
 fn a_nested_expression_takes_the_name_of_what_it_replaces() {
     let nested = |b: &mut BodyBuilder, x: V, name: Option<&str>| {
@@ -566,7 +566,7 @@ fn a_nested_expression_takes_the_name_of_what_it_replaces() {
     assert_eq!(ops(&new), ["_=relax.exp"]);
 }
 
-/// What a hook writes for an expression that stands in no block gets one, with the nested expressions that it uses.
+/// What a hook writes for an expression that is in no block gets one, with the nested expressions that it uses.
 #[test]
 fn what_is_written_outside_of_blocks_gets_one() {
     struct Sigmoid;

@@ -99,7 +99,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Runs all goldens and doc examples of the plugin that this test belongs to: `plugin_test::run!(my_passes)`, with the
-/// name of its library, in which `export_plugin!` stands at the root.
+/// name of its library, in which `export_plugin!` is at the root.
 #[macro_export]
 macro_rules! run {
     ($plugin:path) => {{

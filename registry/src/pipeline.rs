@@ -52,7 +52,7 @@ pub struct Stage {
     pub name: String,
     /// Options that were given.
     pub options: Vec<(String, OptionValue)>,
-    /// What stands there.
+    /// What it says.
     pub form: Form,
     /// Place of the name in the text.
     pub span: Range<usize>,
@@ -81,7 +81,7 @@ impl Form {
     }
 }
 
-/// What passes are called that stand in a pipeline as one.
+/// What passes are called that are in a pipeline as one.
 pub const SEQUENTIAL: &str = "Sequential";
 /// What passes are called that run until nothing changes.
 pub const REPEAT: &str = "repeat";

@@ -21,7 +21,7 @@ enum Item {
 }
 
 impl Item {
-    /// As in a pipeline. What a Sequential is called says where it stands.
+    /// As in a pipeline. What a Sequential is called says where it is.
     fn text(&self, place: &str) -> String {
         match self {
             Item::Pass(i) => format!("t.P{i}"),

@@ -187,7 +187,7 @@ def change_gently(function, fresh):
     name = stmt.targets[0].id
     names = [place for place, is_stmt, _ in parts[at + 1 :] if is_stmt is None and isinstance(place[3], ast.Name)]
     values = [place for place in names if place[3].id not in ("R", "T", "I", "cls", "metadata", "Module")]
-    # What stands behind the statement; its own value comes first.
+    # What comes after the statement; its own value comes first.
     own = sum(isinstance(node, ast.Name) for node in ast.walk(stmt.value))
     later = [place for place in values[own:] if not isinstance(place[0], ast.Expr)]
     mine = [place for place in later if place[3].id == name]

@@ -1,4 +1,4 @@
-//! What the fuzz targets of `tests/fuzz` do with their input, and what must hold. It stands here so that the workspace
+//! What the fuzz targets of `tests/fuzz` do with their input, and what must hold. It is here so that the workspace
 //! compiles it and its tests run it over seeds and past findings: the targets themselves need a nightly compiler.
 
 mod forge;

@@ -18,7 +18,7 @@ use plugin_api::prelude::*;
 use relax::Relax;
 use script::Operators;
 
-/// What the modules may speak of.
+/// What the modules may mention.
 pub struct Vocabulary<'o> {
     ops: &'o dyn Operators,
     /// Virtual devices in the global infos.

@@ -29,7 +29,7 @@ mod tag {
     pub(super) const MEMBER: u16 = 52;
 }
 
-/// Magic, format, tag and length stand before the fields.
+/// Magic, format, tag and length come before the fields.
 const HEAD: usize = 16;
 
 /// Fields of a record.
@@ -187,7 +187,7 @@ fn section(library: &[u8]) -> &[u8] {
     &library[at..at + len]
 }
 
-/// A library whose metadata section is this block, which stands at its end.
+/// A library whose metadata section is this block, which is at its end.
 pub fn with_metadata(library: &[u8], block: &[u8]) -> Vec<u8> {
     let header = header(library);
     let (mut out, at) = (library.to_vec(), library.len() as u64);

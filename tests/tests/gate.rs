@@ -125,7 +125,7 @@ fn a_kind_that_no_version_has_is_refused() {
     assert!(why.contains("unknown kind 0x7777"), "{why}");
 }
 
-/// What stands in a text must be what it is in the IR: numbers of elements, results, dimensions, types.
+/// What is in a text must be what it is in the IR: numbers of elements, results, dimensions, types.
 #[test]
 fn what_no_text_says_is_refused() {
     let y = |sections: &mut Sections| sections.nodes.iter().position(|node| node.kind == kind::CALL).expect("a call");

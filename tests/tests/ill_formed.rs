@@ -125,7 +125,7 @@ fn blocks_use_their_own_iterators() {
     taken(&block("v"));
     refused(&block("i"), "`i`, the variable of a loop around it");
     refused(&block("v + i - i"), "`i`, the variable of a loop around it");
-    // A block without iterators is not looked into; a predicate stands outside of its block.
+    // A block without iterators is not looked into; a predicate is outside of its block.
     taken(&tir("for i in range(64):\n    with T.sblock(\"a\"):\n        A[i] = T.float32(0)"));
     taken(&tir(
         "for i in range(64):\n    with T.sblock(\"a\"):\n        v = T.axis.spatial(64, i)\n        T.where(i < n)\n        A[v] = T.float32(0)",

@@ -60,7 +60,7 @@ fn arrows_point_one_way() {
         let allowed: &[&str] = match ARROWS.iter().find(|(crate_name, _)| crate_name == name) {
             Some((_, allowed)) => allowed,
             None if is_plugin(package) => PLUGIN,
-            None => panic!("`{name}` is not in the list of arrows; say where it stands"),
+            None => panic!("`{name}` is not in the list of arrows; say where it is"),
         };
         for dep in dependencies(package, &[None]).iter().filter(|dep| packages.contains_key(*dep)) {
             assert!(allowed.contains(&dep.as_str()), "`{name}` must not depend on `{dep}`");

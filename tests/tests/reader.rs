@@ -237,7 +237,7 @@ fn a_string_is_no_statement() {
     refused(&module(X, "\"\"\"doc\"\"\"\nreturn x"), "a string is not a statement", "\"\"\"doc\"\"\"");
 }
 
-/// As TVM prints them: what a signature brings in stands above its function, what a body defines in that body.
+/// As TVM prints them: what a signature brings in is above its function, what a body defines in that body.
 #[test]
 fn symbolic_variables_are_declared_where_they_come_in() {
     let body = "n = T.int64()\ny = R.match_cast(x, R.Tensor((n, 4)))\n@R.function\ndef one(a: R.Tensor((n, 4))):\n    \
@@ -421,7 +421,7 @@ fn results_that_are_not_declared_are_those_of_the_functions() {
     lines.iter().for_each(|line| assert!(printed.contains(line), "no `{line}` in\n{printed}"));
 }
 
-/// What only a pattern, an argument that is a type, or an attribute speaks of is declared, too.
+/// What only a pattern, an argument that is a type, or an attribute mentions is declared, too.
 #[test]
 fn symbolic_variables_that_no_variable_has_are_declared() {
     let cast = "n = T.int64()\nm = T.int64()\ny: R.Tensor((n, 3), dtype=\"float32\") = R.match_cast(x, R.Tensor((n, m), \

@@ -160,7 +160,7 @@ fn damage() -> impl Strategy<Value = String> {
 const PIECES: &[&str] =
     &["", "x", "n", "1", ", ", "R.", "()", "\n", "    ", "None", "\"m\"", "x, x", "-1", "π", "_", "c", "[0]"];
 
-/// A symbolic variable that nothing defines is one wherever it stands: in a nested function and around it.
+/// A symbolic variable that nothing defines is one wherever it is: in a nested function and around it.
 #[test]
 fn undefined_symbolic_variables_stay_one() {
     let text = SEED.replace("R.match_cast(b, R.Tensor((m, 4), dtype", "R.match_cast(b, R.Tensor(dtype");

@@ -45,7 +45,7 @@ impl Written {
     pub(super) fn of_manifest(manifest: &Manifest, named: &NamedPipeline) -> Result<Written, Error> {
         let whole = named.span.clone();
         let written = manifest.text.get(whole.clone()).unwrap_or_default();
-        // A string with escapes says something else than what stands there.
+        // A string with escapes says something else than what is there.
         let start = written.find(&named.passes).map(|at| whole.start + at);
         let (origin, text) = (manifest.path.clone(), Arc::clone(&manifest.text));
         Written { pipeline: Pipeline::default(), origin, text, start, whole }.read(&named.passes)

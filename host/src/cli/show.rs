@@ -261,7 +261,7 @@ fn row(nesting: usize, report: &StepReport, registry: &Registry) -> Vec<String> 
         what = format!("{what}, {rounds} round{s}");
     }
     let reason = reason(&report.why, registry);
-    // What a composite pass took and changed stands at its members.
+    // What a composite pass took and changed is at its members.
     let ran = ran && !report.has_members;
     let time = if ran { milliseconds(report.time) } else { "-".to_string() };
     vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]

@@ -27,7 +27,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// Finds out what stands at a path, and whether it can be written; changes nothing. `-` is standard output.
+    /// Finds out what is at a path, and whether it can be written; changes nothing. `-` is standard output.
     ///
     /// # Errors
     /// If it is a folder, cannot be written, or lies in a folder that is not there.
@@ -365,7 +365,7 @@ fn is_pipe(_: FileType) -> bool {
     false
 }
 
-/// All or nothing; what stood there keeps its mode.
+/// All or nothing; what was there keeps its mode.
 pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let Temporary { mut file, noted } = temporary(path)?;
     file.write_all(content.as_ref())?;

@@ -109,7 +109,7 @@ impl Shown {
         Shown { what: format!("<{what}>"), text: text.into(), spans }
     }
 
-    /// Where a node stands, if it stands anywhere.
+    /// Where a node is, if it is anywhere.
     pub(super) fn place(&self, function: &str, node: usize) -> Option<ShownPlace> {
         let span = self.spans.get(function)?.get(node)?.clone();
         (!span.is_empty()).then(|| (self.what.clone(), Arc::clone(&self.text), span))

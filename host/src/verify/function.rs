@@ -185,7 +185,7 @@ impl Check<'_> {
         kept && !value.operands().any(|operand| operand.leaf().is_some_and(|leaf| leaf.kind == leaf::GLOBAL_VAR))
     }
 
-    /// What a dataflow block shows has no type that speaks of scalars which it does not show.
+    /// What a dataflow block shows has no type that mentions scalars which it does not show.
     fn shown_type(&self, value: Value<'_>) -> Result<(), String> {
         let Some((_, inner)) = self.symbols.flows.last().filter(|(_, inner)| !inner.is_empty()) else { return Ok(()) };
         if !value.is_bound() || value.has(flag::INNER) {
@@ -195,7 +195,7 @@ impl Check<'_> {
         all_symbols(&value.ty().to_owned(), &mut |id| hidden = hidden.or(inner.contains(&id).then_some(id)));
         match hidden {
             Some(id) => Err(format!(
-                "is seen outside of its dataflow block, but its type speaks of `{}`, which is not: say less, or add it to \
+                "is seen outside of its dataflow block, but its type mentions `{}`, which is not: say less, or add it to \
                  R.output",
                 self.body.sym_name(id).unwrap_or("?")
             )),
@@ -341,7 +341,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether a value of type `found` may stand where `said` is declared.
+    /// Whether a value of type `found` may be where `said` is declared.
     fn fits(&self, said: Ty<'_>, found: Ty<'_>, what: &str) -> Result<(), String> {
         if said == found || !said.is_known() || !found.is_known() {
             return Ok(());

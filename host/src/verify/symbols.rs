@@ -1,4 +1,4 @@
-//! Which symbolic variables mean something where a check stands.
+//! Which symbolic variables mean something where a check is.
 
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Sym, Ty, Type, Value};

@@ -53,7 +53,7 @@ pub(crate) fn call_tir(call: Call<'_>, module: &Module) -> Result<(), String> {
         let found = given.len() + dims;
         return Err(format!("relax.call_tir passes {found} values to `{name}`, but it takes {}", takes.len()));
     }
-    // Dimensions stand behind the results.
+    // Dimensions come after the results.
     takes.iter().zip(&given).try_for_each(|(param, ty)| {
         let buffer = buffer_of_param(function, *param);
         let fits =

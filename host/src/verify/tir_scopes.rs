@@ -110,7 +110,7 @@ impl<'b> Scopes<'b> {
 
     fn operands(&self, value: Value<'b>, at: usize) -> Result<(), String> {
         let whole = self.body.value_at(self.part_of[at] as usize);
-        // The values of the iterators of a block, and its predicate, stand outside of it.
+        // The values of the iterators of a block, and its predicate, are outside of it.
         let outside = matches!(whole.kind(), kind::ITER_VAR | kind::WHERE);
         let depth = self.blocks.len() - usize::from(outside && !self.blocks.is_empty());
         for operand in value.operands().filter(|operand| !operand.is_leaf()) {

@@ -342,7 +342,7 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     }
 }
 
-/// What a pass says stands between the modules that are printed before and after it.
+/// What a pass says is between the modules that are printed before and after it.
 #[test]
 fn diagnostics_are_told_when_their_pass_is_done() {
     let case = Case::new("told").crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]);

@@ -39,7 +39,7 @@ fn dump_to_a_folder() {
     let case = zoo("dump_to_a_folder");
     let passes = format!("zoo.First,{TIDY}");
     let mut said = dumped(&case, &run(&["--passes", &passes, "--dump", "dump"]));
-    // What stood before a failure is there.
+    // What came before a failure is there.
     let args = ["--passes", "zoo.First,zoo.Adds,zoo.Fails,zoo.Adds", "--dump", "dump", "--dump-all"];
     said += &dumped(&case, &run(&args));
     // A file where the folder would be, and a folder where a file would be.
@@ -179,7 +179,7 @@ fn statistics_of_passes() {
     let case = zoo("statistics_of_passes");
     let passes = format!("zoo.Adds,{TIDY},zoo.Adds,{TIDY},zoo.Second");
     let mut said = String::new();
-    // Those of a pass that fails are forgotten; those of an instrument stand under its own name.
+    // Those of a pass that fails are forgotten; those of an instrument are under its own name.
     let runs: [&[&str]; 3] = [
         &["--passes", &passes, "--statistics"],
         &["--passes", "zoo.Second,zoo.Fails", "--statistics", "--instrument", "zoo.Recorder{talks=true}"],

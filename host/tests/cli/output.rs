@@ -1,4 +1,4 @@
-//! What stands at the path of the output keeps what it is.
+//! What is at the path of the output keeps what it is.
 
 use super::{Case, SMALL};
 use std::io::Read;

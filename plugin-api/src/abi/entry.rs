@@ -44,7 +44,7 @@ pub struct Entry {
     pub(crate) n_operators: u32,
     pub(crate) fingerprint: u64,
     pub(crate) api: RawBytes,
-    /// The metadata block as it is in memory: what stands in the file must be the same. It also keeps linkers from
+    /// The metadata block as it is in memory: what is in the file must be the same. It also keeps linkers from
     /// dropping the section.
     pub(crate) metadata: RawBytes,
     pub(crate) init: extern "C" fn(*const Services, Sink) -> u32,

@@ -104,7 +104,7 @@ impl Analyzer {
         self.ranges.insert(sym.id, (sym, min.clone(), extent.clone()));
     }
 
-    /// The variable is this, wherever it stands. Nothing is bound if the value mentions the variable itself.
+    /// The variable is this, wherever it is. Nothing is bound if the value mentions the variable itself.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};

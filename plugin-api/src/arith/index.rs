@@ -1,4 +1,4 @@
-//! Index expressions of function bodies: analysed where they stand, and written anew where they become simpler.
+//! Index expressions of function bodies: analysed where they are, and written anew where they become simpler.
 
 use super::analyzer::Analyzer;
 use super::bounds::Bounds;
@@ -16,7 +16,7 @@ const IF_THEN_ELSE_OP: &str = "tirx.if_then_else";
 
 impl Analyzer {
     /// Knows the ranges of all loop variables, threads and block iterators of a PrimFunc. Each is visible in its loop or
-    /// block only, so what is known of it holds wherever it stands. Loops with a step are left out.
+    /// block only, so what is known of it holds wherever it is. Loops with a step are left out.
     ///
     /// Simplifies all indices of a function and tells whether a store stays within its buffer:
     ///

@@ -24,7 +24,7 @@ pub fn index_to_dim_of_atoms(value: Value<'_>) -> Option<Dim> {
 }
 
 fn opened(value: Value<'_>, atom: &dyn Fn(Value<'_>) -> Option<Sym>) -> Option<Dim> {
-    // Operands stand before their user, so a stack of values in post-order needs no recursion on depth.
+    // Operands come before their user, so a stack of values in post-order needs no recursion on depth.
     enum Step<'a> {
         Enter(Value<'a>),
         Leave(Value<'a>),

@@ -26,7 +26,7 @@ pub(super) struct State {
     /// Whether a value of another function was used.
     pub(super) foreign: bool,
     pub(super) frames: Vec<Frame>,
-    /// Tuples that stand in the operands of their user; whether they are in a dataflow block.
+    /// Tuples that are in the operands of their user; whether they are in a dataflow block.
     pub(super) inline: BTreeMap<u32, bool>,
     pub(super) counters: [u32; 2],
     /// Functions of the module that this one names.
@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// Takes an expression off those that wait; tells whether it stands in a dataflow block.
+    /// Takes an expression off those that wait; tells whether it is in a dataflow block.
     pub(super) fn take(&mut self, v: V) -> Option<bool> {
         for frame in self.frames.iter_mut().rev() {
             if let Some(at) = frame.pending.iter().rposition(|waiting| *waiting == v) {

@@ -208,7 +208,7 @@ macro_rules! __instrument {
         $crate::__instrument! { @facts $h { $o [$v] } $($rest)* }
     };
     (@facts $h:tt $slots:tt $(,)?) => { $crate::__instrument! { @declare $h $slots } };
-    // A key that no arm above took: it is unknown, stands twice, or its value is of another kind.
+    // A key that no arm above took: it is unknown, occurs twice, or its value is of another kind.
     (@facts $h:tt $slots:tt options $($rest:tt)*) => {
         compile_error!(
             "`options` may appear once in an instrument, as `options: Options { /// How often.\n times: i64 = 1 }`"

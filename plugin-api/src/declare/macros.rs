@@ -109,7 +109,7 @@ macro_rules! __pass {
         ));
     };
 
-    // A key that no arm above took: it is unknown, stands twice, or its value is of another kind.
+    // A key that no arm above took: it is unknown, occurs twice, or its value is of another kind.
     (@wrong opt_level $($rest:tt)*) => { $crate::__pass! { @once opt_level "opt_level: 0" } };
     (@wrong traceable $($rest:tt)*) => { $crate::__pass! { @once traceable "traceable: true" } };
     (@wrong required $($rest:tt)*) => { $crate::__pass! { @once required "required: [\"relax.Normalize\"]" } };

@@ -17,7 +17,7 @@ pub mod kind {
     /// Function: region of params, blocks and one terminator. Root of a body, or nested (then OWNER and BOUND).
     pub const FUNC: u16 = 0x001;
     /// Parameter of the function region around it. In TIR, operands are expressions that its type mentions, as those of
-    /// a [`BUFFER`]; they stand before it.
+    /// a [`BUFFER`]; they come before it.
     pub const PARAM: u16 = 0x002;
     /// Binding block that is not dataflow: region.
     pub const BLOCK: u16 = 0x003;
@@ -504,7 +504,7 @@ impl NodeRec {
         self.ops as usize..(self.ops as usize).saturating_add(self.n_ops as usize)
     }
 
-    /// Position after it and its content, if it stands at `at`. Before the validator the extent may be anything.
+    /// Position after it and its content, if it is at `at`. Before the validator the extent may be anything.
     pub(crate) fn end(&self, at: u32) -> u32 {
         at.saturating_add(1).saturating_add(if self.has(flag::REGION) { self.a } else { 0 })
     }

@@ -297,7 +297,7 @@ impl Type {
         self
     }
 
-    /// Every dimension that stands in the type; those of function types only with `callables`.
+    /// Every dimension that is in the type; those of function types only with `callables`.
     pub fn each_dim(&self, callables: bool, f: &mut dyn FnMut(&Dim)) {
         match self {
             Type::Tensor(tensor) | Type::DTensor(DTensorType { tensor, .. }) => {

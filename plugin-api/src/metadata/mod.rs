@@ -430,7 +430,7 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')
 }
 
-/// Whether a string can stand in a pipeline without quotes: letters, digits, `_`, `.`, `-`, not starting like a
+/// Whether a string can be in a pipeline without quotes: letters, digits, `_`, `.`, `-`, not starting like a
 /// number, and not `true` or `false`.
 pub fn is_plain_word(text: &str) -> bool {
     text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')

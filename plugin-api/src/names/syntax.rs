@@ -1,6 +1,6 @@
 //! The forms that names have: the compiler holds authors to them, and the host every metadata that it reads.
 
-/// What stands in `preserves` for every property and pass.
+/// What is in `preserves` for every property and pass.
 pub(crate) const ALL: &str = "all";
 
 /// Whether a name has at least two parts, joined by dots; a part is a letter or `_`, then letters, digits and `_`.
@@ -52,7 +52,7 @@ pub(crate) const fn is_option_name(name: &str) -> bool {
     !bytes.is_empty()
 }
 
-/// The name in an entry of `required`: what stands before the first blank.
+/// The name in an entry of `required`: what comes before the first blank.
 pub(crate) const fn required_name(entry: &str) -> &str {
     let bytes = entry.as_bytes();
     let mut i = 0;
@@ -98,7 +98,7 @@ const fn is_requirement(text: &[u8]) -> bool {
     }
 }
 
-/// What stands before the first such byte, and what stands behind it.
+/// What comes before the first such byte, and what comes after it.
 const fn split_at_byte(text: &[u8], byte: u8) -> (&[u8], Option<&[u8]>) {
     let mut i = 0;
     while i < text.len() {

@@ -36,14 +36,14 @@ enum State {
 pub(crate) struct Place {
     /// Old position.
     at: u32,
-    /// Whether it stands before the node at `at` (and outside regions that end there), or after `!anchor`.
+    /// Whether it comes before the node at `at` (and outside regions that end there), or after `!anchor`.
     before: bool,
     /// For "after": the complement of the node it follows, so that inner ones come first.
     anchor: u32,
 }
 
 impl Place {
-    /// Old position, and whether it stands before the node there or behind the one before it.
+    /// Old position, and whether it comes before the node there or behind the one before it.
     pub(crate) fn position(self) -> (u32, bool) {
         (self.at, self.before)
     }
@@ -274,7 +274,7 @@ impl<'b> Edit<'b> {
         if self.forward.is_empty() {
             self.forward.resize(self.n_old as usize, NONE);
         }
-        // Only what stands in the old body has uses that another value can take over.
+        // Only what is in the old body has uses that another value can take over.
         let Some(forward) = self.forward.get_mut(from as usize) else { return };
         *forward = to;
         self.dirty = true;
@@ -291,7 +291,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Whether two nodes stand directly in one region; a new node counts as standing where it is wanted.
+    /// Whether two nodes are directly in one region; a new node counts as being where it is wanted.
     fn same_region(&mut self, a: u32, b: u32) -> bool {
         a >= self.n_old || b >= self.n_old || self.parents()[a as usize] == self.parents()[b as usize]
     }
@@ -313,12 +313,12 @@ impl<'b> Edit<'b> {
         symbols.get(&sym.id).map(|at| old.value_at(*at as usize))
     }
 
-    /// Whether a value of this edit stands directly in the region of an old one, or is new.
+    /// Whether a value of this edit is directly in the region of an old one, or is new.
     pub(crate) fn stands_with(&mut self, v: V, value: Value<'_>) -> bool {
         self.same_region(v.op, value.op)
     }
 
-    /// Kind of the region that an old value stands in directly.
+    /// Kind of the region that an old value is in directly.
     pub(crate) fn kind_around(&mut self, value: Value<'_>) -> u16 {
         let header = value.index().and_then(|at| self.parents().get(at).copied()).unwrap_or(0);
         self.old.value_at(header as usize).kind()
@@ -332,7 +332,7 @@ impl<'b> Edit<'b> {
         self.place = place;
     }
 
-    /// Puts the insertions from `first` on that have names into a block, if all of them stand at one place. What stands
+    /// Puts the insertions from `first` on that have names into a block, if all of them are at one place. What stands
     /// between them gets a name as well.
     pub(crate) fn enclose_new(&mut self, first: usize, name: &str) {
         let bound = |item: &Item| matches!(item, Item::Node(op) if self.b.pool.s.nodes[*op as usize].has(flag::BOUND));
@@ -441,7 +441,7 @@ impl<'b> Edit<'b> {
         self
     }
 
-    /// Position of the first expression that is nested in a statement and stands directly before it.
+    /// Position of the first expression that is nested in a statement and comes directly before it.
     pub(crate) fn start_of(&self, value: Value<'_>) -> u32 {
         let raw = self.old.raw();
         let Some(mut at) = value.index() else { return self.n_old };
@@ -479,7 +479,7 @@ impl<'b> Edit<'b> {
         self.place = place;
     }
 
-    /// Number of insertions so far: those at one place stand in this order.
+    /// Number of insertions so far: those at one place are in this order.
     pub(crate) fn n_inserted(&self) -> u32 {
         self.side.len() as u32
     }

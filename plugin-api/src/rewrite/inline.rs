@@ -6,7 +6,7 @@ use crate::ir::{AttrsId, NodeSpec, TypeId, Value};
 use crate::rewrite::Edit;
 
 impl Edit<'_> {
-    /// Replaces an If by one of its branches (0: then, 1: else): the bindings of the branch stand in its place, in its
+    /// Replaces an If by one of its branches (0: then, 1: else): the bindings of the branch are in its place, in its
     /// block, and uses of the If mean the result of the branch. Where the If says less of its type than the result,
     /// the result gets a name of that type.
     ///

@@ -339,7 +339,7 @@ expr_mutator! {
     /// [`infer_types`](crate::typing::infer_types::infer_types) brings them up to date.
     ///
     /// Hooks see values of the body as it was. [`Rewriter::v`] tells what an operand is now: that is the memo, and it
-    /// is complete, as operands stand before their users. Nothing is visited twice, and depth costs no stack.
+    /// is complete, as operands come before their users. Nothing is visited twice, and depth costs no stack.
     ///
     /// Two negations in a row go, also where they are nested:
     ///

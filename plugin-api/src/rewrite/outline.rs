@@ -10,14 +10,14 @@ use crate::rewrite::Edit;
 use crate::walk::users::{Users, statement_in};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a node stands while groups are made: old position, before (0), at (1) or after (2) it, order of insertion.
+/// Where a node is while groups are made: old position, before (0), at (1) or after (2) it, order of insertion.
 type Key = (u32, u8, u32);
 
 /// What an edit remembers between its groups, so that each costs only its own size.
 #[derive(Default)]
 pub(crate) struct Groups {
     facts: Option<Facts>,
-    /// Nodes that stand elsewhere now: members of groups, and what was moved behind one.
+    /// Nodes that are elsewhere now: members of groups, and what was moved behind one.
     moved: BTreeMap<usize, (Key, crate::rewrite::edit::Place)>,
 }
 
@@ -218,7 +218,7 @@ impl Edit<'_> {
         self.dependents(group, users, needy, at_last, &statement)
     }
 
-    /// Statements before the last of the group that depend on it: they can stand behind the call as well, unless the
+    /// Statements before the last of the group that depend on it: they can be behind the call as well, unless the
     /// group needs one of them.
     fn dependents(
         &self,
@@ -277,7 +277,7 @@ impl Edit<'_> {
 /// A group of bindings, what it uses, and what is used of it. Positions in the body.
 struct Group<'b> {
     body: &'b Body,
-    /// Region that all stand in.
+    /// Region that all are in.
     header: u32,
     /// With the values nested in them, and the content of regions.
     members: BTreeSet<usize>,

@@ -43,7 +43,7 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
     let mut live = vec![false; nodes.len()];
     let mut regions = vec![None; nodes.len()];
     let mut symbols = Symbols::of(body);
-    // Backwards: users stand behind what they use. Whoever uses a region stands behind it too, so whether the region is
+    // Backwards: users come after what they use. Whoever uses a region comes after it too, so whether the region is
     // wanted is known before its content is looked at.
     for (i, node) in nodes.iter().enumerate().rev() {
         let value = body.value_at(i);

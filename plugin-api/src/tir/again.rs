@@ -297,7 +297,7 @@ impl<'b> Again<'b> {
         self.edit.builder().ty(&Type::Prim { dtype, value: None })
     }
 
-    /// Writes with [`Tir`] at the current place: numbers that stand beside nothing are of `int32`.
+    /// Writes with [`Tir`] at the current place: numbers that are beside nothing are of `int32`.
     ///
     /// # Errors
     /// The first fault of what was written.

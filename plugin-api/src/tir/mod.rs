@@ -129,7 +129,7 @@ use std::cell::{Cell, RefCell};
 pub struct Tir<'t, 'b> {
     edit: RefCell<&'t mut Edit<'b>>,
     error: RefCell<Option<PassError>>,
-    /// Data type of numbers that stand beside nothing.
+    /// Data type of numbers that are beside nothing.
     default: DType,
     /// Whether the function is made of schedulable blocks.
     s_tir: bool,
@@ -159,9 +159,9 @@ pub enum ExprArg<'a> {
     New(V),
     /// A value of the body that is rewritten.
     Old(Value<'a>),
-    /// An integer; its data type is that of what stands beside it.
+    /// An integer; its data type is that of what is beside it.
     Int(i64),
-    /// A float; its data type is that of what stands beside it.
+    /// A float; its data type is that of what is beside it.
     Float(f64),
     /// A truth value.
     Bool(bool),
@@ -258,7 +258,7 @@ impl<'t, 'b> Tir<'t, 'b> {
 }
 
 impl<'b> Rewriter<'b> {
-    /// Writes TIR before the statement that is being looked at. Numbers that stand beside nothing are of the data type of
+    /// Writes TIR before the statement that is being looked at. Numbers that are beside nothing are of the data type of
     /// the loop that this statement is, else of `int32`. An example is in the documentation of [`crate::tir`].
     ///
     /// # Errors

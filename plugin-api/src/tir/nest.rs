@@ -154,7 +154,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 }
 
-/// Whether a loop does nothing but one statement. What is nested in that stands before it.
+/// Whether a loop does nothing but one statement. What is nested in that comes before it.
 fn is_all_of(stmt: Value<'_>, around: Value<'_>, var: Value<'_>) -> bool {
     around.region().children().filter(|child| *child != var && !child.is_nested()).eq([stmt])
 }

@@ -178,7 +178,7 @@ enum Step {
     Leave,
 }
 
-/// Program order: operands stand before their users, and content is left before its header.
+/// Program order: operands come before their users, and content is left before its header.
 fn content_first<'b>(
     body: &'b Body,
     mut f: impl FnMut(Value<'b>, Step) -> Result<(), PassError>,

@@ -8,14 +8,14 @@ use crate::typing::infer_types;
 use crate::typing::operators::Infer;
 
 /// The first value that is not in A-normal form: computed inside another expression, or by blocks inside one. Tuples,
-/// constants and shapes may stand where they are used, and so may what a match_cast casts. Nothing in a TIR function: its
+/// constants and shapes may be where they are used, and so may what a match_cast casts. Nothing in a TIR function: its
 /// expressions are nested.
 pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
     let mut values = body.function().into_iter().flat_map(|_| body.values());
     values.find(|value| value.kind() == kind::SEQ || needs_name(*value))
 }
 
-/// The body in A-normal form, of any nesting: in branches and nested functions, and where blocks stand inside an
+/// The body in A-normal form, of any nesting: in branches and nested functions, and where blocks are inside an
 /// expression. Keeps the order of evaluation, blocks, names and the types that are said; types that are missing are
 /// inferred, where `infer` knows the operator. The result of a function is declared as what is known of it, and a variable
 /// that can only be an empty tuple is written as one where it is used. The same handle if there is nothing to do.
@@ -90,7 +90,7 @@ fn without_void_uses(body: &Body) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// For each node the header of the region that it stands in once blocks inside expressions are dissolved.
+/// For each node the header of the region that it is in once blocks inside expressions are dissolved.
 fn regions_after(body: &Body) -> Vec<u32> {
     let mut around = body.parents();
     for at in 1..around.len() {
@@ -115,7 +115,7 @@ fn is_block(kind: u16) -> bool {
     matches!(kind, kind::BLOCK | kind::DATAFLOW)
 }
 
-/// The bindings of blocks inside an expression stand before it; their result is meant by its uses.
+/// The bindings of blocks inside an expression come before it; their result is meant by its uses.
 fn flatten(edit: &mut Edit<'_>, seq: Value<'_>, around: &[u32]) {
     let old = edit.old();
     edit.dissolve(seq);
@@ -148,7 +148,7 @@ fn flatten(edit: &mut Edit<'_>, seq: Value<'_>, around: &[u32]) {
     edit.forward_to(seq, alias);
 }
 
-/// Names what is nested. What stands in no block yet gets one; blocks that follow each other become one.
+/// Names what is nested. What is in no block yet gets one; blocks that follow each other become one.
 fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
     for value in body.values().filter(|value| needs_name(*value) && value.kind() != kind::SEQ) {
         let v = edit.v(value);
@@ -176,7 +176,7 @@ fn needs_name(value: Value<'_>) -> bool {
 }
 
 /// Whether this is what a binding at a wider type or a match_cast binds, as TVM leaves it. Its user follows it directly,
-/// since nothing can stand between them.
+/// since nothing can be between them.
 fn is_value_of_binding(value: Value<'_>) -> bool {
     let next = value.sibling(value.end());
     matches!(next.kind(), kind::ALIAS | kind::MATCH_CAST) && next.operand(0) == Some(value)

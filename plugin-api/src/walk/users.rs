@@ -75,7 +75,7 @@ impl Users {
         Users { starts, users }
     }
 
-    /// Positions of the users of the node at a position; one that uses it twice stands there twice.
+    /// Positions of the users of the node at a position; one that uses it twice is there twice.
     pub fn at(&self, index: usize) -> &[u32] {
         match (self.starts.get(index), self.starts.get(index + 1)) {
             (Some(start), Some(end)) => &self.users[*start as usize..*end as usize],
@@ -91,7 +91,7 @@ impl Users {
         }
     }
 
-    /// The one binding that uses a value, also where the value stands in a tuple or another expression that is nested
+    /// The one binding that uses a value, also where the value is in a tuple or another expression that is nested
     /// in it. `None` if the value is used twice, is a result, or if nothing uses it.
     pub fn only_binding<'a>(&self, value: Value<'a>) -> Option<Value<'a>> {
         let mut user = self.only(value)?;
@@ -107,7 +107,7 @@ impl Users {
     }
 }
 
-/// The region that each value of a body stands in directly. Made in one pass; each question costs nothing.
+/// The region that each value of a body is in directly. Made in one pass; each question costs nothing.
 pub struct Regions<'b> {
     body: &'b Body,
     parents: Vec<u32>,
@@ -120,12 +120,12 @@ impl<'b> Regions<'b> {
         (parent != NONE).then(|| self.body.value_at(parent as usize))
     }
 
-    /// Header of the dataflow block that a value stands in directly.
+    /// Header of the dataflow block that a value is in directly.
     pub fn dataflow(&self, value: Value<'_>) -> Option<Value<'b>> {
         self.around(value).filter(|header| header.kind() == kind::DATAFLOW)
     }
 
-    /// Whether two values stand in the same block: neither in another one, nor in a branch or function in it.
+    /// Whether two values are in the same block: neither in another one, nor in a branch or function in it.
     pub fn same(&self, a: Value<'_>, b: Value<'_>) -> bool {
         self.around(a) == self.around(b)
     }

@@ -478,7 +478,7 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 }
 
 /// As [`post_order_visit`] for one value: what is nested in it, its content, then the value. Values with names that it
-/// uses stand somewhere else and are not visited; leaves are, once for each use.
+/// uses are somewhere else and are not visited; leaves are, once for each use.
 ///
 /// ```
 /// use plugin_api::prelude::*;

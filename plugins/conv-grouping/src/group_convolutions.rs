@@ -47,7 +47,7 @@ declare_pass! {
         required: ["relax.Normalize", "relax.DeadCodeElimination"],
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
         options: Options {
-            /// Operators that may stand between the two; `relax.add` only with a bias, `relax.nn.batch_norm` only where
+            /// Operators that may be between the two; `relax.add` only with a bias, `relax.nn.batch_norm` only where
             /// nothing but its first result is used.
             through: Vec<String> = ["relax.add", "relax.nn.relu"],
         },

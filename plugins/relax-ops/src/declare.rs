@@ -171,7 +171,7 @@ pub(crate) fn elements(dims: &[Dim]) -> Result<Dim, InferError> {
     if fits { Ok(product_of(dims)) } else { wrong("has more elements than a number of 64 bits counts".to_string()) }
 }
 
-/// Dimensions multiplied in their order; what is known is multiplied where it stands side by side.
+/// Dimensions multiplied in their order; what is known is multiplied where it occurs side by side.
 fn product_of(dims: &[Dim]) -> Dim {
     dims.iter().fold(Dim::Int(1), |product, dim| product * dim.clone())
 }

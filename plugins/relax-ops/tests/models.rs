@@ -24,7 +24,7 @@ fn contradictions(module: &Module, ops: &common::Ops) -> (usize, Vec<String>) {
                     continue;
                 }
             };
-            // An annotation that says less stands as an alias of the unbound call.
+            // An annotation that says less is an alias of the unbound call.
             if !value.is_bound() || relation(&said, &found) != Relation::Equal {
                 let op = call.op().unwrap_or("?");
                 wrong.push(format!("{name}: {} = {op}: {said:?} but {found:?}", value.name().unwrap_or("_")));

@@ -35,7 +35,7 @@ declare_pass! {
 declare_property! {
     /// A-normal form: every value that is computed has a name.
     ///
-    /// Tuples, constants and shapes may stand where they are used.
+    /// Tuples, constants and shapes may be where they are used.
     pub ANF = "relax.anf" { check: is_normal }
 }
 

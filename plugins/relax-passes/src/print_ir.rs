@@ -7,7 +7,7 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Prints the module as text on standard error of the host, at this point of the pipeline.
     ///
-    /// Above the text stands `# transform.PrintIR: HEADER`. Expects any module and gives back the same one. `--print-after`
+    /// Above the text is `# transform.PrintIR: HEADER`. Expects any module and gives back the same one. `--print-after`
     /// of `passhost run` does the same without a change of the pipeline.
     ///
     /// ```relax before

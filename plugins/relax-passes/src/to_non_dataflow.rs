@@ -34,7 +34,7 @@ declare_pass! {
 }
 
 declare_property! {
-    /// All bindings stand in plain blocks: there is no dataflow block.
+    /// All bindings are in plain blocks: there is no dataflow block.
     pub NO_DATAFLOW = "relax.no_dataflow" { check: no_dataflow }
 }
 

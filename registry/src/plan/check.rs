@@ -376,7 +376,7 @@ impl From<PlanError> for Stopped {
     }
 }
 
-/// Of a long path its beginning and its end; `behind` is what stands behind each part of it.
+/// Of a long path its beginning and its end; `behind` is what comes after each part of it.
 fn without_middle(mut path: Vec<String>, behind: &str) -> Vec<String> {
     const ENDS: usize = 10;
     if path.len() > 2 * ENDS + 1 {

@@ -92,7 +92,7 @@ impl std::fmt::Display for Skip {
 pub enum Unit {
     /// A pass.
     Pass(PassId),
-    /// A Sequential that stands in the pipeline only, by the name that it was given.
+    /// A Sequential that is in the pipeline only, by the name that it was given.
     Sequential(String),
 }
 
@@ -270,7 +270,7 @@ impl Plan {
         }
     }
 
-    /// Whether a Sequential of that name stands in it.
+    /// Whether a Sequential of that name is in it.
     pub fn has_sequential(&self, name: &str) -> bool {
         fn find(steps: &[Step], name: &str) -> bool {
             let is_it = |step: &Step| matches!(&step.unit, Unit::Sequential(own) if own == name);
@@ -356,7 +356,7 @@ fn flat(steps: &[Step], registry: &Registry) -> Vec<Node> {
     out
 }
 
-/// Passes that stand there, whether they will run or not.
+/// Passes that are there, whether they will run or not.
 fn flat_all(steps: &[Step]) -> Vec<PassId> {
     steps.iter().flat_map(|step| step.unit.pass().into_iter().chain(flat_all(&step.members))).collect()
 }

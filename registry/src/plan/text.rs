@@ -17,7 +17,7 @@ pub struct Line {
     pub unit: Unit,
     /// How many requirements lead to it from a step that was asked for; 0 for that step and its members.
     pub depth: usize,
-    /// In how many composite passes and Sequentials it stands.
+    /// How many composite passes and Sequentials contain it.
     pub nesting: usize,
     /// Name, with options that were given.
     pub text: String,
@@ -27,7 +27,7 @@ pub struct Line {
 
 impl Plan {
     /// The lines of the plan: before each step what it requires, as it would be looked at if nothing were valid; a
-    /// pass that already stands before the same step is not unfolded again, in a very long plan also none that stands
+    /// pass that already comes before the same step is not unfolded again, in a very long plan also none that stands
     /// before another one. After a composite pass its members.
     pub fn lines(&self, registry: &Registry) -> Vec<Line> {
         let mut numbers = Numbers::default();

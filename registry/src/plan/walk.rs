@@ -68,12 +68,12 @@ pub(super) enum Reason<'a> {
     },
 }
 
-/// Where a line stands.
+/// Where a line is.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Place {
     /// How many requirements lead to it.
     pub(super) depth: usize,
-    /// In how many composite passes and Sequentials it stands.
+    /// How many composite passes and Sequentials contain it.
     pub(super) nesting: usize,
     /// Whether it is required, or part of what is.
     needed: bool,
@@ -155,7 +155,7 @@ pub(super) struct Walk<'a, 'n> {
     plan: &'a Plan,
     registry: &'a Registry,
     numbers: &'n mut Numbers,
-    /// Passes that stand before the same step already, with the entry where they are unfolded.
+    /// Passes that come before the same step already, with the entry where they are unfolded.
     unfolded: HashMap<PassId, usize>,
     work: Vec<Work<'a>>,
 }

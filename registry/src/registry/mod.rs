@@ -158,7 +158,7 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A name where only a full one can stand.
+    /// A name where only a full one can be.
     #[error("`required` of a Sequential has full names, and `{name}` is none{}", did_you_mean(.near))]
     NotFull {
         /// Name found.

@@ -79,7 +79,7 @@ impl Writer {
         }
         let of = ty.as_tensor().filter(|of| of.vdevice.is_none())?;
         let dims: Vec<i64> = of.shape.as_ref()?.iter().map(|dim| dim.as_int()).collect::<Option<_>>()?;
-        // The type first, so that nodes stand before those that name them.
+        // The type first, so that nodes come before those that name them.
         let said = (table == CONST).then(|| self.tensor_type(of.dtype, &dims));
         self.nodes.push((TENSOR, Data::Tensor(tensor.clone(), of.dtype, dims)));
         let mut node = self.nodes.len() - 1;
@@ -162,7 +162,7 @@ impl Writer {
     }
 }
 
-/// What stands between the quotes of a Python string.
+/// What is between the quotes of a Python string.
 fn escape(out: &mut String, text: &str) {
     for c in text.chars() {
         if matches!(c, '"' | '\\') {

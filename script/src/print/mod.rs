@@ -124,7 +124,7 @@ struct Printer<'a> {
     uses_tir: bool,
     uses_ir: bool,
     uses_relax: bool,
-    /// In a signature, dimensions that are more than a name or number stand in quotes.
+    /// In a signature, dimensions that are more than a name or number are in quotes.
     in_signature: bool,
     /// Symbolic variables of the function that is printed that are scalar variables: they need no quotes.
     scalars: HashSet<u32>,
@@ -221,7 +221,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A string that is an expression; what does not stand on one line goes to the metadata.
+    /// A string that is an expression; what does not fit on one line goes to the metadata.
     fn string_value(&mut self, text: &str) {
         if text.contains('\n') {
             let index = self.metadata.string(text);
@@ -341,7 +341,7 @@ impl<'a> Printer<'a> {
         self.out.push_str(")\n");
     }
 
-    /// The type of an external function, unless it is what stands if nothing is said.
+    /// The type of an external function, unless it is what is meant if nothing is said.
     fn extern_type(&mut self, body: &Body) {
         let ty = body.root().ty();
         if !ty.is_known() {

@@ -51,7 +51,7 @@ impl Names {
         let mut brought: HashMap<usize, Vec<Brought>> = HashMap::new();
         let owners = owners(body, n_syms);
         for id in (0..n_syms).filter(|id| !owners.contains_key(id)) {
-            // Of those that stand nowhere in the text, the name matters only where a function of indices defines them.
+            // Of those that are nowhere in the text, the name matters only where a function of indices defines them.
             if let Some(Uses { first, last, dtype }) = uses.get(&(id as u32)) {
                 let mut of = function_around(body, &parents, *first);
                 // One that nothing defines can be used around a nested function, too.
@@ -199,7 +199,7 @@ fn used_nodes(body: &Body) -> Vec<bool> {
 /// The scalar variable that a symbolic variable is.
 struct Owner {
     at: usize,
-    /// The function of which it is a parameter, if the type of one before it speaks of it.
+    /// The function of which it is a parameter, if the type of one before it mentions it.
     spoken_of_before: Option<usize>,
 }
 
@@ -229,15 +229,15 @@ fn owners(body: &Body, n_syms: usize) -> HashMap<usize, Owner> {
     found
 }
 
-/// Where a symbolic variable stands first and last, and its data type.
+/// Where a symbolic variable is first and last, and its data type.
 struct Uses {
     first: usize,
     last: usize,
     dtype: DType,
 }
 
-/// Where each symbolic variable stands in anything that is printed; types of other functions are not. The header of a
-/// function stands before its content, and its type holds its signature.
+/// Where each symbolic variable is in anything that is printed; types of other functions are not. The header of a
+/// function comes before its content, and its type holds its signature.
 fn uses_of_syms(body: &Body) -> HashMap<u32, Uses> {
     let mut found = HashMap::new();
     for (at, value) in body.values().enumerate() {

@@ -100,7 +100,7 @@ pub(crate) fn valid_name(hint: &str) -> String {
     name
 }
 
-/// Whether a hint can stand as it is.
+/// Whether a hint can be printed as it is.
 pub(crate) fn is_valid_name(hint: &str) -> bool {
     is_function_name(hint) && !RESERVED.contains(&hint)
 }

@@ -104,7 +104,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Arguments stand by position up to the first that is not known, then by name.
+    /// Arguments are given by position up to the first that is not known, then by name.
     fn dtensor(&mut self, t: &DTensorType, sym: &dyn Fn(Sym) -> String) {
         self.out.push_str("R.DTensor(");
         let mut named = t.tensor.shape.is_none();

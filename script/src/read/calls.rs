@@ -81,7 +81,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// A call of an operator that no plugin declares, kept as it stands. Its type is what its binding declares; it counts
-    /// as having an effect, except where nothing that has one may stand.
+    /// as having an effect, except where nothing that has one may be.
     fn opaque_call(&mut self, name: &str, call: &'a ExprCall) -> Read<V> {
         let at = span(&*call.func);
         self.scope.opaque.borrow_mut().entry(name.to_string()).or_insert((at, 0)).1 += 1;
@@ -232,7 +232,7 @@ impl<'a> FnReader<'a> {
         }
         let start = keywords.first().map(|keyword| span(keyword).start);
         let whole = start.filter(|_| positional.is_empty()).and_then(|start| {
-            // From the name of the operator to its end would hold the arguments; the attributes stand at the end.
+            // From the name of the operator to its end would hold the arguments; the attributes are at the end.
             self.scope.text.get(start..span(call).end)
         });
         let key = whole.filter(|_| !keywords.iter().any(other));

@@ -52,7 +52,7 @@ pub(crate) struct FnReader<'a> {
     /// Whether unknown names in dimensions become symbolic variables (in strings).
     pub(crate) implicit_syms: bool,
     pub(crate) types: HashMap<&'a str, TypeId, RandomState>,
-    /// Whether the type that is being read speaks of a variable.
+    /// Whether the type that is being read mentions a variable.
     pub(crate) speaks_of_values: bool,
     pub(crate) calls: HashMap<Box<[u32]>, (TypeId, bool), RandomState>,
     pub(crate) globals: HashMap<&'a str, V, RandomState>,
@@ -245,7 +245,7 @@ impl<'a> FnReader<'a> {
         Ok(Type::Prim { dtype, value: Some(Dim::Var(sym)) })
     }
 
-    /// From here on a name means that symbolic variable; what was read of texts that speak of it is forgotten.
+    /// From here on a name means that symbolic variable; what was read of texts that mention it is forgotten.
     fn know_sym(&mut self, name: &str, sym: Sym) {
         if self.syms.insert(name.to_string(), sym).is_some_and(|before| before != sym) {
             self.types.clear();
@@ -327,7 +327,7 @@ impl<'a> FnReader<'a> {
         Ok(params)
     }
 
-    /// A declared result; it speaks of the symbolic variables that are `known` where the function begins.
+    /// A declared result; it mentions the symbolic variables that are `known` where the function begins.
     fn result_type(&mut self, ret: &'a Expr, known: &[u32]) -> Read<Type> {
         let ty = self.ty(ret)?;
         let mut unknown = None;
@@ -443,7 +443,7 @@ impl<'a> FnReader<'a> {
             && super::is_name(&call.func, "TypeVar")
         {
             accept(call, 1, &[], "n = TypeVar(\"n\")")?;
-            // Above a local function: only a name. Each function whose signature speaks of it has a variable of its own.
+            // Above a local function: only a name. Each function whose signature mentions it has a variable of its own.
             self.local_type_vars.insert(name);
             return Ok(());
         }
@@ -454,7 +454,7 @@ impl<'a> FnReader<'a> {
                 let message = format!("a symbolic variable of Relax must be int64, found {dtype}");
                 return Err(Diagnostic::new(span(value), message).help(format!("{name} = T.int64()")));
             }
-            // `n = T.int64()` may stand below a signature that speaks of `n`: it is the same variable.
+            // `n = T.int64()` may be below a signature that mentions `n`: it is the same variable.
             if self.known_sym(name).is_none() {
                 self.new_sym(name, dtype);
             }

@@ -77,7 +77,7 @@ struct Level {
     closer: u8,
     /// Operators since the last comma.
     operators: usize,
-    /// Words that nest. A comma does not end them: it can stand between the parameters of a lambda.
+    /// Words that nest. A comma does not end them: it can be between the parameters of a lambda.
     words: usize,
 }
 
@@ -96,7 +96,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// A string literal begins. What stands in braces of an f-string is an expression, which no module has.
+    /// A string literal begins. What is in braces of an f-string is an expression, which no module has.
     fn string(&mut self, bytes: &[u8], at: usize) -> Result<(), Diagnostic> {
         let prefix = &bytes[at - self.word..at];
         let formatted = matches!(prefix.to_ascii_lowercase().as_slice(), b"f" | b"fr" | b"rf" | b"t" | b"tr" | b"rt");
@@ -161,7 +161,7 @@ impl Scan {
     }
 
     fn end_word(&mut self, word: &[u8], at: usize) -> Result<(), Diagnostic> {
-        // A number may stand right before such a word: `1if x`.
+        // A number may come right before such a word: `1if x`.
         let glued = word[0].is_ascii_digit() && NESTING.iter().any(|nesting| word.ends_with(nesting));
         if glued || NESTING.contains(&word) {
             self.level().words += 1;
@@ -233,7 +233,7 @@ fn is_newline(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// Whether the line break at `at` stands behind a backslash, so that the statement goes on.
+/// Whether the line break at `at` comes after a backslash, so that the statement goes on.
 fn is_continued(bytes: &[u8], at: usize) -> bool {
     let before = &bytes[..at];
     let before = if bytes[at] == b'\n' { before.strip_suffix(b"\r").unwrap_or(before) } else { before };

@@ -83,7 +83,7 @@ impl Scope<'_> {
         object.map(Some).map_err(|why| Diagnostic::new(span(expr), why))
     }
 
-    /// The key of an attribute: what does not stand on one line stands in the metadata.
+    /// The key of an attribute: what does not fit on one line is in the metadata.
     pub(crate) fn string(&self, expr: &Expr) -> Read<String> {
         if let Expr::StringLiteral(text) = expr {
             return Ok(text.value.to_str().to_string());

@@ -2,7 +2,7 @@
 
 use plugin_api::ir::DType;
 
-/// Where the data type of the result stands among the arguments.
+/// Where the data type of the result is among the arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     No,

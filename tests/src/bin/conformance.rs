@@ -226,7 +226,7 @@ fn pass_case(line: &Value) -> Option<PassCase> {
     })
 }
 
-/// What stands in a file, each with the number of its line.
+/// What is in a file, each with the number of its line.
 type Numbered<T> = Vec<(usize, T)>;
 
 /// The cases of a file, and the lines that are none as what became of them.

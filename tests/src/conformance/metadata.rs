@@ -58,7 +58,7 @@ impl Entries {
     }
 }
 
-/// What stands between the quotes of a Python string.
+/// What is between the quotes of a Python string.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();

@@ -129,7 +129,7 @@ fn context(case: &PassCase, engine: &Arc<Engine>) -> Result<PassContext, Failure
     context.build(engine).map_err(|why| Failure::new("config", why))
 }
 
-/// Arguments as options: those by position are the options in their order, `null` is what stands if nothing is given.
+/// Arguments as options: those by position are the options in their order, `null` is what is if nothing is given.
 fn options(case: &PassCase, info: &PassInfo) -> Result<Vec<(String, OptionValue)>, Failure> {
     let mut given = Vec::new();
     for (i, value) in case.args.iter().enumerate() {

@@ -181,7 +181,7 @@ const SPANS: usize = 15;
 /// Which section to change: those with more meaning more often.
 const TARGETS: &[usize] = &[0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 9, 10, 11, 12, 13, 14, 15];
 
-/// Changes sections in a few places: fields become ids and kinds that could stand there, records are repeated, left out,
+/// Changes sections in a few places: fields become ids and kinds that could be there, records are repeated, left out,
 /// moved.
 pub fn mutate(data: &[u8], seed: u32) -> Vec<u8> {
     let (mut rng, mut rest) = (Rng(seed.into()), data);
@@ -410,7 +410,7 @@ fn set(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng, field: usize, bytes: &
     }
 }
 
-/// A value that could stand in a field of record `at`.
+/// A value that could be in a field of record `at`.
 fn plausible(parts: &[Vec<u8>], at: usize, old: u64, rng: &mut Rng) -> u64 {
     let n = count(parts, rng.below(parts.len()));
     match rng.below(14) {

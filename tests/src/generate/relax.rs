@@ -18,7 +18,7 @@ pub(super) struct Relax<'g, 'b> {
     scope: RefCell<Vec<(V, Type)>>,
     /// Symbolic variables in scope.
     syms: RefCell<Vec<Dim>>,
-    /// Whether effects may stand here.
+    /// Whether effects may be here.
     effects: Cell<bool>,
     flows: Cell<bool>,
     depth: Cell<usize>,
@@ -342,7 +342,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         }
     }
 
-    /// Functions outside of the module, with effects where these may stand.
+    /// Functions outside of the module, with effects where these may be.
     fn packed(&self, b: &F<'_, '_>) -> V {
         let out = match self.c.below(3) {
             0 => Type::tensor(dims(self.c, &self.syms.borrow()), DType::F32),
@@ -438,7 +438,7 @@ impl<'g, 'b> Relax<'g, 'b> {
             });
         });
         self.effects.set(effects);
-        // Where its type has symbolic variables of its own, types that speak of it could not tell them from others.
+        // Where its type has symbolic variables of its own, types that mention it could not tell them from others.
         if is_static(&b.type_of(function)) {
             self.keep(b, function);
         }
@@ -515,7 +515,7 @@ pub(super) fn module_attrs(c: &Choices<'_>) -> Vec<(String, Attr)> {
     (0..c.below(3)).map(|i| (format!("attr{i}"), attr(c, 2))).collect()
 }
 
-/// Whether a type speaks of no symbolic variable.
+/// Whether a type mentions no symbolic variable.
 pub(super) fn is_static(ty: &Type) -> bool {
     let mut found = false;
     ty.each_dim(true, &mut |dim| dim.vars(&mut |_| found = true));

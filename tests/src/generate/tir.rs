@@ -121,7 +121,7 @@ impl Tir<'_, '_> {
         self.buffers.push((v, buffer));
     }
 
-    /// Scalars, handles, and buffers whose shapes speak of symbolic variables and of parameters.
+    /// Scalars, handles, and buffers whose shapes mention symbolic variables and of parameters.
     fn params(&mut self) {
         let mut late = Vec::new();
         for name in ["n", "m"] {
@@ -129,7 +129,7 @@ impl Tir<'_, '_> {
             let dim = Dim::Var(self.b.sym(name, dtype));
             self.dims.push(dim.clone());
             match self.c.below(3) {
-                // Only shapes speak of it: as a value it is a leaf.
+                // Only shapes mention it: as a value it is a leaf.
                 0 => late.push((name, None, dim)),
                 1 => {
                     let v = self.scalar_param(name, dtype, dim);
@@ -155,7 +155,7 @@ impl Tir<'_, '_> {
                 self.vars.push(v);
             }
         }
-        // What stands nowhere is not brought in.
+        // What is nowhere is not brought in.
         let (n, m) = (self.dims[0].clone(), self.dims[1].clone());
         let all = BufferType { tiled: !self.s_tir, ..BufferType::new(vec![n, m], DType::F32) };
         self.buffer_param("D", all);

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// The records of a body with nested expressions moved to places before theirs, where their operands are defined.
 fn scattered(body: &Body, choose: impl Fn(usize) -> usize) -> Sections {
     let (parents, mut s) = (body.parents(), Sections::copy_of(body.raw()));
-    // Before which node each node stands: of those that stand before one, the one that was first comes first.
+    // Before which node each node stands: of those that come before one, the one that was first comes first.
     let mut keys: Vec<(usize, bool, usize)> = (0..body.len()).map(|at| (at, true, at)).collect();
     let head = |at: &usize| matches!(body.value_at(*at).kind(), kind::PARAM | kind::LOOP_VAR | kind::BRANCH);
     for value in body.values().filter(|value| value.is_nested() && !value.has(flag::REGION)) {

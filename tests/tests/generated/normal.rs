@@ -16,14 +16,14 @@ pub(super) fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, u
     let (users, parents, mut edit, mut n) = (body.users(), body.parents(), body.edit(), 0);
     for value in body.bindings() {
         let at = value.index().expect("a node");
-        // A match_cast may define symbolic variables that others speak of, and a scalar is one.
+        // A match_cast may define symbolic variables that others mention, and a scalar is one.
         let plain = matches!(value.kind(), kind::CALL | kind::TUPLE_GET) && value.symbol().is_none();
         let block = body.value_at(parents[at] as usize);
         let output = block.kind() == kind::DATAFLOW && !value.has(flag::INNER);
         let mut of = users.each(value);
         let (Some(user), None) = (of.next(), of.next()) else { continue };
         let once = user.operands().filter(|operand| *operand == value).count() == 1;
-        // A call that stands directly before its other name, or a match_cast of it, is its value.
+        // A call that comes directly before its other name, or a match_cast of it, is its value.
         let same_block = parents[user.index().expect("a node")] == parents[at];
         if plain
             && !output
@@ -84,7 +84,7 @@ proptest! {
                 kind::TUPLE | kind::TUPLE_GET => true,
                 _ => false,
             };
-            // Types speak of scalar variables.
+            // Types mention scalar variables.
             for value in body.values().filter(inferred).filter(|value| value.symbol().is_none()) {
                 let v = edit.v(value);
                 edit.update(v, |node| node.ty = u32::MAX);

@@ -67,7 +67,7 @@ impl<'a> ExprVisitor<'a> for Log {
     }
 
     fn visit_var(&mut self, var: Value<'a>, _: Value<'a>) {
-        assert!(self.definitions.contains(&var.index().expect("a node")), "a use stands behind its definition");
+        assert!(self.definitions.contains(&var.index().expect("a node")), "a use comes after its definition");
         self.uses += 1;
     }
 

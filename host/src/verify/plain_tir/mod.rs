@@ -2,7 +2,7 @@
 //! function, so it is not read again; `tests/src/bin/forge.rs` compares this with the reader. Any other function is printed
 //! and read again.
 //!
-//! One pass over the records: an expression stands directly before its user, so what is known of its parts is known when
+//! One pass over the records: an expression comes directly before its user, so what is known of its parts is known when
 //! its own node comes.
 
 mod expressions;

@@ -138,7 +138,7 @@ impl Statements<'_> {
         match node.kind {
             kind::ARITH | kind::LOAD | kind::CALL | kind::SELECT => return self.of.nested(at, node),
             kind::BUFFER_PART => return self.of.data(node),
-            // The region that a buffer matches stands before it.
+            // The region that a buffer matches comes before it.
             kind::ACCESS if node.a == 2 => return self.of.region(node),
             kind::LOOP_VAR => return self.loop_var(at, node),
             _ => {}

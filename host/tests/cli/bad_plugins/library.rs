@@ -28,7 +28,7 @@ pub(crate) mod tag {
     pub(crate) const OPTION: u16 = 41;
 }
 
-/// Magic, format, tag and length stand before the fields.
+/// Magic, format, tag and length come before the fields.
 const HEAD: usize = 16;
 
 impl Library {
@@ -46,7 +46,7 @@ impl Library {
     /// Lets the table of sections say that one has this size.
     pub(super) fn section_size(&mut self, name: &str, size: u64) {
         let range = self.section(name);
-        // Offset and size stand beside each other in the record of a section.
+        // Offset and size are beside each other in the record of a section.
         let record = [(range.start as u64).to_le_bytes(), (range.len() as u64).to_le_bytes()].concat();
         let found = self.0.windows(record.len()).rposition(|window| window == record).expect("its record");
         self.0[found + 8..found + 16].copy_from_slice(&size.to_le_bytes());

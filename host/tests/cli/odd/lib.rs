@@ -141,7 +141,7 @@ fn logs(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     tracing::warn!(target: "elsewhere", "a warning from elsewhere");
     let span = tracing::info_span!("within", nodes = body.len()).entered();
     tracing::warn!("a warning in a span");
-    // Left open: it must not stand before what others say later.
+    // Left open: it must not come before what others say later.
     std::mem::forget(span);
     Ok(body.clone())
 }

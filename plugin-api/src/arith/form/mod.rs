@@ -180,7 +180,7 @@ impl<'s> Form<'s> {
             SELECT | IF_THEN_ELSE => {}
             op => {
                 let mut kids: Vec<Id> = node.kids().collect();
-                // A number stands second in an equation, and where it was in `min` and `max`.
+                // A number comes second in an equation, and where it was in `min` and `max`.
                 let equal = matches!(op, prim::EQ | prim::NE);
                 if let (true, [a, b]) = (equal || matches!(op, prim::MIN | prim::MAX), &kids[..])
                     && !(equal && self.store.as_int(*b).is_some())

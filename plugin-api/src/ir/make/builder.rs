@@ -635,13 +635,13 @@ impl BodyBuilder {
         self.pool.s.nodes.len() as u32
     }
 
-    /// Puts nested expressions where they stand in the text, when only what was read later said that they are needed: each
+    /// Puts nested expressions where they are in the text, when only what was read later said that they are needed: each
     /// of `runs` is some nodes, and the number of nodes that there were at their place. Of two runs with one place the
     /// later one comes first, as it is around the other. What a node becomes is what the result says of it.
     pub fn move_back(&mut self, runs: &[(Range<u32>, u32)]) -> impl Fn(V) -> V + use<> {
         let from = runs.iter().map(|(_, place)| *place).min().unwrap_or(u32::MAX);
         let s = &mut self.pool.s;
-        // Where each node stands: at its number, unless a run takes it before another one.
+        // Where each node is: at its number, unless a run takes it before another one.
         let mut order: Vec<_> = (from..s.nodes.len() as u32).map(|at| (at, u32::MAX, at)).collect();
         for (number, (nodes, place)) in runs.iter().enumerate() {
             for at in nodes.clone() {

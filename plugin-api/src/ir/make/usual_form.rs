@@ -11,7 +11,7 @@ use crate::ir::storage::sections::{RawView, Sections};
 /// What a valid body has in another form than the one that is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unusual {
-    /// Nested expressions do not stand directly before their users, in the order of the operands; or a block goes on with
+    /// Nested expressions do not come directly before their users, in the order of the operands; or a block goes on with
     /// the one before it, or has no content.
     pub(crate) order: bool,
     /// Attributes or dimensions.
@@ -44,7 +44,7 @@ pub(crate) fn usual_float(bits: u64) -> u64 {
 }
 
 /// Puts nested expressions directly before their users, in the order of the operands: where a text has them. They are
-/// evaluated with their user, so a binding that stood between them and their user comes first. Blocks of one kind that
+/// evaluated with their user, so a binding that was between them and their user comes first. Blocks of one kind that
 /// follow each other are one, and a plain block without content is none. `Compact` in `edit.rs` writes the result of an edit
 /// by the same rule; the test `the_order_of_nested_expressions_is_one` holds both to it.
 fn put_in_order(s: &mut Sections) {

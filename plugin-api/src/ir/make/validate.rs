@@ -294,7 +294,7 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
             named_dtype("attribute", i, rec.val as u32)?;
         }
     }
-    // Children stand before their parent, so depth is one forward pass and cycles cannot be.
+    // Children come before their parent, so depth is one forward pass and cycles cannot be.
     let mut depth = vec![0u16; attrs.len()];
     let mut sizes = vec![1u32; attrs.len()];
     for (i, rec) in attrs.iter().enumerate() {

@@ -272,7 +272,7 @@ impl<'e> Compact<'e> {
     }
 
     /// What `user` means by a value whose place it takes itself, as where `f(x)` becomes `g(f(x))`: the value as it was,
-    /// which then stands before it.
+    /// which then comes before it.
     fn emit_replaced(&mut self, user: u32, operand: u32) -> Result<u32, SealError> {
         let mut node = match self.old.nodes().get(operand as usize) {
             Some(node) if self.takes_the_place(user, operand) => *node,

@@ -13,7 +13,7 @@ impl<'b> Tir<'_, '_, 'b> {
         let ty = param.ty();
         let Some(buffer) = ty.buffer().copied() else { return };
         self.push("T.Buffer((");
-        // Variables of 32 bits that nothing before brought in are quoted where they stand first.
+        // Variables of 32 bits that nothing before brought in are quoted where they are first.
         let (mut new, mut seen) = (Vec::new(), HashSet::new());
         for (i, id) in self.raw.list(buffer.shape_off, buffer.shape_len).iter().enumerate() {
             self.p.comma(i);
@@ -151,7 +151,7 @@ impl<'b> Tir<'_, '_, 'b> {
         false
     }
 
-    /// Symbolic variables that nothing brought in are declared before the buffer that speaks of them, but for strides
+    /// Symbolic variables that nothing brought in are declared before the buffer that mentions them, but for strides
     /// and an offset that are only a variable: the buffer brings these in.
     fn declare_before(&mut self, buffer: &BufferRec, depth: usize) {
         if self.syms.is_empty() {

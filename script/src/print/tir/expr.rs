@@ -349,7 +349,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("]");
     }
 
-    /// Whether TVM reads lanes back as they are when they stand in a slice: a number, or `T.vscale() * 4`.
+    /// Whether TVM reads lanes back as they are when they are in a slice: a number, or `T.vscale() * 4`.
     fn lanes_of_slice(&self, lanes: Value<'_>, step: i64, dtype: DType) -> bool {
         if self.int_of(lanes).is_some() {
             return true;

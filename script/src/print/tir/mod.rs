@@ -34,7 +34,7 @@ pub(super) struct Tir<'p, 'a, 'b> {
     taken: Taken<'b>,
     pub(super) syms: Vec<SymText>,
     pub(super) s_tir: bool,
-    /// Declarations that a signature needs, to stand at the head of the body.
+    /// Declarations that a signature needs, to be at the head of the body.
     pub(super) head: String,
     pub(super) places: Vec<Range<usize>>,
 }
@@ -268,7 +268,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
 
     /// Parameters; the data types of their shapes' variables say how each is written.
     fn params(&mut self, root: Value<'b>) {
-        // What their shapes say beyond dimensions stands before them.
+        // What their shapes say beyond dimensions comes before them.
         let children = root.region().children().filter(|value| !value.is_nested());
         let params: Vec<Value<'b>> = children.take_while(|value| value.kind() == kind::PARAM).collect();
         self.type_vars(&params);

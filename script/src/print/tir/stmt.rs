@@ -31,7 +31,7 @@ fn is_statement(value: Value<'_>) -> bool {
     }
 }
 
-/// Whether nothing stands behind the only statement of a region: then what it opens may hold for the rest of that.
+/// Whether nothing comes after the only statement of a region: then what it opens may hold for the rest of that.
 fn ends_with_only_statement(header: Value<'_>) -> bool {
     let mut found = false;
     for child in header.region().children().filter(|child| !child.is_nested()) {
@@ -383,7 +383,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Declarations of the variables that what is accessed speaks of.
+    /// Declarations of the variables that what is accessed mentions.
     fn vars_before(&mut self, block: Value<'b>, of: impl Fn(&Value<'_>) -> bool, depth: usize) {
         let Some(last) = block.region().children().filter(|child| of(child)).last() else { return };
         for child in block.region().children().take_while(|child| *child != last) {
@@ -424,7 +424,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("]");
     }
 
-    /// An attribute holds for the scope below; where nothing else stands beside it, the scope is not indented.
+    /// An attribute holds for the scope below; where nothing else is beside it, the scope is not indented.
     fn attr(&mut self, value: Value<'b>, depth: usize, alone: bool) {
         self.indent(depth);
         self.push(if alone { "T.attr(" } else { "with T.attr(" });

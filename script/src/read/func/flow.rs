@@ -69,7 +69,7 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
-    /// What is seen outside of a dataflow block has a type that does not speak of the scalars of the block.
+    /// What is seen outside of a dataflow block has a type that does not mention the scalars of the block.
     pub(super) fn hide_inner(&mut self, v: V) {
         self.b.hide_inner(v, self.scalars.iter().map(|(scalar, sym)| (*scalar, sym.id)));
     }

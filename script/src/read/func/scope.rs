@@ -138,7 +138,7 @@ impl<'a> FnReader<'a> {
         )))
     }
 
-    /// Whether an effect may stand here: not in a dataflow block or a function that is declared pure.
+    /// Whether an effect may be here: not in a dataflow block or a function that is declared pure.
     pub(crate) fn may_have_effects(&self) -> bool {
         !self.in_dataflow && self.pure.last() == Some(&false)
     }

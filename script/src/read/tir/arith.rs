@@ -236,7 +236,7 @@ impl TirReader<'_> {
         }
     }
 
-    /// Two values at another data type; the later one first, as conversions for one place stand in the other order.
+    /// Two values at another data type; the later one first, as conversions for one place are in the other order.
     fn both(&mut self, a: E, b: E, dtype: DType) -> (E, E) {
         let b = self.converted(b, dtype);
         (self.converted(a, dtype), b)
@@ -269,7 +269,7 @@ impl TirReader<'_> {
         if dtype.lanes() == 1 { e } else { self.broadcast(e, lanes(dtype)) }
     }
 
-    /// Puts the conversions of what was read where they stand in the text.
+    /// Puts the conversions of what was read where they are in the text.
     pub(super) fn settle(&mut self) {
         let Some(from) = self.runs.iter().map(|(_, place)| *place).min() else { return };
         let moved = self.b.move_back(&std::mem::take(&mut self.runs));
@@ -310,7 +310,7 @@ impl TirReader<'_> {
         Some(E { end: e.end, ..constant })
     }
 
-    /// A number of the text that stands beside `other`.
+    /// A number of the text that is beside `other`.
     fn adopting(&mut self, e: E, other: E, at: &Range<usize>) -> Read<E> {
         let one = scalar(other.dtype);
         if e.is != Is::Literal || other.is == Is::Literal || !is_number(one) {

@@ -138,7 +138,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// `n = T.int32()`: a free variable, or one that the signature speaks of.
+    /// `n = T.int32()`: a free variable, or one that the signature mentions.
     fn declare(&mut self, name: &'a str, dtype: DType) -> Read<()> {
         if self.syms.get(name).is_some_and(|sym| sym.dtype == dtype) && self.known(name).is_none() {
             return Ok(());

@@ -67,7 +67,7 @@ pub(super) struct TirReader<'a> {
     pub(super) sym_of: BTreeMap<u32, Sym>,
     /// Data types of variables that the head of the body or a parameter declares, for shapes before them.
     pub(super) declared: HashMap<&'a str, DType, RandomState>,
-    /// Shapes bring in variables here; further on they speak of those that are there.
+    /// Shapes bring in variables here; further on they mention those that are there.
     pub(super) in_signature: bool,
     pub(super) literals: HashMap<(i64, u32), V, RandomState>,
     prim_types: HashMap<u32, TypeId, RandomState>,
@@ -195,7 +195,7 @@ impl<'a> TirReader<'a> {
         Ok(private)
     }
 
-    /// Shapes of the signature may speak of variables that later parameters, or the head of the body, declare.
+    /// Shapes of the signature may mention variables that later parameters, or the head of the body, declare.
     fn declarations_ahead(&mut self, def: &'a StmtFunctionDef) {
         for param in &def.parameters.args {
             let annotation = param.parameter.annotation.as_deref();

@@ -188,7 +188,7 @@ declare_property! {
 fn no_dataflow(body: &Body, _: &Ctx) -> Result<(), PassError> {
     let block = body.values().find(|value| value.kind() == kind::DATAFLOW);
     match block.and_then(|block| block.region().bindings().next()) {
-        Some(binding) => bail!(at binding, "this binding stands in a dataflow block"),
+        Some(binding) => bail!(at binding, "this binding is in a dataflow block"),
         None => Ok(()),
     }
 }

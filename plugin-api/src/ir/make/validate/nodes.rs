@@ -114,7 +114,7 @@ fn in_place(node: &NodeRec, i: usize, n: usize, end: u32) -> Result<(), SealErro
     Ok(())
 }
 
-/// Whether what is nested in a node stands directly before it, in the order of the operands; notes where it begins.
+/// Whether what is nested in a node comes directly before it, in the order of the operands; notes where it begins.
 fn directly_before(raw: &RawView<'_>, i: usize, node: &NodeRec, starts: &mut [u32]) -> bool {
     let (nodes, mut at) = (raw.nodes(), i as u32);
     for op in raw.operands()[node.op_range()].iter().rev() {
