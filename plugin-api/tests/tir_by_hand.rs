@@ -244,3 +244,13 @@ fn one_simplifier_serves_dimensions_and_indices() {
     let loads = square();
     assert!(loads.values().filter(|value| value.kind() == kind::LOAD).all(|load| index_to_dim(load).is_none()));
 }
+
+/// An expression that is its own operand, and a use of it elsewhere: copies of it would never end.
+#[test]
+fn a_cycle_of_expressions_is_refused() {
+    let body = symbolic("n");
+    let mut edit = body.edit();
+    let sum = body.values().find(|value| value.kind() == kind::ARITH).map(|value| edit.v(value)).expect("a sum");
+    edit.set_operands(sum, &[sum, sum]);
+    assert!(edit.finish().is_err());
+}

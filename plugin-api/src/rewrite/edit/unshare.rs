@@ -68,20 +68,23 @@ impl Edit<'_> {
     ) -> Result<u32, SealError> {
         // Operands first: each is entered, and left when its own operands have copies.
         let (mut work, mut done) = (vec![(root, false)], Vec::new());
+        // Each expression that is entered becomes a node; those of a cycle are entered without end.
+        let mut nodes = self.b.pool.s.nodes.len();
         while let Some((op, ready)) = work.pop() {
             let node = self.b.pool.s.nodes[op as usize];
             let operands: Vec<u32> =
                 node.ops(&self.b.pool.s.operands).iter().map(|operand| self.resolve_word(*operand)).collect();
             let inner: Vec<u32> = operands.iter().copied().filter(|word| shared(self, *word)).collect();
             if !ready {
+                if nodes >= most {
+                    return Err(SealError::TooLarge { what: "node", index: root as usize });
+                }
+                nodes += 1;
                 work.push((op, true));
                 work.extend(inner.iter().rev().map(|word| (*word, false)));
                 continue;
             }
             let s = &mut self.b.pool.s;
-            if s.nodes.len() >= most {
-                return Err(SealError::TooLarge { what: "node", index: root as usize });
-            }
             let mut made = done.split_off(done.len() - inner.len()).into_iter();
             let (ops, id) = (s.operands.len() as u32, s.nodes.len() as u32);
             for word in operands {
