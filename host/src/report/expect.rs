@@ -162,7 +162,9 @@ impl Expectation {
         let names: Vec<String> = names.into_iter().collect();
         let help = match (found().next(), names.as_slice(), source) {
             (Some(_), ..) => "`--statistics` shows all that was counted".to_string(),
-            (None, [], Source::Pass(_)) => format!("`{name}` counted nothing in this run; is it part of the pipeline?"),
+            (None, [], Source::Pass(_)) => {
+                format!("`{name}` counted nothing in this run: it is not in the pipeline, or counts nothing")
+            }
             (None, [], Source::Instrument(_)) => {
                 format!("`{name}` counted nothing in this run; `--instrument {name}` adds it to a run")
             }

@@ -14,7 +14,7 @@ declare_pass! {
     /// The matrices are concatenated, and the product is split. A bias that is added to each product, and a `relu`, `gelu`,
     /// `gelu_tanh` or `silu` of each, are combined as well, if all of the products have them. Of widths that are not known, only
     /// one can take part. Expects functions in A-normal form. Keeps what is computed, up to rounding. Never combines matrices
-    /// of several ranks, of several batches, or such that one depends on the product of another.
+    /// of different ranks or batch sizes, or one that depends on another's product.
     ///
     /// ```relax before
     /// @R.function

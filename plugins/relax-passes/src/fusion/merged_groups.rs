@@ -146,7 +146,7 @@ impl<'b> Merging<'b> {
         Ok(first)
     }
 
-    /// Drops candidates of which the latest of the values that a call uses, each with its group, is made: a fast answer to most
+    /// Drops candidates that contain a value from which the latest argument of a call is computed. It is fast, and answers most
     /// of what [`Merging::drop_needed`] asks.
     fn drop_parts(&mut self, candidates: &mut Vec<usize>, groups: &[usize], places: &[usize]) {
         let Some(latest) = places.iter().copied().max() else { return };

@@ -364,8 +364,7 @@ fn is_allocated(buffer: Value<'_>) -> bool {
     buffer.is_block_buffer() || buffer.is_allocation()
 }
 
-/// Whether an index has a part that is no arithmetic, such as a load, in which a variable is that runs: nothing is known of
-/// what that part is while the variable runs.
+/// Whether a load or call inside an index uses a variable that runs: nothing is known of its value then.
 fn has_atom_of<'b>(index: Value<'b>, runs: impl Fn(Value<'b>) -> bool) -> bool {
     let mut work = vec![(index, false)];
     while let Some((value, inside)) = work.pop() {

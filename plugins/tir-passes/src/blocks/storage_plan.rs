@@ -39,7 +39,7 @@ pub(super) fn allocation_of(mut buffer: Value<'_>) -> Option<Value<'_>> {
     Some(buffer)
 }
 
-/// Plans the storage of all allocations of a function that are touched, but of those that stay where they are.
+/// Plans the storage of all allocations of a function that are touched, except those that stay where they are.
 pub(super) fn plan<'b>(body: &'b Body, stay: &ValueSet<'b>) -> Result<Vec<Storage<'b>>, PassError> {
     let mut entries = Linear::of(body, stay)?;
     let mut last: ValueMap<'_, usize> = ValueMap::new(body);

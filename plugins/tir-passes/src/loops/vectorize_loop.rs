@@ -41,8 +41,8 @@ declare_pass! {
 }
 
 declare_config! {
-    /// Whether a condition that differs from lane to lane becomes a predicate of loads and stores. If nothing is said, it
-    /// does for targets whose vectors have a length that is known when the program runs.
+    /// Whether a condition that differs from lane to lane becomes a predicate of loads and stores. By default it
+    /// does for targets whose vectors have a length that is known only when the program runs.
     pub ENABLE_BUFFER_LEVEL_PREDICATION: bool = "tirx.enable_buffer_level_predication" {}
 }
 
@@ -205,8 +205,8 @@ impl<'b> Vectorize<'b> {
         let lanes = Lanes::of_extent(extent).filter(|lanes| self.scalable || !lanes.scalable).ok_or_else(|| {
             let name = var.name().unwrap_or("_");
             pass_error!(
-                "the vectorized loop over `{name}` has no number of iterations that the target has vectors of; make it \
-                 a number, or a multiple of `T.vscale()` for a target that has vectors of a length unknown before"
+                "the number of iterations of the vectorized loop over `{name}` is not known; make it a constant, or a \
+                 multiple of `T.vscale()` if the target has scalable vectors"
             )
             .at(stmt)
         })?;
