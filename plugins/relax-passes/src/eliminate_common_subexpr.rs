@@ -156,5 +156,5 @@ impl Cse<'_> {
 /// Two allocations are two places, though they look alike.
 fn is_allocation(value: Value<'_>) -> bool {
     let op = value.as_call().and_then(Call::op).unwrap_or("");
-    op.contains("alloc_tensor") || op.contains("alloc_storage") || value.nested().any(is_allocation)
+    op.ends_with("alloc_tensor") || op.ends_with("alloc_storage") || value.nested().any(is_allocation)
 }
