@@ -1,4 +1,4 @@
-//! Index expressions of function bodies: analysed where they are, and written anew where they become simpler.
+//! Analyses the index expressions of function bodies, and rewrites those that become simpler.
 
 use super::analyzer::Analyzer;
 use super::bounds::Bounds;

@@ -7,8 +7,7 @@ use crate::walk::value_map::ValueSet;
 use std::collections::BTreeMap;
 
 impl<'b> Edit<'b> {
-    /// The value of the old body that stands for `value` now; `value` itself where it is, or where something new
-    /// stands for it.
+    /// The value of the old body that replaces `value`; `value` itself if nothing replaces it, or if something new does.
     pub fn meaning(&self, value: Value<'b>) -> Value<'b> {
         let now = Value::of_word(self.old(), self.resolve(value).word());
         if now.node().is_some() || now.leaf().is_some() { now } else { value }

@@ -70,10 +70,9 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
         let same = |ty: &Type| match (value.symbol(), ty) {
             // A scalar variable is a symbolic variable, whatever its value is.
             (Some(sym), Type::Prim { dtype, .. }) => sym.dtype == *dtype,
-            // Two functions are compared as ones whose symbolic variables are not the same; these are.
-            _ if value.kind() == kind::FUNC => value.ty().to_owned() == *ty,
-            // The text of what has no name does not say its type, which is read as that of its parts.
-            _ if !value.is_bound() => value.ty().to_owned() == *ty,
+            // Two functions are compared as ones whose symbolic variables are not the same; these are. And the text of
+            // what has no name does not say its type, which is read as that of its parts.
+            _ if value.kind() == kind::FUNC || !value.is_bound() => value.ty().to_owned() == *ty,
             _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
         };
         // Of a value that has no name but this one, less may be said than is known.

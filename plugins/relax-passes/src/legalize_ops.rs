@@ -93,16 +93,20 @@ fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 /// The legalization of a call; a remark says why a call has none.
 fn legalization(value: Value<'_>, ctx: &Ctx, function: &str) -> Result<Option<Legalized>, PassError> {
     let Some((call, op)) = value.as_call().and_then(|call| Some((call, call.op()?))) else { return Ok(None) };
-    let why = match ctx.legalize(call) {
-        _ if LATER.contains(&op) => "passes for a target replace it".to_string(),
-        Ok(Some(legalized)) => return Ok(Some(legalized)),
-        Ok(None) if CALLS.iter().any(|prefix| op.starts_with(prefix)) => return Ok(None),
-        Ok(None) => "it has no legalization".to_string(),
-        Err(InferError::Panicked(fault)) => return Err(PassError::new(fault).at(value)),
-        Err(error) => error.to_string(),
+    let stays = |why: &str| {
+        ctx.diagnostics().in_function(function).remark(value, &format!("`{op}` stays as it is: {why}"));
+        Ok(None)
     };
-    ctx.diagnostics().in_function(function).remark(value, &format!("`{op}` stays as it is: {why}"));
-    Ok(None)
+    if LATER.contains(&op) {
+        return stays("passes for a target replace it");
+    }
+    match ctx.legalize(call) {
+        Ok(Some(legalized)) => Ok(Some(legalized)),
+        Ok(None) if CALLS.iter().any(|prefix| op.starts_with(prefix)) => Ok(None),
+        Ok(None) => stays("it has no legalization"),
+        Err(InferError::Panicked(fault)) => Err(PassError::new(fault).at(value)),
+        Err(error) => stays(&error.to_string()),
+    }
 }
 
 /// Operators that call something, and those of the virtual machine, are what others are legalized to.

@@ -142,7 +142,7 @@ struct Collect<'b> {
     /// Blocks around the current place.
     blocks: OpenScopes<Value<'b>>,
     /// Nested expressions that read an element of a buffer which the function allocates, and what they are in an index.
-    reading: ValueMap<'b, ()>,
+    reading: ValueSet<'b>,
     read: HashSet<Sym>,
 }
 
@@ -157,7 +157,7 @@ impl<'b> Collect<'b> {
             buffers: Vec::new(),
             names: Names::default(),
             blocks: OpenScopes::new(),
-            reading: ValueMap::new(body),
+            reading: ValueSet::new(body),
             read: HashSet::new(),
         }
     }
@@ -201,7 +201,7 @@ impl<'b> Collect<'b> {
         if !value.is_nested() || !reads && !value.operands().any(|operand| self.reading.contains(operand)) {
             return;
         }
-        self.reading.insert(value, ());
+        self.reading.insert(value);
         if let Some(Dim::Var(sym)) = index_to_dim_of_atoms(value) {
             self.read.insert(sym);
         }
