@@ -25,13 +25,14 @@ pub use crate::rewrite::{Edit, Operand};
 pub use crate::services::evaluation::{ConstantValue, Evaluated, EvaluationError, EvaluationLimits, Reason};
 pub use crate::typing::legalized::Legalized;
 pub use crate::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
+pub use crate::walk::disjoint_sets::DisjointSets;
 pub use crate::walk::functor::ExprFunctor;
 pub use crate::walk::in_place::InPlace;
 pub use crate::walk::open_scopes::OpenScopes;
 pub use crate::walk::scoped_map::ScopedMap;
 pub use crate::walk::scopes::{Scope, ScopeVisitor, visit_scopes};
 pub use crate::walk::users::{Regions, Users};
-pub use crate::walk::value_key::{ValueForm, value_form, value_key};
+pub use crate::walk::value_key::{ValueForm, ValueNumbers, value_form, value_key};
 pub use crate::walk::value_map::{ValueMap, ValueSet};
 pub use crate::walk::visitors::{ExprVisitor, StmtVisitor, Walk, post_order_visit};
 pub use crate::{

@@ -8,7 +8,7 @@ use super::to_dim::{FIRST_ATOM, atom_of, dtype_of, symbol_of};
 use crate::ir::records::{flag, kind, leaf, prim};
 use crate::ir::{Body, DType, Dim, NodeSpec, SealError, Sym, Type, V, Value};
 use crate::rewrite::mutators::{Action, Rewriter};
-use crate::walk::value_key::value_key;
+use crate::walk::value_key::ValueNumbers;
 use std::collections::{HashMap, HashSet};
 
 /// Operator of a choice of which only one side is evaluated.
@@ -87,16 +87,16 @@ impl Analyzer {
 
     /// Brings an expression here, in which choices are atoms, too. Equal atoms are one.
     pub(super) fn enter_opaque(&mut self, root: Value<'_>) -> Option<Id> {
-        let mut equal: HashMap<Vec<u32>, Id> = HashMap::new();
+        let (mut numbers, mut equal): (_, HashMap<u32, Id>) = (ValueNumbers::new(), HashMap::new());
         let (mut work, mut done) = (vec![(root, false)], Vec::new());
         while let Some((value, entered)) = work.pop() {
             let arith = operation(value).filter(|(op, ..)| !matches!(*op, SELECT | IF_THEN_ELSE));
             let Some((op, dtype, _)) = arith else {
                 let id = if value.is_nested() && !value.has_effect() {
-                    let key = value_key(value, &|operand| operand);
-                    match equal.get(&key) {
+                    let computes = numbers.of(value, &|operand| operand);
+                    match equal.get(&computes) {
                         Some(id) => *id,
-                        None => *equal.entry(key).or_insert(self.enter_atom(value)?),
+                        None => *equal.entry(computes).or_insert(self.enter_atom(value)?),
                     }
                 } else {
                     self.enter_atom(value)?

@@ -1,5 +1,6 @@
-//! Looks at bodies: visitors, functors, users of values, keys and maps of values, scopes, the dump for debugging.
+//! Looks at bodies: visitors, functors, users of values, keys and maps of values, disjoint sets, scopes, the dump for debugging.
 
+pub mod disjoint_sets;
 pub mod dump;
 pub mod functor;
 pub mod in_place;

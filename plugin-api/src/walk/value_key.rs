@@ -1,7 +1,10 @@
 //! When two values compute the same, or the same of other values.
 
 use crate::ir::Value;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 
 /// What a value computes, as a key: values with equal keys are equal, if neither has an effect. Kind, type, attributes,
 /// payload (such as the index of an element) and operands count, those of nested expressions too; names do not.
@@ -9,7 +12,12 @@ use std::collections::BTreeMap;
 /// `same` gives the value that stands for an operand: itself, or the first of those that were found equal to it.
 pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -> Vec<u32> {
     let mut key = Vec::with_capacity(4 + value.n_operands());
-    add_head(value, &mut key);
+    add_key(value, same, &mut key);
+    key
+}
+
+fn add_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>, key: &mut Vec<u32>) {
+    add_head(value, key);
     // The operands that come next, and those of the expressions around.
     let (mut operands, mut around) = (value.operands(), Vec::new());
     // More than a valid body can use up: while a pass edits, nested expressions can be a cycle.
@@ -20,15 +28,76 @@ pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -
                 left -= 1;
                 // No operand word is this number, and the count tells where the nested expression ends.
                 key.extend([u32::MAX, operand.n_operands() as u32]);
-                add_head(operand, &mut key);
+                add_head(operand, key);
                 around.push(std::mem::replace(&mut operands, operand.operands()));
             }
             Some(operand) => key.push(same(operand).word()),
             None => match around.pop() {
                 Some(outer) => operands = outer,
-                None => return key,
+                None => return,
             },
         }
+    }
+}
+
+/// Value numbering: numbers what the values of a body compute. Values with equal [keys](value_key) get one number.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// let mut b = BodyBuilder::new();
+/// b.begin_function(0, AttrsId::NONE, None);
+/// let ty = b.ty(&Type::tensor([2, 3], DType::F32));
+/// let (x, y, add) = (b.param("x", ty), b.param("y", ty), b.op("relax.add"));
+/// b.begin_block();
+/// let sum = b.call(add, &[x, y], AttrsId::NONE, ty, false, Some("sum"));
+/// b.call(add, &[sum, y], AttrsId::NONE, ty, false, Some("more"));
+/// b.call(add, &[x, y], AttrsId::NONE, ty, false, Some("again"));
+/// b.end();
+/// b.end_function(sum, ty);
+/// let body = b.finish()?;
+/// let mut numbers = ValueNumbers::new();
+/// let found: Vec<u32> = body.bindings().map(|value| numbers.of(value, &|operand| operand)).collect();
+/// assert_eq!(found, [0, 1, 0]);
+/// # Ok::<(), SealError>(())
+/// ```
+#[derive(Default)]
+pub struct ValueNumbers {
+    /// The number of each key.
+    index: HashTable<u32>,
+    hasher: RandomState,
+    /// Hash of each key, and where it ends in `words`.
+    keys: Vec<(u64, usize)>,
+    words: Vec<u32>,
+}
+
+impl ValueNumbers {
+    /// No value has a number yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The number of what a value computes: the next one (from 0) if no value before computed the same.
+    ///
+    /// `same` gives the value that stands for an operand, as in [`value_key`].
+    pub fn of<'a>(&mut self, value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -> u32 {
+        let start = self.words.len();
+        add_key(value, same, &mut self.words);
+        let (known, key) = self.words.split_at(start);
+        let key_of = |number: u32| {
+            let number = number as usize;
+            let from = number.checked_sub(1).map_or(0, |before| self.keys[before].1);
+            &known[from..self.keys[number].1]
+        };
+        let (hash, next) = (self.hasher.hash_one(key), self.keys.len() as u32);
+        let same = |number: &u32| self.keys[*number as usize].0 == hash && key_of(*number) == key;
+        let number = *self.index.entry(hash, same, |number| self.keys[*number as usize].0).or_insert(next).get();
+        if number == next {
+            self.keys.push((hash, self.words.len()));
+        } else {
+            self.words.truncate(start);
+        }
+        number
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn without_repeats(body: &Body, call_only: bool) -> Result<(Body, usi
     let repeats = Repeats { first: ValueMap::new(body), function: body.root().region() };
     let mut cse = Cse {
         edit: body.edit(),
+        numbers: ValueNumbers::new(),
         seen: ScopedMap::new(),
         repeats,
         around: Vec::new(),
@@ -62,11 +63,13 @@ pub(crate) fn without_repeats(body: &Body, call_only: bool) -> Result<(Body, usi
 
 struct Cse<'b> {
     edit: Edit<'b>,
+    /// What values compute.
+    numbers: ValueNumbers,
     /// Values seen so far in the function that is open, by what they compute.
-    seen: ScopedMap<Vec<u32>, Value<'b>>,
+    seen: ScopedMap<u32, Value<'b>>,
     repeats: Repeats<'b>,
     /// What was seen in the functions around the one that is open, and the content of each.
-    around: Vec<(ScopedMap<Vec<u32>, Value<'b>>, Region<'b>)>,
+    around: Vec<(ScopedMap<u32, Value<'b>>, Region<'b>)>,
     /// Scopes that are open; a dataflow block with the bindings in it that repeat others.
     scopes: Vec<Option<Vec<Value<'b>>>>,
     call_only: bool,
@@ -130,11 +133,11 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
         if !self.is_looked_at(value) {
             return;
         }
-        let key = value_key(value, &|operand| self.repeats.first_of(operand));
+        let computes = self.numbers.of(value, &|operand| self.repeats.first_of(operand));
         let repeated = self.scopes.last_mut().and_then(Option::as_mut);
         // An output of a dataflow block is visible after it, though a variable of the block may replace it inside.
         let level = self.seen.depth() - if repeated.is_some() && !value.is_dataflow_var() { 2 } else { 1 };
-        let Some(first) = self.seen.insert_if_new(level, key, value) else { return };
+        let Some(first) = self.seen.insert_if_new(level, computes, value) else { return };
         self.edit.make_alias(value, first);
         self.repeats.first.insert(value, first);
         self.merged += 1;

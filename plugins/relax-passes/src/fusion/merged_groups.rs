@@ -1,5 +1,7 @@
 //! Which calls of composite functions are merged.
 
+use super::chains::Chains;
+use super::taken_apart::TakenApart;
 use plugin_api::prelude::*;
 use std::collections::BTreeMap;
 
@@ -12,6 +14,7 @@ pub(super) fn merged_groups<'b>(main: &'b Body, module: &'b Module) -> Result<Gr
     let mut merging = Merging {
         module,
         tuples,
+        groups: DisjointSets::default(),
         members: Vec::new(),
         group_of: ValueMap::new(main),
         places: ValueMap::new(main),
@@ -28,7 +31,7 @@ pub(super) fn merged_groups<'b>(main: &'b Body, module: &'b Module) -> Result<Gr
         let mut members: BTreeMap<usize, Vec<Value<'b>>> = BTreeMap::new();
         for binding in block.bindings() {
             let Some(member) = merging.group_of.get(binding).copied() else { continue };
-            members.entry(merging.root(member)).or_default().push(binding);
+            members.entry(merging.groups.root(member)).or_default().push(binding);
         }
         for (root, members) in members {
             if let Some(compiler) = merging.members[root].compiler {
@@ -39,10 +42,12 @@ pub(super) fn merged_groups<'b>(main: &'b Body, module: &'b Module) -> Result<Gr
     Ok(groups)
 }
 
-/// Union-find over groups. Each begins as one binding.
+/// Groups that are merged. Each begins as one binding.
 struct Merging<'b> {
     module: &'b Module,
     tuples: TakenApart<'b>,
+    groups: DisjointSets,
+    /// What is known of each group, at its root.
     members: Vec<Member<'b>>,
     group_of: ValueMap<'b, usize>,
     /// The position of each binding, and what it is made of.
@@ -52,9 +57,7 @@ struct Merging<'b> {
     searches: usize,
 }
 
-/// A group, as its root says it.
 struct Member<'b> {
-    parent: usize,
     compiler: Option<&'b str>,
     /// Groups that it needs.
     needs: Vec<usize>,
@@ -80,24 +83,16 @@ impl<'b> Merging<'b> {
             _ => None,
         };
         let group = group.unwrap_or_else(|| {
-            let compiler = None;
-            self.members.push(Member {
-                parent: self.members.len(),
-                compiler,
-                needs: Vec::new(),
-                first: at,
-                last: at,
-                seen: 0,
-            });
-            self.members.len() - 1
+            self.members.push(Member { compiler: None, needs: Vec::new(), first: at, last: at, seen: 0 });
+            self.groups.add()
         });
-        let group = self.root(group);
+        let group = self.groups.root(group);
         if let Some(call) = binding.as_call() {
             self.members[group].compiler = compiler_of(call, self.module)?;
         }
         self.members[group].last = at;
         for needed in needs {
-            let needed = self.root(needed);
+            let needed = self.groups.root(needed);
             if needed != group && self.members[group].needs.last() != Some(&needed) {
                 self.members[group].needs.push(needed);
             }
@@ -113,7 +108,7 @@ impl<'b> Merging<'b> {
         let mut roots = Vec::new();
         for value in values {
             let group = self.group_of.get(value).copied()?;
-            roots.push(self.root(group));
+            roots.push(self.groups.root(group));
         }
         let first = *roots.first()?;
         let same = roots.iter().all(|root| *root == first);
@@ -131,7 +126,7 @@ impl<'b> Merging<'b> {
         let mut candidates = Vec::new();
         for arg in call.args() {
             let Some(group) = self.group_of.get(arg).copied() else { continue };
-            let root = self.root(group);
+            let root = self.groups.root(group);
             if self.members[root].compiler == Some(compiler) && !candidates.contains(&root) {
                 candidates.push(root);
             }
@@ -150,7 +145,8 @@ impl<'b> Merging<'b> {
     /// of what [`Merging::drop_needed`] asks.
     fn drop_parts(&mut self, candidates: &mut Vec<usize>, groups: &[usize], places: &[usize]) {
         let Some(latest) = places.iter().copied().max() else { return };
-        let used: Vec<(usize, usize)> = groups.iter().zip(places).map(|(group, at)| (self.root(*group), *at)).collect();
+        let used: Vec<(usize, usize)> =
+            groups.iter().zip(places).map(|(group, at)| (self.groups.root(*group), *at)).collect();
         let of_latest = used.iter().find(|(_, at)| *at == latest).map(|(root, _)| *root);
         let is_part = |root: usize| used.iter().any(|(of, at)| *of == root && self.chains.is_made_of(latest, *at));
         candidates.retain(|candidate| Some(*candidate) == of_latest || !is_part(*candidate));
@@ -159,7 +155,7 @@ impl<'b> Merging<'b> {
     /// Drops candidates that one of the groups needs: a call that joins them would need what needs it.
     fn drop_needed(&mut self, candidates: &mut Vec<usize>, groups: &[usize]) {
         let Some(earliest) = candidates.iter().map(|candidate| self.members[*candidate].first).min() else { return };
-        let mut work: Vec<usize> = groups.iter().map(|group| self.root(*group)).collect();
+        let mut work: Vec<usize> = groups.iter().map(|group| self.groups.root(*group)).collect();
         self.searches += 1;
         let mut needed: Vec<usize> = Vec::new();
         while let Some(group) = work.pop() {
@@ -170,7 +166,7 @@ impl<'b> Merging<'b> {
                 continue;
             }
             for at in 0..self.members[group].needs.len() {
-                let below = self.root(self.members[group].needs[at]);
+                let below = self.groups.root(self.members[group].needs[at]);
                 if candidates.contains(&below) && !needed.contains(&below) {
                     needed.push(below);
                 }
@@ -181,11 +177,7 @@ impl<'b> Merging<'b> {
     }
 
     fn merge(&mut self, from: usize, into: usize) {
-        let (from, into) = (self.root(from), self.root(into));
-        if from == into {
-            return;
-        }
-        self.members[from].parent = into;
+        let Some((from, into)) = self.groups.merge(from, into) else { return };
         let mut needs = std::mem::take(&mut self.members[from].needs);
         let (first, last) = (self.members[from].first, self.members[from].last);
         let target = &mut self.members[into];
@@ -194,92 +186,6 @@ impl<'b> Merging<'b> {
         }
         target.needs.append(&mut needs);
         (target.first, target.last) = (target.first.min(first), target.last.max(last));
-    }
-
-    fn root(&mut self, group: usize) -> usize {
-        let mut root = group;
-        while self.members[root].parent != root {
-            root = self.members[root].parent;
-        }
-        let mut at = group;
-        while self.members[at].parent != root {
-            at = std::mem::replace(&mut self.members[at].parent, root);
-        }
-        root
-    }
-}
-
-/// Chains of bindings, each after the latest of those that it uses.
-#[derive(Default)]
-struct Chains {
-    links: Vec<Link>,
-}
-
-#[derive(Clone, Copy)]
-struct Link {
-    /// The latest binding that is used; at the start of a chain the binding itself.
-    before: usize,
-    depth: usize,
-    /// One further up the chain, to get anywhere in a logarithmic number of steps.
-    jump: usize,
-}
-
-impl Chains {
-    fn add(&mut self, latest_used: Option<usize>) {
-        let at = self.links.len();
-        let Some(before) = latest_used else {
-            return self.links.push(Link { before: at, depth: 0, jump: at });
-        };
-        let above = self.links[before];
-        let further = self.links[above.jump];
-        let even = above.depth - further.depth == further.depth - self.links[further.jump].depth;
-        self.links.push(Link { before, depth: above.depth + 1, jump: if even { further.jump } else { before } });
-    }
-
-    /// Whether a chain leads from a binding up to an earlier one.
-    fn is_made_of(&self, binding: usize, part: usize) -> bool {
-        let mut at = binding;
-        while at > part && self.links[at].depth > 0 {
-            let link = self.links[at];
-            at = if link.jump >= part { link.jump } else { link.before };
-        }
-        at == part
-    }
-}
-
-/// Tuples of tensors of which nothing but elements is used, under any name.
-struct TakenApart<'b> {
-    /// What each other name is a name of.
-    origins: ValueMap<'b, Value<'b>>,
-    whole: ValueSet<'b>,
-    taken: ValueSet<'b>,
-}
-
-impl<'b> TakenApart<'b> {
-    fn of(body: &'b Body) -> TakenApart<'b> {
-        let (origins, whole, taken) = (ValueMap::new(body), ValueSet::new(body), ValueSet::new(body));
-        let mut tuples = TakenApart { origins, whole, taken };
-        for user in body.values() {
-            for operand in user.operands().filter(|operand| operand.ty().is_tuple()) {
-                let origin = tuples.origin(operand);
-                match user.view() {
-                    Expr::Alias(_) if user.is_binding() => drop(tuples.origins.insert(user, origin)),
-                    Expr::TupleGet { .. } => tuples.taken.extend([origin]),
-                    _ => tuples.whole.extend([origin]),
-                }
-            }
-        }
-        tuples
-    }
-
-    fn origin(&self, value: Value<'b>) -> Value<'b> {
-        self.origins.get(value).copied().unwrap_or(value)
-    }
-
-    fn is_taken_apart(&self, tuple: Value<'b>) -> bool {
-        let origin = self.origin(tuple);
-        let flat = tuple.ty().children().all(|field| field.is_tensor());
-        flat && self.taken.contains(origin) && !self.whole.contains(origin)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::dataflow_graph::{DataflowGraph, PostDominators};
 use crate::lowering::op_pattern::Pattern;
-use std::collections::BTreeMap;
+use plugin_api::prelude::DisjointSets;
 
 /// The groups of two or more nodes, each in program order. `most` is how many nodes a group may have.
 pub(super) fn partition(graph: &DataflowGraph<'_>, most: usize) -> Vec<Vec<usize>> {
@@ -25,13 +25,14 @@ enum Phase {
     Injective,
 }
 
-/// Union-find over the nodes. What a node was merged into is its parent; `size` and `pattern` of a node are those of all
-/// that was merged into it.
+/// The nodes, in sets that are fused.
 struct Fusion<'g, 'b> {
     graph: &'g DataflowGraph<'b>,
     most: usize,
-    parent: Vec<usize>,
+    sets: DisjointSets,
+    /// Number of nodes of each set, at its root.
     size: Vec<usize>,
+    /// Pattern of each set, at its root.
     pattern: Vec<Pattern>,
     /// Number of the last walk that came across a node.
     seen: Vec<usize>,
@@ -42,19 +43,7 @@ impl<'g, 'b> Fusion<'g, 'b> {
     fn of(graph: &'g DataflowGraph<'b>, most: usize) -> Fusion<'g, 'b> {
         let n = graph.len();
         let pattern = (0..n).map(|node| graph.pattern(node)).collect();
-        Fusion { graph, most, parent: (0..n).collect(), size: vec![1; n], pattern, seen: vec![0; n], walks: 0 }
-    }
-
-    fn root(&mut self, node: usize) -> usize {
-        let mut root = node;
-        while self.parent[root] != root {
-            root = self.parent[root];
-        }
-        let mut at = node;
-        while self.parent[at] != root {
-            at = std::mem::replace(&mut self.parent[at], root);
-        }
-        root
+        Fusion { graph, most, sets: DisjointSets::of(n), size: vec![1; n], pattern, seen: vec![0; n], walks: 0 }
     }
 
     /// Merges a node, with all between, into the group of its post-dominator if the patterns allow it. `paths` is the worst
@@ -70,13 +59,13 @@ impl<'g, 'b> Fusion<'g, 'b> {
             Pattern::Injective if phase == Phase::Injective => (Pattern::Injective, Pattern::Injective),
             _ => return,
         };
-        let target = self.root(sink);
-        if self.root(node) == target || self.pattern[target] > sink_at_most {
+        let target = self.sets.root(sink);
+        if self.sets.root(node) == target || self.pattern[target] > sink_at_most {
             return;
         }
         let Some(between) = self.up_to(node, sink) else { return };
         if between[1..].iter().all(|inner| {
-            let root = self.root(*inner);
+            let root = self.sets.root(*inner);
             self.pattern[root] <= between_at_most
         }) {
             between.into_iter().for_each(|inner| self.merge(inner, sink));
@@ -86,7 +75,7 @@ impl<'g, 'b> Fusion<'g, 'b> {
     /// A node and all nodes on paths from it before its post-dominator; `None` if the group would be too large.
     fn up_to(&mut self, node: usize, sink: usize) -> Option<Vec<usize>> {
         self.walks += 1;
-        let target = self.root(sink);
+        let target = self.sets.root(sink);
         let mut size = self.size[target];
         let mut found = Vec::new();
         let mut work = vec![node];
@@ -105,11 +94,7 @@ impl<'g, 'b> Fusion<'g, 'b> {
     }
 
     fn merge(&mut self, node: usize, sink: usize) {
-        let (from, into) = (self.root(node), self.root(sink));
-        if from == into {
-            return;
-        }
-        self.parent[from] = into;
+        let Some((from, into)) = self.sets.merge(node, sink) else { return };
         self.size[into] += self.size[from];
         if self.pattern[from] == Pattern::Fusable {
             self.pattern[into] = Pattern::Fusable;
@@ -117,11 +102,8 @@ impl<'g, 'b> Fusion<'g, 'b> {
     }
 
     fn groups(mut self) -> Vec<Vec<usize>> {
-        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for node in 0..self.parent.len() {
-            let root = self.root(node);
-            groups.entry(root).or_default().push(node);
-        }
-        groups.into_values().filter(|group| group.len() > 1).collect()
+        let mut groups = self.sets.members();
+        groups.retain(|group| group.len() > 1);
+        groups
     }
 }

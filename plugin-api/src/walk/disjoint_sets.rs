@@ -1,0 +1,68 @@
+//! Disjoint sets of numbers, also known as union-find: what grouping passes need.
+
+use std::collections::BTreeMap;
+
+/// The numbers from 0 on, each in one set. One number of a set is its root: keep there what you know of the set.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// let mut sets = DisjointSets::of(4);
+/// assert_eq!(sets.merge(0, 2), Some((0, 2)));
+/// assert_eq!((sets.root(0), sets.root(2), sets.merge(2, 0)), (2, 2, None));
+/// assert_eq!(sets.members(), [vec![1], vec![0, 2], vec![3]]);
+/// ```
+#[derive(Default)]
+pub struct DisjointSets {
+    /// The number that each was merged into; a root has itself.
+    parents: Vec<usize>,
+}
+
+impl DisjointSets {
+    /// The numbers below `n`, each in a set of its own.
+    pub fn of(n: usize) -> Self {
+        DisjointSets { parents: (0..n).collect() }
+    }
+
+    /// Adds the next number, in a set of its own.
+    pub fn add(&mut self) -> usize {
+        self.parents.push(self.parents.len());
+        self.parents.len() - 1
+    }
+
+    /// The root of the set that a number is in.
+    ///
+    /// # Panics
+    /// If there is no such number.
+    pub fn root(&mut self, number: usize) -> usize {
+        let mut root = number;
+        while self.parents[root] != root {
+            root = self.parents[root];
+        }
+        // The next search from here takes one step.
+        let mut at = number;
+        while self.parents[at] != root {
+            at = std::mem::replace(&mut self.parents[at], root);
+        }
+        root
+    }
+
+    /// Merges the set of one number into that of another, whose root stays. Returns both roots, or `None` if it was one set.
+    ///
+    /// # Panics
+    /// If there is no such number.
+    pub fn merge(&mut self, from: usize, into: usize) -> Option<(usize, usize)> {
+        let (from, into) = (self.root(from), self.root(into));
+        self.parents[from] = into;
+        (from != into).then_some((from, into))
+    }
+
+    /// The sets, by their roots; each in ascending order.
+    pub fn members(&mut self) -> Vec<Vec<usize>> {
+        let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for number in 0..self.parents.len() {
+            members.entry(self.root(number)).or_default().push(number);
+        }
+        members.into_values().collect()
+    }
+}
