@@ -265,16 +265,19 @@ impl<'b> Collect<'b> {
         }
         let (names, before) = (&self.names, accessed.names);
         let runs = |sym: Sym| running.contains_key(&sym) || names.is_since(sym, before);
-        let varies: Vec<bool> =
-            part.iter().map(|(min, _)| has_atom_of(*min, |var| symbol_of(var).is_some_and(runs))).collect();
+        // The first element of a vector, and how far it is to the last one; whether a load or call in it is of what runs.
+        let starts: Vec<(Value<'b>, i64, bool)> = part
+            .iter()
+            .map(|(min, _)| steps(*min).unwrap_or((*min, 0)))
+            .map(|(start, steps)| (start, steps, has_atom_of(start, |var| symbol_of(var).is_some_and(runs))))
+            .collect();
         let known = |end: &Dim| {
             let mut known = true;
             end.vars(&mut |sym| known &= !names.is_since(sym, before));
             known
         };
         let mut reached = Reached::new(&mut self.analyzer, running, self.conditions.active());
-        let ends = part.iter().zip(varies).map(|((min, extent), varies)| {
-            let (start, steps) = steps(*min).unwrap_or((*min, 0));
+        let ends = part.iter().zip(starts).map(|((_, extent), (start, steps, varies))| {
             // Where any other vector begins is not known.
             let starts = !varies && start.ty().dtype().lanes() == 1;
             let Some(min) = index_to_dim_of_atoms(start).filter(|_| starts) else { return (None, None) };
