@@ -41,10 +41,20 @@ REASONS = {
         "divisions in choices": (OTHER_VALUES, "TVM divides before it asks whether the divisor is 0"),
         "the heads of blocks stay, and each block has its own names": (OTHER, "TVM uses a name of the initialization after it"),
     },
+    "convert_ssa": {
+        "a second value in the initialization of a block": (OTHER_VALUES, "TVM uses the value of the initialization after it"),
+    },
+    "flatten_buffer": {
+        "a vector that is loaded, in a row": (OTHER, "TVM leaves out the 0 that it adds to vectors elsewhere"),
+    },
     "hoist_if_then_else": {
         "a condition that divides": (OTHER_VALUES, "TVM divides by the extent of a loop that has no iteration"),
         "an iterator of a block": (OTHER_VALUES, "TVM uses the iterator outside of its block"),
         "more branches than a loop is written for": (MORE_LOOPS, "TVM doubles the loop for each condition, without a limit"),
+    },
+    "loop_partition": {
+        "a loop with a break": (OTHER_VALUES, "TVM executes the parts that come after the break"),
+        "loops of symbolic lengths stay whole": (OTHER_VALUES, "TVM splits loops, and goes beyond the buffer if n < 0"),
     },
     "lower_opaque_block": {
         "threads that do not begin at 0": (OTHER_VALUES, "TVM lets them begin at 0"),
@@ -54,6 +64,8 @@ REASONS = {
         "start and extent of a region are of one type": (CRASHES, "TVM makes a range of two types, which ends its process"),
     },
     "stmt_simplify": {
+        "calls with effects are made as often as before": (OTHER_VALUES, "TVM merges calls and leaves them out"),
+        "an element that a call with an effect decides is stored": (OTHER_VALUES, "TVM leaves the calls out"),
         "numbers that do not fit into 64 bits together stay as they are": (REFUSES, "TVM adds two factors beyond 64 bits"),
     },
     "storage_rewrite": {
@@ -202,7 +214,7 @@ def difference(before, ours, after):
             return OTHER, f"ours computes something else: {why}"
         if why := tir_values.first_difference(before, after):
             return OTHER_VALUES, f"{why}\n{after.script()}"
-    except NotImplementedError:
+    except (NotImplementedError, tir_values.Fault):
         pass
     loops = [module.script().count("for ") for module in (ours, after) if module]
     return MORE_LOOPS if loops[0] < loops[-1] else OTHER, after.script()

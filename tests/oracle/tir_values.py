@@ -6,6 +6,7 @@ loop.
 """
 
 import itertools
+import math
 import operator
 import random
 
@@ -49,8 +50,8 @@ def each(function, *values):
 class Machine:
     """One run: the values of variables, the elements of buffers, and the calls that were made."""
 
-    def __init__(self, variables):
-        self.variables, self.calls, self.left = dict(variables), [], MOST_STATEMENTS
+    def __init__(self):
+        self.variables, self.calls, self.left = {}, [], MOST_STATEMENTS
 
     def var(self, var):
         if var not in self.variables:
@@ -58,10 +59,7 @@ class Machine:
         return self.variables[var]
 
     def alloc(self, buffer):
-        size = 1
-        for extent in buffer.ty.shape:
-            size *= self.expr(extent)
-        self.variables[buffer] = [None] * size
+        self.variables[buffer] = [None] * max(math.prod(self.expr(extent) for extent in buffer.ty.shape), 0)
 
     def at(self, buffer, indices):
         """The elements and where in them."""
@@ -89,6 +87,8 @@ class Machine:
         name = call.op.name.rpartition(".")[2]
         if name in ("break_loop", "continue_loop"):
             raise Jump(name)
+        if name == "likely":
+            return self.expr(call.args[0])
         if name == "if_then_else":
             return self.expr(call.args[1] if self.expr(call.args[0]) else call.args[2])
         if name == "masked_store":
@@ -97,7 +97,9 @@ class Machine:
         values = [self.expr(arg) if not isinstance(arg, tvm.ir.StringImm) else arg.value for arg in call.args]
         if name == "get_active_lane_mask":
             return [values[0] + lane < values[1] for lane in range(tvm.DataType(str(call.ty.dtype)).lanes)]
-        if name in ("call_extern", "call_pure_extern"):
+        if name == "call_pure_extern":
+            return sum(value for value in values if not isinstance(value, str)) * 3 + 1
+        if name == "call_extern":
             self.calls.append(tuple(values))
             return len(self.calls)
         raise NotImplementedError(name)
@@ -126,11 +128,19 @@ class Machine:
             return self.call(expr)
         raise NotImplementedError(kind)
 
+    def scope(self, stmt):
+        """Runs a statement; what it defines is not defined after it."""
+        outer, self.variables = self.variables, dict(self.variables)
+        try:
+            self.stmt(stmt)
+        finally:
+            self.variables = outer
+
     def loop(self, values, body):
         """Runs a body until it breaks; `values` does what comes before each iteration."""
         for _ in values:
             try:
-                self.stmt(body)
+                self.scope(body)
             except Jump as jump:
                 if jump.args == ("break_loop",):
                     break
@@ -151,8 +161,8 @@ class Machine:
             self.alloc(buffer)
         firsts = all(value == self.expr(one.dom.min) for one, value in zip(iters, values) if one.iter_type == tirx.IterVar.CommReduce)
         if block.init is not None and firsts:
-            self.stmt(block.init)
-        self.stmt(block.body)
+            self.scope(block.init)
+        self.scope(block.body)
         for one in iters:
             self.variables.pop(one.var)
 
@@ -177,7 +187,7 @@ class Machine:
         elif kind == "IfThenElse":
             branch = stmt.then_case if self.expr(stmt.condition) else stmt.else_case
             if branch is not None:
-                self.stmt(branch)
+                self.scope(branch)
         elif kind == "For":
             self.loop(self.iterations(stmt.loop_var, self.expr(stmt.min), self.expr(stmt.extent)), stmt.body)
         elif kind == "While":
@@ -194,19 +204,18 @@ class Machine:
 
 def executed(func, seed):
     """What is in the parameters after a run on random values, and the calls; or the fault."""
-    # Whatever kind of parameter comes first, each has the same values for each seed.
-    variables = {}
-    for at, param in enumerate(func.params):
+    machine = Machine()
+    # Scalars first: shapes of buffers use them.
+    for at, param in sorted(enumerate(func.params), key=lambda numbered: not isinstance(numbered[1].ty, tvm.ir.PrimType)):
+        # Whatever kind of parameter comes before, each has the same values for each seed.
         values = random.Random(f"{seed} {at}")
         if isinstance(param.ty, tvm.ir.PrimType):
-            variables[param] = values.randint(-1, 6)
+            machine.variables[param] = values.randint(-1, 6)
             continue
-        size = 1
-        for extent in param.ty.shape:
-            size *= int(extent)
+        machine.alloc(param)
         number = float if "float" in str(param.ty.dtype) else int
-        variables[param] = [number(values.randint(-1, 2)) for _ in range(size)]
-    machine = Machine(variables)
+        elements = machine.variables[param]
+        elements[:] = (number(values.randint(-1, 2)) for _ in elements)
     try:
         machine.stmt(func.body)
     except (Fault, Jump) as fault:

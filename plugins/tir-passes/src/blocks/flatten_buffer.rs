@@ -107,7 +107,7 @@ impl<'b> Flatten<'b> {
         if let [rows @ .., vector] = indices
             && is_vector(*vector)
         {
-            return self.vector_in_row(ty, rows, *vector, rw);
+            return vector_in_row(ty, rows, *vector, rw);
         }
         let dim = self.context.simplify(&offset_of(ty, scalars(indices)?.iter()));
         match indices {
@@ -115,33 +115,33 @@ impl<'b> Flatten<'b> {
             _ => rw.tir(|t| t.index(&dim).v()),
         }
     }
+}
 
-    /// The index of a vector whose elements are in one row.
-    fn vector_in_row(
-        &self,
-        ty: &BufferType,
-        rows: &[Value<'b>],
-        vector: Value<'b>,
-        rw: &mut Rewriter<'b>,
-    ) -> Result<V, PassError> {
-        let of = vector.ty().dtype();
-        let number = |value| Dim::int(value, DType::new(of.code(), of.bits(), 1));
-        let steps = in_steps(vector);
-        let mut dims = scalars(rows)?;
-        dims.push(steps.as_ref().map_or(number(0), |(first, _)| first.clone()));
-        let first = self.context.simplify(&offset_of(ty, dims.iter()));
-        let apart = ty.strides.last().cloned().unwrap_or(number(1));
-        let step = steps.map(|(_, step)| self.context.simplify(&mul(step, apart.clone())));
-        rw.tir(|t| match step {
-            Some(step) if step.as_int() == Some(0) => t.broadcast(t.index(&first), of.lanes()).v(),
-            Some(step) => t.ramp(t.index(&first), t.index(&step), of.lanes()).v(),
-            None if apart.as_int() == Some(1) => (t.broadcast(t.index(&first), of.lanes()) + vector).v(),
-            None => {
-                let moved = t.value(vector) * t.broadcast(t.index(&apart), of.lanes());
-                (t.broadcast(t.index(&first), of.lanes()) + moved).v()
-            }
-        })
-    }
+/// The index of a vector whose elements are in one row.
+fn vector_in_row<'b>(
+    ty: &BufferType,
+    rows: &[Value<'b>],
+    vector: Value<'b>,
+    rw: &mut Rewriter<'b>,
+) -> Result<V, PassError> {
+    let (of, lanes) = (vector.ty().dtype(), vector.ty().dtype().lanes());
+    let number = |value| Dim::int(value, DType::new(of.code(), of.bits(), 1));
+    let (steps, apart) = (in_steps(vector), ty.strides.last().cloned().unwrap_or(number(1)));
+    let mut dims = scalars(rows)?;
+    dims.push(steps.as_ref().map_or(number(0), |(first, _)| first.clone()));
+    // Not in the order of `IterContext::simplify`, which TVM has for single elements only.
+    let simple = |dim: Dim| Linear::of(&dim).to_dim(dim.dtype()).unwrap_or(dim);
+    let first = simple(offset_of(ty, dims.iter()));
+    let step = steps.map(|(_, step)| simple(mul(step, apart.clone())));
+    rw.tir(|t| match step {
+        Some(step) if step.as_int() == Some(0) => t.broadcast(t.index(&first), lanes).v(),
+        Some(step) => t.ramp(t.index(&first), t.index(&step), lanes).v(),
+        None if apart.as_int() == Some(1) => (t.broadcast(t.index(&first), lanes) + vector).v(),
+        None => {
+            let moved = t.value(vector) * t.broadcast(t.index(&apart), lanes);
+            (t.broadcast(t.index(&first), lanes) + moved).v()
+        }
+    })
 }
 
 /// Indices of one element.
