@@ -47,6 +47,9 @@ REASONS = {
     "flatten_buffer": {
         "a vector that is loaded, in a row": (OTHER, "TVM leaves out the 0 that it adds to vectors elsewhere"),
     },
+    "compact_buffer_allocation": {
+        "a vector that begins where a load says": (OTHER, "passhost does not know that two loads are equal, and keeps the buffer"),
+    },
     "hoist_if_then_else": {
         "a condition that divides": (OTHER_VALUES, "TVM divides by the extent of a loop that has no iteration"),
         "an iterator of a block": (OTHER_VALUES, "TVM uses the iterator outside of its block"),
@@ -61,7 +64,7 @@ REASONS = {
         "an initialization, which TVM would leave out": (OTHER_VALUES, "TVM leaves the initialization out"),
     },
     "narrow_data_type": {
-        "start and extent of a region are of one type": (CRASHES, "TVM makes a range of two types, which ends its process"),
+        "start and extent of a region are of one type": (CRASHES, "TVM ends its process in the pass"),
     },
     "stmt_simplify": {
         "calls with effects are made as often as before": (OTHER_VALUES, "TVM merges calls and leaves them out"),

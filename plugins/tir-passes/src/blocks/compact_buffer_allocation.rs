@@ -1,5 +1,6 @@
 //! Makes buffers as small as what is accessed of them.
 
+use super::flatten_buffer::is_vector;
 use super::index::conditions::Conditions;
 use super::index::linear::{Linear, add, mul, sub};
 use super::index::reached::{Ends, Reached};
@@ -394,11 +395,11 @@ fn is_shared(scope: &str, thread: &str) -> bool {
     rank <= of
 }
 
-/// Of numbers in steps of one number upwards: the first one, and how far it is to the last one.
+/// Of numbers in steps of one number upwards: the first one, and how far it is to the end of the last step, as TVM counts.
 fn steps(index: Value<'_>) -> Option<(Value<'_>, i64)> {
     let Expr::Ramp { base, stride, lanes } = index.view() else { return None };
     let number = |value: Value<'_>| value.dim()?.as_int().filter(|number| *number > 0);
-    Some((base, number(stride)?.checked_mul(number(lanes)? - 1)?))
+    Some((base, number(stride)?.checked_mul(number(lanes)?)? - 1))
 }
 
 /// Accesses of a buffer begin at the start of its region.
@@ -406,10 +407,15 @@ fn move_access<'b>(value: Value<'b>, regions: &ValueMap<'b, Ranges>, rw: &mut Re
     let moved =
         |buffer: Value<'b>| regions.get(buffer).filter(|region| region.iter().any(|(min, _)| min.as_int() != Some(0)));
     if let Some(access) = value.as_element_access()
-        && let Some(region) = moved(access.buffer)
+        && let Some(region) = regions.get(access.buffer)
+        && (moved(access.buffer).is_some() || access.indices.iter().any(|index| is_vector(*index)))
     {
         let (buffer, indices) = rw.tir(|t| {
-            let moved = access.indices.iter().zip(region).map(|(index, (min, _))| (t.value(*index) - t.index(min)).v());
+            let moved = access.indices.iter().zip(region).map(|(index, (min, _))| match is_vector(*index) {
+                // TVM subtracts 0 from vectors, too.
+                true => (t.value(*index) - t.broadcast(t.index(min), index.ty().dtype().lanes())).v(),
+                false => (t.value(*index) - t.index(min)).v(),
+            });
             (t.buffer(access.buffer).v(), moved.collect::<Vec<V>>())
         })?;
         rw.edit().set_access(value, buffer, &indices);

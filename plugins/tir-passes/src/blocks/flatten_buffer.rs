@@ -1,7 +1,7 @@
 //! Makes buffers one-dimensional.
 
 use super::index::iter_context::IterContext;
-use super::index::linear::{Linear, cast, mul};
+use super::index::linear::{Linear, mul};
 use super::lower_match_buffer::offset_of;
 use plugin_api::arith::{index_to_dim_of_atoms, prim};
 use plugin_api::ir::BufferType;
@@ -98,16 +98,10 @@ impl<'b> Flatten<'b> {
     }
 
     fn index(&self, ty: &BufferType, indices: &[Value<'b>], rw: &mut Rewriter<'b>) -> Result<V, PassError> {
-        if let [vector] = indices
-            && is_vector(*vector)
-            && ty.strides.is_empty()
-        {
-            return vector_index(*vector, &ty.offset(), rw);
-        }
         if let [rows @ .., vector] = indices
             && is_vector(*vector)
         {
-            return vector_in_row(ty, rows, *vector, rw);
+            return self.vector_in_row(ty, rows, *vector, rw);
         }
         let dim = self.context.simplify(&offset_of(ty, scalars(indices)?.iter()));
         match indices {
@@ -115,33 +109,37 @@ impl<'b> Flatten<'b> {
             _ => rw.tir(|t| t.index(&dim).v()),
         }
     }
-}
 
-/// The index of a vector whose elements are in one row.
-fn vector_in_row<'b>(
-    ty: &BufferType,
-    rows: &[Value<'b>],
-    vector: Value<'b>,
-    rw: &mut Rewriter<'b>,
-) -> Result<V, PassError> {
-    let (of, lanes) = (vector.ty().dtype(), vector.ty().dtype().lanes());
-    let number = |value| Dim::int(value, DType::new(of.code(), of.bits(), 1));
-    let (steps, apart) = (in_steps(vector), ty.strides.last().cloned().unwrap_or(number(1)));
-    let mut dims = scalars(rows)?;
-    dims.push(steps.as_ref().map_or(number(0), |(first, _)| first.clone()));
-    // Not in the order of `IterContext::simplify`, which TVM has for single elements only.
-    let simple = |dim: Dim| Linear::of(&dim).to_dim(dim.dtype()).unwrap_or(dim);
-    let first = simple(offset_of(ty, dims.iter()));
-    let step = steps.map(|(_, step)| simple(mul(step, apart.clone())));
-    rw.tir(|t| match step {
-        Some(step) if step.as_int() == Some(0) => t.broadcast(t.index(&first), lanes).v(),
-        Some(step) => t.ramp(t.index(&first), t.index(&step), lanes).v(),
-        None if apart.as_int() == Some(1) => (t.broadcast(t.index(&first), lanes) + vector).v(),
-        None => {
-            let moved = t.value(vector) * t.broadcast(t.index(&apart), lanes);
-            (t.broadcast(t.index(&first), lanes) + moved).v()
-        }
-    })
+    /// The index of a vector whose elements are in one row.
+    fn vector_in_row(
+        &self,
+        ty: &BufferType,
+        rows: &[Value<'b>],
+        vector: Value<'b>,
+        rw: &mut Rewriter<'b>,
+    ) -> Result<V, PassError> {
+        let (of, lanes) = (vector.ty().dtype(), vector.ty().dtype().lanes());
+        let number = |value| Dim::int(value, DType::new(of.code(), of.bits(), 1));
+        let (steps, apart) = (in_steps(vector), ty.strides.last().cloned().unwrap_or(number(1)));
+        let mut dims = scalars(rows)?;
+        dims.push(steps.as_ref().map_or(number(0), |(first, _)| first.clone()));
+        // Not in the order of `IterContext::simplify`, which TVM has for single elements only.
+        let simple = |dim: Dim| Linear::of(&dim).to_dim(dim.dtype()).unwrap_or(dim);
+        let first = simple(offset_of(ty, dims.iter()));
+        let step = steps.map(|(_, step)| simple(mul(step, apart.clone())));
+        let in_loop = rows.iter().chain([&vector]).any(|index| self.context.uses_loop(*index));
+        rw.tir(|t| {
+            let all = |dim: &Dim| t.broadcast(t.index(dim), lanes);
+            let index = match step {
+                Some(step) if step.as_int() == Some(0) => all(&first),
+                Some(step) => t.ramp(t.index(&first), t.index(&step), lanes),
+                None if apart.as_int() == Some(1) => all(&first) + vector,
+                None => all(&first) + t.value(vector) * all(&apart),
+            };
+            // TVM adds 0 to what is the same in all iterations.
+            if in_loop { index.v() } else { (all(&Dim::int(0, first.dtype())) + index).v() }
+        })
+    }
 }
 
 /// Indices of one element.
@@ -153,7 +151,7 @@ fn scalars(indices: &[Value<'_>]) -> Result<Vec<Dim>, PassError> {
 }
 
 /// Whether an index is a vector of known length.
-fn is_vector(index: Value<'_>) -> bool {
+pub(super) fn is_vector(index: Value<'_>) -> bool {
     (2..=i16::MAX).contains(&(index.ty().dtype().lanes() as i16))
 }
 
@@ -178,21 +176,6 @@ fn in_steps(vector: Value<'_>) -> Option<(Dim, Dim)> {
         }
         _ => None,
     }
-}
-
-/// The index of a vector in a buffer with an offset, written as TVM does: with the position at which the row starts.
-fn vector_index<'b>(vector: Value<'b>, offset: &Dim, rw: &mut Rewriter<'b>) -> Result<V, PassError> {
-    let (of, lanes) = (vector.ty().dtype(), vector.ty().dtype().lanes());
-    let start = DType::new(of.code(), of.bits(), 1);
-    let offset = cast(offset.clone(), start);
-    rw.tir(|t| {
-        let row = t.broadcast(t.int(0, start).v(), lanes);
-        match vector.view() {
-            _ if offset.as_int() == Some(0) => (row + vector).v(),
-            Expr::Ramp { base, stride, .. } => (row + t.ramp(t.value(base) + t.index(&offset), stride, lanes)).v(),
-            _ => (row + (t.value(vector) + t.broadcast(t.index(&offset), lanes))).v(),
-        }
-    })
 }
 
 /// The buffer with one dimension.
