@@ -68,6 +68,7 @@ REASONS = {
     },
     "stmt_simplify": {
         "calls with effects are made as often as before": (OTHER_VALUES, "TVM merges calls and leaves them out"),
+        "a choice between values, one of which calls something with an effect": (OTHER_VALUES, "TVM leaves the call out"),
         "an element that a call with an effect decides is stored": (OTHER_VALUES, "TVM leaves the calls out"),
         "numbers that do not fit into 64 bits together stay as they are": (REFUSES, "TVM adds two factors beyond 64 bits"),
     },
@@ -276,7 +277,8 @@ def main():
         counts[stem]["unexplained" if wrong else "equal" if kind in (EQUAL, EQUAL_ONCE_READ) else "stated"] += 1
     for stem, count in counts.items():
         print(f"{stem}: {count['equal']} of {count.total()} equal")
-    print("\n".join(unexplained), file=sys.stderr)
+    for line in unexplained:
+        print(line, file=sys.stderr)
     count = sum(counts.values(), collections.Counter())
     print(f"{count['equal']} equal, {count['stated']} differ for a stated reason, {len(unexplained)} unexplained")
     sys.exit(bool(unexplained))

@@ -114,6 +114,9 @@ class Machine:
             return each(BINARY[kind], self.expr(expr.a), self.expr(expr.b))
         if kind in ("And", "Or"):
             return self.expr(expr.b) if bool(self.expr(expr.a)) == (kind == "And") else kind == "Or"
+        if kind == "Select":
+            cond, then, otherwise = self.expr(expr.condition), self.expr(expr.true_value), self.expr(expr.false_value)
+            return each(lambda on, a, b: a if on else b, cond, then, otherwise)
         if kind == "Not":
             return not self.expr(expr.a)
         if kind == "Cast":

@@ -1,7 +1,7 @@
 //! Makes buffers one-dimensional.
 
 use super::index::iter_context::IterContext;
-use super::index::linear::{Linear, mul};
+use super::index::linear::{Linear, cast, mul};
 use super::lower_match_buffer::offset_of;
 use plugin_api::arith::{index_to_dim_of_atoms, prim};
 use plugin_api::ir::BufferType;
@@ -11,8 +11,8 @@ declare_pass! {
     /// Makes buffers one-dimensional: each load and store gets one index, and parameters are accessed through declarations of
     /// one dimension.
     ///
-    /// Expects no schedulable blocks: s_tir.LowerOpaqueBlock lowers these. Keeps the types of parameters, and what passes
-    /// data of buffers to calls.
+    /// Expects no schedulable blocks: s_tir.LowerOpaqueBlock lowers these. Of several indices, only the last one may be a
+    /// vector. Keeps the types of parameters, and what passes data of buffers to calls.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -126,15 +126,16 @@ impl<'b> Flatten<'b> {
         // Not in the order of `IterContext::simplify`, which TVM has for single elements only.
         let simple = |dim: Dim| Linear::of(&dim).to_dim(dim.dtype()).unwrap_or(dim);
         let first = simple(offset_of(ty, dims.iter()));
-        let step = steps.map(|(_, step)| simple(mul(step, apart.clone())));
+        let step = steps.map(|(_, step)| cast(simple(mul(step, apart.clone())), first.dtype()));
         let in_loop = rows.iter().chain([&vector]).any(|index| self.context.uses_loop(*index));
         rw.tir(|t| {
             let all = |dim: &Dim| t.broadcast(t.index(dim), lanes);
+            let wide = || t.value(vector).cast(DType::new(of.code(), first.dtype().bits(), lanes));
             let index = match step {
                 Some(step) if step.as_int() == Some(0) => all(&first),
                 Some(step) => t.ramp(t.index(&first), t.index(&step), lanes),
-                None if apart.as_int() == Some(1) => all(&first) + vector,
-                None => all(&first) + t.value(vector) * all(&apart),
+                None if apart.as_int() == Some(1) => all(&first) + wide(),
+                None => all(&first) + wide() * all(&cast(apart, first.dtype())),
             };
             // TVM adds 0 to what is the same in all iterations.
             if in_loop { index.v() } else { (all(&Dim::int(0, first.dtype())) + index).v() }
@@ -146,7 +147,9 @@ impl<'b> Flatten<'b> {
 fn scalars(indices: &[Value<'_>]) -> Result<Vec<Dim>, PassError> {
     let dims: Option<Vec<Dim>> = indices.iter().map(|index| index_to_dim_of_atoms(*index)).collect();
     dims.filter(|dims| dims.iter().all(|dim| dim.dtype().lanes() == 1)).ok_or_else(|| {
-        PassError::new("an index that is nested too deeply, or a vector before the last one; flatten buffers before loops are vectorized")
+        PassError::new(
+            "an index that is nested too deeply, or a vector before the last one; flatten buffers before loops are vectorized",
+        )
     })
 }
 

@@ -126,6 +126,8 @@ impl<'b> Simplify<'b> {
     /// Writes an expression that is no arithmetic, with simpler parts.
     fn opaque(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let choice = match expr.view() {
+            // It computes both values.
+            Expr::Select { .. } if self.effects.contains(expr) => None,
             Expr::Select { cond, then, otherwise } => Some((cond, then, otherwise)),
             Expr::Call(call) if call.op() == Some("tirx.if_then_else") => {
                 call.arg(0).zip(call.arg(1)).zip(call.arg(2)).map(|((cond, then), other)| (cond, then, other))
