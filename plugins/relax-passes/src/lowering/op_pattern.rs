@@ -127,13 +127,19 @@ fn position(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> Option<Patte
 }
 
 /// Whether the indices of a load are indices of a store, in this order; a dimension of one element counts for nothing.
+/// An index of the store may stand for several of the load that follow each other, as in `C[i] = A[i, i]`; so it does in TVM.
 fn is_broadcast(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> bool {
     let Some(shape) = load.buffer.as_buffer_type().map(|buffer| buffer.shape) else { return false };
-    let mut stored = store.indices.iter();
+    let mut stored = &store.indices[..];
     let int = |index: &Value<'_>| index.dim().and_then(|dim| dim.as_int());
     let is_unit = |extent: &Dim, index: &Value<'_>| extent.as_int() == Some(1) && int(index) == Some(0);
     let mut indices = shape.iter().zip(&load.indices).filter(|(extent, index)| !is_unit(extent, index));
-    indices.all(|(_, index)| stored.any(|store| is_same(*store, *index)))
+    indices.all(|(_, index)| {
+        while stored.first().is_some_and(|store| !is_same(*store, *index)) {
+            stored = &stored[1..];
+        }
+        !stored.is_empty()
+    })
 }
 
 /// Whether all indices that use reduced variables are such variables: a sum over `A[i, k]`, not over `A[i + k]`.

@@ -1,5 +1,6 @@
 //! Makes buffers as small as what is accessed of them.
 
+use super::flatten_buffer::is_vector;
 use super::index::conditions::Conditions;
 use super::index::linear::{Linear, add, mul, sub};
 use super::index::reached::{Ends, Reached};
@@ -265,16 +266,19 @@ impl<'b> Collect<'b> {
         }
         let (names, before) = (&self.names, accessed.names);
         let runs = |sym: Sym| running.contains_key(&sym) || names.is_since(sym, before);
-        let varies: Vec<bool> =
-            part.iter().map(|(min, _)| has_atom_of(*min, |var| symbol_of(var).is_some_and(runs))).collect();
+        // The first element of a vector, and how far it is to the last one; whether a load or call in it is of what runs.
+        let starts: Vec<(Value<'b>, i64, bool)> = part
+            .iter()
+            .map(|(min, _)| steps(*min).unwrap_or((*min, 0)))
+            .map(|(start, steps)| (start, steps, has_atom_of(start, |var| symbol_of(var).is_some_and(runs))))
+            .collect();
         let known = |end: &Dim| {
             let mut known = true;
             end.vars(&mut |sym| known &= !names.is_since(sym, before));
             known
         };
         let mut reached = Reached::new(&mut self.analyzer, running, self.conditions.active());
-        let ends = part.iter().zip(varies).map(|((min, extent), varies)| {
-            let (start, steps) = steps(*min).unwrap_or((*min, 0));
+        let ends = part.iter().zip(starts).map(|((_, extent), (start, steps, varies))| {
             // Where any other vector begins is not known.
             let starts = !varies && start.ty().dtype().lanes() == 1;
             let Some(min) = index_to_dim_of_atoms(start).filter(|_| starts) else { return (None, None) };
@@ -391,11 +395,11 @@ fn is_shared(scope: &str, thread: &str) -> bool {
     rank <= of
 }
 
-/// Of numbers in steps of one number upwards: the first one, and how far it is to the last one.
+/// Of numbers in steps of one number upwards: the first one, and how far it is to the end of the last step, as TVM counts.
 fn steps(index: Value<'_>) -> Option<(Value<'_>, i64)> {
     let Expr::Ramp { base, stride, lanes } = index.view() else { return None };
     let number = |value: Value<'_>| value.dim()?.as_int().filter(|number| *number > 0);
-    Some((base, number(stride)?.checked_mul(number(lanes)? - 1)?))
+    Some((base, number(stride)?.checked_mul(number(lanes)?)? - 1))
 }
 
 /// Accesses of a buffer begin at the start of its region.
@@ -403,10 +407,15 @@ fn move_access<'b>(value: Value<'b>, regions: &ValueMap<'b, Ranges>, rw: &mut Re
     let moved =
         |buffer: Value<'b>| regions.get(buffer).filter(|region| region.iter().any(|(min, _)| min.as_int() != Some(0)));
     if let Some(access) = value.as_element_access()
-        && let Some(region) = moved(access.buffer)
+        && let Some(region) = regions.get(access.buffer)
+        && (moved(access.buffer).is_some() || access.indices.iter().any(|index| is_vector(*index)))
     {
         let (buffer, indices) = rw.tir(|t| {
-            let moved = access.indices.iter().zip(region).map(|(index, (min, _))| (t.value(*index) - t.index(min)).v());
+            let moved = access.indices.iter().zip(region).map(|(index, (min, _))| match is_vector(*index) {
+                // TVM subtracts 0 from vectors, too.
+                true => (t.value(*index) - t.broadcast(t.index(min), index.ty().dtype().lanes())).v(),
+                false => (t.value(*index) - t.index(min)).v(),
+            });
             (t.buffer(access.buffer).v(), moved.collect::<Vec<V>>())
         })?;
         rw.edit().set_access(value, buffer, &indices);

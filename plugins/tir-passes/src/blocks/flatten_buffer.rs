@@ -3,7 +3,7 @@
 use super::index::iter_context::IterContext;
 use super::index::linear::{Linear, cast, mul};
 use super::lower_match_buffer::offset_of;
-use plugin_api::arith::index_to_dim_of_atoms;
+use plugin_api::arith::{index_to_dim_of_atoms, prim};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 
@@ -11,8 +11,8 @@ declare_pass! {
     /// Makes buffers one-dimensional: each load and store gets one index, and parameters are accessed through declarations of
     /// one dimension.
     ///
-    /// Expects no schedulable blocks: s_tir.LowerOpaqueBlock lowers these. Keeps the types of parameters, and what passes
-    /// data of buffers to calls.
+    /// Expects no schedulable blocks: s_tir.LowerOpaqueBlock lowers these. Of several indices, only the last one may be a
+    /// vector. Keeps the types of parameters, and what passes data of buffers to calls.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -98,37 +98,87 @@ impl<'b> Flatten<'b> {
     }
 
     fn index(&self, ty: &BufferType, indices: &[Value<'b>], rw: &mut Rewriter<'b>) -> Result<V, PassError> {
-        if let [vector] = indices
-            && vector.ty().dtype().lanes() > 1
-            && ty.strides.is_empty()
+        if let [rows @ .., vector] = indices
+            && is_vector(*vector)
         {
-            return vector_index(*vector, &ty.offset(), rw);
+            return self.vector_in_row(ty, rows, *vector, rw);
         }
-        let dims: Option<Vec<Dim>> = indices.iter().map(|index| index_to_dim_of_atoms(*index)).collect();
-        let Some(dims) = dims.filter(|dims| dims.iter().all(|dim| dim.dtype().lanes() == 1)) else {
-            bail!("an index that is a vector or nested too deeply; flatten buffers before loops are vectorized");
-        };
-        let dim = self.context.simplify(&offset_of(ty, dims.iter()));
-        match (&dims[..], indices) {
-            ([same], [index]) if *same == dim => Ok(rw.v(*index)),
+        let dim = self.context.simplify(&offset_of(ty, scalars(indices)?.iter()));
+        match indices {
+            [index] if index_to_dim_of_atoms(*index).as_ref() == Some(&dim) => Ok(rw.v(*index)),
             _ => rw.tir(|t| t.index(&dim).v()),
         }
     }
+
+    /// The index of a vector whose elements are in one row.
+    fn vector_in_row(
+        &self,
+        ty: &BufferType,
+        rows: &[Value<'b>],
+        vector: Value<'b>,
+        rw: &mut Rewriter<'b>,
+    ) -> Result<V, PassError> {
+        let (of, lanes) = (vector.ty().dtype(), vector.ty().dtype().lanes());
+        let number = |value| Dim::int(value, DType::new(of.code(), of.bits(), 1));
+        let (steps, apart) = (in_steps(vector), ty.strides.last().cloned().unwrap_or(number(1)));
+        let mut dims = scalars(rows)?;
+        dims.push(steps.as_ref().map_or(number(0), |(first, _)| first.clone()));
+        // Not in the order of `IterContext::simplify`, which TVM has for single elements only.
+        let simple = |dim: Dim| Linear::of(&dim).to_dim(dim.dtype()).unwrap_or(dim);
+        let first = simple(offset_of(ty, dims.iter()));
+        let step = steps.map(|(_, step)| cast(simple(mul(step, apart.clone())), first.dtype()));
+        let in_loop = rows.iter().chain([&vector]).any(|index| self.context.uses_loop(*index));
+        rw.tir(|t| {
+            let all = |dim: &Dim| t.broadcast(t.index(dim), lanes);
+            let wide = || t.value(vector).cast(DType::new(of.code(), first.dtype().bits(), lanes));
+            let index = match step {
+                Some(step) if step.as_int() == Some(0) => all(&first),
+                Some(step) => t.ramp(t.index(&first), t.index(&step), lanes),
+                None if apart.as_int() == Some(1) => all(&first) + wide(),
+                None => all(&first) + wide() * all(&cast(apart, first.dtype())),
+            };
+            // TVM adds 0 to what is the same in all iterations.
+            if in_loop { index.v() } else { (all(&Dim::int(0, first.dtype())) + index).v() }
+        })
+    }
 }
 
-/// The index of a vector in a buffer with an offset, written as TVM does: with the position at which the row starts.
-fn vector_index<'b>(vector: Value<'b>, offset: &Dim, rw: &mut Rewriter<'b>) -> Result<V, PassError> {
-    let (of, lanes) = (vector.ty().dtype(), vector.ty().dtype().lanes());
-    let start = DType::new(of.code(), of.bits(), 1);
-    let offset = cast(offset.clone(), start);
-    rw.tir(|t| {
-        let row = t.broadcast(t.int(0, start).v(), lanes);
-        match vector.view() {
-            _ if offset.as_int() == Some(0) => (row + vector).v(),
-            Expr::Ramp { base, stride, .. } => (row + t.ramp(t.value(base) + t.index(&offset), stride, lanes)).v(),
-            _ => (row + (t.value(vector) + t.broadcast(t.index(&offset), lanes))).v(),
-        }
+/// Indices of one element.
+fn scalars(indices: &[Value<'_>]) -> Result<Vec<Dim>, PassError> {
+    let dims: Option<Vec<Dim>> = indices.iter().map(|index| index_to_dim_of_atoms(*index)).collect();
+    dims.filter(|dims| dims.iter().all(|dim| dim.dtype().lanes() == 1)).ok_or_else(|| {
+        PassError::new(
+            "an index that is nested too deeply, or a vector before the last one; flatten buffers before loops are vectorized",
+        )
     })
+}
+
+/// Whether an index is a vector of known length.
+pub(super) fn is_vector(index: Value<'_>) -> bool {
+    (2..=i16::MAX).contains(&(index.ty().dtype().lanes() as i16))
+}
+
+/// The first element of a vector, and the step from each to the next, if the steps are equal.
+fn in_steps(vector: Value<'_>) -> Option<(Dim, Dim)> {
+    let scalar = |value| index_to_dim_of_atoms(value).filter(|dim| dim.dtype().lanes() == 1);
+    match vector.view() {
+        Expr::Ramp { base, stride, .. } => Some((scalar(base)?, scalar(stride)?)),
+        Expr::Broadcast { value, .. } => {
+            let value = scalar(value)?;
+            let none = Dim::int(0, value.dtype());
+            Some((value, none))
+        }
+        Expr::Arith { op: op @ (prim::ADD | prim::SUB), a, b: Some(b) } => {
+            let ((a, by_a), (b, by_b)) = (in_steps(a)?, in_steps(b)?);
+            Some((Dim::binary(op, a, b), Dim::binary(op, by_a, by_b)))
+        }
+        Expr::Arith { op: prim::MUL, a, b: Some(b) } => {
+            let (a, b) = (in_steps(a)?, in_steps(b)?);
+            let ((first, step), (by, none)) = if a.1.as_int() == Some(0) { (b, a) } else { (a, b) };
+            (none.as_int() == Some(0)).then(|| (mul(first, by.clone()), mul(step, by)))
+        }
+        _ => None,
+    }
 }
 
 /// The buffer with one dimension.

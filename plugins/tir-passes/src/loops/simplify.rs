@@ -13,6 +13,8 @@ pub(super) struct Simplify<'b> {
     analyzer: Analyzer,
     /// Parameters and other variables that types mention.
     symbols: HashMap<u32, Value<'b>>,
+    /// Expressions with calls in them that have effects: no call is merged with another one, or left out.
+    effects: ValueSet<'b>,
     /// Whether conditions become conjunctions of disjunctions.
     conjunctions: bool,
     /// Whether each side of an `and` or `or` is simplified by what the other one says.
@@ -32,8 +34,8 @@ impl<'b> Simplify<'b> {
         }
         let symbols =
             body.values().filter(|value| !value.is_leaf()).filter_map(|value| Some((value.symbol()?.id, value)));
-        let (conjunctions, constraints) = (false, false);
-        Simplify { values: body.values().collect(), analyzer, symbols: symbols.collect(), conjunctions, constraints }
+        let (symbols, effects, values) = (symbols.collect(), with_effects(body), body.values().collect());
+        Simplify { values, analyzer, symbols, effects, conjunctions: false, constraints: false }
     }
 
     /// Makes conditions conjunctions of disjunctions.
@@ -48,6 +50,9 @@ impl<'b> Simplify<'b> {
 
     /// What a condition is for certain.
     fn known(&mut self, cond: Value<'b>) -> Option<bool> {
+        if self.effects.contains(cond) {
+            return None;
+        }
         match self.analyzer.pieces(without_hint(cond))?[..] {
             [Piece::Leaf(ref truth)] => truth.as_int().map(|truth| truth != 0),
             _ => None,
@@ -121,6 +126,8 @@ impl<'b> Simplify<'b> {
     /// Writes an expression that is no arithmetic, with simpler parts.
     fn opaque(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let choice = match expr.view() {
+            // It computes both values.
+            Expr::Select { .. } if self.effects.contains(expr) => None,
             Expr::Select { cond, then, otherwise } => Some((cond, then, otherwise)),
             Expr::Call(call) if call.op() == Some("tirx.if_then_else") => {
                 call.arg(0).zip(call.arg(1)).zip(call.arg(2)).map(|((cond, then), other)| (cond, then, other))
@@ -199,6 +206,9 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
     }
 
     fn expr(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        if matches!(expr.view(), Expr::Arith { .. }) && self.effects.contains(expr) {
+            return w.expr(self, expr);
+        }
         if let Expr::Arith { op: op @ (prim::AND | prim::OR), .. } = expr.view()
             && self.constraints
             && let Some(v) = self.constrained(op, expr, w)?
@@ -292,7 +302,21 @@ fn is_float(dtype: DType) -> bool {
 /// Whether a store stores an element of a buffer to where that is.
 pub(super) fn stores_what_is_there(analyzer: &mut Analyzer, stmt: Value<'_>) -> bool {
     let mut equal = |(a, b)| a == b || analyzer.prove_index_equal(a, b) == Some(true);
-    stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut equal))
+    !stmt.changes_state() && stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut equal))
+}
+
+/// The expressions of a function with calls in them that have effects.
+fn with_effects(body: &Body) -> ValueSet<'_> {
+    let mut effects = ValueSet::new(body);
+    // Operands come before the expression that they are nested in.
+    for value in body.values().filter(|value| value.is_nested()) {
+        if value.as_call().is_some() && value.changes_state()
+            || value.operands().any(|operand| effects.contains(operand))
+        {
+            effects.insert(value);
+        }
+    }
+    effects
 }
 
 /// The conditions that `and` or `or` combines.

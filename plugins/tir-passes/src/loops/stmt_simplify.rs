@@ -1,6 +1,7 @@
 //! Simplifies expressions, and removes Ifs whose condition is known.
 //!
-//! *Expects* any PrimFunc. *Keeps* shapes of buffers, loops, and names of values. *Never* moves a statement.
+//! *Expects* any PrimFunc. *Keeps* shapes of buffers, loops, and names of values. *Never* moves a statement, or
+//! calls something with an effect more or less often.
 
 use super::simplify::Simplify;
 use plugin_api::prelude::*;
@@ -10,7 +11,8 @@ declare_pass! {
     /// Simplifies expressions, and removes Ifs whose condition is known.
     ///
     /// What is known are the ranges of loops and block iterators, the conditions around a statement, and the values of
-    /// names. Expects any PrimFunc. Keeps shapes of buffers, loops, and names of values.
+    /// names. Expects any PrimFunc. Keeps shapes of buffers, loops, and names of values. What has an effect, such as
+    /// `T.call_extern`, is called as often as before: `f() + f()` stays.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

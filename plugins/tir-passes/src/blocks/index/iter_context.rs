@@ -51,6 +51,16 @@ impl<'b> IterContext<'b> {
         within.or_else(|| in_order(&sum, &Known { loops: &self.ranges, constrained: Ranges::new() })).unwrap_or(sum)
     }
 
+    /// Whether an index uses the variable of a loop.
+    pub(crate) fn uses_loop(&self, index: Value<'_>) -> bool {
+        let is_loop = |value: Value<'_>| symbol_of(value).is_some_and(|sym| self.ranges.contains_key(&sym));
+        let mut found = is_loop(index);
+        if index.is_nested() {
+            post_order_visit_value(index, |part| found |= part.operands().any(is_loop));
+        }
+        found
+    }
+
     /// Whether a load or the like in an index uses a loop variable.
     fn has_opaque(&self, index: &Dim) -> bool {
         let mut found = false;
