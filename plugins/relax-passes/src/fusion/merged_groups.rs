@@ -181,10 +181,6 @@ impl<'b> Merging<'b> {
     }
 
     fn merge(&mut self, from: usize, into: usize) {
-        let (from, into) = (self.root(from), self.root(into));
-        if from == into {
-            return;
-        }
         self.members[from].parent = into;
         let mut needs = std::mem::take(&mut self.members[from].needs);
         let (first, last) = (self.members[from].first, self.members[from].last);
