@@ -147,6 +147,5 @@ fn tensor_to_shape<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> Action {
     rw.edit().make_output(cast);
     let known = rw.shape(&dims);
     rw.edit().make_alias(call.value(), known);
-    rw.edit().set_type(call.value(), &Type::shape(dims));
     Action::Keep
 }

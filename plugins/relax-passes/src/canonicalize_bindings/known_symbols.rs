@@ -41,9 +41,6 @@ fn without_equal_annotations(body: &Body) -> Result<Body, PassError> {
         let known = source.is_nested() && source.ty().is_known() && value.ty().is_known();
         if known && relation(&value.ty().to_owned(), &source.ty().to_owned()) == Relation::Equal {
             edit.bind(source, value.name().unwrap_or("gv"));
-            if value.is_dataflow_var() {
-                edit.make_dataflow_var(source);
-            }
             edit.replace(value, source);
         }
     }
@@ -162,8 +159,6 @@ impl<'b> Walk<'b> {
                 }
                 Some(_) => {}
                 None if self.fixed.contains(sym) || sym.dtype != found.dtype() => {}
-                // A variable that nothing else is known of stays what it is.
-                None if *found == Dim::Var(*sym) => self.fixed.extend([*sym]),
                 None => {
                     self.known.insert(*sym, (found.clone(), cast));
                     self.log.push(*sym);

@@ -1,6 +1,7 @@
 //! Gives symbolic variables their values.
 
 use plugin_api::prelude::*;
+use plugin_api::typing::infer_types::infer_types;
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
@@ -56,7 +57,10 @@ fn bind_symbolic_vars(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
             unused.remove(name);
         });
         known.extend(defined(body).iter().filter_map(|sym| body.sym_name(sym.id)).map(str::to_string));
-        if dims.is_empty() { Ok(body.clone()) } else { Ok(body.substitute_symbols(&|sym| dims.get(&sym).cloned())?) }
+        if dims.is_empty() {
+            return Ok(body.clone());
+        }
+        infer_types(&body.substitute_symbols(&|sym| dims.get(&sym).cloned())?, ctx)
     });
     let bound = bound?;
     if let Some(unknown) = unused.first() {

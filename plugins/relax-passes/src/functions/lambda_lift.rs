@@ -155,11 +155,6 @@ fn invocation<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> V {
     let (closure, args, ty) = (rw.v(call.callee()), rw.tuple(&args), call.ty().to_owned());
     let result = rw.edit().builder().ty(&ty);
     let result = rw.edit().builder().type_arg(result);
-    let pure = !call.callee().has_effect();
-    let op = if pure { "relax.invoke_pure_closure" } else { "relax.invoke_closure" };
-    let invocation = rw.call(op, &[closure, args, result], &[], &ty);
-    if !pure {
-        rw.edit().mark_effect(invocation);
-    }
-    invocation
+    let op = if call.value().has_effect() { "relax.invoke_closure" } else { "relax.invoke_pure_closure" };
+    rw.call(op, &[closure, args, result], &[], &ty)
 }

@@ -5,7 +5,6 @@ use crate::canonicalize_bindings::canonicalize;
 use crate::dead_code_elimination::without_dead_code;
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::{infer_types, narrow_results};
-use plugin_api::typing::relations::call_result;
 use std::collections::BTreeMap;
 
 declare_pass! {
@@ -121,12 +120,7 @@ fn with_kept_results(body: &Body, changed: &BTreeMap<&str, Kept>) -> Result<Body
         }
         if let Some((name, kept)) = kept_by(value) {
             let callee = rw.edit().function_of(name, &kept.body);
-            let function = rw.with(callee, |callee| callee.ty().to_owned());
-            let args: Vec<Type> =
-                value.as_call().into_iter().flat_map(Call::args).map(|arg| arg.ty().to_owned()).collect();
-            let ty = call_result(&function, &args)?;
             rw.edit().set_operand(value, 0, callee);
-            rw.edit().set_type(value, &ty);
         }
         let Some((tuple, index)) = value.as_tuple_get() else { return Ok(Action::Keep) };
         let Some((_, kept)) = kept_by(tuple) else { return Ok(Action::Keep) };

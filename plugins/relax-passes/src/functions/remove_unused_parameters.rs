@@ -131,12 +131,6 @@ fn mentioned_symbols(body: &Body) -> HashSet<Sym> {
             mentioned.insert(sym);
         });
     }
-    let ret = body.function().map(|function| function.ret_ty().to_owned());
-    ret.unwrap_or_default().each_dim(true, &mut |dim| {
-        dim.vars(&mut |sym| {
-            mentioned.insert(sym);
-        });
-    });
     mentioned
 }
 

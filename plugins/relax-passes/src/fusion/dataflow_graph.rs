@@ -92,17 +92,10 @@ fn called_prim_func(call: Call<'_>) -> Option<Value<'_>> {
     call.arg(0).filter(|callee| is_call_tir && callee.as_global().is_some())
 }
 
-/// The values with names that a binding is made of. A match_cast only looks at one, and symbolic variables are no tensors.
+/// The values with names that a binding is made of. A match_cast only looks at one.
 fn each_source<'b>(binding: Value<'b>, mut f: impl FnMut(Value<'b>)) {
-    match binding.view() {
-        Expr::MatchCast(_) => {}
-        Expr::Call(call) if called_prim_func(call).is_some() => {
-            let tuple = call.arg(1);
-            tuple
-                .into_iter()
-                .for_each(|tuple| if tuple.is_nested() { tuple.each_use(|_, _, used| f(used)) } else { f(tuple) });
-        }
-        _ => binding.each_use(|_, _, used| f(used)),
+    if !binding.is_match_cast() {
+        binding.each_use(|_, _, used| f(used));
     }
 }
 

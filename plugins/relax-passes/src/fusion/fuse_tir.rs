@@ -120,7 +120,6 @@ fn flatten<'b>(v: V, arg: Value<'b>, rw: &mut Rewriter<'b>, args: &mut Vec<V>) -
                 let v = rw.v(element);
                 flatten(v, element, rw, args)?;
             }
-            rw.edit().discard(arg);
         }
         ty => flatten_typed(v, &ty, rw, args).map_err(|error| error.at(arg))?,
     }

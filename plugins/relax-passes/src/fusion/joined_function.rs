@@ -132,8 +132,6 @@ impl<'m> Plan<'m> {
                 args.push(JoinArg::New(shape));
             }
         }
-        let symbols = call.arg(2).and_then(Value::dims).unwrap_or_default();
-        args.extend(symbols.into_iter().map(JoinArg::Scalar));
         let mut new = self.join.take(prim_func, &args)?.into_iter();
         let mut results = Vec::new();
         for at in 0..n_tensors(&call.ty().to_owned()) {

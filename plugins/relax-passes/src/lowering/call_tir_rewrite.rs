@@ -135,16 +135,7 @@ impl<'b> Written<'b, '_> {
         };
         all.extend(&self.new);
         let callee = rw.v(callee);
-        let called = match self.call.arg(2) {
-            Some(symbols) => {
-                all.push(rw.v(symbols));
-                let all = rw.tuple(&all);
-                let called = rw.call("relax.vm.call_tir_dyn", &[callee, all], &[], &Type::tuple([]));
-                rw.edit().mark_effect(called);
-                called
-            }
-            None => rw.call_value(callee, &all)?,
-        };
+        let called = rw.call_value(callee, &all)?;
         rw.emit(called, "_");
         Ok(())
     }

@@ -51,7 +51,7 @@ fn unwrap(edit: &mut Edit<'_>, call: Call<'_>) -> bool {
         Some("relax.call_pure_packed") => match call.arg(0).filter(|callee| !is_external(*callee)) {
             None => call_operator(edit, call, "relax.call_packed"),
             Some(callee) => {
-                let parts: Vec<Value<'_>> = call.value().operands().skip(1).collect();
+                let parts: Vec<Value<'_>> = call.args().collect();
                 edit.set_operands(call, &parts);
                 if !calls_are_pure(&callee.ty().to_owned()) {
                     edit.mark_effect(call);

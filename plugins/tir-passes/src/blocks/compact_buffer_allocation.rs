@@ -5,7 +5,7 @@ use super::index::conditions::Conditions;
 use super::index::linear::{Linear, add, mul, sub};
 use super::index::reached::{Ends, Reached};
 use super::lower_opaque_block::{DIM_ALIGN, alignments};
-use plugin_api::arith::{atom_of, index_to_dim, index_to_dim_of_atoms, prim, symbol_of};
+use plugin_api::arith::{Bounds, atom_of, index_to_dim, index_to_dim_of_atoms, prim, symbol_of};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 use plugin_api::tir::RegionAccess;
@@ -355,7 +355,7 @@ impl<'b> Collect<'b> {
         extent.vars(&mut |sym| atoms |= atom_of(sym).is_some());
         if atoms {
             let bounds = self.analyzer.const_bounds(&extent);
-            if bounds.max == i64::MAX {
+            if bounds.max >= Bounds::of_dtype(extent.dtype()).max {
                 return whole;
             }
             extent = Dim::int(bounds.max, extent.dtype());

@@ -109,8 +109,8 @@ impl<'b> LowerMatch<'b> {
         if let Some(access) = value.as_element_access()
             && let Some(source) = self.matched.get(access.buffer)
         {
-            let indices = dims(&access.indices)?;
-            let ranges = source.shifted(&indices.into_iter().map(|index| (index, Dim::Int(1))).collect::<Vec<_>>());
+            let indices = dims(&access.indices)?.into_iter().map(|index| (self.in_known(&index), Dim::Int(1)));
+            let ranges = source.shifted(&indices.collect::<Vec<_>>());
             let (buffer, indices) = rw.tir(|t| {
                 let indices: Vec<V> = ranges.iter().map(|(index, _)| t.index(index).v()).collect();
                 (t.buffer(source.buffer).v(), indices)
@@ -120,7 +120,7 @@ impl<'b> LowerMatch<'b> {
         if let Some(access) = value.as_region_access()
             && let Some(source) = self.matched.get(access.buffer)
         {
-            let ranges = source.shifted(&pairs(&access.ranges)?);
+            let ranges = source.shifted(&self.pairs_in_known(&access.ranges)?);
             let (buffer, ranges) = rw.tir(|t| {
                 let ranges: Vec<(V, V)> =
                     ranges.iter().map(|(min, extent)| (t.index(min).v(), t.index(extent).v())).collect();
@@ -131,12 +131,22 @@ impl<'b> LowerMatch<'b> {
         Ok(())
     }
 
+    /// An expression with what is known in the place of variables of matched buffers.
+    fn in_known(&self, dim: &Dim) -> Dim {
+        substitute(dim, &|sym| self.known.get(&sym).cloned())
+    }
+
+    fn pairs_in_known(&self, ranges: &[(Value<'_>, Value<'_>)]) -> Result<Vec<(Dim, Dim)>, PassError> {
+        let pairs = pairs(ranges)?.into_iter();
+        Ok(pairs.map(|(min, extent)| (self.in_known(&min), self.in_known(&extent))).collect())
+    }
+
     /// Variables that a matched buffer brought in become what they mean.
     fn use_known(&self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         for (i, operand) in value.operands().enumerate().filter(|(_, operand)| !operand.is_nested()) {
             let dim = operand.dim().or_else(|| operand.symbol().map(Dim::Var));
             let Some(dim) = dim.filter(|_| !self.known.is_empty()) else { continue };
-            let with = substitute(&dim, &|sym| self.known.get(&sym).cloned());
+            let with = self.in_known(&dim);
             if with != dim {
                 let with = rw.tir(|t| t.index(&with).v())?;
                 rw.edit().set_operand(value, i, with);
@@ -152,7 +162,7 @@ impl<'b> LowerMatch<'b> {
         buffer: Value<'b>,
         ranges: &[(Value<'b>, Value<'b>)],
     ) -> Result<Source<'b>, PassError> {
-        let ranges = pairs(ranges)?;
+        let ranges = self.pairs_in_known(ranges)?;
         let (buffer, ranges) = match self.matched.get(buffer) {
             Some(outer) => (outer.buffer, outer.shifted(&ranges)),
             None => (buffer, ranges),
@@ -189,8 +199,7 @@ impl<'b> LowerMatch<'b> {
 
     /// A variable gets its value; anything else must be equal to it.
     fn bind(&mut self, said: &Dim, value: &Dim, what: &str) -> Result<(), PassError> {
-        let value = substitute(value, &|sym| self.known.get(&sym).cloned());
-        let value = cast(value, said.dtype());
+        let value = cast(self.in_known(value), said.dtype());
         let known = match said {
             Dim::Var(sym) if !self.params.contains(sym) => match self.known.get(sym) {
                 Some(known) => known.clone(),

@@ -130,14 +130,13 @@ struct Places<'b> {
     loops: ValueMap<'b, usize>,
     /// Loops over thread blocks.
     thread_blocks: Vec<usize>,
-    matched: ValueSet<'b>,
 }
 
 impl<'b> Places<'b> {
     fn of(body: &'b Body) -> (ValueMap<'b, usize>, Scopes<'b>) {
         let (lowest, loops) = (ValueMap::new(body), ValueMap::new(body));
         let scopes = Scopes::of(body);
-        let mut places = Places { scopes, lowest, loops, thread_blocks: Vec::new(), matched: ValueSet::new(body) };
+        let mut places = Places { scopes, lowest, loops, thread_blocks: Vec::new() };
         body.values().for_each(|value| places.visit(value));
         let thread_blocks = places.thread_blocks.iter().copied().reduce(|a, b| places.scopes.common(a, b));
         for buffer in body.values().filter(|value| value.is_block_buffer()) {
@@ -165,7 +164,6 @@ impl<'b> Places<'b> {
         }
         if let Some(region) = value.matched_region() {
             self.use_in(region.buffer, around);
-            self.matched.insert(value);
         }
         if let Some(access) = value.as_element_access() {
             self.use_in(access.buffer, around);
@@ -176,10 +174,8 @@ impl<'b> Places<'b> {
     }
 
     fn use_in(&mut self, buffer: Value<'b>, scope: usize) {
-        if !self.matched.contains(buffer) {
-            let known = self.lowest.get(buffer).copied();
-            self.lowest.insert(buffer, known.map_or(scope, |known| self.scopes.common(known, scope)));
-        }
+        let known = self.lowest.get(buffer).copied();
+        self.lowest.insert(buffer, known.map_or(scope, |known| self.scopes.common(known, scope)));
     }
 
     /// What a block accesses with iterators that are not spatial is allocated outside of the loops of these.

@@ -359,7 +359,7 @@ fn vector(op: u16, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
         prim::MUL => |w, a, b| w.mul(a, b),
         _ => return None,
     };
-    if dtype.lanes() == 1 || !dtype.is_int() {
+    if dtype.lanes() == 1 {
         return None;
     }
     let parts = |w: &mut Again<'_>, v: V| match w

@@ -196,11 +196,8 @@ impl<'b, W: Widths<'b>> Narrow<W> {
     fn binary(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let Expr::Arith { op, a, b: Some(b) } = expr.view() else { return w.expr(self, expr) };
         let compared = self.is_condition && (prim::EQ..=prim::GE).contains(&op) && a.ty().dtype().is_int();
-        let outer = self.is_condition;
-        self.is_condition &= !compared;
         let is_index = compared || self.is_index;
         let sides = self.within(is_index, |this| Ok::<_, PassError>((this.expr(a, w)?, this.expr(b, w)?)));
-        self.is_condition = outer;
         let (mut x, mut y) = sides?;
         if w.dtype(x) != w.dtype(y) && !self.widths.all() {
             (x, y) = self.within(true, |this| Ok::<_, PassError>((this.expr(a, w)?, this.expr(b, w)?)))?;
