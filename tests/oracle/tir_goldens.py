@@ -38,6 +38,9 @@ REASONS = {
     "common_subexpr_elim": {
         "divisions that conditions guard": (OTHER_VALUES, "TVM divides before it asks whether the divisor is 0"),
         "a part of divisions that conditions guard": (OTHER_VALUES, "TVM divides before it asks whether the divisor is 0"),
+        "divisions in parts of conditions, and divisions after them": (
+            OTHER_VALUES, "TVM divides before it asks whether the divisor is 0",
+        ),
         "divisions in choices": (OTHER_VALUES, "TVM divides before it asks whether the divisor is 0"),
         "the heads of blocks stay, and each block has its own names": (OTHER, "TVM uses a name of the initialization after it"),
     },
@@ -49,6 +52,8 @@ REASONS = {
     },
     "compact_buffer_allocation": {
         "a vector that begins where a load says": (OTHER, "passhost does not know that two loads are equal, and keeps the buffer"),
+        "indices that are read through names, and steps of vectors": (OTHER_VALUES, "TVM reads a buffer that it does not define"),
+        "an extent that is not known is that of the buffer": (REFUSES, "TVM counts more elements than an int32 holds"),
     },
     "hoist_if_then_else": {
         "a condition that divides": (OTHER_VALUES, "TVM divides by the extent of a loop that has no iteration"),
@@ -58,6 +63,9 @@ REASONS = {
     "loop_partition": {
         "a loop with a break": (OTHER_VALUES, "TVM executes the parts that come after the break"),
         "loops of symbolic lengths stay whole": (OTHER_VALUES, "TVM splits loops, and goes beyond the buffer if n < 0"),
+    },
+    "lower_match_buffer": {
+        "variables of what is matched": (OTHER, "TVM uses a symbolic variable that nothing defines any more"),
     },
     "lower_opaque_block": {
         "threads that do not begin at 0": (OTHER_VALUES, "TVM lets them begin at 0"),
